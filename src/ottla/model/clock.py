@@ -1,0 +1,31 @@
+"""Time for waiting and time for stamping; nobody else reads the machine's clock.
+
+`mono` time never goes back and is used for every timeout. `wall` time may jump and is only ever
+written into records and files or compared with what was written there.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def mono_ns(self) -> int: ...
+
+    def mono_ms(self) -> int: ...
+
+    def wall_ms(self) -> int: ...
+
+
+class SystemClock:
+    """The machine's own clocks."""
+
+    def mono_ns(self) -> int:
+        return time.monotonic_ns()
+
+    def mono_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000

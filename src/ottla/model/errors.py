@@ -1,0 +1,29 @@
+"""How a refusal, and a connection that must end, are said.
+
+A refusal carries Kafka's own error code and reaches the client. A `Disconnect` ends the
+connection with one log line. Failures of disks and peers stay `OSError`; broken invariants are
+asserts. There are no codes of our own.
+"""
+
+from __future__ import annotations
+
+from kio.schema.errors import ErrorCode
+
+__all__ = ["Disconnect", "ErrorCode", "KafkaError", "UserError"]
+
+
+class KafkaError(Exception):
+    """A request, or one item of it, refused with a code every Kafka client knows."""
+
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        super().__init__(message or code.name)
+        self.code = code
+        self.message = message
+
+
+class Disconnect(Exception):
+    """The peer broke the protocol so that no reply is possible: close, and say why once."""
+
+
+class UserError(Exception):
+    """A mistake in a setting, an option or a command: shown as one line, exit code 2."""

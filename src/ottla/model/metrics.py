@@ -1,0 +1,107 @@
+"""Numbers that others may read: counters, gauges and histograms under Kafka's names.
+
+Owns the numbers and their names. Never formats, serves or samples them: `broker/exposition.py`
+turns a registry into Prometheus text when somebody asks. Updating one is a plain attribute
+addition, because several happen on every request.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+Labels: TypeAlias = tuple[tuple[str, str], ...]
+
+BUCKETS_MS: Final[tuple[float, ...]] = (
+    0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000,
+)  # fmt: skip
+
+
+class Counter:
+    """Only grows. `value += n` is the whole interface on a hot path."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value: float = 0
+
+
+class Histogram:
+    """How many observations fell under each bound, their sum and their count."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...] = BUCKETS_MS) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
+
+Gauge: TypeAlias = Callable[[], float]
+Metric: TypeAlias = Counter | Histogram | Gauge
+
+
+@dataclass(slots=True)
+class Family:
+    """All metrics of one name, told apart by their labels."""
+
+    name: str
+    doc: str
+    metrics: dict[Labels, Metric] = field(default_factory=dict)
+
+
+class Registry:
+    """Every metric of one broker, by name and labels."""
+
+    def __init__(self) -> None:
+        self._families: dict[str, Family] = {}
+
+    def counter(self, name: str, doc: str, **labels: str) -> Counter:
+        metric = self._at(name, doc, labels, Counter)
+        assert isinstance(metric, Counter)
+        return metric
+
+    def histogram(self, name: str, doc: str, **labels: str) -> Histogram:
+        metric = self._at(name, doc, labels, Histogram)
+        assert isinstance(metric, Histogram)
+        return metric
+
+    def gauge(self, name: str, doc: str, read: Gauge, **labels: str) -> None:
+        """A number read when somebody asks; registering it again replaces the reader."""
+        self._family(name, doc).metrics[_key(labels)] = read
+
+    def forget(self, **labels: str) -> None:
+        """Drop every metric that carries all of these labels (a topic that is gone)."""
+        gone = set(labels.items())
+        for family in self._families.values():
+            for key in [key for key in family.metrics if gone <= set(key)]:
+                del family.metrics[key]
+
+    def families(self) -> Iterator[Family]:
+        return iter(sorted(self._families.values(), key=lambda family: family.name))
+
+    def _family(self, name: str, doc: str) -> Family:
+        return self._families.setdefault(name, Family(name, doc))
+
+    def _at(
+        self, name: str, doc: str, labels: Mapping[str, str], make: Callable[[], Metric]
+    ) -> Metric:
+        metrics = self._family(name, doc).metrics
+        key = _key(labels)
+        if key not in metrics:
+            metrics[key] = make()
+        return metrics[key]
+
+
+def _key(labels: Mapping[str, str]) -> Labels:
+    return tuple(sorted(labels.items()))
