@@ -1,0 +1,75 @@
+# The few commands. `make run` and `make test` set everything up themselves.
+.DEFAULT_GOAL := help
+.PHONY: help run test setup check unit sim interop cluster spark soak bench compat coverage lock format
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+SEED ?= 0
+N ?= 200
+
+# Suites that a checkout does not have (yet) are left out, not failed.
+have = $(if $(wildcard $(1)),$(1))
+UNIT := $(filter-out tests/interop tests/cluster tests/spark tests/sim tests/fakes tests/soak,\
+	$(patsubst %/,%,$(wildcard tests/*/)))
+
+help:
+	@echo "make run      start a broker and watch two clients use it"
+	@echo "make test     everything CI runs: check unit interop cluster spark sim"
+	@echo "make setup    only the environment: .venv, clients, JDK, Maven, kcat"
+	@echo "make check    format, lint, types, layers, tidy, generated documents"
+	@echo "make unit     pure tests and scenarios, in random order"
+	@echo "make sim      N seeds on virtual time, from SEED on (SEED=$(SEED) N=$(N))"
+	@echo "make interop  other people's clients and tools against us"
+	@echo "make cluster  real broker processes, kills included"
+	@echo "make spark    local Spark against a real broker"
+	@echo "make soak     the long runs"
+	@echo "make bench    side by side with Apache Kafka (FULL=1 for every scenario)"
+	@echo "make compat   write docs/compat.md;  make coverage  write docs/coverage.md"
+	@echo "make format   let ruff format and mend;  make lock  renew requirements.lock"
+
+setup:
+	@test -n "$(PYTHON)" || { echo "setup: Python 3.11 or newer is needed" >&2; exit 1; }
+	@$(PYTHON) tools/environment.py
+
+run: setup
+	@$(BIN)/python -m tools.demo
+
+test: check unit interop cluster spark
+	@$(MAKE) --no-print-directory sim
+
+check: setup
+	@$(BIN)/ruff format --check --quiet . || { echo "format: run make format" >&2; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy $(foreach folder,src tests tools benchmarks,$(call have,$(folder)))
+	@$(BIN)/lint-imports --no-timings
+	@$(BIN)/python -m tools.tidy
+	@$(BIN)/python -m tools.compat --check
+	@$(BIN)/python -m tools.coverage --check
+
+unit: setup
+	@$(PYTEST) -q $(UNIT)
+
+sim: setup
+	@$(if $(call have,tests/sim),SIM_SEED=$(SEED) SIM_N=$(N) $(PYTEST) -q tests/sim)
+
+interop cluster spark: setup
+	@$(if $(wildcard tests/$@),$(PYTEST) -q --timeout 300 tests/$@)
+
+soak: setup
+	@$(PYTEST) -q --timeout 0 -m slow tests
+
+bench: setup
+	@$(BIN)/python -m benchmarks $(if $(FULL),--full)
+
+compat coverage: setup
+	@$(BIN)/python -m tools.$@
+
+format: setup
+	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --fix --quiet .
+
+# Names and hashes only: which index they come from is the installing machine's business.
+lock: setup
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes \
+		--no-emit-index-url --no-header --no-annotate pyproject.toml --output-file requirements.lock >/dev/null
