@@ -1,0 +1,11 @@
+"""Record batches: the one format that sockets, disks and replicas share.
+
+- `batch`        whole batches: header, checksum, walking, building
+- `header`       the 61 bytes in front of a batch
+- `record`       the records inside one, in plain Python
+- `columns`      the same walk as a native kernel (needs numba; import it only where it is used)
+- `legacy`       the two older formats, read only
+- `compression`  the four codecs, with an upper bound on what they may inflate to
+- `control`      the records that end a transaction
+- `corrupt`      the one exception of this package
+"""

@@ -1,0 +1,145 @@
+"""Whole record batches (message format v2): checksum, walking a buffer of them, building one.
+
+Owns what is true of a batch as one piece of bytes. Never inflates or looks at records, except to
+write new ones in `build`; never reads a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from struct import Struct
+from typing import Final
+
+from crc32c import crc32c
+
+from ottla.protocol.records.compression import Bytes, Codec, compress
+from ottla.protocol.records.corrupt import CorruptBatch
+from ottla.protocol.records.header import (
+    ATTRIBUTES_AT,
+    CONTROL_BIT,
+    CRC_AT,
+    DELETE_HORIZON_BIT,
+    HEADER,
+    HEADER_SIZE,
+    NO_TIMESTAMP,
+    OVERHEAD,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    magic_at,
+    read_header,
+)
+from ottla.protocol.records.record import NewRecord, Record, encode_record
+
+__all__ = [
+    "HEADER",
+    "HEADER_SIZE",
+    "OVERHEAD",
+    "BatchHeader",
+    "CorruptBatch",
+    "build",
+    "compute_crc",
+    "crc_ok",
+    "magic_at",
+    "read_header",
+    "set_offsets",
+    "walk",
+]
+
+HEAD: Final = Struct(">qii")
+LENGTH: Final = Struct(">i")
+CRC: Final = Struct(">I")
+CURRENT_MAGIC: Final = 2
+
+
+def compute_crc(batch: Bytes) -> int:
+    """CRC-32C of one whole batch, from its attributes to its end."""
+    return crc32c(memoryview(batch)[ATTRIBUTES_AT:])
+
+
+def crc_ok(batch: Bytes) -> bool:
+    """Whether the bytes of one batch are those the checksum was computed from."""
+    (stored,) = CRC.unpack_from(batch, CRC_AT)
+    return bool(crc32c(memoryview(batch)[ATTRIBUTES_AT:]) == stored)
+
+
+def walk(view: Bytes) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of each whole batch; a tail that is cut short is left out.
+
+    Raises CorruptBatch where a batch of another format, or an impossible length, stands.
+    """
+    at, end = 0, len(view)
+    while end - at >= HEADER_SIZE:
+        header = BatchHeader._make(HEADER.unpack_from(view, at))
+        if header.magic != CURRENT_MAGIC:
+            raise CorruptBatch(f"batch has magic {header.magic}", at)
+        size = header.length + OVERHEAD
+        if size < HEADER_SIZE:
+            raise CorruptBatch(f"batch has length {header.length}", at)
+        if size > end - at:
+            return
+        yield at, header
+        at += size
+
+
+def set_offsets(head: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
+    """Give the batch that begins with `head` (16 bytes or more) its place; the length stays."""
+    HEAD.pack_into(head, 0, base_offset, LENGTH.unpack_from(head, 8)[0], leader_epoch)
+
+
+def build(  # noqa: PLR0913 - the fields of a header, by name
+    records: Iterable[Record | NewRecord],
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    timestamp_type: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    control: bool = False,
+    delete_horizon_ms: int | None = None,
+    last_offset_delta: int | None = None,
+    max_timestamp: int | None = None,
+) -> bytes:
+    """One batch of these records.
+
+    A `Record` keeps its offset, which may leave gaps; a `NewRecord` takes the next one. The two
+    last arguments stand in for what the records say: compaction keeps a batch's last offset when
+    its last record goes, and a leader stamps its own time.
+    """
+    encoded: list[bytes] = []
+    base_timestamp = delete_horizon_ms
+    delta, newest = -1, NO_TIMESTAMP
+    for record in records:
+        delta = record.offset - base_offset if isinstance(record, Record) else delta + 1
+        if base_timestamp is None:
+            base_timestamp = record.timestamp
+        newest = max(newest, record.timestamp)
+        encoded.append(encode_record(delta, record.timestamp - base_timestamp, record))
+    section = b"".join(encoded)
+    if codec and encoded:
+        section = compress(codec, section, level)
+    header = HEADER.pack(
+        base_offset,
+        HEADER_SIZE - OVERHEAD + len(section),
+        leader_epoch,
+        CURRENT_MAGIC,
+        0,
+        (codec if encoded else Codec.NONE)
+        | timestamp_type << 3
+        | (TRANSACTIONAL_BIT if transactional else 0)
+        | (CONTROL_BIT if control else 0)
+        | (0 if delete_horizon_ms is None else DELETE_HORIZON_BIT),
+        delta if last_offset_delta is None else last_offset_delta,
+        NO_TIMESTAMP if base_timestamp is None else base_timestamp,
+        newest if max_timestamp is None else max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        len(encoded),
+    )
+    batch = bytearray(header + section)
+    CRC.pack_into(batch, CRC_AT, compute_crc(batch))
+    return bytes(batch)
