@@ -1,0 +1,177 @@
+"""`listeners` and its family turned into endpoints.
+
+Owns: the syntax of a listener, which names and ports may stand together, and which listener
+brokers and the controller use. Never binds a port or resolves a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.model.errors import UserError
+
+if TYPE_CHECKING:
+    from ottla.config.network import NetworkSettings
+
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+OFFERED: Final = frozenset({"PLAINTEXT"})
+EVERY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})
+
+_LISTENER: Final = re.compile(
+    r"(?P<name>[A-Za-z0-9_-]+)://(\[(?P<six>[0-9A-Fa-f:.%a-z]*)\]|(?P<host>[^\[\]:/]*)):(?P<port>[0-9]+)"
+)
+
+
+class Endpoint(NamedTuple):
+    """One address of one listener. An empty host means every address of the machine."""
+
+    name: str
+    host: str
+    port: int
+    protocol: str = "PLAINTEXT"
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+
+class Listeners(NamedTuple):
+    """What a broker binds, what it tells others, and which listeners have a role."""
+
+    bound: tuple[Endpoint, ...]
+    advertised: tuple[Endpoint, ...]
+    inter_broker: str
+    control_plane: str | None
+
+    @classmethod
+    def of(cls, config: NetworkSettings) -> Listeners:
+        """Read and check the whole family; a UserError names the key at fault."""
+        protocols = _protocols(config.listener_security_protocol_map)
+        bound = _parse("listeners", config.listeners, protocols)
+        _check_bound(bound)
+        told = config.advertised_listeners
+        advertised = _parse("advertised.listeners", told, protocols) if told else bound
+        _check_advertised(advertised, {endpoint.name for endpoint in bound}, given=bool(told))
+        inter_broker = _inter_broker(config, advertised)
+        control_plane = _control_plane(config, advertised, inter_broker)
+        return cls(bound, advertised, inter_broker, control_plane)
+
+    def told(self, ports: Mapping[str, int], *, host: str) -> tuple[Endpoint, ...]:
+        """The advertised endpoints, once the ports are bound and the machine's name is known."""
+        return tuple(
+            endpoint._replace(
+                host=host if not endpoint.host or endpoint.host in EVERY_ADDRESS else endpoint.host,
+                port=endpoint.port or ports[endpoint.name],
+            )
+            for endpoint in self.advertised
+        )
+
+
+def _protocols(pairs: Sequence[str]) -> dict[str, str]:
+    key = "listener.security.protocol.map"
+    protocols: dict[str, str] = {}
+    for pair in pairs:
+        name, colon, protocol = (part.strip() for part in pair.partition(":"))
+        if not colon or protocol.upper() not in PROTOCOLS:
+            raise UserError(
+                f"{key}={pair!r}: expected NAME:PROTOCOL, one of {', '.join(PROTOCOLS)}"
+            )
+        if name.upper() in protocols:
+            raise UserError(f"{key}: the listener name {name} stands there twice")
+        protocols[name.upper()] = protocol.upper()
+    return protocols
+
+
+def _parse(key: str, items: Sequence[str], protocols: Mapping[str, str]) -> tuple[Endpoint, ...]:
+    if not items:
+        raise UserError(f"{key}: expected at least one name://host:port")
+    return tuple(_endpoint(key, item, protocols) for item in items)
+
+
+def _endpoint(key: str, item: str, protocols: Mapping[str, str]) -> Endpoint:
+    match = _LISTENER.fullmatch(item)
+    if match is None:
+        raise UserError(f"{key}={item!r}: expected name://host:port")
+    name, port = match["name"].upper(), int(match["port"])
+    if port > 65_535:
+        raise UserError(f"{key}={item!r}: expected a port of at most 65535")
+    if name not in protocols:
+        raise UserError(f"{key}={item!r}: {name} is missing in listener.security.protocol.map")
+    if protocols[name] not in OFFERED:
+        raise UserError(
+            f"{key}={item!r}: the security protocol {protocols[name]} is not offered; "
+            "listening without it would be unsafe"
+        )
+    return Endpoint(name, match["six"] or match["host"] or "", port, protocols[name])
+
+
+def _check_bound(bound: Sequence[Endpoint]) -> None:
+    for at, endpoint in enumerate(bound):
+        for earlier in bound[:at]:
+            if endpoint.name == earlier.name:
+                raise UserError(f"listeners: the name {endpoint.name} stands there twice")
+            if endpoint.port and endpoint.port == earlier.port and not _apart(endpoint, earlier):
+                raise UserError(
+                    f"listeners: {earlier} and {endpoint} use the same port {endpoint.port}"
+                )
+
+
+def _apart(one: Endpoint, other: Endpoint) -> bool:
+    """One port may serve an IPv4 and an IPv6 address, as in Kafka."""
+    return bool(one.host and other.host) and (":" in one.host) != (":" in other.host)
+
+
+def _check_advertised(advertised: Sequence[Endpoint], bound: set[str], *, given: bool) -> None:
+    names: set[str] = set()
+    for endpoint in advertised:
+        if given and endpoint.host in EVERY_ADDRESS:
+            raise UserError(
+                f"advertised.listeners={endpoint}: clients cannot connect to {endpoint.host}; "
+                "use a host name or address they can reach"
+            )
+        if endpoint.name not in bound:
+            raise UserError(
+                f"advertised.listeners={endpoint}: no listener is named {endpoint.name}"
+            )
+        if endpoint.name in names:
+            raise UserError(f"advertised.listeners: {endpoint.name} stands there twice")
+        names.add(endpoint.name)
+
+
+def _inter_broker(config: NetworkSettings, advertised: Sequence[Endpoint]) -> str:
+    asked = config.inter_broker_listener_name
+    if asked is not None:
+        if asked.upper() not in {endpoint.name for endpoint in advertised}:
+            raise UserError(
+                f"inter.broker.listener.name={asked}: not among advertised.listeners "
+                f"({', '.join(endpoint.name for endpoint in advertised)})"
+            )
+        return asked.upper()
+    protocol = config.security_inter_broker_protocol
+    for endpoint in advertised:
+        if endpoint.name == protocol:
+            return endpoint.name
+    fitting = [endpoint.name for endpoint in advertised if endpoint.protocol == protocol]
+    if not fitting:
+        raise UserError(
+            f"security.inter.broker.protocol={protocol}: no advertised listener uses it"
+        )
+    return fitting[0]
+
+
+def _control_plane(
+    config: NetworkSettings, advertised: Sequence[Endpoint], inter_broker: str
+) -> str | None:
+    asked = config.control_plane_listener_name
+    if asked is None:
+        return None
+    if asked.upper() not in {endpoint.name for endpoint in advertised}:
+        raise UserError(f"control.plane.listener.name={asked}: not among advertised.listeners")
+    if asked.upper() == inter_broker:
+        raise UserError(
+            f"control.plane.listener.name={asked}: expected another listener than "
+            "inter.broker.listener.name"
+        )
+    return asked.upper()

@@ -1,0 +1,335 @@
+"""The kit settings are declared with: one typed, annotated line each.
+
+Owns: turning the text of a setting into a value and back, bounds, and the listing that documents
+and DescribeConfigs are made from. Never knows a particular setting.
+
+The attribute is Kafka's name with dots as underscores, so a name is typed once. A default is the
+class attribute itself; an instance stores only what differs, so ten thousand topics that override
+nothing cost nothing.
+
+    class BrokerConfig(Settings):
+        num_partitions: Annotated[int, AtLeast(1), Doc("Partitions of a new topic.")] = 1
+
+A plain `int` is Kafka's INT (32 bits); `Short` and `Long` are the other widths.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import IntEnum
+from types import MappingProxyType, NoneType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    NamedTuple,
+    Protocol,
+    Self,
+    TypeAlias,
+    dataclass_transform,
+    get_args,
+    get_origin,
+)
+
+from ottla.model.errors import UserError
+
+Scope: TypeAlias = Literal["broker", "cluster"]
+Value: TypeAlias = bool | int | float | str | tuple[str, ...] | frozenset[str] | None
+
+
+class Type(IntEnum):
+    """The value types of DescribeConfigs, with Kafka's numbers."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class Doc(NamedTuple):
+    """What the setting does, for people."""
+
+    text: str
+
+
+class Dynamic(NamedTuple):
+    """May change while the broker runs: per broker only, or for the whole cluster too."""
+
+    scope: Scope
+
+
+class Kind(NamedTuple):
+    """The Kafka type, where the Python type does not tell it."""
+
+    kind: Type
+
+
+class Check(Protocol):
+    def allows(self, value: Any) -> bool: ...
+
+    def __str__(self) -> str: ...
+
+
+class AtLeast(NamedTuple):
+    """A lower bound; `also` names single values outside it, such as -1 for "no limit"."""
+
+    low: float
+    also: tuple[float, ...] = ()
+
+    def allows(self, value: float) -> bool:
+        return value >= self.low or value in self.also
+
+    def __str__(self) -> str:
+        return _or(f"at least {self.low}", self.also)
+
+
+class Between(NamedTuple):
+    """Both bounds, inclusive."""
+
+    low: float
+    high: float
+    also: tuple[float, ...] = ()
+
+    def allows(self, value: float) -> bool:
+        return self.low <= value <= self.high or value in self.also
+
+    def __str__(self) -> str:
+        return _or(f"between {self.low} and {self.high}", self.also)
+
+
+class OneOf(NamedTuple):
+    """One of these words; of a list, each item."""
+
+    words: tuple[str, ...]
+
+    def allows(self, value: str | tuple[str, ...] | frozenset[str]) -> bool:
+        return all(word in self.words for word in ([value] if isinstance(value, str) else value))
+
+    def __str__(self) -> str:
+        return "one of " + ", ".join(self.words)
+
+
+class Matches(NamedTuple):
+    """A whole-string pattern; of a list, of each item."""
+
+    pattern: str
+    said: str
+
+    def allows(self, value: str | tuple[str, ...]) -> bool:
+        items = [value] if isinstance(value, str) else value
+        return all(re.fullmatch(self.pattern, item) for item in items)
+
+    def __str__(self) -> str:
+        return self.said
+
+
+Short: TypeAlias = Annotated[int, Kind(Type.SHORT)]
+Long: TypeAlias = Annotated[int, Kind(Type.LONG)]
+Words: TypeAlias = tuple[str, ...]
+
+INT_MAX: Final = 2**31 - 1
+LONG_MAX: Final = 2**63 - 1
+
+_BITS: Final = {Type.SHORT: 16, Type.INT: 32, Type.LONG: 64}
+_EXPECTED: Final = {
+    Type.BOOLEAN: "true or false",
+    Type.DOUBLE: "a number",
+    Type.SHORT: "a whole number",
+    Type.INT: "a whole number",
+    Type.LONG: "a whole number",
+}
+_OF_PYTHON: Final = {
+    bool: Type.BOOLEAN,
+    int: Type.INT,
+    float: Type.DOUBLE,
+    str: Type.STRING,
+    tuple: Type.LIST,
+    frozenset: Type.LIST,
+}
+
+
+class Setting(NamedTuple):
+    """One declared setting."""
+
+    name: str
+    attribute: str
+    kind: Type
+    python: type
+    optional: bool
+    default: Value
+    checks: tuple[Check, ...]
+    scope: Scope | None
+    doc: str
+
+    def read(self, text: str, *, source: str = "") -> Value:
+        """The value `text` stands for, or a UserError that names this setting."""
+        text = text.strip()
+        if not text and self.optional:
+            return None
+        value = self._typed(text)
+        if value is None:
+            raise self._refused(text, _EXPECTED[self.kind], source)
+        width = _BITS.get(self.kind)
+        if width is not None and abs(2 * int(text) + 1) >= 2**width:
+            raise self._refused(text, f"a whole number of at most {width} bits", source)
+        for check in self.checks:
+            if not check.allows(value):
+                raise self._refused(text, str(check), source)
+        return value
+
+    def show(self, value: Value) -> str | None:
+        """The text Kafka would show for `value`."""
+        match value:
+            case None:
+                return None
+            case bool():
+                return "true" if value else "false"
+            case float():
+                return repr(value).upper().replace("E+", "E")
+            case tuple():
+                return ",".join(value)
+            case frozenset():
+                return ",".join(sorted(value))
+            case _:
+                return str(value)
+
+    @property
+    def bounds(self) -> str:
+        return "; ".join(str(check) for check in self.checks)
+
+    @property
+    def sensitive(self) -> bool:
+        return self.kind is Type.PASSWORD
+
+    def _typed(self, text: str) -> Value:
+        match self.kind:
+            case Type.BOOLEAN:
+                return {"true": True, "false": False}.get(text.lower())
+            case Type.SHORT | Type.INT | Type.LONG:
+                return int(text) if re.fullmatch(r"[+-]?[0-9]{1,40}", text) else None
+            case Type.DOUBLE:
+                return (
+                    float(text) if re.fullmatch(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?", text) else None
+                )
+            case Type.LIST:
+                items = [item.strip() for item in text.split(",")] if text else []
+                return frozenset(items) if self.python is frozenset else tuple(items)
+            case _:
+                return text
+
+    def _refused(self, text: str, expected: str, source: str) -> UserError:
+        shown = "[hidden]" if self.sensitive else repr(text)
+        where = f" ({source})" if source else ""
+        return UserError(f"{self.name}={shown}: expected {expected}{where}")
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Settings:
+    """Base of a set of settings. Built from values directly, or with `parse` from text."""
+
+    SETTINGS: ClassVar[Mapping[str, Setting]] = MappingProxyType({})
+
+    def __init_subclass__(cls) -> None:
+        declared = (
+            _declared(attribute, annotation, getattr(cls, attribute))
+            for group in reversed(cls.__mro__)
+            if issubclass(group, Settings)
+            for attribute, annotation in group.__annotations__.items()
+            if _is_annotated(annotation)
+        )
+        cls.SETTINGS = MappingProxyType({setting.name: setting for setting in declared})
+
+    def __init__(self, **values: Value) -> None:
+        for attribute in values:
+            assert _name(attribute) in self.SETTINGS, f"no setting {attribute}"
+        self.__dict__.update(values)
+
+    def __setattr__(self, attribute: str, value: object) -> None:
+        raise AttributeError(f"{attribute}: settings do not change; make another instance")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and all(
+            self.value(name) == other.value(name) for name in self.SETTINGS
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = (
+            f"{name}={'[hidden]' if setting.sensitive else setting.show(self.value(name))}"
+            for name, setting in self.SETTINGS.items()
+            if setting.attribute in self.__dict__
+        )
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    @classmethod
+    def parse(cls, texts: Mapping[str, str], *, source: str = "") -> Self:
+        """Read the settings among `texts`; keys that are not settings are left alone."""
+        return cls(**cls.read(texts, source=source))
+
+    @classmethod
+    def read(cls, texts: Mapping[str, str], *, source: str = "") -> dict[str, Any]:
+        """Attribute and value of each setting among `texts`."""
+        return {
+            setting.attribute: setting.read(texts[name], source=source)
+            for name, setting in cls.SETTINGS.items()
+            if name in texts
+        }
+
+    def value(self, name: str) -> Value:
+        """The value under Kafka's name."""
+        value: Value = getattr(self, self.SETTINGS[name].attribute)
+        return value
+
+    def text(self, name: str) -> str | None:
+        return self.SETTINGS[name].show(self.value(name))
+
+    def changed(self, **values: Any) -> Self:
+        """The same settings but for these."""
+        return type(self)(**{**self.__dict__, **values})
+
+
+def _declared(attribute: str, annotation: Any, default: Value) -> Setting:
+    base, *marks = get_args(annotation)
+    members = get_args(base)
+    optional = NoneType in members
+    if optional:
+        inner = next(member for member in members if member is not NoneType)
+        if _is_annotated(inner):
+            inner, *inner_marks = get_args(inner)
+            marks = [*inner_marks, *marks]
+        base = inner
+    python = get_origin(base) or base
+    kinds = [mark.kind for mark in marks if isinstance(mark, Kind)]
+    scopes = [mark.scope for mark in marks if isinstance(mark, Dynamic)]
+    return Setting(
+        name=_name(attribute),
+        attribute=attribute,
+        kind=kinds[-1] if kinds else _OF_PYTHON[python],
+        python=python,
+        optional=optional,
+        default=default,
+        checks=tuple(mark for mark in marks if hasattr(mark, "allows")),
+        scope=scopes[-1] if scopes else None,
+        doc=" ".join(mark.text for mark in marks if isinstance(mark, Doc)),
+    )
+
+
+def _is_annotated(annotation: Any) -> bool:
+    return get_origin(annotation) is Annotated
+
+
+def _name(attribute: str) -> str:
+    return attribute.replace("_", ".")
+
+
+def _or(said: str, also: tuple[float, ...]) -> str:
+    return " or ".join([said, *(str(value) for value in also)])
