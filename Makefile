@@ -52,7 +52,7 @@ unit: setup
 	@$(PYTEST) -q $(UNIT)
 
 sim: setup
-	@$(if $(call have,tests/sim),SIM_SEED=$(SEED) SIM_N=$(N) $(PYTEST) -q tests/sim)
+	@$(if $(call have,tests/sim),$(PYTEST) -q --sim-seed $(SEED) --sim-count $(N) tests/sim)
 
 interop cluster spark: setup
 	@$(if $(wildcard tests/$@),$(PYTEST) -q --timeout 300 tests/$@)

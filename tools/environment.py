@@ -42,17 +42,18 @@ PROGRAMS: Final = (
 
 def main() -> int:
     wanted = fingerprint()
-    if STAMP.is_file() and STAMP.read_text() == wanted:
-        return 0
-    try:
-        make_venv()
-        install()
-    except subprocess.CalledProcessError as failure:
-        print(f"setup: failed: {' '.join(map(str, failure.cmd))}", file=sys.stderr)
-        return 1
-    for line in provide(PROGRAMS, shutil.which, apt_install if can_apt() else None):
+    fetch = None
+    if not STAMP.is_file() or STAMP.read_text() != wanted:
+        fetch = apt_install if can_apt() else None
+        try:
+            make_venv()
+            install()
+        except subprocess.CalledProcessError as failure:
+            print(f"setup: failed: {' '.join(map(str, failure.cmd))}", file=sys.stderr)
+            return 1
+        STAMP.write_text(wanted)
+    for line in provide(PROGRAMS, shutil.which, fetch):
         print(f"setup: {line}", file=sys.stderr)
-    STAMP.write_text(wanted)
     return 0
 
 

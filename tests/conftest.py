@@ -1,0 +1,26 @@
+"""What every test can count on: Hypothesis without deadlines, and seeds for simulations.
+
+A test with an argument `sim_seed` runs once for each seed of `make sim SEED=… N=…`.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Deadlines measure the machine, which is shared, and not the code.
+settings.register_profile("ottla", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ottla")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("simulation")
+    group.addoption("--sim-seed", type=int, default=0, help="the first seed to run")
+    group.addoption("--sim-count", type=int, default=20, help="how many seeds to run")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "sim_seed" in metafunc.fixturenames:
+        first = metafunc.config.getoption("--sim-seed")
+        count = metafunc.config.getoption("--sim-count")
+        metafunc.parametrize("sim_seed", range(first, first + count))
