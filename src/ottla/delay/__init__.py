@@ -1,0 +1,8 @@
+"""Waiting: requests that cannot be answered yet, and what must happen later.
+
+- `wheel`      pure: a hierarchical timing wheel, O(1) to add, cancel and expire
+- `timers`     a wheel advanced by the event loop, with one pending wake-up at a time
+- `purgatory`  operations that wait for a condition or a timeout, watched by key
+
+Imports `model` only. Nothing here takes a lock: everything runs on the one event loop.
+"""

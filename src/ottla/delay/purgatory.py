@@ -1,0 +1,169 @@
+"""Operations that cannot finish yet: they wait for a condition, or for their time to run out.
+
+Owns: the watch lists by key, and who still waits.
+Never: decides whether an operation may finish (the operation does), takes a lock, owns a thread.
+
+Everything runs on one event loop. That is what makes completion happen exactly once and no wake-up
+get lost: nobody else can flip the flag between a check and the act, or hold a lock while the only
+trigger passes by. What remains possible is re-entrance (finishing one operation may trigger
+another, or the same), so `check` works on a copy of its list, and an operation that was triggered
+while it was tried for the first time is tried again once it is watched.
+
+A finished operation leaves the timer at once but its other watch lists lazily: by the next check
+of that key, or by a purge when `purge_interval` finished ones are still listed. So finishing a
+fetch of a thousand partitions does not have to visit a thousand lists.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Hashable
+from typing import Final, Generic, TypeVar
+
+from ottla.delay.timers import Timers
+from ottla.delay.wheel import Entry
+
+log = logging.getLogger(__name__)
+
+PURGE_INTERVAL: Final = 1_000
+"""How many finished operations may still be listed before they are swept out. A count."""
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Delayed(Entry):
+    """One waiting operation. Override `try_complete`, `on_complete` and, if needed, `on_expire`."""
+
+    __slots__ = ("_home", "_listed", "completed", "delay_ms")
+
+    def __init__(self, delay_ms: int) -> None:
+        super().__init__()
+        self.delay_ms = delay_ms
+        self.completed = False
+        self._home: Purgatory[Hashable] | None = None
+        self._listed = 0  # in how many watch lists it still stands
+
+    def try_complete(self) -> bool:
+        """If the condition holds, `return self.force_complete()`; else False. Called often."""
+        raise NotImplementedError
+
+    def on_complete(self) -> None:
+        """Answer. Runs exactly once, for a condition met and for a timeout alike."""
+        raise NotImplementedError
+
+    def on_expire(self) -> None:
+        """Runs after `on_complete` when it was the timeout that completed it."""
+
+    def force_complete(self) -> bool:
+        """Complete now. True for the one caller that did it."""
+        if self.completed:
+            return False
+        self.completed = True
+        if self._home is not None:
+            self._home._finished(self)
+            self._home = None
+        self.on_complete()
+        return True
+
+    def expired(self) -> None:
+        if self.force_complete():
+            self.on_expire()
+
+
+class Purgatory(Generic[Key]):
+    """Waiting operations by the keys whose changes may finish them."""
+
+    def __init__(self, name: str, timers: Timers, purge_interval: int = PURGE_INTERVAL) -> None:
+        self.name = name
+        self.delayed = 0
+        self._timers = timers
+        self._purge_interval = purge_interval
+        self._lists: dict[Key, list[Delayed]] = {}
+        self._stale = 0  # finished and still listed
+        self._checks = 0
+
+    @property
+    def watched(self) -> int:
+        """Entries in all watch lists; an operation counts once for every key."""
+        return sum(map(len, self._lists.values()))
+
+    @property
+    def key_count(self) -> int:
+        return len(self._lists)
+
+    def try_complete_else_watch(self, op: Delayed, keys: Collection[Key]) -> bool:
+        """Finish `op` now, or watch it under every key until it is done or out of time.
+
+        True when it is complete on return, by its condition or because it had no time to wait.
+        """
+        checks = self._checks
+        if op.try_complete():
+            return True
+        op._home = self  # type: ignore[assignment]  # it only ever reports its own end
+        op._listed = len(keys)
+        self.delayed += 1
+        lists = self._lists
+        for key in keys:
+            watchers = lists.get(key)
+            if watchers is None:
+                lists[key] = [op]
+            else:
+                watchers.append(op)
+        if self._checks != checks and op.try_complete():  # triggered before it was watched
+            return True
+        self._timers.add(op, op.delay_ms)
+        return op.completed
+
+    def check(self, key: Key) -> int:
+        """Something about `key` changed: try what waits for it. How many it finished."""
+        self._checks += 1
+        watchers = self._lists.get(key)
+        if watchers is None:
+            return 0
+        finished = 0
+        for op in tuple(watchers):
+            if not op.completed:
+                try:
+                    finished += op.try_complete()
+                except Exception:  # one operation's fault must not cost the others their turn
+                    log.exception("%s: trying %s failed", self.name, type(op).__name__)
+        self._sweep(key)
+        return finished
+
+    def drop(self, key: Key) -> list[Delayed]:
+        """Stop watching `key`; what waited under it, for the caller to finish."""
+        waiting = self._waiting(self._lists.pop(key, []))
+        for op in waiting:
+            op._listed -= 1
+        return waiting
+
+    def _finished(self, op: Delayed) -> None:
+        self._timers.cancel(op)
+        self.delayed -= 1
+        if op._listed:
+            self._stale += 1
+            if self._stale > self._purge_interval:
+                for key in list(self._lists):
+                    self._sweep(key)
+
+    def _sweep(self, key: Key) -> None:
+        watchers = self._lists.get(key)
+        if watchers is None:
+            return
+        waiting = self._waiting(watchers)
+        if not waiting:
+            del self._lists[key]
+        elif len(waiting) != len(watchers):
+            self._lists[key] = waiting
+
+    def _waiting(self, watchers: list[Delayed]) -> list[Delayed]:
+        """Those that still wait; the finished ones are counted out of the list they leave."""
+        waiting = []
+        for op in watchers:
+            if not op.completed:
+                waiting.append(op)
+                continue
+            op._listed -= 1
+            if op._listed == 0:
+                self._stale -= 1
+        return waiting
