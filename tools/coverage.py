@@ -23,7 +23,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = "docs/coverage.md"
 HEADING: Final = re.compile(r"^## (.+)$")
 ITEM: Final = re.compile(r"^- \*\*([A-Z]+-\d+)\*\* (.+)$")
-NOTE: Final = re.compile(r"^([A-Z]+-(?:\d+|\*)): (.+)$")
+NOTE: Final = re.compile(r"^([A-Z]+)-(\*|\d+)(?:\.\.(\d+))?: (.+)$")
 
 
 class Item(NamedTuple):
@@ -75,7 +75,16 @@ def read_items(text: str) -> Iterator[Item]:
 
 
 def read_notes(text: str) -> dict[str, str]:
-    return {note[1]: note[2] for line in text.splitlines() if (note := NOTE.match(line))}
+    """`AREA-07: reason`, `AREA-07..12: reason` or, for what nothing else explains, `AREA-*`."""
+    notes: dict[str, str] = {}
+    for note in filter(None, map(NOTE.match, text.splitlines())):
+        area, first, last, reason = note.groups()
+        if first == "*":
+            notes[f"{area}-*"] = reason
+            continue
+        for number in range(int(first), int(last or first) + 1):
+            notes[f"{area}-{number:0{len(first)}}"] = reason
+    return notes
 
 
 def marks(sources: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
