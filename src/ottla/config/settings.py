@@ -146,6 +146,7 @@ _EXPECTED: Final = {
     Type.INT: "a whole number",
     Type.LONG: "a whole number",
 }
+_DOUBLE: Final = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?"
 _OF_PYTHON: Final = {
     bool: Type.BOOLEAN,
     int: Type.INT,
@@ -177,9 +178,9 @@ class Setting(NamedTuple):
         value = self._typed(text)
         if value is None:
             raise self._refused(text, _EXPECTED[self.kind], source)
-        width = _BITS.get(self.kind)
-        if width is not None and abs(2 * int(text) + 1) >= 2**width:
-            raise self._refused(text, f"a whole number of at most {width} bits", source)
+        bits = _BITS.get(self.kind)
+        if bits is not None and not -(2 ** (bits - 1)) <= int(text) < 2 ** (bits - 1):
+            raise self._refused(text, f"a whole number of at most {bits} bits", source)
         for check in self.checks:
             if not check.allows(value):
                 raise self._refused(text, str(check), source)
@@ -216,9 +217,7 @@ class Setting(NamedTuple):
             case Type.SHORT | Type.INT | Type.LONG:
                 return int(text) if re.fullmatch(r"[+-]?[0-9]{1,40}", text) else None
             case Type.DOUBLE:
-                return (
-                    float(text) if re.fullmatch(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?", text) else None
-                )
+                return float(text) if re.fullmatch(_DOUBLE, text) else None
             case Type.LIST:
                 items = [item.strip() for item in text.split(",")] if text else []
                 return frozenset(items) if self.python is frozenset else tuple(items)

@@ -1,0 +1,135 @@
+"""The file of the embedded store: what is in it, how it is opened and written.
+
+Owns: the SQLite file and its format, described in docs/formats/store.md. Never knows of sessions
+or watches. Synchronous: `embedded` calls it on one thread of its own. A commit returns when the
+disk has it (write-ahead log, synchronous=FULL).
+
+Ephemerals are never stored: the process that owns them is the only one that can, so a file left
+by a killed broker holds none.
+"""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from ottla.model.errors import UserError
+from ottla.store.port import StoreUnavailable
+from ottla.store.tree import Entry, Tree
+
+FILE_NAME: Final = "ottla-store.sqlite"
+APPLICATION_ID: Final = 0x4F74746C  # "Ottl"
+FORMAT: Final = 1
+
+_SCHEMA: Final = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE node (
+    path TEXT PRIMARY KEY, data BLOB NOT NULL, version INTEGER NOT NULL,
+    created INTEGER NOT NULL, child_changes INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO counter VALUES ('zxid', 0);
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {FORMAT};
+COMMIT;
+"""
+_PUT: Final = "INSERT OR REPLACE INTO node VALUES (?, ?, ?, ?, ?)"
+_REMOVE: Final = "DELETE FROM node WHERE path = ?"
+_COUNT: Final = "UPDATE counter SET value = ? WHERE name = 'zxid'"
+
+
+class Database:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+
+    def open(self) -> Tree:
+        """Open or create the file, keep every other process out of it, and read the tree."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(
+                self._path, timeout=0, isolation_level=None, check_same_thread=False
+            )
+            self._prepare(self._connection)
+            return self._read(self._connection)
+        except sqlite3.Error as error:
+            self.close()
+            raise UserError(self._advice(error)) from error
+        except UserError:
+            self.close()
+            raise
+
+    def commit(self, entries: Mapping[str, Entry | None], zxid: int) -> None:
+        """Store all of it or none of it; returns when it is on the disk."""
+        assert self._connection is not None
+        run = self._connection
+        try:
+            run.execute("BEGIN IMMEDIATE")
+            run.executemany(_PUT, _kept(entries.items()))
+            run.executemany(_REMOVE, _gone(entries.items()))
+            run.execute(_COUNT, (zxid,))
+            run.execute("COMMIT")
+        except sqlite3.Error as error:
+            if run.in_transaction:
+                run.execute("ROLLBACK")
+            full = error.sqlite_errorcode == sqlite3.SQLITE_FULL
+            code = errno.ENOSPC if full else errno.EIO
+            raise StoreUnavailable(code, str(error), str(self._path)) from error
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _prepare(self, run: sqlite3.Connection) -> None:
+        run.execute("PRAGMA locking_mode = EXCLUSIVE")
+        run.execute("PRAGMA journal_mode = WAL")
+        run.execute("PRAGMA synchronous = FULL")
+        [(format_,)] = run.execute("PRAGMA user_version").fetchall()
+        [(application,)] = run.execute("PRAGMA application_id").fetchall()
+        [(tables,)] = run.execute("SELECT count(*) FROM sqlite_master").fetchall()
+        if tables == 0:
+            run.executescript(_SCHEMA)
+        elif application != APPLICATION_ID:
+            raise UserError(f"{self._path} is not a metadata store of Ottla; move it away")
+        elif format_ > FORMAT:
+            raise UserError(
+                f"{self._path} has format {format_}, written by a newer Ottla; "
+                f"this one reads up to {FORMAT}"
+            )
+        else:
+            run.execute("BEGIN EXCLUSIVE")  # take the lock now, not at the first write
+            run.execute("COMMIT")
+
+    def _read(self, run: sqlite3.Connection) -> Tree:
+        [(zxid,)] = run.execute("SELECT value FROM counter WHERE name = 'zxid'").fetchall()
+        tree = Tree(zxid)
+        rows = run.execute("SELECT path, data, version, created, child_changes FROM node")
+        tree.load(
+            (path, Entry(data, version, created, 0, child_changes))
+            for path, data, version, created, child_changes in rows
+        )
+        return tree
+
+    def _advice(self, error: sqlite3.Error) -> str:
+        if "locked" in str(error):
+            return f"{self._path} is in use by another process; is a broker running on this data?"
+        return (
+            f"{self._path} cannot be read ({error}); restore it from a copy, or move it away and "
+            "run `ottla adopt` on the data directory to rebuild the topics from their files"
+        )
+
+
+def _kept(changes: Iterable[tuple[str, Entry | None]]) -> Iterator[tuple[object, ...]]:
+    for path, entry in changes:
+        if entry is not None and not entry.owner:
+            yield path, entry.data, entry.version, entry.created, entry.child_changes
+
+
+def _gone(changes: Iterable[tuple[str, Entry | None]]) -> Iterator[tuple[str]]:
+    for path, entry in changes:
+        if entry is None:
+            yield (path,)

@@ -1,0 +1,172 @@
+"""The tree in a SQLite file inside the broker: the home of a single node.
+
+Owns: the tree in memory, from which every read is answered at once, and the queue of writes. A
+write is drafted over the tree, committed on a thread of its own, and only then merged: nobody
+sees what a power cut could take back. Writes that arrive during a commit share the next one.
+
+Never waits on the event loop for the disk. A full disk refuses the writes of that commit; any
+other failure of the disk is for good, because what a failed flush left behind is unknown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from ottla.store.port import (
+    Node,
+    Op,
+    Result,
+    Session,
+    SessionExpired,
+    Store,
+    StoreError,
+    StoreUnavailable,
+    Watch,
+)
+from ottla.store.tree import Draft, Entry, Tree
+from ottla.store.watching import Watches
+
+_SESSION = 1  # the one there can be
+
+
+class Durable(Protocol):
+    """Where the tree is kept: `database.Database`."""
+
+    def open(self) -> Tree: ...
+
+    def commit(self, entries: Mapping[str, Entry | None], zxid: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _Write(NamedTuple):
+    ops: Sequence[Op]
+    done: asyncio.Future[list[Result]]
+
+
+class _Outcome(NamedTuple):
+    done: asyncio.Future[list[Result]]
+    results: list[Result] | StoreError
+
+
+class EmbeddedStore(Store):
+    def __init__(self, durable: Durable) -> None:
+        self._durable = durable
+        self._tree = Tree()
+        self._watches = Watches()
+        self._listeners: list[Callable[[Session], None]] = []
+        self._thread = ThreadPoolExecutor(1, "store")
+        self._open = False
+        self._queue: list[_Write] = []
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+        self._failure: StoreUnavailable | None = None
+
+    async def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._tree = await loop.run_in_executor(self._thread, self._durable.open)
+        self._open = True
+        self._tell(Session.CONNECTED)
+
+    async def close(self) -> None:
+        if not self._open:
+            return
+        self._open = False
+        self._watches.forget()
+        await self._quiet.wait()  # what was asked for before is still written
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._durable.close)
+        self._thread.shutdown()
+
+    def on_session(self, listener: Callable[[Session], None]) -> None:
+        self._listeners.append(listener)
+
+    async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
+        self._check(paths[0] if paths else "/")
+        found = (self._tree.find(path) for path in paths)
+        return [entry.node() if entry else None for entry in found]
+
+    async def children(self, path: str) -> list[str]:
+        self._check(path)
+        return self._tree.children(path)
+
+    async def multi(self, ops: Sequence[Op]) -> list[Result]:
+        self._check(ops[0].path if ops else "/")
+        if self._failure is not None:
+            raise self._failure
+        loop = asyncio.get_running_loop()
+        write = _Write(ops, loop.create_future())
+        self._queue.append(write)
+        if self._quiet.is_set():
+            self._quiet.clear()
+            loop.call_soon(self._commit)  # writes of this turn of the loop share the commit
+        return await write.done
+
+    async def watch_data(self, path: str, watch: Watch) -> Node | None:
+        node = await self.get(path)
+        self._watches.on_data(path, watch)
+        return node
+
+    async def watch_children(self, path: str, watch: Watch) -> list[str]:
+        names = await self.children(path)
+        self._watches.on_children(path, watch)
+        return names
+
+    def _check(self, path: str) -> None:
+        if not self._open:
+            raise SessionExpired(path)
+
+    def _commit(self) -> None:
+        """Draft everything that is queued and give it to the disk."""
+        draft = Draft(self._tree)
+        outcomes = [_Outcome(write.done, _attempt(draft, write.ops)) for write in self._queue]
+        self._queue.clear()
+        work = partial(self._durable.commit, draft.entries, draft.zxid)
+        committed = asyncio.get_running_loop().run_in_executor(self._thread, work)
+        committed.add_done_callback(partial(self._committed, draft, outcomes))
+
+    def _committed(
+        self, draft: Draft, outcomes: Sequence[_Outcome], committed: asyncio.Future[None]
+    ) -> None:
+        error = committed.exception()
+        if error is None:
+            self._tree.merge(draft)
+            self._watches.fire(draft.changed, draft.reparented, self._soon)
+        else:
+            self._failed(error)
+        for done, results in outcomes:
+            if done.done():
+                continue  # the caller was cancelled; its write stands all the same
+            if error is not None:
+                done.set_exception(error)
+            elif isinstance(results, StoreError):
+                done.set_exception(results)
+            else:
+                done.set_result(results)
+        if self._queue:
+            self._commit()
+        else:
+            self._quiet.set()
+
+    def _failed(self, error: BaseException) -> None:
+        if isinstance(error, StoreUnavailable) and error.errno != errno.ENOSPC:
+            self._failure = error
+            self._tell(Session.SUSPENDED)
+
+    def _soon(self, watch: Watch, path: str) -> None:
+        asyncio.get_running_loop().call_soon(watch, path)
+
+    def _tell(self, state: Session) -> None:
+        for listener in self._listeners:
+            asyncio.get_running_loop().call_soon(listener, state)
+
+
+def _attempt(draft: Draft, ops: Sequence[Op]) -> list[Result] | StoreError:
+    try:
+        return draft.apply(ops, _SESSION)
+    except StoreError as refusal:
+        return refusal

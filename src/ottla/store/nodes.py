@@ -1,0 +1,321 @@
+"""What is kept in the tree: Kafka's JSON, both ways.
+
+Owns: the fields and versions of every node. Never touches a store. Each class has `encode` and
+`decode` side by side; a field unknown to us is ignored, a node that cannot be read is `BadNode`.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as BadBase64
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
+from uuid import UUID
+
+from ottla.model.ids import (
+    NO_TOPIC_ID,
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    ProducerId,
+    TopicId,
+    TopicPartition,
+)
+
+
+class BadNode(ValueError):
+    """The bytes of a node are not what its path promises."""
+
+
+class ControllerNode(NamedTuple):
+    """/controller, ephemeral: who is the controller."""
+
+    broker: BrokerId
+    timestamp_ms: int
+
+    def encode(self) -> bytes:
+        return _dump({"version": 1, "brokerid": self.broker, "timestamp": str(self.timestamp_ms)})
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        fields = _load(data, "brokerid", "timestamp")
+        return cls(BrokerId(fields["brokerid"]), int(fields["timestamp"]))
+
+
+class ControllerEpochNode(NamedTuple):
+    """/controller_epoch: plain digits; the version of the node fences old controllers."""
+
+    epoch: ControllerEpoch
+
+    def encode(self) -> bytes:
+        return str(self.epoch).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        try:
+            return cls(ControllerEpoch(int(data)))
+        except ValueError as error:
+            raise BadNode(f"controller epoch {data!r}") from error
+
+
+class EndpointNode(NamedTuple):
+    """One advertised listener of a broker."""
+
+    name: str
+    host: str
+    port: int
+    protocol: str = "PLAINTEXT"
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+    @classmethod
+    def parse(cls, text: str, protocols: Mapping[str, str]) -> Self:
+        name, separator, address = text.partition("://")
+        host, colon, port = address.rpartition(":")
+        if not (separator and colon and port.isdigit()):
+            raise BadNode(f"endpoint {text!r}")
+        return cls(name, host.strip("[]"), int(port), protocols.get(name, name))
+
+
+class BrokerNode(NamedTuple):
+    """/brokers/ids/<id>, ephemeral: a live broker. Its creation number is the broker's epoch."""
+
+    endpoints: tuple[EndpointNode, ...]
+    timestamp_ms: int
+    rack: str | None = None
+
+    def encode(self) -> bytes:
+        plain = next((e for e in self.endpoints if e.protocol == "PLAINTEXT"), None)
+        fields = {
+            "version": 5,
+            "features": {},
+            "host": plain.host if plain else None,
+            "port": plain.port if plain else -1,
+            "jmx_port": -1,
+            "timestamp": str(self.timestamp_ms),
+            "endpoints": [str(endpoint) for endpoint in self.endpoints],
+            "listener_security_protocol_map": {e.name: e.protocol for e in self.endpoints},
+        }
+        return _dump(fields if self.rack is None else {**fields, "rack": self.rack})
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        fields = _load(data, "endpoints", "timestamp")
+        protocols = fields.get("listener_security_protocol_map") or {}
+        endpoints = tuple(EndpointNode.parse(text, protocols) for text in fields["endpoints"])
+        return cls(endpoints, int(fields["timestamp"]), fields.get("rack"))
+
+
+class TopicNode(NamedTuple):
+    """/brokers/topics/<topic>: where the replicas of each partition are, and are moving."""
+
+    topic_id: TopicId
+    partitions: Mapping[int, tuple[BrokerId, ...]]
+    adding: Mapping[int, tuple[BrokerId, ...]] = {}
+    removing: Mapping[int, tuple[BrokerId, ...]] = {}
+
+    def encode(self) -> bytes:
+        return _dump(
+            {
+                "version": 3,
+                "topic_id": id_text(self.topic_id),
+                "partitions": _keyed(self.partitions),
+                "adding_replicas": _keyed(self.adding),
+                "removing_replicas": _keyed(self.removing),
+            }
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Versions 1 and 2, of older Kafka, have no topic id."""
+        fields = _load(data, "partitions")
+        text = fields.get("topic_id")
+        return cls(
+            topic_id=id_of(text) if text else NO_TOPIC_ID,
+            partitions=_assignment(fields["partitions"]),
+            adding=_assignment(fields.get("adding_replicas") or {}),
+            removing=_assignment(fields.get("removing_replicas") or {}),
+        )
+
+
+class StateNode(NamedTuple):
+    """/brokers/topics/<topic>/partitions/<p>/state: who leads, and who is in sync."""
+
+    leader: BrokerId
+    leader_epoch: LeaderEpoch
+    isr: tuple[BrokerId, ...]
+    controller_epoch: ControllerEpoch
+
+    def encode(self) -> bytes:
+        return _dump(
+            {
+                "controller_epoch": self.controller_epoch,
+                "leader": self.leader,
+                "version": 1,
+                "leader_epoch": self.leader_epoch,
+                "isr": list(self.isr),
+            }
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        fields = _load(data, "leader", "leader_epoch", "isr", "controller_epoch")
+        return cls(
+            leader=BrokerId(fields["leader"]),
+            leader_epoch=LeaderEpoch(fields["leader_epoch"]),
+            isr=tuple(map(BrokerId, fields["isr"])),
+            controller_epoch=ControllerEpoch(fields["controller_epoch"]),
+        )
+
+
+class PartitionsNode(NamedTuple):
+    """/isr_change_notification/isr_change_<n> and /admin/preferred_replica_election."""
+
+    partitions: tuple[TopicPartition, ...]
+
+    def encode(self) -> bytes:
+        listed = [{"topic": tp.topic, "partition": tp.partition} for tp in self.partitions]
+        return _dump({"version": 1, "partitions": listed})
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        return cls(tuple(_partition(item) for item in _load(data, "partitions")["partitions"]))
+
+
+class ReassignmentNode(NamedTuple):
+    """/admin/reassign_partitions: where partitions are asked to move."""
+
+    replicas: Mapping[TopicPartition, tuple[BrokerId, ...]]
+
+    def encode(self) -> bytes:
+        listed = [
+            {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
+            for tp, replicas in self.replicas.items()
+        ]
+        return _dump({"version": 1, "partitions": listed})
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        items = _load(data, "partitions")["partitions"]
+        return cls({_partition(item): tuple(map(BrokerId, item["replicas"])) for item in items})
+
+
+class LogDirEventNode(NamedTuple):
+    """/log_dir_event_notification/log_dir_event_<n>: a broker lost a directory."""
+
+    broker: BrokerId
+
+    def encode(self) -> bytes:
+        return _dump({"version": 1, "broker": self.broker, "event": 1})
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        return cls(BrokerId(_load(data, "broker")["broker"]))
+
+
+class ConfigNode(NamedTuple):
+    """/config/topics/<topic> and /config/brokers/<id>: overridden settings, as text."""
+
+    overrides: Mapping[str, str]
+
+    def encode(self) -> bytes:
+        return _dump({"version": 1, "config": dict(sorted(self.overrides.items()))})
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        return cls(_load(data, "config")["config"])
+
+
+class ConfigChangeNode(NamedTuple):
+    """/config/changes/config_change_<n>: whose settings changed, such as topics/orders."""
+
+    entity: str
+
+    def encode(self) -> bytes:
+        return _dump({"version": 2, "entity_path": self.entity})
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        return cls(_load(data, "entity_path")["entity_path"])
+
+
+class ClusterIdNode(NamedTuple):
+    """/cluster/id."""
+
+    id: str
+
+    def encode(self) -> bytes:
+        return _dump({"version": "1", "id": self.id})
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        return cls(_load(data, "id")["id"])
+
+
+class ProducerIdBlockNode(NamedTuple):
+    """/latest_producer_id_block: the last block of producer ids taken; both ends belong to it."""
+
+    broker: BrokerId
+    first: ProducerId
+    last: ProducerId
+
+    def encode(self) -> bytes:
+        return _dump(
+            {
+                "version": 1,
+                "broker": self.broker,
+                "block_start": str(self.first),
+                "block_end": str(self.last),
+            }
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        fields = _load(data, "broker", "block_start", "block_end")
+        first, last = (ProducerId(int(fields[key])) for key in ("block_start", "block_end"))
+        return cls(BrokerId(fields["broker"]), first, last)
+
+
+def id_text(id_: UUID) -> str:
+    """Kafka's spelling of a UUID: 22 characters of URL-safe base64."""
+    return urlsafe_b64encode(id_.bytes).decode().rstrip("=")
+
+
+def id_of(text: str) -> UUID:
+    try:
+        return UUID(bytes=urlsafe_b64decode(text + "=="))
+    except (BadBase64, ValueError) as error:
+        raise BadNode(f"id {text!r}") from error
+
+
+def _dump(fields: Mapping[str, object]) -> bytes:
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def _load(data: bytes, *needed: str) -> dict[str, Any]:
+    try:
+        fields = json.loads(data)
+    except ValueError as error:
+        raise BadNode(f"not JSON: {data[:80]!r}") from error
+    if not isinstance(fields, dict) or any(key not in fields for key in needed):
+        raise BadNode(f"expected {', '.join(needed)}: {data[:80]!r}")
+    return fields
+
+
+def _keyed(assignment: Mapping[int, Sequence[BrokerId]]) -> dict[str, list[BrokerId]]:
+    return {str(partition): list(replicas) for partition, replicas in assignment.items()}
+
+
+def _assignment(listed: Mapping[str, Sequence[int]]) -> dict[int, tuple[BrokerId, ...]]:
+    pairs = ((int(key), tuple(map(BrokerId, replicas))) for key, replicas in listed.items())
+    return dict(sorted(pairs))
+
+
+def _partition(item: Mapping[str, Any]) -> TopicPartition:
+    try:
+        return TopicPartition(item["topic"], item["partition"])
+    except KeyError as error:
+        raise BadNode(f"expected topic and partition: {item}") from error

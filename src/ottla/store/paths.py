@@ -1,0 +1,96 @@
+"""Where things are kept: Kafka's own paths, so that its tools find them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ottla.model.ids import BrokerId, TopicPartition
+
+ADMIN: Final = "/admin"
+BROKER_IDS: Final = "/brokers/ids"
+BROKER_SEQUENCE: Final = "/brokers/seqid"
+CLUSTER_ID: Final = "/cluster/id"
+CONFIG_BROKERS: Final = "/config/brokers"
+CONFIG_CHANGES: Final = "/config/changes"
+CONFIG_TOPICS: Final = "/config/topics"
+CONTROLLER: Final = "/controller"
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+DELETE_TOPICS: Final = "/admin/delete_topics"
+ISR_CHANGES: Final = "/isr_change_notification"
+LOG_DIR_EVENTS: Final = "/log_dir_event_notification"
+PREFERRED_ELECTION: Final = "/admin/preferred_replica_election"
+PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
+REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
+TOPICS: Final = "/brokers/topics"
+
+ISR_CHANGE_PREFIX: Final = "isr_change_"
+LOG_DIR_EVENT_PREFIX: Final = "log_dir_event_"
+CONFIG_CHANGE_PREFIX: Final = "config_change_"
+DEFAULT_ENTITY: Final = "<default>"
+
+# What a new tree holds before the first broker registers, parents first.
+ROOTS: Final = (
+    "/brokers",
+    BROKER_IDS,
+    TOPICS,
+    BROKER_SEQUENCE,
+    "/cluster",
+    "/config",
+    CONFIG_BROKERS,
+    CONFIG_CHANGES,
+    CONFIG_TOPICS,
+    ADMIN,
+    DELETE_TOPICS,
+    ISR_CHANGES,
+    LOG_DIR_EVENTS,
+)
+
+
+def broker(broker_id: BrokerId) -> str:
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic(name: str) -> str:
+    return f"{TOPICS}/{name}"
+
+
+def partitions(name: str) -> str:
+    return f"{TOPICS}/{name}/partitions"
+
+
+def partition(tp: TopicPartition) -> str:
+    return f"{TOPICS}/{tp.topic}/partitions/{tp.partition}"
+
+
+def partition_state(tp: TopicPartition) -> str:
+    return f"{TOPICS}/{tp.topic}/partitions/{tp.partition}/state"
+
+
+def delete_topic(name: str) -> str:
+    return f"{DELETE_TOPICS}/{name}"
+
+
+def topic_config(name: str) -> str:
+    return f"{CONFIG_TOPICS}/{name}"
+
+
+def broker_config(broker_id: BrokerId | None) -> str:
+    """The settings of one broker, or of all of them."""
+    return f"{CONFIG_BROKERS}/{DEFAULT_ENTITY if broker_id is None else broker_id}"
+
+
+def parent(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
+
+
+def name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """Every parent of `path` but the root, outermost first."""
+    at = path.find("/", 1)
+    while at != -1:
+        yield path[:at]
+        at = path.find("/", at + 1)

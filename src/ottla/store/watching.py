@@ -1,0 +1,39 @@
+"""The one-shot watches of one session.
+
+Owns: who waits for which path. Never decides what changed; a store tells it, and it hands each
+watch to `soon`, which runs it on the event loop after the change can be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from ottla.store.port import Watch
+
+Soon: TypeAlias = Callable[[Watch, str], object]
+
+
+class Watches:
+    def __init__(self) -> None:
+        self._data: dict[str, list[Watch]] = {}
+        self._children: dict[str, list[Watch]] = {}
+
+    def on_data(self, path: str, watch: Watch) -> None:
+        self._data.setdefault(path, []).append(watch)
+
+    def on_children(self, path: str, watch: Watch) -> None:
+        self._children.setdefault(path, []).append(watch)
+
+    def fire(self, changed: Iterable[str], reparented: Iterable[str], soon: Soon) -> None:
+        """Each watch fires once, in the order in which the paths were touched."""
+        for path in changed:
+            for watch in self._data.pop(path, ()):
+                soon(watch, path)
+        for path in reparented:
+            for watch in self._children.pop(path, ()):
+                soon(watch, path)
+
+    def forget(self) -> None:
+        self._data.clear()
+        self._children.clear()
