@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.log.entries import CHUNK_BYTES, entries
+from ottla.log.entries import CHUNK_BYTES, entries, last_offset
+from ottla.log.slices import FileSlice
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.corrupt import CorruptBatch
 from ottla.protocol.records.record import NewRecord
@@ -16,6 +17,12 @@ class InMemory:
     def __init__(self, content: bytes) -> None:
         self.content = content
         self.largest_read = 0
+
+    def fileno(self) -> int:
+        raise AssertionError("entries are read, never sent")
+
+    def slice(self, position: int, size: int) -> FileSlice:
+        return FileSlice(self, position, size)
 
     def pread(self, size: int, position: int) -> bytes:
         self.largest_read = max(self.largest_read, size)
@@ -69,3 +76,8 @@ def test_an_impossible_entry_is_named_by_its_first_bad_byte(
     with pytest.raises(CorruptBatch) as fault:
         list(entries(InMemory(content), 0, len(content)))
     assert fault.value.position == len(good) + position
+
+
+def test_an_entry_is_known_by_its_last_offset() -> None:
+    records = [NewRecord(b"k", b"v")] * 3
+    assert last_offset(memoryview(build(records, base_offset=7))) == 9

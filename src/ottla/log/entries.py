@@ -10,20 +10,22 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final, Protocol
 
-from ottla.protocol.records.batch import HEADER_SIZE, OVERHEAD
+from ottla.log.slices import FileSlice
+from ottla.protocol.records.batch import CURRENT_MAGIC, HEADER_SIZE, OVERHEAD, read_header
 from ottla.protocol.records.corrupt import CorruptBatch
 
 CHUNK_BYTES: Final = 256 * 1024
 MAGIC_AT: Final = 16
 LEAST_SIZE: Final = {0: 26, 1: 34, 2: HEADER_SIZE}  # by magic: an entry without key or value
 
+_OFFSET: Final = Struct(">q")
 _LENGTH: Final = Struct(">i")
 
 
 class Readable(Protocol):
-    """All that is asked of an open file."""
+    """All that is asked of an open file. A slice keeps it open on whichever thread reads it."""
 
-    def pread(self, size: int, position: int) -> bytes: ...
+    def slice(self, position: int, size: int) -> FileSlice: ...
 
 
 def entries(file: Readable, start: int, end: int) -> Iterator[tuple[int, memoryview]]:
@@ -45,8 +47,14 @@ def entries(file: Readable, start: int, end: int) -> Iterator[tuple[int, memoryv
         at += size
 
 
+def last_offset(entry: memoryview) -> int:
+    """The last offset of an entry; in the older formats a set is named by its last message."""
+    offset: int = _OFFSET.unpack_from(entry)[0]
+    return read_header(entry).last_offset if entry[MAGIC_AT] == CURRENT_MAGIC else offset
+
+
 def _read(file: Readable, at: int, end: int, size: int) -> bytes:
-    return file.pread(min(size, end - at), at)
+    return file.slice(at, min(size, end - at)).read()
 
 
 def _size(chunk: bytes, offset: int, at: int, end: int) -> int:
