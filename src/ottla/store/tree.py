@@ -156,7 +156,8 @@ class Draft:
                 self.changed.append(op.path)
                 return entry.version + 1
             case Delete():
-                return self._delete(op)
+                self._delete(op)
+                return None
             case Check():
                 self._expect(op.path, op.version)
                 return None
