@@ -1,0 +1,209 @@
+"""A frame to the typed request of its version, and a reply's fields to a frame.
+
+The adapter over kio: handlers see one shape per API, whatever version the client speaks. Owns the
+framing and both header formats. Never trusts a byte of a request: whatever is wrong with one ends
+in `Disconnect`, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from struct import Struct
+from struct import error as StructError
+from typing import Any, Final, TypeAlias
+
+from kio.serial import entity_reader
+
+from ottla.model.errors import Disconnect
+from ottla.protocol.encode import Fields, Write, ms, uvarint, writer_of
+from ottla.protocol.guard import Walk, check, read_uvarint, walk_of
+from ottla.protocol.schema import Kind, UnknownApi, message, read_missing_fields_as_defaults
+
+__all__ = [
+    "FLEXIBLE_SINCE",
+    "Call",
+    "Fields",
+    "decode",
+    "decode_reply",
+    "encode_request",
+    "ms",
+    "parse_call",
+    "reply",
+]
+
+API_VERSIONS: Final = 18
+CONTROLLED_SHUTDOWN: Final = 7
+
+# The first version of each API whose headers carry tagged fields, so that a header can be read
+# without loading the message. An API that is not listed has none, or is not served.
+FLEXIBLE_SINCE: Final = {
+    0: 9, 1: 12, 2: 6, 3: 9, 4: 4, 5: 2, 6: 6, 7: 3, 8: 8, 9: 6, 10: 3, 11: 6, 12: 4, 13: 4, 14: 4,
+    15: 5, 16: 3, 18: 3, 19: 5, 20: 4, 21: 2, 22: 2, 23: 4, 24: 3, 25: 3, 26: 3, 27: 1, 28: 3,
+    29: 2, 30: 2, 31: 2, 32: 4, 33: 2, 34: 2, 35: 2, 36: 2, 37: 2, 38: 2, 39: 2, 40: 2, 41: 2,
+    42: 2, 43: 2, 44: 1, 45: 0, 46: 0, 48: 1, 49: 1, 50: 0, 51: 0, 57: 0, 60: 0, 61: 0, 65: 0,
+    66: 0, 68: 0, 69: 0, 74: 0, 75: 0,
+}  # fmt: skip
+NEVER: Final = 0x7FFF
+
+_HEADER: Final = Struct(">hhih")
+_OLDEST_HEADER: Final = Struct(">hhi")
+_FRAME: Final = Struct(">ii")
+_MAX_REPLY_VALUES: Final = 1 << 40  # a broker we chose to ask: its own bytes are the bound
+
+
+class Call:
+    """The header of one request: what is asked, in which version, by whom."""
+
+    __slots__ = ("body_at", "client_id", "correlation_id", "flexible", "key", "version")
+
+    def __init__(
+        self, key: int, version: int, correlation_id: int, client_id: str | None, body_at: int
+    ) -> None:
+        self.key = key
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.body_at = body_at
+        self.flexible = version >= FLEXIBLE_SINCE.get(key, NEVER)
+
+    def __repr__(self) -> str:
+        return f"Call({self.key} v{self.version} #{self.correlation_id} {self.client_id!r})"
+
+
+def parse_call(frame: memoryview) -> Call:
+    """The header of a request frame (without its size), of any API and version."""
+    try:
+        key, version, correlation_id, size = _HEADER.unpack_from(frame)
+    except StructError:
+        return _parse_short(frame)
+    if key == CONTROLLED_SHUTDOWN and version == 0:
+        return _parse_short(frame)
+    if size < 0:
+        if size != -1:
+            raise Disconnect(f"client id has length {size}")
+        client_id, at = None, 10
+    else:
+        at = 10 + size
+        if at > len(frame):
+            raise Disconnect("request header is cut short")
+        client_id = str(frame[10:at], "utf-8", "replace")
+    call = Call(key, version, correlation_id, client_id, at)
+    if call.flexible:
+        try:
+            call.body_at = at + 1 if not frame[at] else _skip_tags(frame, at)
+        except IndexError:
+            raise Disconnect("request header is cut short") from None
+    return call
+
+
+def _parse_short(frame: memoryview) -> Call:
+    """The one request without a client id: the first version of ControlledShutdown."""
+    if len(frame) >= _OLDEST_HEADER.size:
+        key, version, correlation_id = _OLDEST_HEADER.unpack_from(frame)
+        if key == CONTROLLED_SHUTDOWN and version == 0:
+            return Call(key, version, correlation_id, None, _OLDEST_HEADER.size)
+    raise Disconnect("request header is cut short")
+
+
+def _skip_tags(data: memoryview, at: int) -> int:
+    count, at = read_uvarint(data, at)
+    for _ in range(count):
+        _, at = read_uvarint(data, at)
+        size, at = read_uvarint(data, at)
+        at += size
+        if at > len(data):
+            raise Disconnect("tagged field runs past the end")
+    return at
+
+
+def decode(call: Call, frame: memoryview) -> Any:
+    """The request of this frame as kio's class of its version.
+
+    Fields that this version lacks read as their defaults.
+    """
+    walk, read = _request_reader(call.key, call.version)
+    check(walk, frame, call.body_at)
+    return _read(read, frame, call.body_at)
+
+
+def decode_reply(key: int, version: int, frame: memoryview) -> Any:
+    """The reply in this frame (without its size) as kio's class of its version."""
+    walk, read = _reply_reader(key, version)
+    at = 4
+    if _reply_is_flexible(key, version):
+        try:
+            at = _skip_tags(frame, at)
+        except IndexError:
+            raise Disconnect("reply header is cut short") from None
+    check(walk, frame, at, _MAX_REPLY_VALUES)
+    return _read(read, frame, at)
+
+
+def reply(call: Call, fields: Fields) -> bytes:
+    """The framed reply to `call`; fields that its version lacks are dropped."""
+    write = _reply_writer(call.key, call.version)
+    out = bytearray(9 if call.flexible and call.key != API_VERSIONS else 8)
+    write(fields, out)
+    _FRAME.pack_into(out, 0, len(out) - 4, call.correlation_id)
+    return bytes(out)
+
+
+def encode_request(
+    key: int, version: int, correlation_id: int, client_id: str | None, fields: Fields
+) -> bytes:
+    """A framed request; fields that the version lacks are dropped."""
+    write = writer_of(message(key, version, Kind.REQUEST))
+    out = bytearray(4)
+    if key == CONTROLLED_SHUTDOWN and version == 0:
+        out += _OLDEST_HEADER.pack(key, version, correlation_id)
+    else:
+        name = b"" if client_id is None else client_id.encode()
+        size = -1 if client_id is None else len(name)
+        out += _HEADER.pack(key, version, correlation_id, size) + name
+    if version >= FLEXIBLE_SINCE.get(key, NEVER):
+        out += b"\0"
+    write(fields, out)
+    out[:4] = (len(out) - 4).to_bytes(4, "big")
+    return bytes(out)
+
+
+def _reply_is_flexible(key: int, version: int) -> bool:
+    # A client may not know what the broker speaks when it reads an ApiVersions reply.
+    return key != API_VERSIONS and version >= FLEXIBLE_SINCE.get(key, NEVER)
+
+
+Reader: TypeAlias = tuple[Walk, Callable[..., Any]]
+
+
+@cache
+def _request_reader(key: int, version: int) -> Reader:
+    return _reader(key, version, Kind.REQUEST)
+
+
+@cache
+def _reply_reader(key: int, version: int) -> Reader:
+    return _reader(key, version, Kind.RESPONSE)
+
+
+def _reader(key: int, version: int, kind: Kind) -> Reader:
+    try:
+        entity = message(key, version, kind)
+    except UnknownApi as unknown:
+        raise Disconnect(str(unknown)) from None
+    read_missing_fields_as_defaults(key, version, kind)
+    return walk_of(entity), entity_reader(entity)
+
+
+@cache
+def _reply_writer(key: int, version: int) -> Write:
+    return writer_of(message(key, version, Kind.RESPONSE))
+
+
+def _read(read: Callable[..., Any], frame: memoryview, at: int) -> Any:
+    try:
+        entity, _ = read(frame, at)
+    except Exception as error:
+        # Whatever kio makes of text that is not UTF-8, dates beyond the calendar and the like.
+        raise Disconnect(f"message does not decode: {error}") from None
+    return entity
