@@ -59,6 +59,8 @@ def application(arguments: Sequence[str]) -> typer.Typer:
 
 
 def asked_for(arguments: Sequence[str]) -> Sequence[Command]:
+    if list(arguments) == ["--version"]:
+        return ()
     for command in COMMANDS:
         if tuple(arguments[: len(command.words)]) == command.words:
             return (command,)

@@ -27,7 +27,7 @@ examples:
   ottla serve --listeners PLAINTEXT://127.0.0.1:0 --data-dir /tmp/ottla
   ottla serve server.properties --set log.retention.hours=24 --metrics-port 9404
 """
-OPTION_OF: Final = {
+KEY_OF: Final = {
     "listeners": "listeners",
     "data_dir": "log.dirs",
     "metrics_port": "metrics.port",
@@ -36,11 +36,8 @@ OPTION_OF: Final = {
 
 def serve(arguments: Sequence[str]) -> int:
     """Run a broker until SIGTERM or SIGINT."""
-    options = _parser().parse_args(arguments)
-    file, given = options.file, _pairs(options.set)
-    for option, key in OPTION_OF.items():
-        if getattr(options, option) is not None:
-            given[key] = getattr(options, option)
+    file, given = asked(arguments)
+    # Not before the options are right: a mistake and --help are answered at once.
     from ottla.broker.app import run
     from ottla.config.properties import gather
 
@@ -48,6 +45,16 @@ def serve(arguments: Sequence[str]) -> int:
     for warning in warnings:
         print(f"ottla: {warning}", file=sys.stderr)
     return run(config)
+
+
+def asked(arguments: Sequence[str]) -> tuple[Path | None, dict[str, str]]:
+    """The file of settings, and the settings given by option, under Kafka's names."""
+    options = _parser().parse_args(arguments)
+    given = _pairs(options.set)
+    for option, key in KEY_OF.items():
+        if getattr(options, option) is not None:
+            given[key] = getattr(options, option)
+    return options.file, given
 
 
 class _Parser(argparse.ArgumentParser):

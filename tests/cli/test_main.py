@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import ottla
+from ottla.cli import main
+
+QUIET_IMPORTS = """
+import sys
+from ottla.cli import main
+main.run(["serve", "--set", "nonsense"])
+heavy = [name for name in ("typer", "pydantic", "rich", "hypothesis") if name in sys.modules]
+sys.exit(f"loaded {heavy}" if heavy else 0)
+"""
+
+
+def ottla_program(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ottla.cli.main", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"ottla {ottla.__version__}\n"
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ("serve", "adopt", "log", "--version"))
+
+
+def test_a_mistake_is_one_line_on_stderr_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main.run(["serve", "--set", "no-equals-sign"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "ottla: --set 'no-equals-sign': expected KEY=VALUE\n"
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["log", "nonsense"], ["--nonsense"]])
+def test_an_unknown_command_is_exit_code_2(arguments: list[str]) -> None:
+    assert main.run(arguments) == 2
+
+
+def test_the_program_itself_exits_2_without_a_traceback() -> None:
+    done = ottla_program("serve", "--listeners", "nonsense")
+    assert done.returncode == 2
+    assert done.stderr.startswith("ottla: listeners")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_reader_that_stops_reading_is_no_mistake() -> None:
+    program = f"{sys.executable} -m ottla.cli.main --help | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", program], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+def test_a_broker_process_does_not_load_what_other_commands_need() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", QUIET_IMPORTS], capture_output=True, text=True, check=False
+    )
+    assert "loaded" not in done.stderr

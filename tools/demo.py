@@ -1,0 +1,148 @@
+"""What `make run` shows: a broker that two different clients write to and read from.
+
+Owns: the broker process it starts and its temporary directory; both are gone afterwards.
+Never: reaches into the broker; it uses the command line and other people's clients.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from ottla.cli.console import table
+
+TOPIC: Final = "orders"
+PARTITIONS: Final = 3
+RECORDS: Final = 20_000
+PATIENCE_S: Final = 30
+READY: Final = re.compile(r"ready on \w+://(?P<address>\S+), data in")
+
+
+class Row(NamedTuple):
+    who: str
+    did: str
+    records: int
+    seconds: float
+
+    def cells(self) -> tuple[object, ...]:
+        rate = self.records / max(self.seconds, 1e-9)
+        return self.who, self.did, f"{self.records:,}", f"{self.seconds:.2f}", f"{rate:,.0f}"
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory(prefix="ottla-demo-") as folder, broker(Path(folder)) as at:
+        create_topic(at)
+        rows = [
+            timed("confluent-kafka", "wrote with zstd", lambda: confluent_writes(at)),
+            timed("kafka-python", "read them back", lambda: kafka_python_reads(at, RECORDS)),
+            timed("kafka-python", "wrote with gzip", lambda: kafka_python_writes(at)),
+            timed("confluent-kafka", "read everything", lambda: confluent_reads(at, 2 * RECORDS)),
+        ]
+    heads = ("client", "did", "records", "seconds", "a second")
+    table(f"Topic {TOPIC}, {PARTITIONS} partitions", heads, [row.cells() for row in rows])
+    wanted = [RECORDS, RECORDS, RECORDS, 2 * RECORDS]
+    if [row.records for row in rows] != wanted:
+        print("demo: records are missing", file=sys.stderr)
+        return 1
+    print("Every record was written and read. Start a broker of your own: .venv/bin/ottla serve")
+    return 0
+
+
+@contextmanager
+def broker(folder: Path) -> Iterator[str]:
+    """A broker on a free port; its address, once it says that it is ready."""
+    command = [sys.executable, "-m", "ottla.cli.main", "serve"]
+    command += ["--listeners", "PLAINTEXT://127.0.0.1:0", "--data-dir", str(folder)]
+    began = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline().strip()
+        ready = READY.search(line)
+        if ready is None:
+            raise SystemExit(f"demo: the broker did not start: {line or 'it said nothing'}")
+        print(f"{line} ({time.monotonic() - began:.2f} s)")
+        yield ready["address"]
+    finally:
+        process.terminate()
+        status = process.wait(PATIENCE_S)
+    print(f"broker stopped, exit code {status}")
+
+
+def timed(who: str, did: str, work: Callable[[], int]) -> Row:
+    began = time.monotonic()
+    records = work()
+    return Row(who, did, records, time.monotonic() - began)
+
+
+def create_topic(address: str) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": address})
+    for done in admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)]).values():
+        done.result(PATIENCE_S)
+
+
+def record(number: int) -> tuple[bytes, bytes]:
+    return f"customer-{number % 97}".encode(), f'{{"order": {number}, "amount": 12.5}}'.encode()
+
+
+def confluent_writes(address: str) -> int:
+    from confluent_kafka import Producer
+
+    written: list[Any] = []
+    producer = Producer({"bootstrap.servers": address, "compression.type": "zstd", "acks": "all"})
+    for number in range(RECORDS):
+        key, value = record(number)
+        producer.produce(TOPIC, value, key, on_delivery=lambda error, _: written.append(error))
+        producer.poll(0)
+    producer.flush(PATIENCE_S)
+    return sum(error is None for error in written)
+
+
+def confluent_reads(address: str, expected: int) -> int:
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+    settings = {"bootstrap.servers": address, "group.id": "demo", "enable.auto.commit": False}
+    consumer = Consumer(settings)
+    consumer.assign([TopicPartition(TOPIC, at, OFFSET_BEGINNING) for at in range(PARTITIONS)])
+    count, deadline = 0, time.monotonic() + PATIENCE_S
+    while count < expected and time.monotonic() < deadline:
+        count += sum(message.error() is None for message in consumer.consume(1_000, 1))
+    consumer.close()
+    return count
+
+
+def kafka_python_writes(address: str) -> int:
+    from kafka import KafkaProducer
+
+    producer = KafkaProducer(bootstrap_servers=address, compression_type="gzip", acks="all")
+    sent = [producer.send(TOPIC, key=k, value=v) for k, v in map(record, range(RECORDS))]
+    producer.flush(PATIENCE_S)
+    producer.close()
+    return sum(future.succeeded() for future in sent)
+
+
+def kafka_python_reads(address: str, expected: int) -> int:
+    from kafka import KafkaConsumer, TopicPartition
+
+    consumer = KafkaConsumer(bootstrap_servers=address, enable_auto_commit=False)
+    partitions = [TopicPartition(TOPIC, at) for at in range(PARTITIONS)]
+    consumer.assign(partitions)
+    consumer.seek_to_beginning(*partitions)
+    count, deadline = 0, time.monotonic() + PATIENCE_S
+    while count < expected and time.monotonic() < deadline:
+        count += sum(map(len, consumer.poll(timeout_ms=1_000, max_records=5_000).values()))
+    consumer.close()
+    return count
+
+
+if __name__ == "__main__":
+    sys.exit(main())
