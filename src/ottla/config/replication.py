@@ -55,9 +55,6 @@ class ReplicationSettings(Settings):
     replica_high_watermark_checkpoint_interval_ms: Annotated[
         Long, AtLeast(1), Doc("How often high watermarks are written.")
     ] = 5_000
-    replica_selector_class: Annotated[
-        str | None, Doc("Accepted, no effect yet: readers are always sent to the leader.")
-    ] = None
     num_replica_alter_log_dirs_threads: Annotated[
         int | None, AtLeast(1), Doc("Replicas moved between directories at the same time.")
     ] = None

@@ -1,0 +1,145 @@
+"""What AlterConfigs and IncrementalAlterConfigs may do. Pure.
+
+Owns: the four operations, and the refusals a client hears. Takes the overrides that are stored
+and returns those to store; never stores them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from ottla.config.broker import BrokerConfig
+from ottla.config.dynamic import DynamicConfig, Overrides
+from ottla.config.settings import Setting, Settings, Type
+from ottla.config.topic import TopicConfig
+from ottla.model.errors import ErrorCode, KafkaError, UserError
+
+
+class Operation(IntEnum):
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Alteration(NamedTuple):
+    name: str
+    operation: int
+    value: str | None
+
+
+def altered_topic(
+    broker: BrokerConfig, stored: Overrides, alterations: Sequence[Alteration]
+) -> dict[str, str]:
+    """The overrides of a topic after these operations, or KafkaError."""
+    overrides = _altered(TopicConfig, stored, alterations)
+    check_topic(broker, overrides)
+    return overrides
+
+
+def altered_broker(
+    config: DynamicConfig, alterations: Sequence[Alteration], *, whole_cluster: bool
+) -> dict[str, str]:
+    """The overrides of this broker, or of all brokers, after these operations."""
+    stored = config.cluster if whole_cluster else config.broker
+    overrides = _altered(BrokerConfig, stored, alterations)
+    check_broker(config, overrides, whole_cluster=whole_cluster)
+    return overrides
+
+
+def replaced(pairs: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+    """AlterConfigs: what is named is kept, everything else is forgotten."""
+    overrides: dict[str, str] = {}
+    for name, value in pairs:
+        if value is None:
+            raise KafkaError(ErrorCode.invalid_request, f"{name}: expected a value, not null")
+        if name in overrides:
+            raise KafkaError(ErrorCode.invalid_request, f"{name} stands there twice")
+        overrides[name] = value
+    return overrides
+
+
+def check_topic(broker: BrokerConfig, overrides: Overrides) -> None:
+    try:
+        TopicConfig.check(broker, overrides)
+    except UserError as error:
+        raise KafkaError(ErrorCode.invalid_config, str(error)) from error
+
+
+def check_broker(config: DynamicConfig, overrides: Overrides, *, whole_cluster: bool) -> None:
+    """Kafka answers INVALID_REQUEST where a known setting cannot be changed like this."""
+    for name in overrides:
+        setting = _known(BrokerConfig, name)
+        if setting.scope is None:
+            raise KafkaError(
+                ErrorCode.invalid_request, f"{name} cannot be changed while the broker runs"
+            )
+        if setting.scope == "broker" and whole_cluster:
+            raise KafkaError(
+                ErrorCode.invalid_request, f"{name} can be changed only for a single broker"
+            )
+    try:
+        config.with_overrides(
+            cluster=overrides if whole_cluster else config.cluster,
+            broker=config.broker if whole_cluster else overrides,
+        )
+    except UserError as error:
+        raise KafkaError(ErrorCode.invalid_request, str(error)) from error
+
+
+def _altered(
+    kind: type[Settings], stored: Overrides, alterations: Sequence[Alteration]
+) -> dict[str, str]:
+    overrides = dict(stored)
+    seen: set[str] = set()
+    for alteration in alterations:
+        if alteration.name in seen:
+            raise KafkaError(ErrorCode.invalid_request, f"{alteration.name} stands there twice")
+        seen.add(alteration.name)
+        _alter(kind, overrides, alteration)
+    return overrides
+
+
+def _alter(kind: type[Settings], overrides: dict[str, str], alteration: Alteration) -> None:
+    name, operation, value = alteration
+    if operation == Operation.DELETE:
+        overrides.pop(name, None)
+        return
+    if value is None:
+        raise KafkaError(ErrorCode.invalid_request, f"{name}: expected a value, not null")
+    match operation:
+        case Operation.SET:
+            overrides[name] = value
+        case Operation.APPEND:
+            items = _items(kind, overrides, name)
+            items += [item for item in _split(value) if item not in items]
+            overrides[name] = ",".join(items)
+        case Operation.SUBTRACT:
+            gone = set(_split(value))
+            items = _items(kind, overrides, name)
+            overrides[name] = ",".join(item for item in items if item not in gone)
+        case _:
+            raise KafkaError(ErrorCode.invalid_request, f"no operation has the number {operation}")
+
+
+def _items(kind: type[Settings], overrides: Mapping[str, str], name: str) -> list[str]:
+    """The list to add to or take from: the override, or the default where there is none."""
+    setting = _known(kind, name)
+    if setting.kind is not Type.LIST:
+        raise KafkaError(
+            ErrorCode.invalid_config, f"{name} is not a list: nothing can be added or taken away"
+        )
+    return _split(overrides.get(name, setting.show(setting.default) or ""))
+
+
+def _split(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _known(kind: type[Settings], name: str) -> Setting:
+    setting = kind.SETTINGS.get(name)
+    if setting is None:
+        raise KafkaError(ErrorCode.invalid_config, f"{name}: no setting has this name")
+    return setting

@@ -1,0 +1,120 @@
+"""The settings that hold now: what the broker was started with, and what was changed since.
+
+Owns: the overrides stored for this broker, for all brokers and for each topic, and who must hear
+of a change. A setting stored for this broker beats one stored for all, which beats the one it was
+started with, which beats the default. Never stores anything: the metadata store does, and whoever
+watches it calls `set_broker`, `set_cluster` and `set_topic`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+from ottla.config.broker import BrokerConfig
+from ottla.config.settings import Settings
+from ottla.config.topic import TopicConfig
+from ottla.model.errors import UserError
+
+log = logging.getLogger(__name__)
+
+OnBroker: TypeAlias = Callable[[BrokerConfig, BrokerConfig], None]
+"""Given the settings before and after. The settings of topics may have changed with them."""
+OnTopic: TypeAlias = Callable[[str], None]
+Overrides: TypeAlias = Mapping[str, str]
+
+_NONE: Overrides = MappingProxyType({})
+
+
+class DynamicConfig:
+    """`current` is what holds for the broker; `topic(name)` what holds for a topic."""
+
+    def __init__(self, static: Overrides) -> None:
+        self.static = static
+        self.cluster: Overrides = _NONE
+        self.broker: Overrides = _NONE
+        self.current = BrokerConfig.parse(static)
+        self._overrides: dict[str, Overrides] = {}
+        self._topics: dict[str, TopicConfig] = {}
+        self._inherited = TopicConfig.of(self.current)
+        self._on_broker: list[OnBroker] = []
+        self._on_topic: list[OnTopic] = []
+
+    def topic(self, name: str) -> TopicConfig:
+        """Topics without overrides share one instance."""
+        return self._topics.get(name, self._inherited)
+
+    def topic_overrides(self, name: str) -> Overrides:
+        return self._overrides.get(name, _NONE)
+
+    def on_broker(self, listener: OnBroker) -> None:
+        self._on_broker.append(listener)
+
+    def on_topic(self, listener: OnTopic) -> None:
+        self._on_topic.append(listener)
+
+    def set_cluster(self, overrides: Overrides) -> None:
+        """What is stored for all brokers is now this."""
+        self.cluster = dict(overrides)
+        self._settle()
+
+    def set_broker(self, overrides: Overrides) -> None:
+        """What is stored for this broker is now this."""
+        self.broker = dict(overrides)
+        self._settle()
+
+    def set_topic(self, name: str, overrides: Overrides) -> None:
+        """What is stored for this topic is now this; nothing stored: it follows the broker."""
+        if overrides:
+            self._overrides[name] = dict(overrides)
+            self._topics[name] = self._of(name)
+        else:
+            self._overrides.pop(name, None)
+            self._topics.pop(name, None)
+        for listener in self._on_topic:
+            listener(name)
+
+    def with_overrides(self, *, cluster: Overrides, broker: Overrides) -> BrokerConfig:
+        """What would hold with these; a UserError names the setting that does not fit."""
+        return BrokerConfig.parse({**self.static, **cluster, **broker})
+
+    def _settle(self) -> None:
+        cluster = _usable(BrokerConfig, {k: v for k, v in self.cluster.items() if _shared(k)})
+        broker = _usable(BrokerConfig, {k: v for k, v in self.broker.items() if _live(k)})
+        before = self.current
+        try:
+            self.current = self.with_overrides(cluster=cluster, broker=broker)
+        except UserError as error:
+            log.error("stored settings contradict each other and are left out: %s", error)
+            return
+        self._inherited = TopicConfig.of(self.current)
+        self._topics = {name: self._of(name) for name in self._overrides}
+        for listener in self._on_broker:
+            listener(before, self.current)
+
+    def _of(self, name: str) -> TopicConfig:
+        return TopicConfig.of(self.current, _usable(TopicConfig, self._overrides[name]))
+
+
+def _live(name: str) -> bool:
+    setting = BrokerConfig.SETTINGS.get(name)
+    return setting is not None and setting.scope is not None
+
+
+def _shared(name: str) -> bool:
+    return _live(name) and BrokerConfig.SETTINGS[name].scope == "cluster"
+
+
+def _usable(kind: type[Settings], overrides: Overrides) -> dict[str, str]:
+    """A value another version stored and we cannot read must not stop the broker."""
+    usable: dict[str, str] = {}
+    for name, text in overrides.items():
+        try:
+            kind.read({name: text})
+        except UserError as error:
+            log.error("a stored setting is left out: %s", error)
+        else:
+            usable[name] = text
+    return usable

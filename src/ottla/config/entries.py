@@ -1,0 +1,133 @@
+"""What DescribeConfigs shows: each setting's value, where it comes from, and what else was said.
+
+Owns: sources and synonyms. Pure; the handler turns entries into the reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from ottla.config.broker import BrokerConfig
+from ottla.config.dynamic import DynamicConfig
+from ottla.config.settings import Setting, Type
+from ottla.config.topic import SYNONYMS, TopicConfig
+
+
+class Source(IntEnum):
+    """Kafka's numbers."""
+
+    UNKNOWN = 0
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_CLUSTER = 3
+    STATIC = 4
+    DEFAULT = 5
+
+
+class Synonym(NamedTuple):
+    """One place that has something to say about a setting; the strongest comes first."""
+
+    name: str
+    value: str | None
+    source: Source
+
+
+class Described(NamedTuple):
+    name: str
+    value: str | None
+    source: Source
+    read_only: bool
+    sensitive: bool
+    kind: Type
+    doc: str
+    synonyms: tuple[Synonym, ...]
+
+    @property
+    def is_default(self) -> bool:
+        return self.source is Source.DEFAULT
+
+
+# Broker settings that say the same in other units; whichever is described shows all of them.
+_GROUPS: Final = tuple(names for names in SYNONYMS.values() if len(names) > 1)
+_ALIKE: Final = {name: names for names in _GROUPS for name in names}
+_INTERNAL: Final = frozenset({"internal.segment.bytes"})
+
+
+def describe_broker(config: DynamicConfig, only: Collection[str] | None = None) -> list[Described]:
+    """Every setting of this broker, or those named."""
+    return [
+        _described(setting, config.current.text(name), _synonyms(config, _alike(name)))
+        for name, setting in BrokerConfig.SETTINGS.items()
+        if _wanted(name, only)
+    ]
+
+
+def describe_cluster(config: DynamicConfig, only: Collection[str] | None = None) -> list[Described]:
+    """Only what was changed for all brokers."""
+    return [
+        _described(BrokerConfig.SETTINGS[name], text, [Synonym(name, text, Source.DYNAMIC_CLUSTER)])
+        for name, text in sorted(config.cluster.items())
+        if name in BrokerConfig.SETTINGS and _wanted(name, only)
+    ]
+
+
+def describe_topic(
+    config: DynamicConfig, topic: str, only: Collection[str] | None = None
+) -> list[Described]:
+    """Every setting of a topic, or those named."""
+    values, overrides = config.topic(topic), config.topic_overrides(topic)
+    entries = []
+    for name, setting in TopicConfig.SETTINGS.items():
+        if not _wanted(name, only):
+            continue
+        synonyms = list(_synonyms(config, SYNONYMS.get(name, ())))
+        if name in overrides:
+            synonyms.insert(0, Synonym(name, overrides[name], Source.TOPIC))
+        entry = _described(setting, values.text(name), synonyms)
+        entries.append(entry._replace(read_only=False))
+    return entries
+
+
+def _described(setting: Setting, value: str | None, synonyms: Sequence[Synonym]) -> Described:
+    return Described(
+        name=setting.name,
+        value=None if setting.sensitive else value,
+        source=synonyms[0].source if synonyms else Source.DEFAULT,
+        read_only=setting.scope is None,
+        sensitive=setting.sensitive,
+        kind=setting.kind,
+        doc=setting.doc,
+        synonyms=tuple(
+            synonym._replace(value=None) if setting.sensitive else synonym for synonym in synonyms
+        ),
+    )
+
+
+def _synonyms(config: DynamicConfig, names: Sequence[str]) -> list[Synonym]:
+    return list(_said(config, names))
+
+
+def _said(config: DynamicConfig, names: Sequence[str]) -> Iterator[Synonym]:
+    for texts, source in (
+        (config.broker, Source.DYNAMIC_BROKER),
+        (config.cluster, Source.DYNAMIC_CLUSTER),
+        (config.static, Source.STATIC),
+    ):
+        for name in names:
+            if name in texts:
+                yield Synonym(name, texts[name], source)
+    for name in names:
+        setting = BrokerConfig.SETTINGS[name]
+        default = setting.show(setting.default)
+        if default is not None:
+            yield Synonym(name, default, Source.DEFAULT)
+
+
+def _alike(name: str) -> Sequence[str]:
+    return _ALIKE.get(name, (name,))
+
+
+def _wanted(name: str, only: Collection[str] | None) -> bool:
+    return name not in _INTERNAL and (not only or name in only)

@@ -1,0 +1,108 @@
+"""server.properties, the environment and `--set` turned into one `BrokerConfig`.
+
+Owns: the syntax of a Java properties file and which of the three sources wins: `--set` over the
+environment over the file. Never warns by itself: warnings are returned as text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ottla.config.broker import BrokerConfig
+from ottla.config.retired import translate
+from ottla.model.errors import UserError
+
+PREFIX: Final = "OTTLA_"
+
+_ESCAPE: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+_CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_KEY: Final = re.compile(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*(.*)", re.DOTALL)
+
+
+class Loaded(NamedTuple):
+    config: BrokerConfig
+    texts: dict[str, str]
+    """The settings as they were written, under their present names."""
+    warnings: list[str]
+
+
+def load(
+    path: Path | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    sets: Iterable[str] = (),
+) -> Loaded:
+    """Join the sources and check the whole; a UserError names the key at fault."""
+    written = {
+        **(read_file(path) if path else {}),
+        **from_environment(environment or {}),
+        **from_sets(sets),
+    }
+    texts, warnings = translate(written, BrokerConfig.SETTINGS)
+    return Loaded(BrokerConfig.parse(texts), texts, warnings)
+
+
+def read_file(path: Path) -> dict[str, str]:
+    try:
+        return parse(path.read_text("utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: byte {error.start} is not UTF-8") from error
+
+
+def parse(text: str) -> dict[str, str]:
+    """Java's properties: comments, continued lines, escapes; the last of a repeated key wins."""
+    pairs: dict[str, str] = {}
+    for line in _logical_lines(text):
+        match = _KEY.fullmatch(line)
+        assert match is not None  # the pattern takes any text
+        pairs[_unescaped(match[1])] = _unescaped(match[2])
+    return pairs
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """OTTLA_LOG_DIRS is log.dirs."""
+    return {
+        name.removeprefix(PREFIX).lower().replace("_", "."): value
+        for name, value in environment.items()
+        if name.startswith(PREFIX)
+    }
+
+
+def from_sets(sets: Iterable[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for item in sets:
+        key, equals, value = item.partition("=")
+        if not equals or not key.strip():
+            raise UserError(f"--set {item}: expected key=value")
+        pairs[key.strip()] = value.strip()
+    return pairs
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Lines joined where one ends in an odd number of backslashes; no comments, no blanks."""
+    whole = ""
+    for raw in re.split(r"\r\n|\r|\n", text):
+        line = raw.lstrip(" \t\f")
+        if not whole and (not line or line[0] in "#!"):
+            continue
+        slashes = len(line) - len(line.rstrip("\\"))
+        if slashes % 2:
+            whole += line[:-1]
+            continue
+        yield whole + line
+        whole = ""
+    if whole:
+        yield whole
+
+
+def _unescaped(text: str) -> str:
+    def character(match: re.Match[str]) -> str:
+        code = match[1]
+        return chr(int(code[1:], 16)) if len(code) == 5 else _CONTROLS.get(code, code)
+
+    return _ESCAPE.sub(character, text)

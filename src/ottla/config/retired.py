@@ -1,0 +1,146 @@
+"""Names Kafka has or had that we do not offer, each with its reason.
+
+Owns: what to say about a key that is no setting of ours, so that the server.properties of a Kafka
+broker loads here with warnings, and the few old names that still carry a meaning we can keep.
+Never ignores a key that protects the data: those are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Final, NamedTuple
+
+from ottla.model.errors import UserError
+
+REPLACED: Final[Mapping[str, str]] = {
+    "advertised.host.name": "use advertised.listeners",
+    "advertised.port": "use advertised.listeners",
+    "controller.listener.names": "these listeners are left out: the controller needs none",
+    "group.coordinator.new.enable": "there is one coordinator",
+    "host.name": "use listeners",
+    "inter.broker.protocol.version": "every version is offered at once; remove it",
+    "log.message.downconversion.enable": "old formats are returned as stored; remove it",
+    "log.message.format.version": "records are stored in format 2; remove it",
+    "log.message.timestamp.difference.max.ms": (
+        "use log.message.timestamp.before.max.ms and log.message.timestamp.after.max.ms"
+    ),
+    "node.id": "use broker.id",
+    "offsets.commit.required.acks": "commits always wait for the whole ISR; remove it",
+    "port": "use listeners",
+    "replica.lag.max.messages": "use replica.lag.time.max.ms",
+    "zookeeper.sync.time.ms": "remove it",
+}
+
+_KRAFT: Final = "the metadata store takes the place of KRaft"
+_JAVA: Final = "Java classes cannot be loaded"
+_QUOTA: Final = "quotas are not offered"
+_SECURITY: Final = "only PLAINTEXT listeners are offered"
+_TIERED: Final = "tiered storage is not offered"
+_METRICS: Final = "metrics are read from metrics.port"
+_ZK_TLS: Final = "ZooKeeper is reached without TLS and ACLs"
+
+NOT_OFFERED: Final[Mapping[str, str]] = {
+    "allow.everyone.if.no.acl.found": _SECURITY,
+    "alter.config.policy.class.name": _JAVA,
+    "alter.log.dirs.replication.quota.": _QUOTA,
+    "auto.include.jmx.reporter": _METRICS,
+    "broker.heartbeat.interval.ms": _KRAFT,
+    "broker.session.timeout.ms": _KRAFT,
+    "client.quota.callback.class": _QUOTA,
+    "config.providers": _JAVA,
+    "controller.performance.": _KRAFT,
+    "controller.quorum.": _KRAFT,
+    "controller.quota.": _QUOTA,
+    "create.topic.policy.class.name": _JAVA,
+    "delegation.token.": _SECURITY,
+    "early.start.listeners": _SECURITY,
+    "group.coordinator.cached.buffer.max.bytes": "coordinators keep no such buffer",
+    "group.share.": "share groups are not offered",
+    "group.streams.": "streams groups are not offered",
+    "initial.broker.registration.timeout.ms": _KRAFT,
+    "kafka.metrics.": _METRICS,
+    "listener.name.": "settings of a single listener are not offered",
+    "log.dir.failure.timeout.ms": _KRAFT,
+    "log.local.retention.": _TIERED,
+    "metadata.log.": _KRAFT,
+    "metadata.max.": _KRAFT,
+    "metric.reporters": _METRICS,
+    "metrics.num.samples": _METRICS,
+    "metrics.recording.level": _METRICS,
+    "metrics.sample.window.ms": _METRICS,
+    "password.encoder.": _SECURITY,
+    "principal.builder.class": _JAVA,
+    "process.roles": _KRAFT,
+    "quota.": _QUOTA,
+    "remote.": _TIERED,
+    "replica.selector.class": _JAVA,
+    "replication.quota.": _QUOTA,
+    "sasl.": _SECURITY,
+    "security.providers": _JAVA,
+    "server.max.startup.time.ms": _KRAFT,
+    "share.coordinator.": "share groups are not offered",
+    "ssl.": _SECURITY,
+    "super.users": _SECURITY,
+    "telemetry.": _METRICS,
+    "unclean.leader.election.interval.ms": _KRAFT,
+    "unstable.": "every offered version is stable",
+    "zookeeper.clientCnxnSocket": _ZK_TLS,
+    "zookeeper.metadata.migration.": _KRAFT,
+    "zookeeper.set.acl": _ZK_TLS,
+    "zookeeper.ssl.": _ZK_TLS,
+}
+"""A name that ends in a dot stands for all that begin with it."""
+
+UNSAFE: Final[Mapping[str, str]] = {
+    "authorizer.class.name": "no authorizer is offered, and without it everybody could do anything",
+}
+
+
+class Translated(NamedTuple):
+    texts: dict[str, str]
+    warnings: list[str]
+
+
+def translate(texts: Mapping[str, str], known: Iterable[str]) -> Translated:
+    """Old names under their new ones, and a line for each key that has no effect here."""
+    kept = dict(texts)
+    for key, reason in UNSAFE.items():
+        if kept.pop(key, "").strip():
+            raise UserError(f"{key}: {reason}")
+    names = set(known)
+    strangers = sorted(key for key in kept if key not in names)
+    warnings = [_remark(key, names) for key in strangers]
+    _carry_over(kept)
+    for key in strangers:
+        del kept[key]
+    return Translated(kept, warnings)
+
+
+def _remark(key: str, names: set[str]) -> str:
+    if key in REPLACED:
+        return f"{key} is obsolete: {REPLACED[key]}"
+    for name, reason in NOT_OFFERED.items():
+        if key == name or (name.endswith(".") and key.startswith(name)):
+            return f"{key} has no effect: {reason}"
+    nearest = get_close_matches(key, sorted(names), n=1, cutoff=0.75)
+    hint = f"; did you mean {nearest[0]}?" if nearest else ""
+    return f"{key} has no effect: no setting has this name{hint}"
+
+
+def _carry_over(texts: dict[str, str]) -> None:
+    """Give the old names that still say something their new names, unless those are set."""
+    if "node.id" in texts:
+        texts.setdefault("broker.id", texts["node.id"])
+    if "port" in texts or "host.name" in texts:
+        host, port = texts.get("host.name", ""), texts.get("port", "9092")
+        texts.setdefault("listeners", f"PLAINTEXT://{host}:{port}")
+    if "advertised.host.name" in texts:
+        port = texts.get("advertised.port", texts.get("port", "9092"))
+        told = f"PLAINTEXT://{texts['advertised.host.name']}:{port}"
+        texts.setdefault("advertised.listeners", told)
+    controllers = {name.strip() for name in texts.get("controller.listener.names", "").split(",")}
+    for key in ("listeners", "advertised.listeners"):
+        if key in texts:
+            items = (item.strip() for item in texts[key].split(","))
+            texts[key] = ",".join(i for i in items if i.partition("://")[0] not in controllers)
