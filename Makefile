@@ -43,7 +43,7 @@ check: setup
 	@$(BIN)/ruff format --check --quiet . || { echo "format: run make format" >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy $(foreach folder,src tests tools benchmarks,$(call have,$(folder)))
-	@$(BIN)/lint-imports --no-timings
+	@$(BIN)/lint-imports
 	@$(BIN)/python -m tools.tidy
 	@$(BIN)/python -m tools.compat --check
 	@$(BIN)/python -m tools.coverage --check

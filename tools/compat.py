@@ -74,7 +74,7 @@ def setting_table(settings: Mapping[str, Setting]) -> Iterator[str]:
     for name, setting in sorted(settings.items()):
         default = setting.show(setting.default)
         shown = f"`{default}`" if default else "none"
-        allowed = setting.bounds or setting.type.name.lower()
+        allowed = setting.bounds or setting.kind.name.lower()
         cells = [f"`{name}`", shown, allowed, SCOPES[setting.scope], setting.doc]
         yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
 

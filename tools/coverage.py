@@ -102,20 +102,18 @@ def marked(tree: ast.Module) -> Iterator[str]:
     """Ids are literals, so that a search for one finds its tests."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.spec":
-            for argument in node.args:
-                is_literal = isinstance(argument, ast.Constant)
-                yield str(argument.value) if is_literal else ast.unparse(argument)
+            yield from (ast.unparse(argument).strip("'") for argument in node.args)
 
 
 def unknown(items: Sequence[Item], evidence: Evidence) -> Iterator[str]:
     ids = {item.id for item in items}
     areas = {re.sub(r"\d+$", "*", item) for item in ids}
-    for item, files in evidence.tests.items():
-        if item not in ids:
-            yield f"{files[0]} marks {item}, which docs/spec-ids.md does not have"
-    for item in evidence.notes:
-        if item not in ids | areas:
-            yield f"docs/spec-notes.txt has {item}, which docs/spec-ids.md does not have"
+    for marked_id, files in evidence.tests.items():
+        if marked_id not in ids:
+            yield f"{files[0]} marks {marked_id}, which docs/spec-ids.md does not have"
+    for noted in evidence.notes:
+        if noted not in ids | areas:
+            yield f"docs/spec-notes.txt has {noted}, which docs/spec-ids.md does not have"
     for item in items:
         if item.id not in evidence.tests and not evidence.reason(item.id):
             yield f"{item.id} has neither a test nor a reason: {item.text}"

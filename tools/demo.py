@@ -83,7 +83,8 @@ def timed(who: str, did: str, work: Callable[[], int]) -> Row:
 
 
 def create_topic(address: str) -> None:
-    from confluent_kafka.admin import AdminClient, NewTopic
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.cimpl import NewTopic
 
     admin = AdminClient({"bootstrap.servers": address})
     for done in admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)]).values():

@@ -10,8 +10,12 @@ from ottla.cli import main
 
 QUIET_IMPORTS = """
 import sys
-from ottla.cli import main
-main.run(["serve", "--set", "nonsense"])
+from ottla.cli.main import main
+sys.argv = ["ottla", "serve", "--nonsense"]
+try:
+    main()
+except SystemExit as done:
+    assert done.code == 2
 heavy = [name for name in ("typer", "pydantic", "rich", "hypothesis") if name in sys.modules]
 sys.exit(f"loaded {heavy}" if heavy else 0)
 """
@@ -36,10 +40,10 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_mistake_is_one_line_on_stderr_and_exit_code_2(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main.run(["serve", "--set", "no-equals-sign"]) == 2
+    assert main.run(["serve", "--nonsense"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == "ottla: --set 'no-equals-sign': expected KEY=VALUE\n"
+    assert err == "ottla: serve: unrecognized arguments: --nonsense; see ottla serve --help\n"
 
 
 @pytest.mark.parametrize("arguments", [["nonsense"], ["log", "nonsense"], ["--nonsense"]])
@@ -67,4 +71,4 @@ def test_a_broker_process_does_not_load_what_other_commands_need() -> None:
     done = subprocess.run(
         [sys.executable, "-c", QUIET_IMPORTS], capture_output=True, text=True, check=False
     )
-    assert "loaded" not in done.stderr
+    assert done.returncode == 0, done.stderr

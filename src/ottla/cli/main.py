@@ -31,7 +31,7 @@ def run(arguments: Sequence[str]) -> int:
         print(f"ottla: {mistake}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader has seen enough, as `| head` has
-        sys.stdout = None  # type: ignore[assignment]  # nothing is left to flush
+        sys.stdout = None  # nothing is left to flush
         return 0
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 0

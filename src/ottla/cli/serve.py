@@ -36,25 +36,26 @@ KEY_OF: Final = {
 
 def serve(arguments: Sequence[str]) -> int:
     """Run a broker until SIGTERM or SIGINT."""
-    file, given = asked(arguments)
+    file, sets = asked(arguments)
     # Not before the options are right: a mistake and --help are answered at once.
     from ottla.broker.app import run
-    from ottla.config.properties import gather
+    from ottla.config.properties import load
 
-    config, warnings = gather(file, os.environ, given)
-    for warning in warnings:
+    loaded = load(file, environment=os.environ, sets=sets)
+    for warning in loaded.warnings:
         print(f"ottla: {warning}", file=sys.stderr)
-    return run(config)
+    return run(loaded.config)
 
 
-def asked(arguments: Sequence[str]) -> tuple[Path | None, dict[str, str]]:
-    """The file of settings, and the settings given by option, under Kafka's names."""
+def asked(arguments: Sequence[str]) -> tuple[Path | None, list[str]]:
+    """The file of settings, and what the options set, as key=value; the last of a key wins."""
     options = _parser().parse_args(arguments)
-    given = _pairs(options.set)
-    for option, key in KEY_OF.items():
-        if getattr(options, option) is not None:
-            given[key] = getattr(options, option)
-    return options.file, given
+    short = [
+        f"{key}={value}"
+        for option, key in KEY_OF.items()
+        if (value := getattr(options, option)) is not None
+    ]
+    return options.file, [*options.set, *short]
 
 
 class _Parser(argparse.ArgumentParser):
@@ -94,13 +95,3 @@ def _parser() -> argparse.ArgumentParser:
         "--metrics-port", metavar="N", help="serve Prometheus metrics over HTTP here"
     )
     return parser
-
-
-def _pairs(texts: Sequence[str]) -> dict[str, str]:
-    pairs = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            raise UserError(f"--set {text!r}: expected KEY=VALUE")
-        pairs[key.strip()] = value.strip()
-    return pairs
