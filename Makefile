@@ -1,6 +1,6 @@
 # The few commands. `make run` and `make test` set everything up themselves.
 .DEFAULT_GOAL := help
-.PHONY: help run test setup check unit sim interop cluster spark soak bench compat coverage lock format
+.PHONY: help run test setup venv check unit sim interop cluster spark soak bench compat coverage lock format
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
@@ -29,17 +29,21 @@ help:
 	@echo "make compat   write docs/compat.md;  make coverage  write docs/coverage.md"
 	@echo "make format   let ruff format and mend;  make lock  renew requirements.lock"
 
-setup:
+# The Java clients are large and only some suites want them: `make run` does not wait for them.
+setup: venv
+	@$(BIN)/python -m tools.kafka_cache >/dev/null || true
+
+venv:
 	@test -n "$(PYTHON)" || { echo "setup: Python 3.11 or newer is needed" >&2; exit 1; }
 	@$(PYTHON) tools/environment.py
 
-run: setup
+run: venv
 	@$(BIN)/python -m tools.demo
 
-test: check unit interop cluster spark
+test: setup check unit interop cluster spark
 	@$(MAKE) --no-print-directory sim
 
-check: setup
+check: venv
 	@$(BIN)/ruff format --check --quiet . || { echo "format: run make format" >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy $(foreach folder,src tests tools benchmarks,$(call have,$(folder)))
@@ -48,10 +52,10 @@ check: setup
 	@$(BIN)/python -m tools.compat --check
 	@$(BIN)/python -m tools.coverage --check
 
-unit: setup
+unit: venv
 	@$(PYTEST) -q $(UNIT)
 
-sim: setup
+sim: venv
 	@$(if $(call have,tests/sim),$(PYTEST) -q --sim-seed $(SEED) --sim-count $(N) tests/sim)
 
 interop cluster spark: setup
@@ -63,13 +67,13 @@ soak: setup
 bench: setup
 	@$(BIN)/python -m benchmarks $(if $(FULL),--full)
 
-compat coverage: setup
+compat coverage: venv
 	@$(BIN)/python -m tools.$@
 
-format: setup
+format: venv
 	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --fix --quiet .
 
 # Names and hashes only: which index they come from is the installing machine's business.
-lock: setup
+lock: venv
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes \
 		--no-emit-index-url --no-header --no-annotate pyproject.toml --output-file requirements.lock >/dev/null

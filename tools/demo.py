@@ -1,28 +1,25 @@
 """What `make run` shows: a broker that two different clients write to and read from.
 
-Owns: the broker process it starts and its temporary directory; both are gone afterwards.
+Owns: a broker process and its temporary directory; both are gone afterwards.
 Never: reaches into the broker; it uses the command line and other people's clients.
 """
 
 from __future__ import annotations
 
-import re
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ottla.cli.console import table
+from tools import nodes
 
 TOPIC: Final = "orders"
 PARTITIONS: Final = 3
 RECORDS: Final = 20_000
 PATIENCE_S: Final = 30
-READY: Final = re.compile(r"ready on \w+://(?P<address>\S+), data in")
 
 
 class Row(NamedTuple):
@@ -37,7 +34,13 @@ class Row(NamedTuple):
 
 
 def main() -> int:
-    with tempfile.TemporaryDirectory(prefix="ottla-demo-") as folder, broker(Path(folder)) as at:
+    began = time.monotonic()
+    with (
+        tempfile.TemporaryDirectory(prefix="ottla-demo-") as folder,
+        nodes.ottla(Path(folder)) as node,
+    ):
+        at = node.bootstrap
+        print(f"{node.said.read_text().strip()} ({time.monotonic() - began:.2f} s)")
         create_topic(at)
         rows = [
             timed("confluent-kafka", "wrote with zstd", lambda: confluent_writes(at)),
@@ -53,27 +56,6 @@ def main() -> int:
         return 1
     print("Every record was written and read. Start a broker of your own: .venv/bin/ottla serve")
     return 0
-
-
-@contextmanager
-def broker(folder: Path) -> Iterator[str]:
-    """A broker on a free port; its address, once it says that it is ready."""
-    command = [sys.executable, "-m", "ottla.cli.main", "serve"]
-    command += ["--listeners", "PLAINTEXT://127.0.0.1:0", "--data-dir", str(folder)]
-    began = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline().strip()
-        ready = READY.search(line)
-        if ready is None:
-            raise SystemExit(f"demo: the broker did not start: {line or 'it said nothing'}")
-        print(f"{line} ({time.monotonic() - began:.2f} s)")
-        yield ready["address"]
-    finally:
-        process.terminate()
-        status = process.wait(PATIENCE_S)
-    print(f"broker stopped, exit code {status}")
 
 
 def timed(who: str, did: str, work: Callable[[], int]) -> Row:

@@ -61,7 +61,8 @@ def never_imported(modules: Sequence[Module], entry_points: str) -> Iterator[Fau
     for module in modules:
         used.update(name for name in imports(module) if name != dotted(module))
     for module in modules:
-        if not module.is_package and dotted(module) not in used:
+        is_entry = module.is_package or module.path.endswith("/__main__.py")
+        if not is_entry and dotted(module) not in used:
             yield Fault(module.path, 1, "never-imported", "no module imports it")
 
 

@@ -72,3 +72,10 @@ def test_a_broker_process_does_not_load_what_other_commands_need() -> None:
         [sys.executable, "-c", QUIET_IMPORTS], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_package_can_be_run_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ottla", "--version"], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == f"ottla {ottla.__version__}\n"

@@ -37,13 +37,14 @@ KEY_OF: Final = {
 def serve(arguments: Sequence[str]) -> int:
     """Run a broker until SIGTERM or SIGINT."""
     file, sets = asked(arguments)
-    # Not before the options are right: a mistake and --help are answered at once.
-    from ottla.broker.app import run
+    # Imported as they are needed: --help and a mistake are answered at once.
     from ottla.config.properties import load
 
     loaded = load(file, environment=os.environ, sets=sets)
     for warning in loaded.warnings:
         print(f"ottla: {warning}", file=sys.stderr)
+    from ottla.broker.app import run
+
     return run(loaded.config)
 
 
