@@ -33,7 +33,7 @@ class Refusal(NamedTuple):
 class Found(NamedTuple):
     """What a client read: how many records, and their digest."""
 
-    count: int
+    records: int
     digest: str
 
 
@@ -53,6 +53,7 @@ class Client(Protocol):
     cannot: Mapping[str, str]  # the tests it has no means for, and why
     refusals: Mapping[Fault, str]
 
+    def __init__(self, bootstrap: str) -> None: ...
     def create_topic(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None: ...
     def partition_count(self, topic: str) -> int: ...
     def add_partitions(self, topic: str, total: int) -> None: ...

@@ -15,7 +15,7 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import (
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # exported, not declared so
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -52,7 +52,10 @@ class ConfluentClient:
     }
 
     def __init__(self, bootstrap: str) -> None:
-        self._common = {"bootstrap.servers": bootstrap, "log_level": 3}
+        self._common: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": bootstrap,
+            "log_level": 3,
+        }
         self._admin = AdminClient(self._common)
 
     def create_topic(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
@@ -94,8 +97,7 @@ class ConfluentClient:
         return Found(len(samples), digest(samples, stamped=stamped))
 
     def offset_at(self, topic: str, place: Position | int) -> int | None:
-        by_time = isinstance(place, int)
-        spec = OffsetSpec.for_timestamp(place) if by_time else _SPECS[Position(place)]()
+        spec = OffsetSpec.for_timestamp(place) if isinstance(place, int) else _SPECS[place]()
         asked = {TopicPartition(topic, 0): spec}
         found = _only(
             self._admin.list_offsets(asked, isolation_level=IsolationLevel.READ_UNCOMMITTED)
@@ -171,12 +173,15 @@ class ConfluentClient:
                 for message in messages:
                     if message.error():
                         raise KafkaException(message.error())
-                    headers = tuple(message.headers() or ())
-                    _, stamp = message.timestamp()
-                    yield Sample(message.key(), message.value(), headers, stamp)
+                    yield _sample(message)
                 count -= len(messages)
         finally:
             consumer.close()
+
+
+def _sample(message: Any) -> Sample:
+    _, stamp = message.timestamp()
+    return Sample(message.key(), message.value(), tuple(message.headers() or ()), stamp)
 
 
 def _only(futures: Mapping[Any, Future[Any]]) -> Any:

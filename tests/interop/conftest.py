@@ -17,28 +17,33 @@ import pytest
 from tests.interop.aiokafka_client import AiokafkaClient
 from tests.interop.client import Client
 from tests.interop.confluent_client import ConfluentClient
-from tests.interop.java_client import JavaClient
+from tests.interop.java_client import Java4Client, Java39Client
 from tests.interop.kafka_python_client import KafkaPythonClient
 from tests.interop.kcat_client import KcatClient
 from tools import kafka_cache, nodes
 
 MakeTopic = Callable[..., str]
+Opened = Callable[[str], Client]
 
-CLIENTS: Final[Mapping[str, Callable[[str], Client]]] = {
-    "confluent-kafka": ConfluentClient,
-    "kafka-python": KafkaPythonClient,
-    "aiokafka": AiokafkaClient,
-    "kcat": KcatClient,
-    "java-3.9": lambda bootstrap: JavaClient("java-3.9", "clients-3.9", bootstrap),
-    "java-4": lambda bootstrap: JavaClient("java-4", "clients", bootstrap),
+CLIENTS: Final[Mapping[str, type[Client]]] = {
+    client.name: client
+    for client in (
+        ConfluentClient,
+        KafkaPythonClient,
+        AiokafkaClient,
+        KcatClient,
+        Java39Client,
+        Java4Client,
+    )
 }
 
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[nodes.Node]:
     target = os.environ.get("OTTLA_INTEROP_TARGET", "ottla")
-    start = {"ottla": nodes.ottla, "kafka": nodes.kafka}[target]
-    with start(tmp_path_factory.mktemp("broker")) as node:
+    assert target in ("ottla", "kafka"), f"OTTLA_INTEROP_TARGET={target}"
+    folder = tmp_path_factory.mktemp("broker")
+    with nodes.kafka(folder) if target == "kafka" else nodes.ottla(folder) as node:
         yield node
 
 
@@ -53,26 +58,35 @@ def base_ms() -> int:
     return int(time.time() * 1000) - 3_600_000
 
 
-@pytest.fixture(scope="session", params=CLIENTS)
-def any_client(request: pytest.FixtureRequest, bootstrap: str) -> Iterator[Client]:
-    client = open_client(request.param, bootstrap)
-    yield client
-    client.close()
+@pytest.fixture(scope="session")
+def opened(bootstrap: str) -> Iterator[Opened]:
+    """Every client is opened once, in whatever order the tests come."""
+    clients: dict[str, Client] = {}
+
+    def get(name: str) -> Client:
+        if name not in clients:
+            clients[name] = open_client(name, bootstrap)
+        return clients[name]
+
+    yield get
+    for client in clients.values():
+        client.close()
 
 
-@pytest.fixture
-def client(request: pytest.FixtureRequest, any_client: Client) -> Client:
+@pytest.fixture(params=CLIENTS)
+def client(request: pytest.FixtureRequest, opened: Opened) -> Client:
     """Each client in turn; it sits out what its own API has no means for."""
-    reason = any_client.cannot.get(request.node.originalname)
+    client = opened(request.param)
+    reason = client.cannot.get(request.node.originalname)
     if reason is not None:
         pytest.skip(reason)
-    return any_client
+    return client
 
 
 @pytest.fixture(scope="session")
-def make_topic(bootstrap: str) -> MakeTopic:
+def make_topic(opened: Opened) -> MakeTopic:
     """A new topic for clients that shall not, or cannot, create it themselves."""
-    admin = ConfluentClient(bootstrap)
+    admin = opened("confluent-kafka")
     numbers = itertools.count()
 
     def make(partitions: int = 1, **settings: str) -> str:

@@ -27,6 +27,8 @@ class Refused(Exception):
 
 
 class JavaClient:
+    name: str
+    kind: str  # of jars, in the cache
     stamps = True
     cannot: Mapping[str, str] = {}
     refusals: Mapping[Fault, str] = {
@@ -36,9 +38,8 @@ class JavaClient:
         Fault.BAD_NAME: "InvalidTopicException",
     }
 
-    def __init__(self, name: str, kind: str, bootstrap: str) -> None:
-        self.name = name
-        path = kafka_cache.compiled(kind, [_SOURCE])
+    def __init__(self, bootstrap: str) -> None:
+        path = kafka_cache.compiled(self.kind, [_SOURCE])
         self._jvm = subprocess.Popen(
             kafka_cache.java(path, "InteropDriver", bootstrap),
             stdin=subprocess.PIPE,
@@ -110,6 +111,16 @@ class JavaClient:
         self._jvm.stdin.close()  # it ends at the end of its input
         self._jvm.wait(30)
         self._jvm.stdout.close()
+
+
+class Java39Client(JavaClient):
+    name = "java-3.9"
+    kind = "clients-3.9"
+
+
+class Java4Client(JavaClient):
+    name = "java-4"
+    kind = "clients"
 
 
 def _pairs(settings: Mapping[str, str]) -> list[str]:

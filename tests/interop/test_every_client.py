@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.interop.client import Client, Fault, Found, Position, Refusal
-from tests.interop.conftest import CLIENTS, MakeTopic, open_client
+from tests.interop.conftest import CLIENTS, MakeTopic, Opened
 from tests.interop.series import STEP_MS, Series, digest
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -18,7 +18,7 @@ def expected(series: Series, *, stamped: bool) -> Found:
     return Found(series.count, digest(series, stamped=stamped))
 
 
-def test_topics_are_created_as_asked(client: Client, make_topic: MakeTopic) -> None:
+def test_topics_are_created_as_asked(client: Client) -> None:
     topic = f"created-by-{client.name}"
     client.create_topic(topic, 5, {"retention.ms": "123456", "cleanup.policy": "compact"})
     assert client.partition_count(topic) == 5
@@ -94,10 +94,8 @@ def test_records_of_every_other_client_are_read(
     assert client.read(topic, count, stamped=False) == Found(count, known)
 
 
-def test_offsets_are_found_by_timestamp(
-    client: Client, make_topic: MakeTopic, bootstrap: str, base_ms: int
-) -> None:
-    topic = stamped_topic(make_topic, bootstrap, base_ms)
+def test_offsets_are_found_by_timestamp(client: Client, stamped_topic: str, base_ms: int) -> None:
+    topic = stamped_topic
     assert client.offset_at(topic, Position.EARLIEST) == 0
     assert client.offset_at(topic, Position.LATEST) == 1000
     assert client.offset_at(topic, base_ms) == 0
@@ -107,23 +105,19 @@ def test_offsets_are_found_by_timestamp(
     assert client.offset_at(topic, base_ms + 10_000 * STEP_MS) in (None, 1000)
 
 
-def test_the_latest_timestamp_is_found(
-    client: Client, make_topic: MakeTopic, bootstrap: str, base_ms: int
-) -> None:
-    topic = stamped_topic(make_topic, bootstrap, base_ms)
-    assert client.offset_at(topic, Position.MAX_TIMESTAMP) == 999
+def test_the_latest_timestamp_is_found(client: Client, stamped_topic: str) -> None:
+    assert client.offset_at(stamped_topic, Position.MAX_TIMESTAMP) == 999
 
 
-def test_records_are_deleted_up_to_an_offset(
-    client: Client, make_topic: MakeTopic, bootstrap: str, base_ms: int
-) -> None:
-    topic = stamped_topic(make_topic, bootstrap, base_ms)
+def test_records_are_deleted_up_to_an_offset(client: Client, make_topic: MakeTopic) -> None:
+    topic = make_topic()
+    client.produce(topic, Series(1000, -1), "none")
     client.delete_records(topic, 600)
     assert client.offset_at(topic, Position.EARLIEST) == 600
     assert client.offset_at(topic, Position.LATEST) == 1000
 
 
-def test_a_first_record_creates_its_topic(client: Client, base_ms: int) -> None:
+def test_a_first_record_creates_its_topic(client: Client) -> None:
     topic = f"created-by-a-record-of-{client.name}"
     series = Series(3, -1)
     client.produce(topic, series, "none")
@@ -138,10 +132,8 @@ def test_an_unknown_topic_is_refused(client: Client) -> None:
     assert_refused(client, Fault.UNKNOWN_TOPIC, "no-such-topic")
 
 
-def test_an_offset_out_of_range_is_refused(
-    client: Client, make_topic: MakeTopic, bootstrap: str, base_ms: int
-) -> None:
-    assert_refused(client, Fault.OUT_OF_RANGE, stamped_topic(make_topic, bootstrap, base_ms))
+def test_an_offset_out_of_range_is_refused(client: Client, stamped_topic: str) -> None:
+    assert_refused(client, Fault.OUT_OF_RANGE, stamped_topic)
 
 
 def test_a_bad_topic_name_is_refused(client: Client) -> None:
@@ -153,23 +145,22 @@ def assert_refused(client: Client, fault: Fault, topic: str) -> None:
     assert refusal == Refusal(client.refusals[fault], fault.value)
 
 
-def stamped_topic(make_topic: MakeTopic, bootstrap: str, base_ms: int) -> str:
-    """A thousand records with known timestamps, in many batches."""
+@pytest.fixture(scope="session")
+def stamped_topic(make_topic: MakeTopic, opened: Opened, base_ms: int) -> str:
+    """A thousand records with known timestamps."""
     topic = make_topic()
-    open_client("confluent-kafka", bootstrap).produce(topic, Series(1000, base_ms), "none")
+    opened("confluent-kafka").produce(topic, Series(1000, base_ms), "none")
     return topic
 
 
 @pytest.fixture(scope="session")
-def written_by_all(make_topic: MakeTopic, bootstrap: str) -> tuple[str, int, str]:
+def written_by_all(make_topic: MakeTopic, opened: Opened) -> tuple[str, int, str]:
     """One log that every client has written to with every codec; its length and its digest."""
     topic = make_topic()
     series = Series(50, -1)
     samples = []
     for name in CLIENTS:
-        writer = open_client(name, bootstrap)
         for codec in CODECS:
-            writer.produce(topic, series, codec)
+            opened(name).produce(topic, series, codec)
             samples += list(series)
-        writer.close()
     return topic, len(samples), digest(samples, stamped=False)

@@ -112,7 +112,7 @@ public final class InteropDriver {
             case "offset": return String.valueOf(admin.listOffsets(Map.of(first(topic), spec(asked[2]))).partitionResult(first(topic)).get().offset());
             case "cluster": return cluster();
             case "bytes": return bytesOnDisk(topic);
-            case "elect": return done(admin.electLeaders(ElectionType.UNCLEAN, Set.of(first(topic))).partitions());
+            case "elect": return elect(topic);
             default: throw new IllegalArgumentException(asked[0]);
         }
     }
@@ -157,6 +157,11 @@ public final class InteropDriver {
             .forEach(folder -> folder.replicaInfos().forEach((partition, info) ->
                 size[0] += partition.equals(first(topic)) ? info.size() : 0));
         return String.valueOf(size[0]);
+    }
+
+    private String elect(String topic) throws Exception {
+        return admin.electLeaders(ElectionType.PREFERRED, Set.of(first(topic))).partitions().get()
+            .get(first(topic)).map(failure -> failure.getClass().getSimpleName()).orElse("elected");
     }
 
     private String produce(String topic, String codec, int count, long base, List<Header> headers, int size) throws Exception {
