@@ -1,0 +1,301 @@
+"""One accepted connection on the event loop: bytes in, turns, bytes out.
+
+Owns: when the socket is read, when a turn is taken, when replies are sent, when it all ends.
+Never: knows what a frame means (`connection` and the answering function do) or how bytes leave
+(`writer` does).
+
+Reading stops while the connection must not start another request: too many unanswered, too much
+unsent, or no memory. What has been read by then stays in its buffer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import cast
+
+from ottla.net.connection import Connection
+from ottla.net.inbox import Inbox
+from ottla.net.limits import (
+    SLOWEST_BYTES_PER_MS,
+    STALL_GRACE_MS,
+    SWEEP_MS,
+    UNSENT_MAX_BYTES,
+    UNSENT_PAUSE_BYTES,
+)
+from ottla.net.network import Network
+from ottla.net.slot import Answer, Part, Peer, Slot
+from ottla.net.wires import CopyWire, tune, wire_of
+from ottla.net.writer import Writer
+
+MS: int = 1_000_000  # nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What every connection of one listener has in common."""
+
+    name: str
+    protocol: str
+    answer: Answer
+    control: bool
+
+
+class Channel(asyncio.BufferedProtocol):
+    """Drives one `Connection`."""
+
+    __slots__ = (
+        "_closing", "_control", "_dirty", "_door", "_enrolled", "_held", "_inbox", "_network",
+        "_partial_ns", "_paused", "_progress_ns", "_retiring", "_transport", "_unsent", "_wire",
+        "_writer", "active_ns", "connection", "listener_name", "peer",
+    )  # fmt: skip
+
+    _transport: asyncio.Transport
+
+    def __init__(self, network: Network, door: Door) -> None:
+        self._network = network
+        self._door = door
+        self._control = door.control
+        self.listener_name = door.name
+        self.active_ns = 0  # when bytes last came
+        self._progress_ns = 0  # when unsent bytes last left
+        self._partial_ns = 0  # when the frame that is still arriving began; 0: none is
+        self._enrolled = False  # in the run queue
+        self._held = False  # starts no request until replies have left
+        self._paused = False  # not read from
+        self._dirty = False  # has replies to flush
+        self._closing = False  # closes when everything is sent
+        self._retiring = False  # closes when everything is answered and sent
+        self._unsent: list[tuple[int, int, list[Slot]]] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport = cast(asyncio.Transport, transport)  # uvloop's are none by inheritance
+        network, door = self._network, self._door
+        self._transport = transport
+        name = transport.get_extra_info("peername")
+        address, port = name[:2] if isinstance(name, tuple) else ("local", 0)
+        self.peer = Peer(str(address), int(port), door.name, door.protocol)
+        self._inbox = Inbox(network.buffers, network.limits.socket_request_max_bytes)
+        self.connection = Connection(self.peer, self._inbox, door.answer, network.clock)
+        self.connection.apply(network.limits)
+        self.connection.wake = self._woken
+        tune(transport, network.limits)
+        self._wire = wire_of(transport, asyncio.get_running_loop())
+        self._writer = Writer(self._wire, self._progressed, network.run_blocking)
+        self.active_ns = network.clock.mono_ns()
+        if not network.admit(self, self.peer):
+            self._abort()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._inbox.space()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self.connection.ending is not None or self.connection.closed:
+            return
+        network = self._network
+        self._inbox.filled(nbytes)
+        self.active_ns = now_ns = network.clock.mono_ns()
+        if self._enrolled or self._held:
+            self._inbox.settle()
+            self._pause()
+        elif network.queue.goes_now(control=self._control):
+            self._take_turn(now_ns, now_ns)
+        else:
+            self._inbox.settle()
+            self._enrol()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._let_go()
+        self._network.left(self, self.peer)
+
+    def pause_writing(self) -> None:
+        if isinstance(self._wire, CopyWire):
+            self._wire.paused()
+
+    def resume_writing(self) -> None:
+        if isinstance(self._wire, CopyWire):
+            self._wire.resumed()
+
+    @property
+    def idle(self) -> bool:
+        """Owes its peer nothing."""
+        return not self.connection.inflight and not self._unsent
+
+    def turn(self) -> None:
+        """Its turn in the run queue has come."""
+        self._enrolled = False
+        if self.connection.ending is None and not self.connection.closed:
+            self._take_turn(self.active_ns, self._network.clock.mono_ns())
+
+    def flush(self) -> None:
+        """Send the replies that became ready outside its turn."""
+        self._dirty = False
+        if self.connection.closed:
+            return
+        if self.connection.ready:
+            self._send(self._network.clock.mono_ns())
+        self._go_on()
+
+    def evict(self, reason: str) -> None:
+        """Close now, for somebody else's sake."""
+        self._network.complaints.closed(self.peer, reason)
+        self._abort()
+
+    def retire(self) -> None:
+        """Start nothing more; close when what was started is answered and sent."""
+        self._retiring = True
+        self._held = True
+        self.connection.retire()
+        self._pause()
+        self._go_on()
+
+    def sweep(self, now_ns: int) -> None:
+        """Once in a while: has it been silent, or stuck, for too long?"""
+        connection, silent_ns = self.connection, now_ns - self.active_ns
+        stuck_ns = now_ns - self._progress_ns if self._unsent else 0
+        idle_ns = self._network.limits.connections_max_idle_ms * MS
+        if connection.closed or self._closing:
+            if min(silent_ns, stuck_ns or silent_ns) > STALL_GRACE_MS * MS:
+                self._abort()
+        elif stuck_ns > idle_ns:
+            self.evict("it does not take its replies")
+        elif silent_ns > idle_ns and self.idle:
+            self._close()
+        elif self._partial_ns and not self._paused:
+            allowed_ms = STALL_GRACE_MS + self._inbox.left // SLOWEST_BYTES_PER_MS
+            if now_ns - self._partial_ns > allowed_ms * MS:
+                connection.end(f"a request of which {self._inbox.left} bytes came takes too long")
+        if silent_ns > SWEEP_MS * MS:
+            self._inbox.trim()
+
+    def _take_turn(self, received_ns: int, started_ns: int) -> None:
+        network, connection, inbox = self._network, self.connection, self._inbox
+        network.turning = True
+        answered, now_ns = connection.turn(received_ns, started_ns)
+        if connection.ready:
+            now_ns = self._send(now_ns)
+        network.turning = False
+        network.metrics.busy_ns += now_ns - started_ns
+        inbox.settle()
+        left = inbox.left
+        if not left:
+            self._partial_ns = 0
+        elif answered or not self._partial_ns:
+            self._partial_ns = received_ns
+        if left or self._paused or self._unsent or connection.muted or connection.ending:
+            self._go_on()
+        if network.dirty:
+            network.flush()
+
+    def _go_on(self) -> None:
+        """After anything that may have changed it: what does the connection wait for now?"""
+        connection = self.connection
+        if connection.closed:
+            return
+        if connection.ending is not None:
+            self._finish(connection.ending)
+        elif self._retiring:
+            if self.idle:
+                self._close()
+        elif connection.muted or self._writer.unsent_bytes > UNSENT_PAUSE_BYTES:
+            self._held = True
+            self._pause()
+        else:
+            self._held = False
+            if not self._enrolled:
+                self._read_on()
+
+    def _read_on(self) -> None:
+        if self._inbox.has_frame:
+            self._enrol()
+        elif self._inbox.starved:
+            self._pause()
+            self._network.buffers.when_free(self._fed)
+        elif self._paused:
+            self._paused = False
+            if not self._transport.is_closing():
+                self._transport.resume_reading()
+
+    def _enrol(self) -> None:
+        self._enrolled = True
+        self._partial_ns = 0
+        room = self._network.queue.enrol(self, control=self._control)
+        if not room or self._inbox.is_full:
+            self._pause()
+
+    def _send(self, flush_ns: int) -> int:
+        """Hand every reply whose turn has come to the writer. The time when that was done."""
+        slots = self.connection.take()
+        parts: list[Part] = [part for slot in slots for part in slot.parts or ()]
+        writer = self._writer
+        try:
+            sent = writer.send(parts) if parts else writer.idle
+        except OSError:
+            self._abort()
+            return flush_ns
+        now_ns = self._network.clock.mono_ns()
+        if sent:
+            self._sent(slots, flush_ns, now_ns)
+            return now_ns
+        if not self._unsent:
+            self._progress_ns = now_ns
+        self._unsent.append((writer.promised, flush_ns, slots))
+        if writer.unsent_bytes > UNSENT_MAX_BYTES and len(self._unsent) > 1:
+            self.evict(f"it has not taken {writer.unsent_bytes} bytes of replies")
+        return now_ns
+
+    def _sent(self, slots: list[Slot], flush_ns: int, sent_ns: int) -> None:
+        self._network.metrics.record(slots, flush_ns, sent_ns)
+        for slot in slots:
+            if slot.on_sent is not None:
+                slot.on_sent()
+
+    def _progressed(self) -> None:
+        """Some of what was unsent has left, or it turned out that the peer is gone."""
+        if self._writer.failed:
+            self._abort()
+            return
+        self._progress_ns = now_ns = self._network.clock.mono_ns()
+        while self._unsent and self._unsent[0][0] <= self._writer.delivered:
+            _, flush_ns, slots = self._unsent.pop(0)
+            self._sent(slots, flush_ns, now_ns)
+        self._go_on()
+
+    def _woken(self) -> None:
+        if not self._dirty:
+            self._dirty = True
+            self._network.wake(self)
+
+    def _fed(self) -> None:
+        """There is memory for the frame that had to wait."""
+        if not self.connection.closed:
+            self._inbox.admit()
+            self._go_on()
+
+    def _pause(self) -> None:
+        if not self._paused and not self._transport.is_closing():
+            self._paused = True
+            self._transport.pause_reading()
+
+    def _finish(self, reason: str) -> None:
+        """The peer broke the rules: say so once, and close when what is ready has left."""
+        if not self._closing:
+            self._closing = True
+            self._network.complaints.closed(self.peer, reason)
+            self._pause()
+        if self._writer.idle:
+            self._close()
+
+    def _close(self) -> None:
+        self._let_go()
+        self._transport.close()
+
+    def _abort(self) -> None:
+        self._let_go()
+        self._transport.abort()
+
+    def _let_go(self) -> None:
+        """From here on no descriptor, file or buffer is touched for it."""
+        self.connection.close()
+        self._writer.close()
+        self._unsent.clear()

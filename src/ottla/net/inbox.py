@@ -1,0 +1,191 @@
+"""Bytes from one peer, cut into frames.
+
+Owns: where the next frame starts and how many bytes of it are here.
+Never: reads a socket, copies a whole frame, believes a size before the bytes have come.
+
+A frame is a 4-byte size and that many bytes. It is handed out as a view of the memory that was
+read into, and is good until `settle`. What is left of an unfinished frame is stashed when it is
+small and stays in its buffer when it is large; a buffer grows only as far as bytes have really
+arrived, so a lying size costs its sender more than us.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from ottla.model.errors import Disconnect
+from ottla.net.buffers import Buffer, Buffers
+from ottla.net.strangers import hint
+
+SIZE: Final = struct.Struct(">i")
+SMALLEST_FRAME: Final = 8  # api key, api version and correlation id
+STASH_MAX: Final = 32 << 10
+NOTHING: Final = memoryview(b"")
+
+
+class Inbox:
+    """The receiving half of one connection."""
+
+    __slots__ = ("_buffers", "_end", "_kept", "_shared", "_start", "_view", "max_bytes", "starved")
+
+    def __init__(self, buffers: Buffers, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.starved = False  # a large frame may not begin yet: no memory
+        self._buffers = buffers
+        self._kept: Buffer | None = None
+        self._shared = False  # our bytes are in the shared buffer, until `settle`
+        self._view = NOTHING
+        self._start = 0
+        self._end = 0
+
+    @property
+    def left(self) -> int:
+        """Bytes that are here and not yet taken as a frame."""
+        return self._end - self._start
+
+    @property
+    def has_frame(self) -> bool:
+        """`next_frame` has something to say: a whole frame, or that the size is wrong."""
+        left = self._end - self._start
+        if left < 4:
+            return False
+        size: int = SIZE.unpack_from(self._view, self._start)[0]
+        return size + 4 <= left or not SMALLEST_FRAME <= size <= self.max_bytes
+
+    @property
+    def is_full(self) -> bool:
+        """There is no space, until frames are taken or memory is found: do not read."""
+        return self._kept is not None and self._end >= self._kept.size
+
+    def space(self) -> memoryview:
+        """Where the next bytes go. Never empty after `settle`, unless frames wait or starved."""
+        kept = self._kept
+        if kept is not None:
+            return kept.room[self._end :]
+        room = self._buffers.shared.room
+        left = self._end - self._start
+        if left:
+            room[:left] = self._view[self._start : self._end]
+            return room[left:]
+        return room
+
+    def filled(self, count: int) -> None:
+        """`count` bytes were put into `space()`."""
+        if self._kept is not None:
+            self._end += count
+            return
+        self._end += count - self._start
+        self._start = 0
+        self._view = self._buffers.shared.view
+        self._shared = True
+
+    def next_frame(self) -> memoryview | None:
+        """The next whole frame, without its size; None when it is not all here."""
+        start = self._start
+        left = self._end - start
+        if left < 4:
+            return None
+        size: int = SIZE.unpack_from(self._view, start)[0]
+        if not SMALLEST_FRAME <= size <= self.max_bytes:
+            raise Disconnect(self._wrong(size))
+        start += 4
+        stop = start + size
+        if stop > self._end:
+            return None
+        self._start = stop
+        return self._view[start:stop]
+
+    def settle(self) -> None:
+        """After the frames were answered: let go of the memory that is not needed any more."""
+        left = self._end - self._start
+        kept = self._kept
+        if left == 0 and kept is None:
+            self._shared = False
+            self._view = NOTHING
+            self._start = self._end = 0
+        elif left <= STASH_MAX and (self._shared or (kept is not None and kept.lent)):
+            self._stash()
+        elif self._shared:
+            self._keep()
+        elif kept is not None:
+            self._make_room(kept)
+
+    def trim(self) -> None:
+        """Nothing has come for a while: hold no more memory than what is here."""
+        kept = self._kept
+        if kept is None:
+            return
+        if self.left <= STASH_MAX:
+            self._stash()
+        elif kept.size > 2 * self.left:
+            self._move(self._buffers.make(2 * self.left))
+
+    def admit(self) -> None:
+        """There is memory again for the frame that had to wait."""
+        self.starved = False
+        if self._kept is not None:
+            self._make_room(self._kept)
+
+    def close(self) -> None:
+        """The peer is gone and so are its bytes."""
+        self._end = self._start
+        self._view = NOTHING
+        self._shared = False
+        self._drop_kept()
+
+    def _stash(self) -> None:
+        self._view = memoryview(bytes(self._view[self._start : self._end]))
+        self._end -= self._start
+        self._start = 0
+        self._shared = False
+        self._drop_kept()
+
+    def _keep(self) -> None:
+        """A large part of a frame is in the shared buffer: keep it, or copy it out."""
+        self.starved = self._buffers.full
+        kept = None if self.starved else self._buffers.keep_shared()
+        if kept is None:
+            self._move(self._buffers.make(self.left))
+        else:
+            self._kept = kept
+        self._shared = False
+        if not self.starved and self._kept is not None:
+            self._make_room(self._kept)
+
+    def _make_room(self, kept: Buffer) -> None:
+        """See to it that the frame that is arriving can go on arriving."""
+        left = self._end - self._start
+        if left == 0:
+            self._start = self._end = 0
+            return
+        size: int = SIZE.unpack_from(self._view, self._start)[0] if left >= 4 else 0
+        need = min(max(size, 0), self.max_bytes) + 4
+        if self._start + need <= kept.size or left >= need:
+            return  # it fits where it is, or is here already and waits for its turn
+        if left < kept.size:
+            kept.room[:left] = self._view[self._start : self._end]
+            self._start, self._end = 0, left
+        else:
+            self._move(self._buffers.make(min(need, 2 * kept.size)))
+
+    def _move(self, to: Buffer) -> None:
+        left = self._end - self._start
+        to.room[:left] = self._view[self._start : self._end]
+        self._drop_kept()
+        self._kept = to
+        self._view = to.view
+        self._start, self._end = 0, left
+
+    def _drop_kept(self) -> None:
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            self._buffers.give_back(kept)
+
+    def _wrong(self, size: int) -> str:
+        if size > self.max_bytes:
+            reason = f"a request of {size} bytes, above socket.request.max.bytes ({self.max_bytes})"
+        else:
+            reason = f"a request of {size} bytes, too small for a header"
+        advice = hint(bytes(self._view[self._start : self._start + 4]))
+        return f"{reason}; {advice}" if advice else reason

@@ -1,0 +1,61 @@
+"""The bounds of the network layer, under the names of the settings they come from.
+
+Owns: the values, frozen. A change at run time replaces the whole record (`Network.apply`).
+Never: reads a configuration; whoever builds the broker fills this in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+UNLIMITED: Final = 2**31 - 1
+
+REQUESTS_PER_TURN: Final = 16
+"""How many requests one connection may have answered before others get their turn."""
+
+CONTROL_QUEUE_LIMIT: Final = 20
+"""Bound of the control plane's own queue; fixed, as in Kafka."""
+
+UNSENT_PAUSE_BYTES: Final = 1 << 20
+"""A connection with more unsent than this is not read from until its peer takes some."""
+
+UNSENT_MAX_BYTES: Final = 16 << 20
+"""A connection with more unsent memory than this is closed: its peer does not read."""
+
+SEND_TURN_BYTES: Final = 4 << 20
+"""How much is sent to one connection before others get their turn."""
+
+STALL_GRACE_MS: Final = 30_000
+"""How long a started frame may take, before the time its size earns it."""
+
+SLOWEST_BYTES_PER_MS: Final = 16
+"""What a frame must arrive at, on average, to be given more time than the grace."""
+
+SWEEP_MS: Final = 1_000
+"""How often idle and stalled connections are looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetLimits:
+    """Everything about the network that an operator may set."""
+
+    socket_request_max_bytes: int = 100 << 20
+    socket_send_buffer_bytes: int = 102_400
+    socket_receive_buffer_bytes: int = 102_400
+    socket_listen_backlog_size: int = 50
+    queued_max_requests: int = 500
+    queued_max_request_bytes: int = -1
+    max_inflight_requests_per_connection: int = 100
+    connections_max_idle_ms: int = 600_000
+    max_connections: int = UNLIMITED
+    max_connections_per_ip: int = UNLIMITED
+    max_connections_per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
+    listener_max_connections: Mapping[str, int] = field(default_factory=dict)
+
+    def connections_from(self, address: str) -> int:
+        return self.max_connections_per_ip_overrides.get(address, self.max_connections_per_ip)
+
+    def connections_to(self, listener: str) -> int:
+        return self.listener_max_connections.get(listener, UNLIMITED)

@@ -1,0 +1,86 @@
+"""One end point: accepts connections and hands them to channels.
+
+Owns: the listening socket, and the connections that came through it until they are gone.
+Never: reads or writes on a connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from ottla.net.channel import Channel, Door
+from ottla.net.network import Network
+from ottla.net.slot import Answer, FileSlice, Part, Peer, Slot
+
+__all__ = ["Answer", "Endpoint", "FileSlice", "Listener", "Part", "Peer", "Slot"]
+
+
+class Endpoint(Protocol):
+    """Where to listen: a name, a host (empty: all), a port (0: a free one), a protocol."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
+
+    @property
+    def protocol(self) -> str: ...
+
+
+class Listener:
+    """Serves one end point until it is stopped."""
+
+    def __init__(
+        self, endpoint: Endpoint, answer: Answer, network: Network, *, control_plane: bool = False
+    ) -> None:
+        self.endpoint = endpoint
+        self._network = network
+        self._door = Door(endpoint.name, str(endpoint.protocol), answer, control_plane)
+        self._server: asyncio.AbstractServer | None = None
+
+    @property
+    def connection_count(self) -> int:
+        return self._network.census.of_listener(self.endpoint.name)
+
+    async def start(self) -> int:
+        """Listen; the port it really has."""
+        network = self._network
+        host = self.endpoint.host or ("0.0.0.0" if self.endpoint.port == 0 else None)
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: Channel(network, self._door),
+            host,
+            self.endpoint.port,
+            backlog=network.limits.socket_listen_backlog_size,
+        )
+        network.opened()
+        network.metrics.registry.gauge(
+            "kafka_network_listener_connections",
+            "Open connections of one listener.",
+            lambda: self.connection_count,
+            listener=self.endpoint.name,
+        )
+        sockets = getattr(self._server, "sockets", ())
+        return int(sockets[0].getsockname()[1]) if sockets else self.endpoint.port
+
+    async def stop(self, drain_ms: int) -> None:
+        """Accept nothing more, answer what was started within `drain_ms`, close everything."""
+        if self._server is None:
+            return
+        self._server.close()
+        self._server = None
+        name = self.endpoint.name
+        for live in self._network.live_of(name):
+            live.retire()
+        try:
+            async with asyncio.timeout(drain_ms / 1e3):
+                await self._network.emptied(name)
+        except TimeoutError:
+            for live in self._network.live_of(name):
+                live.evict("the broker stops and cannot wait for it any longer")
+            await self._network.emptied(name)
+        self._network.closed()

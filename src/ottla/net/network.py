@@ -1,0 +1,163 @@
+"""What all listeners of one broker share.
+
+Owns: the limits in force, who is connected, the run queue, the receive buffers, the sweep that
+finds idle and stalled connections, and the replies that became ready outside their turn.
+Never: accepts, reads or writes; `listener` and `channel` do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, Protocol
+
+from ottla.model.clock import Clock
+from ottla.net.buffers import Buffers
+from ottla.net.census import Census, Evictable, least_recently_used
+from ottla.net.complaints import Complaints
+from ottla.net.connection import Connection
+from ottla.net.limits import SWEEP_MS, NetLimits
+from ottla.net.request_metrics import RequestMetrics
+from ottla.net.run_queue import RunQueue
+from ottla.net.slot import Peer
+
+
+class Live(Evictable, Protocol):
+    """A connection, as far as the network as a whole knows."""
+
+    @property
+    def connection(self) -> Connection: ...
+
+    def flush(self) -> None: ...
+
+    def sweep(self, now_ns: int) -> None: ...
+
+    def evict(self, reason: str) -> None: ...
+
+    def retire(self) -> None: ...
+
+
+class Network:
+    """The shared half of the network layer: one for each event loop."""
+
+    def __init__(
+        self,
+        limits: NetLimits,
+        clock: Clock,
+        metrics: RequestMetrics,
+        executor: Executor | None = None,
+    ) -> None:
+        self.clock = clock
+        self.metrics = metrics
+        self.buffers = Buffers()
+        self.queue = RunQueue(clock, _soon)
+        self.census = Census()
+        self.complaints = Complaints(clock)
+        self.live: set[Live] = set()
+        self.turning = False  # a turn is being taken: it will flush `dirty` itself
+        self.dirty: list[Live] = []
+        self._executor = executor
+        self._emptied: dict[str, list[asyncio.Future[None]]] = {}
+        self._listeners = 0
+        self._sweeper: asyncio.TimerHandle | None = None
+        self.apply(limits)
+
+    def apply(self, limits: NetLimits) -> None:
+        """Put `limits` in force, now and for the connections there are."""
+        self.limits = limits
+        self.queue.limit = limits.queued_max_requests
+        self.buffers.limit_bytes = limits.queued_max_request_bytes
+        for live in self.live:
+            live.connection.apply(limits)
+
+    def opened(self) -> None:
+        """A listener begins: the first one starts the sweep and offers the metrics."""
+        self._listeners += 1
+        if self._listeners == 1:
+            self._offer_metrics()
+            self._sweep_later()
+
+    def closed(self) -> None:
+        self._listeners -= 1
+        if self._listeners == 0 and self._sweeper is not None:
+            self._sweeper.cancel()
+
+    def admit(self, newcomer: Live, peer: Peer) -> bool:
+        """Count a new connection in, or say why not."""
+        reason = self.census.refusal(self.limits, peer.listener, peer.address)
+        if reason is None and self.census.full(self.limits):
+            reason = f"the broker has max.connections ({self.limits.max_connections}) already"
+            oldest = least_recently_used(self.live, peer.listener)
+            if oldest is not None:
+                oldest.evict("it was idle the longest when max.connections was reached")
+                reason = None
+        if reason is not None:
+            self.complaints.closed(peer, reason)
+            self.metrics.registry.counter(
+                "kafka_network_connections_refused_total",
+                "Connections closed on arrival because a limit was reached.",
+                listener=peer.listener,
+            ).value += 1
+            return False
+        self.census.came(peer.listener, peer.address)
+        self.live.add(newcomer)
+        return True
+
+    def left(self, gone: Live, peer: Peer) -> None:
+        if gone not in self.live:
+            return  # it was never let in
+        self.live.discard(gone)
+        self.census.left(peer.listener, peer.address)
+        if not self.census.of_listener(peer.listener):
+            for waiter in self._emptied.pop(peer.listener, ()):
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    def live_of(self, listener: str) -> list[Live]:
+        return [live for live in self.live if live.listener_name == listener]
+
+    async def emptied(self, listener: str) -> None:
+        """Until the last connection of `listener` is gone."""
+        if self.census.of_listener(listener):
+            waiter = asyncio.get_running_loop().create_future()
+            self._emptied.setdefault(listener, []).append(waiter)
+            await waiter
+
+    def wake(self, live: Live) -> None:
+        """Replies of `live` became ready outside its turn: flush them with others like them."""
+        if not self.dirty and not self.turning:
+            _soon(self.flush)
+        self.dirty.append(live)
+
+    def flush(self) -> None:
+        while self.dirty:
+            dirty, self.dirty = self.dirty, []
+            for live in dirty:
+                live.flush()
+
+    def run_blocking(self, work: Callable[[], object]) -> asyncio.Future[Any]:
+        return asyncio.get_running_loop().run_in_executor(self._executor, work)
+
+    def _offer_metrics(self) -> None:
+        gauge = self.metrics.registry.gauge
+        queue = self.queue
+        doc = "Connections with requests that wait to be started."
+        gauge("kafka_network_request_queue_size", doc, lambda: queue.data_size)
+        gauge("kafka_network_control_plane_request_queue_size", doc, lambda: queue.control_size)
+        gauge("kafka_network_connections", "Open connections.", lambda: self.census.total)
+        self.metrics.watch_loop()
+
+    def _sweep_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._sweeper = loop.call_later(SWEEP_MS / 1e3, self._sweep)
+
+    def _sweep(self) -> None:
+        now_ns = self.clock.mono_ns()
+        for live in tuple(self.live):
+            live.sweep(now_ns)
+        self._sweep_later()
+
+
+def _soon(callback: Callable[[], None]) -> object:
+    return asyncio.get_running_loop().call_soon(callback)

@@ -1,0 +1,127 @@
+"""One request's place in the order of replies, and who sent it.
+
+Owns: the reply until its turn comes, and the moments the request passed.
+Never: sends anything; the connection takes replies out in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol, TypeAlias
+
+Bytes: TypeAlias = bytes | bytearray | memoryview
+
+
+class FileSlice(Protocol):
+    """A stretch of a file, to be sent without passing through this process.
+
+    A slice may also offer `is_cached() -> bool` and `warm() -> object`: then one whose pages are
+    not in memory is warmed on a thread before it is sent.
+    """
+
+    @property
+    def position(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def fileno(self) -> int: ...
+
+    def read(self) -> bytes: ...
+
+
+Part: TypeAlias = Bytes | FileSlice
+NO_BYTES: Final[Sequence[Part]] = ()
+
+
+class Peer:
+    """Who is at the other end. Authentication and ApiVersions fill in what they learn."""
+
+    __slots__ = (
+        "address",
+        "connection_id",
+        "is_broker",
+        "listener",
+        "port",
+        "principal",
+        "protocol",
+        "software_name",
+        "software_version",
+        "unstarted",
+    )
+
+    def __init__(self, address: str, port: int, listener: str, protocol: str) -> None:
+        self.address = address
+        self.port = port
+        self.listener = listener
+        self.protocol = protocol
+        self.connection_id = f"{listener}-{address}:{port}"
+        self.principal = "User:ANONYMOUS"
+        self.software_name = "unknown"
+        self.software_version = "unknown"
+        self.is_broker = False  # another broker, or this one's own controller
+        self.unstarted = 0  # requests handed to tasks that have not begun
+
+    def __str__(self) -> str:
+        return f"{self.address}:{self.port}"
+
+
+class Order(Protocol):
+    """What a slot needs of its connection."""
+
+    peer: Peer
+    closed: bool
+
+    def replied(self, slot: Slot) -> None: ...
+
+    def end(self, reason: str) -> None: ...
+
+
+class Slot:
+    """Answered exactly once, now or later: `reply`, `nothing` or `close`.
+
+    `parts` of memory must not change until they are sent: give them away. After the peer has gone
+    an answer is dropped without a sound.
+    """
+
+    __slots__ = (
+        "_order", "api", "done_ns", "local_ns", "on_sent", "parts", "received_ns", "started_ns",
+    )  # fmt: skip
+
+    def __init__(self, order: Order, api: int, received_ns: int, started_ns: int) -> None:
+        self._order = order
+        self.api = api  # the key metrics count it under; a handler may set a finer one
+        self.received_ns = received_ns
+        self.started_ns = started_ns
+        self.local_ns = 0  # when this broker's own work was done; 0: not yet
+        self.done_ns = 0
+        self.parts: Sequence[Part] | None = None
+        self.on_sent: Callable[[], None] | None = None  # after the last byte has left
+
+    @property
+    def peer(self) -> Peer:
+        return self._order.peer
+
+    @property
+    def alive(self) -> bool:
+        """The peer is still there to hear an answer."""
+        return not self._order.closed
+
+    def reply(self, parts: Sequence[Part]) -> None:
+        """Answer with these bytes and files, size prefix included."""
+        assert self.parts is None, "a request is answered once"
+        self.parts = parts
+        self._order.replied(self)
+
+    def nothing(self) -> None:
+        """The request wants no answer (acks=0)."""
+        self.reply(NO_BYTES)
+
+    def close(self, reason: str) -> None:
+        """No answer is possible: send what was answered before, then end the connection."""
+        self._order.end(reason)
+        self.reply(NO_BYTES)
+
+
+Answer: TypeAlias = Callable[[memoryview, Slot], None]
+"""Called with a frame (without its size), good only during the call, and the slot to answer."""
