@@ -23,6 +23,7 @@ Write: TypeAlias = Callable[[Any, bytearray], None]
 _INT16: Final = Struct(">h")
 _INT32: Final = Struct(">i")
 _MS: Final = timedelta(milliseconds=1)
+_ONE_BYTE: Final = tuple(bytes((byte,)) for byte in range(0x80))
 
 
 def ms(value: timedelta | datetime | int | None) -> int:
@@ -39,7 +40,7 @@ def ms(value: timedelta | datetime | int | None) -> int:
 def uvarint(value: int) -> bytes:
     """An unsigned number, seven bits a byte."""
     if value < 0x80:
-        return bytes((value,))
+        return _ONE_BYTE[value]
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -13,15 +13,16 @@ from enum import Enum
 from functools import cache
 from pkgutil import resolve_name
 from types import NoneType
-from typing import Any, Final, NamedTuple, TypeAlias, get_args, get_origin
+from typing import Any, Final, NamedTuple, TypeAlias, cast, get_args, get_origin
 
+import kio.static.protocol
 from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
 from kio.static.constants import EntityType
 
 from ottla.protocol import interbroker
 
-Entity: TypeAlias = type[Any]
+Entity: TypeAlias = type[kio.static.protocol.Entity]
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -137,7 +138,7 @@ def _field(name: str, declared: Any, metadata: Any, default: object) -> Field:
     is_array = get_origin(inner) is tuple
     if is_array:
         _, inner = _without_none(get_args(inner)[0])  # a null uuid is the zero one, also in arrays
-    struct = inner if is_dataclass(inner) else None
+    struct = cast(Entity, inner) if is_dataclass(inner) else None
     return Field(
         name=name,
         wire_type="struct" if struct else metadata["kafka_type"],
@@ -175,7 +176,7 @@ def _teach(entity: Entity, key: int, kind: Kind, path: tuple[str, ...]) -> None:
                         return field.neutral()
         raise AttributeError(f"no version of {type(self).__name__} has a field {name!r}")
 
-    entity.__getattr__ = default
+    setattr(entity, "__getattr__", default)  # noqa: B010 - no field that a type knows of
     for field in fields_of(entity):
         if field.struct is not None:
             _teach(field.struct, key, kind, (*path, field.name))

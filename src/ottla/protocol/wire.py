@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 from kio.serial import entity_reader
 
 from ottla.model.errors import Disconnect
-from ottla.protocol.encode import Fields, Write, ms, uvarint, writer_of
+from ottla.protocol.encode import Fields, Write, ms, writer_of
 from ottla.protocol.guard import Walk, check, read_uvarint, walk_of
 from ottla.protocol.schema import Kind, UnknownApi, message, read_missing_fields_as_defaults
 
@@ -30,6 +30,7 @@ __all__ = [
     "ms",
     "parse_call",
     "reply",
+    "skip_tags",
 ]
 
 API_VERSIONS: Final = 18
@@ -91,7 +92,7 @@ def parse_call(frame: memoryview) -> Call:
     call = Call(key, version, correlation_id, client_id, at)
     if call.flexible:
         try:
-            call.body_at = at + 1 if not frame[at] else _skip_tags(frame, at)
+            call.body_at = at + 1 if not frame[at] else skip_tags(frame, at)
         except IndexError:
             raise Disconnect("request header is cut short") from None
     return call
@@ -106,7 +107,8 @@ def _parse_short(frame: memoryview) -> Call:
     raise Disconnect("request header is cut short")
 
 
-def _skip_tags(data: memoryview, at: int) -> int:
+def skip_tags(data: memoryview, at: int) -> int:
+    """The position after the tagged fields at `at`, whatever they are."""
     count, at = read_uvarint(data, at)
     for _ in range(count):
         _, at = read_uvarint(data, at)
@@ -133,7 +135,7 @@ def decode_reply(key: int, version: int, frame: memoryview) -> Any:
     at = 4
     if _reply_is_flexible(key, version):
         try:
-            at = _skip_tags(frame, at)
+            at = skip_tags(frame, at)
         except IndexError:
             raise Disconnect("reply header is cut short") from None
     check(walk, frame, at, _MAX_REPLY_VALUES)

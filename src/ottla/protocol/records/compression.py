@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from enum import IntEnum
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import cramjam
 
 from ottla.protocol.records.corrupt import CorruptBatch
 
-try:
-    from isal import isal_zlib as inflater
-except ImportError:  # three times slower, the same result
-    inflater = zlib
+_inflater: Any = zlib
+with suppress(ImportError):  # the same result, three times as fast
+    from isal import isal_zlib as _inflater
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
@@ -64,12 +64,12 @@ def decompress(codec: Codec, data: Bytes, max_bytes: int, *, old_lz4: bool = Fal
         data = _without_header_checksum(data)
     try:
         return _DECOMPRESS[codec](memoryview(data), max_bytes)
-    except (cramjam.DecompressionError, inflater.error, zlib.error, IndexError) as error:
+    except (cramjam.DecompressionError, _inflater.error, IndexError) as error:
         raise CorruptBatch(f"{codec.name.lower()} data does not inflate: {error}") from error
 
 
 def _gunzip(data: memoryview, max_bytes: int) -> bytes:
-    stream = inflater.decompressobj(wbits=31)
+    stream = _inflater.decompressobj(wbits=31)
     out = stream.decompress(data, max_bytes + 1)
     if len(out) > max_bytes:
         raise _too_large(max_bytes)

@@ -73,17 +73,27 @@ def encode_varint(value: int) -> bytes:
 _ONE_BYTE: Final = tuple(bytes((byte,)) for byte in range(0x80))
 
 
-def decode_varint(data: Bytes, at: int) -> tuple[int, int]:
+def decode_varint(data: Bytes, at: int, bits: int = 32) -> tuple[int, int]:
     """An int32 and the position after it; CorruptBatch beyond five bytes, or 32 bits."""
-    return _decode(data, at, 32)
+    try:
+        byte = data[at]
+        if byte < 0x80:  # one byte, or two, is what most of them take
+            return (byte >> 1) ^ -(byte & 1), at + 1
+        second = data[at + 1]
+    except IndexError:
+        raise CorruptBatch("record runs past the end", at) from None
+    if second < 0x80:
+        value = byte & 0x7F | second << 7
+        return (value >> 1) ^ -(value & 1), at + 2
+    return _decode_long(data, at, bits)
 
 
 def decode_varlong(data: Bytes, at: int) -> tuple[int, int]:
     """An int64 and the position after it; CorruptBatch beyond ten bytes, or 64 bits."""
-    return _decode(data, at, 64)
+    return decode_varint(data, at, 64)
 
 
-def _decode(data: Bytes, start: int, bits: int) -> tuple[int, int]:
+def _decode_long(data: Bytes, start: int, bits: int) -> tuple[int, int]:
     at, shift, value = start, 0, 0
     try:
         while (byte := data[at]) > 0x7F:
@@ -201,29 +211,40 @@ def _spans(data: bytes, start: int, end: int) -> Spans:
     """One record's parts: deltas, key, value (start -1 for null) and where the headers begin."""
     timestamp_delta, at = decode_varlong(data, start + 1)  # the attributes byte means nothing
     offset_delta, at = decode_varint(data, at)
-    key_at, at = _sized(data, at, end)
-    key_end = at
-    value_at, at = _sized(data, at, end)
-    value_end = headers_at = at
-    count, at = decode_varint(data, at)
-    if not 0 <= count <= (end - at) // 2:  # a header has at least its two lengths
-        raise CorruptBatch(f"record has {count} headers", headers_at)
-    for _ in range(count):
-        key, at = _sized(data, at, end)
-        if key < 0:
-            raise CorruptBatch("record header has no key", at)
-        _, at = _sized(data, at, end)
+    key_at, key_end = _sized(data, at, end)
+    value_at, value_end = _sized(data, key_end, end)
+    at = value_end
+    if data[at : at + 1] == b"\0":
+        at += 1
+    else:
+        at = _check_headers(data, at, end)
     if at != end:
         raise CorruptBatch("record length does not match its contents", start)
-    return timestamp_delta, offset_delta, key_at, key_end, value_at, value_end, headers_at
+    return timestamp_delta, offset_delta, key_at, key_end, value_at, value_end, value_end
 
 
 def _sized(data: bytes, at: int, end: int) -> tuple[int, int]:
     """Where a length-prefixed field starts (-1 for null), and what comes after it."""
     length, start = decode_varint(data, at)
-    if length < -1 or start + length > end:
-        raise CorruptBatch(f"field of a record has length {length}", at)
-    return (-1, start) if length < 0 else (start, start + length)
+    after = start + length
+    if length >= 0 and after <= end:
+        return start, after
+    if length == -1 and start <= end:
+        return -1, start
+    raise CorruptBatch(f"field of a record has length {length}", at)
+
+
+def _check_headers(data: bytes, start: int, end: int) -> int:
+    """The position after a record's headers."""
+    count, at = decode_varint(data, start)
+    if not 0 <= count <= (end - at) // 2:  # a header has at least its two lengths
+        raise CorruptBatch(f"record has {count} headers", start)
+    for _ in range(count):
+        key, at = _sized(data, at, end)
+        if key < 0:
+            raise CorruptBatch("record header has no key", at)
+        _, at = _sized(data, at, end)
+    return at
 
 
 def _headers(data: bytes, at: int) -> Headers:

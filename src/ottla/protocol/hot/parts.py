@@ -1,0 +1,75 @@
+"""What Produce and Fetch replies are made of: counts, names, leaders and where they listen.
+
+Each function appends to a reply under way, in the plain encoding or in the compact one that
+flexible versions use. Knows nothing of either reply as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from ottla.protocol.encode import uvarint
+
+FRAME: Final = Struct(">ii")
+INT16: Final = Struct(">h")
+INT32: Final = Struct(">i")
+
+
+class Endpoint(NamedTuple):
+    """Where a new leader listens, told along with `current_leader`."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+def put_count(out: bytearray, count: int, flexible: bool) -> None:
+    if not flexible:
+        out += INT32.pack(count)
+    elif count < 0x7F:
+        out.append(count + 1)
+    else:
+        out += uvarint(count + 1)
+
+
+def put_string(out: bytearray, text: str | None, flexible: bool) -> None:
+    if text is None:
+        out += b"\0" if flexible else b"\xff\xff"
+        return
+    data = text.encode()
+    if flexible:
+        put_count(out, len(data), True)
+    else:
+        out += INT16.pack(len(data))
+    out += data
+
+
+def put_topic(out: bytearray, topic: str | UUID, flexible: bool) -> None:
+    if isinstance(topic, UUID):
+        out += topic.bytes
+    else:
+        put_string(out, topic, flexible)
+
+
+def tagged(tag: int, body: bytes | bytearray) -> bytes:
+    return uvarint(tag) + uvarint(len(body)) + body
+
+
+def put_endpoints(out: bytearray, endpoints: Sequence[Endpoint]) -> None:
+    """The tagged fields that end a reply: where the leaders it names listen, if any."""
+    if not endpoints:
+        out += b"\0"
+        return
+    body = bytearray()
+    put_count(body, len(endpoints), True)
+    for endpoint in endpoints:
+        body += INT32.pack(endpoint.node_id)
+        put_string(body, endpoint.host, True)
+        body += INT32.pack(endpoint.port)
+        put_string(body, endpoint.rack, True)
+        body += b"\0"
+    out += b"\x01" + tagged(0, body)
