@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from ottla.metadata.cache import MetadataCache
+from ottla.metadata.image import DELETED, Broker, Endpoint, Partition, Update
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import NO_TOPIC_ID, BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
+
+B0, B1 = BrokerId(0), BrokerId(1)
+TP = TopicPartition("orders", 0)
+
+
+def update(epoch: int, *brokers: Broker, leader: BrokerId | None = None) -> Update:
+    states = (
+        [(TP, NO_TOPIC_ID, Partition(leader, LeaderEpoch(0), (), ()))] if leader is not None else []
+    )
+    return Update(B0, ControllerEpoch(epoch), brokers, states)
+
+
+def broker(id_: BrokerId, *listeners: str) -> Broker:
+    return Broker(id_, {name: Endpoint("host", 9092) for name in listeners})
+
+
+@pytest.mark.spec("MDC-01", "MDC-02", "MDC-03")
+def test_a_reader_keeps_the_image_it_took() -> None:
+    cache = MetadataCache(B0)
+    cache.apply(update(1, leader=B0))
+    taken = cache.image
+    cache.apply(update(1, leader=B1))
+    old, new = taken.partition(TP), cache.image.partition(TP)
+    assert old is not None
+    assert new is not None
+    assert (old.leader, new.leader) == (B0, B1)
+
+
+@pytest.mark.spec("MDC-10", "MDC-11")
+def test_deleted_partitions_are_handed_to_whoever_applied_the_update() -> None:
+    cache = MetadataCache(B0)
+    assert cache.apply(update(1, leader=B0)) == []
+    assert cache.apply(update(1, leader=DELETED)) == [TP]
+
+
+def test_an_old_controller_is_refused() -> None:
+    cache = MetadataCache(B0)
+    cache.apply(update(5, leader=B0))
+    before = cache.image
+    with pytest.raises(KafkaError) as refusal:
+        cache.apply(update(4, leader=B1))
+    assert refusal.value.code is ErrorCode.stale_controller_epoch
+    assert cache.image is before
+
+
+@pytest.mark.spec("MDC-08")
+def test_brokers_with_other_listeners_are_complained_about(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cache = MetadataCache(B0)
+    with caplog.at_level(logging.ERROR):
+        cache.apply(update(1, broker(B0, "IN", "OUT"), broker(B1, "IN", "OUT")))
+        assert caplog.messages == []
+        cache.apply(update(1, broker(B0, "IN", "OUT"), broker(B1, "IN")))
+    assert caplog.messages == ["broker 1 has the listeners IN, but this broker, 0, has IN, OUT"]
+
+
+@pytest.mark.spec("MDC-08")
+def test_a_broker_that_is_not_in_the_update_compares_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    MetadataCache(B0).apply(update(1, broker(B1, "IN")))
+    assert caplog.messages == []
