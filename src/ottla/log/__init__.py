@@ -1,0 +1,20 @@
+"""One partition's data on one disk: Kafka's own files, byte for byte. Synchronous, no asyncio.
+
+May import `protocol`, `config` and `model`. All disk access goes through `files`; what the files
+look like is in docs/formats/.
+
+- `log`              the face: append, read, truncate, flush, close
+- `validate`         what a record set must be before a leader appends it (pure)
+- `producers`        sequences, epochs and open transactions; `producer_history`,
+                     `producer_snapshot`: the same on disk
+- `rolling`          when a segment is full (pure); `retention`: when one is too old (pure)
+- `follower_append`, `lookup`, `truncation`, `retirement`, `flush`: the log's longer answers
+- `segments`, `segment`, `stored`   the batches in their files
+- `offset_index`, `time_index` (over `sparse_index`), `txn_index`   what finds them
+- `epochs`, `checkpoint`, `partition_metadata`, `meta_properties`   the small text files
+- `loader`, `recovery`   how a folder becomes a log again, after a clean stop or a crash
+- `cleaner`          compaction (with `compaction`, `survivors`, `offset_map`,
+                     `transaction_trail`, `replacement`)
+- `directories`      the log directories of a broker (with `directory_names`)
+- `files`, `slices`  the disk
+"""

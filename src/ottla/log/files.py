@@ -1,0 +1,322 @@
+"""Everything the broker does to a disk: the only open, write, fsync, rename and remove.
+
+Owns open descriptors and the order in which things become durable. Never knows what a segment or
+an index is, and never looks at a clock.
+
+Order of durability, relied on by recovery and tested with a disk that forgets:
+
+1. A write is in the page cache only. It is durable once `sync` of its file has returned.
+2. A file that was created, renamed or removed is so for good once `sync_dir` of its folder has
+   returned; its contents are a separate matter (1).
+3. `replace` writes beside the file, syncs, renames, syncs the folder: after a crash the file holds
+   the old content or the new. With `sync=False` it may hold anything, so only content that is
+   checked when it is read (and can be derived again) is written that way.
+4. A recovery point moves only after the data below it, the indexes and snapshots of every closed
+   segment below it, the leader epochs and the folder itself are durable (`Log.flush_begin`).
+5. After a failed sync the kernel may have dropped the pages and forgotten the error: nothing here
+   retries one; the directory is given up.
+
+At most `limit` descriptors are open (10,000 partitions have 30,000 files): a file reopens itself
+on use, and one that was not used lately is closed. A `FileSlice` keeps its descriptor open for as
+long as it is referred to, so neither eviction nor deletion breaks a reply that is being sent.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+from ottla.log.slices import Buffer, FileSlice, Source
+
+__all__ = ["Buffer", "Disk", "File", "FileSlice", "Lock", "RealDisk"]
+
+OPEN_FILES_LIMIT: Final = 2_000
+COPY_BYTES: Final = 1 << 20
+
+
+class File(Protocol):
+    """One file. `append` is all or nothing: on an error the file is cut back to what it was."""
+
+    @property
+    def size(self) -> int: ...
+
+    def append(self, buffers: Sequence[Buffer]) -> None: ...
+
+    def pread(self, size: int, position: int) -> bytes: ...
+
+    def slice(self, position: int, size: int) -> FileSlice: ...
+
+    def source(self) -> Source: ...
+
+    def sync(self) -> None: ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Lock(Protocol):
+    """A folder held for this process alone until it is released."""
+
+    def release(self) -> None: ...
+
+
+class Disk(Protocol):
+    """All that the log asks of a file system."""
+
+    def open_append(self, path: Path) -> File: ...
+
+    def open_read(self, path: Path) -> File: ...
+
+    def read(self, path: Path) -> bytes: ...
+
+    def replace(self, path: Path, content: bytes, *, sync: bool = True) -> None: ...
+
+    def rename(self, old: Path, new: Path) -> None: ...
+
+    def remove(self, path: Path) -> None: ...
+
+    def remove_tree(self, path: Path) -> None: ...
+
+    def mkdir(self, path: Path) -> None: ...
+
+    def sync_dir(self, path: Path) -> None: ...
+
+    def list(self, path: Path) -> list[str]: ...
+
+    def exists(self, path: Path) -> bool: ...
+
+    def file_size(self, path: Path) -> int: ...
+
+    def mtime_ms(self, path: Path) -> int: ...
+
+    def free_bytes(self, path: Path) -> int: ...
+
+    def lock(self, path: Path) -> Lock: ...
+
+
+class Handle:
+    """An open descriptor; closed when the last reference to it goes."""
+
+    __slots__ = ("fd",)
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def fileno(self) -> int:
+        return self.fd
+
+    def pread(self, size: int, position: int) -> bytes:
+        return os.pread(self.fd, size, position)
+
+    def sync(self) -> None:
+        os.fdatasync(self.fd)
+
+    def __del__(self) -> None:
+        os.close(self.fd)
+
+
+class OpenFiles:
+    """The files that hold a descriptor; the one that was used least lately gives way."""
+
+    __slots__ = ("_held", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._held: OrderedDict[RealFile, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def hold(self, file: RealFile) -> None:
+        """Second chance: a file used since it was last looked at goes to the back of the row."""
+        while len(self._held) >= self.limit:
+            oldest, _ = self._held.popitem(last=False)
+            if oldest.used:
+                oldest.used = False
+                self._held[oldest] = None
+            else:
+                oldest.handle = None
+        self._held[file] = None
+
+    def drop(self, file: RealFile) -> None:
+        self._held.pop(file, None)
+
+
+class RealFile:
+    """A file of the operating system, open only while it is in use."""
+
+    __slots__ = ("_flags", "_open_files", "_path", "_size", "handle", "used")
+
+    def __init__(self, path: Path, flags: int, open_files: OpenFiles) -> None:
+        self._path = path
+        self._flags = flags
+        self._open_files = open_files
+        self.handle: Handle | None = None
+        self.used = True
+        self._size = os.fstat(self.opened().fd).st_size
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def opened(self) -> Handle:
+        self.used = True
+        handle = self.handle
+        if handle is None:
+            handle = Handle(os.open(self._path, self._flags, 0o644))
+            self._flags &= ~os.O_CREAT  # a file that was deleted must not come back empty
+            self.handle = handle
+            self._open_files.hold(self)
+        return handle
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        handle = self.handle
+        if handle is None:
+            handle = self.opened()
+        self.used = True
+        wanted = 0
+        for buffer in buffers:
+            wanted += len(buffer)
+        try:
+            written = os.writev(handle.fd, buffers)
+            if written != wanted:
+                self._append_rest(handle.fd, b"".join(buffers)[written:])
+        except OSError:
+            os.ftruncate(handle.fd, self._size)
+            raise
+        self._size += wanted
+
+    def _append_rest(self, fd: int, rest: bytes) -> None:
+        """A short write is either one larger than the kernel takes at once, or a full disk."""
+        while rest:
+            written = os.write(fd, rest)
+            if written == 0:
+                raise OSError(errno.ENOSPC, "the disk takes no more bytes", str(self._path))
+            rest = rest[written:]
+
+    def pread(self, size: int, position: int) -> bytes:
+        return os.pread(self.opened().fd, size, position)
+
+    def slice(self, position: int, size: int) -> FileSlice:
+        return FileSlice(self.opened(), position, size)
+
+    def source(self) -> Source:
+        """The open file itself, which stays open (and can be synced) while it is referred to."""
+        return self.opened()
+
+    def sync(self) -> None:
+        self.opened().sync()
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self.opened().fd, size)
+        self._size = size
+
+    def close(self) -> None:
+        self._open_files.drop(self)
+        self.handle = None
+
+
+class FolderLock:
+    """flock on a file: gone when the process is, however it ended."""
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle: Handle | None = handle
+
+    def release(self) -> None:
+        self._handle = None
+
+
+class RealDisk:
+    """The operating system's files."""
+
+    def __init__(self, open_files_limit: int = OPEN_FILES_LIMIT) -> None:
+        self.open_files = OpenFiles(open_files_limit)
+
+    def open_append(self, path: Path) -> File:
+        """Open for appending and reading, made if it is not there."""
+        return RealFile(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, self.open_files)
+
+    def open_read(self, path: Path) -> File:
+        return RealFile(path, os.O_RDONLY | os.O_CLOEXEC, self.open_files)
+
+    def read(self, path: Path) -> bytes:
+        return path.read_bytes()
+
+    def replace(self, path: Path, content: bytes, *, sync: bool = True) -> None:
+        temporary = path.with_name(path.name + ".tmp")
+        with temporary.open("wb") as file:
+            file.write(content)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.replace(path)
+        if sync:
+            self.sync_dir(path.parent)
+
+    def rename(self, old: Path, new: Path) -> None:
+        old.replace(new)
+
+    def remove(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    def remove_tree(self, path: Path) -> None:
+        if path.exists():
+            shutil.rmtree(path)
+
+    def mkdir(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+
+    def sync_dir(self, path: Path) -> None:
+        handle = Handle(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        os.fsync(handle.fd)
+
+    def list(self, path: Path) -> list[str]:
+        with os.scandir(path) as entries:
+            return sorted(entry.name for entry in entries)
+
+    def exists(self, path: Path) -> bool:
+        return path.exists()
+
+    def file_size(self, path: Path) -> int:
+        return path.stat().st_size
+
+    def mtime_ms(self, path: Path) -> int:
+        return path.stat().st_mtime_ns // 1_000_000
+
+    def free_bytes(self, path: Path) -> int:
+        return shutil.disk_usage(path).free
+
+    def lock(self, path: Path) -> Lock:
+        """BlockingIOError when another process holds it."""
+        handle = Handle(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        fcntl.flock(handle.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return FolderLock(handle)
+
+
+def sync_path(disk: Disk, path: Path) -> None:
+    """Make the contents of a file durable that somebody has written and closed."""
+    file = disk.open_read(path)
+    file.sync()
+    file.close()
+
+
+def copy_range(disk: Disk, source: File, start: int, target: Path) -> None:
+    """Copy everything from `start` on into `target`, durably: all of it is there, or no file."""
+    temporary = target.with_name(target.name + ".tmp")
+    disk.remove(temporary)
+    copy = disk.open_append(temporary)
+    for position in range(start, source.size, COPY_BYTES):
+        copy.append([source.pread(COPY_BYTES, position)])
+    copy.sync()
+    copy.close()
+    disk.rename(temporary, target)
+    disk.sync_dir(target.parent)

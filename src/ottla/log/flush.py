@@ -1,0 +1,66 @@
+"""Making a log durable, split so that only the waiting happens off the loop.
+
+`begin_flush` (loop) notes what there is to sync and holds it open; `Flush.run` (any thread) does
+nothing but sync; `Log.flush_done` (loop) moves the recovery point. Appends go on meanwhile: they
+are simply not part of this flush.
+
+The active segment's indexes are not synced: recovery derives them again, since the segment that
+holds the recovery point is always walked. A closed segment's are, once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ottla.log.files import Disk
+from ottla.log.slices import Source
+from ottla.model.ids import Offset
+
+if TYPE_CHECKING:
+    from ottla.log.log import Log
+
+
+class Flush:
+    """Everything a log had to make durable when this was begun."""
+
+    __slots__ = ("_disk", "_folders", "_sources", "generation", "upto")
+
+    def __init__(
+        self, disk: Disk, sources: list[Source], folders: list[Path], upto: Offset, generation: int
+    ) -> None:
+        self._disk = disk
+        self._sources = sources
+        self._folders = folders
+        self.upto = upto
+        self.generation = generation
+
+    def run(self) -> None:
+        """Sync data first, then what is derived from it, then the folder that names it all."""
+        for source in self._sources:
+            source.sync()
+        for folder in self._folders:
+            try:
+                self._disk.sync_dir(folder)
+            except FileNotFoundError:
+                continue  # the partition was renamed or removed meanwhile
+
+
+def begin_flush(log: Log) -> Flush:
+    """What must be synced before everything appended so far is durable."""
+    disk = log.disk
+    epochs = log.epochs.to_save(log.end_offset)
+    if epochs is not None:
+        log.write_later_synced("leader-epoch-checkpoint", epochs)
+    sources: list[Source] = []
+    if log.recovery_point < log.end_offset:
+        dirty = log.segments.starting_from(log.recovery_point)
+        sources += [segment.file().source() for segment in dirty if segment.size]
+    paths = log.take_unsynced()
+    for path in paths:
+        if disk.exists(path):
+            file = disk.open_read(path)
+            sources.append(file.source())
+            file.close()
+    folders = [log.dir, log.dir.parent] if paths else []
+    return Flush(disk, sources, folders, log.end_offset, log.generation)

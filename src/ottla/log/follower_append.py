@@ -1,0 +1,76 @@
+"""Appending what a leader sent: offsets and epochs stay as they are.
+
+Owns the checks a follower makes: whole batches with good checksums, offsets that rise and do not
+begin below our end. A last batch cut short (a fetch is bounded in bytes) is left for next time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.log.files import Buffer
+from ottla.log.rolling import Incoming, must_roll
+from ottla.log.segment import Mark
+from ottla.log.stored import HEADER_SIZE, StoredBatch, checksum_ok, parse
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import Offset
+from ottla.protocol.records.batch import CorruptBatch
+
+if TYPE_CHECKING:
+    from ottla.log.log import Log
+
+
+def whole_batches(log: Log, view: memoryview) -> list[StoredBatch]:
+    """What of a fetched record set may be appended; KafkaError if any of it must not be."""
+    found: list[StoredBatch] = []
+    at, expected = 0, log.end_offset
+    while len(view) - at >= HEADER_SIZE:
+        try:
+            batch = parse(view, at, at)
+        except CorruptBatch as fault:
+            raise KafkaError(ErrorCode.corrupt_message, str(fault)) from None
+        if batch.next_position > len(view):
+            break
+        if not checksum_ok(batch, view[at : batch.next_position]):
+            raise KafkaError(ErrorCode.corrupt_message, f"batch at byte {at} fails its checksum")
+        _check_offsets(batch, expected)
+        expected = batch.last_offset + 1
+        found.append(batch)
+        at = batch.next_position
+    return found
+
+
+def _check_offsets(batch: StoredBatch, expected: Offset) -> None:
+    if batch.base_offset < expected or batch.last_offset < batch.base_offset:
+        raise KafkaError(
+            ErrorCode.offset_out_of_range,
+            f"batch of offsets {batch.base_offset} to {batch.last_offset}, expected {expected}",
+        )
+
+
+def write(log: Log, view: memoryview, batches: list[StoredBatch], now_ms: int) -> bool:
+    """Write batches in as few pieces as rolling allows; whether a segment was closed."""
+    rolled = False
+    run: list[StoredBatch] = []
+    for batch in batches:
+        pending = sum(earlier.size for earlier in run)
+        incoming = Incoming(pending + batch.size, batch.last_offset, batch.max_timestamp)
+        if must_roll(log.segments.active, log.config, incoming, now_ms):
+            _write_run(log, view, run)
+            run = []
+            rolled = log.roll(now_ms, batch.base_offset) or rolled
+        run.append(batch)
+    _write_run(log, view, run)
+    return rolled
+
+
+def _write_run(log: Log, view: memoryview, run: list[StoredBatch]) -> None:
+    if not run:
+        return
+    marks = [
+        Mark(batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size) for batch in run
+    ]
+    piece: Buffer = view[run[0].position : run[-1].next_position]
+    log.segments.active.append((piece,), marks, log.config.index_interval_bytes)
+    for batch in run:
+        log.took_in(batch, view[batch.position : batch.next_position])

@@ -1,0 +1,306 @@
+"""What a record set must be before a leader appends it, and how it is rewritten. Pure.
+
+Owns the table of refusals of a produce request. Never assigns an offset, writes, or knows what
+other batches the log holds (`producers` judges sequences). What cannot be a batch is
+CORRUPT_MESSAGE, what a client may not write is INVALID_RECORD.
+
+The header, lengths, checksum, count and codec are always checked. The records inside are walked
+for compacted topics, when the codec must change, and where `record.validation` says so: `full`,
+or `auto` once the native kernels are loaded (`use_native_kernels`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from crc32c import crc32c
+
+from ottla.log.files import Buffer
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.protocol.records import record
+from ottla.protocol.records.batch import (
+    HEADER,
+    HEADER_SIZE,
+    OVERHEAD,
+    BatchHeader,
+    CorruptBatch,
+)
+from ottla.protocol.records.compression import Codec, compress
+from ottla.protocol.records.header import ATTRIBUTES_AT, LOG_APPEND_TIME_BIT, MAGIC_AT
+from ottla.protocol.records.record import Summary, records_section
+
+if TYPE_CHECKING:
+    from ottla.config.topic import TopicConfig
+
+LEGACY_OVERHEAD: Final = 14  # the least that any format has after offset and length
+CODEC_BITS: Final = 0x07
+NO_TIMESTAMP: Final = -1
+CODECS: Final = {
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
+
+Walk: TypeAlias = Callable[..., Summary]
+
+
+class Origin(Enum):
+    """Who wrote a record set: a client is believed nothing."""
+
+    CLIENT = 1
+    COORDINATOR = 2
+    REPLICATION = 3
+
+
+class RecordError(NamedTuple):
+    """Why one record of a batch was refused, for a produce reply's `record_errors`."""
+
+    batch_index: int
+    message: str
+
+
+class RefusedRecords(KafkaError):
+    """A batch refused because of records in it, with the reasons one by one."""
+
+    def __init__(self, code: ErrorCode, message: str, errors: list[RecordError]) -> None:
+        super().__init__(code, message)
+        self.errors = errors
+
+
+class Analysis(NamedTuple):
+    """One batch that may be appended: its bytes, and what its header should say."""
+
+    content: memoryview
+    header: BatchHeader
+    needs_rewrite: bool  # the codec must change; `rewrite` first
+    restamped: bool  # `header` differs from the bytes: write it, with a new checksum
+
+
+_native: Walk | None = None
+
+
+def use_native_kernels(walk: Walk) -> None:
+    """From now on walk records with this, and let `record.validation=auto` mean full."""
+    global _native  # set once, when the kernels are loaded and warm
+    _native = walk
+
+
+def analyse(
+    records: Buffer | None,
+    config: TopicConfig,
+    *,
+    now_ms: int,
+    origin: Origin = Origin.CLIENT,
+    zstd: bool = True,
+) -> Analysis:
+    """Check one record set; KafkaError if it must not be appended. Hot: benchmarks/log.py.
+
+    `zstd` says whether the request's version knows that codec.
+    """
+    view = records if type(records) is memoryview else memoryview(records or b"")
+    header = _only_batch(view, origin)
+    size = header.length + OVERHEAD
+    if size > config.max_message_bytes:
+        raise KafkaError(
+            ErrorCode.message_too_large,
+            f"batch of {size} bytes, more than max.message.bytes {config.max_message_bytes}",
+        )
+    content = view if len(view) == size else view[:size]
+    if crc32c(content[ATTRIBUTES_AT:]) != header.crc:
+        raise KafkaError(ErrorCode.corrupt_message, "batch fails its checksum")
+    if origin is Origin.CLIENT:
+        _check_client_batch(header)
+    codec = header.attributes & CODEC_BITS
+    if codec > Codec.ZSTD or (codec == Codec.ZSTD and not zstd):
+        raise KafkaError(ErrorCode.unsupported_compression_type, f"codec {codec} cannot be used")
+    wanted = config.compression_type
+    rewrites = wanted != "producer" and CODECS[wanted] != codec and not header.is_control
+    oldest = header.base_timestamp
+    stamped = header
+    if not rewrites and _walks(config) and not header.is_control:
+        summary = _walk_records(content, header, config)
+        oldest = summary.min_timestamp
+        stamped = _with_newest(header, summary)
+    _check_times(stamped, config, oldest, now_ms)
+    stamped = _with_time(stamped, config, now_ms)
+    return Analysis(content, stamped, rewrites, stamped is not header)
+
+
+def rewrite(analysis: Analysis, config: TopicConfig, now_ms: int) -> Analysis:
+    """The same records under the topic's own codec. Slow: a caller may use another thread."""
+    header = analysis.header
+    section = _inflated(analysis.content, header)
+    summary = _checked(section, header)
+    _check_keys(summary, config)
+    header = _with_newest(header, summary)
+    _check_times(header, config, summary.min_timestamp, now_ms)
+    codec = CODECS[config.compression_type]
+    packed = compress(codec, section, _level(codec, config)) if codec else bytes(section)
+    header = header._replace(
+        length=HEADER_SIZE - OVERHEAD + len(packed),
+        attributes=header.attributes & ~CODEC_BITS | codec,
+    )
+    if header.size > config.max_message_bytes:
+        raise KafkaError(
+            ErrorCode.message_too_large, f"batch of {header.size} bytes once recompressed"
+        )
+    content = memoryview(HEADER.pack(*header) + packed)
+    return Analysis(content, header, needs_rewrite=False, restamped=True)
+
+
+def stamped_head(analysis: Analysis, base_offset: int, leader_epoch: int) -> bytes:
+    """A whole new header, with the checksum its fields ask for; the records stay as they are."""
+    header = analysis.header._replace(base_offset=base_offset, leader_epoch=leader_epoch)
+    head = HEADER.pack(*header)
+    crc = crc32c(analysis.content[HEADER_SIZE:], crc32c(head[ATTRIBUTES_AT:]))
+    return HEADER.pack(*header._replace(crc=crc))
+
+
+def _only_batch(view: memoryview, origin: Origin) -> BatchHeader:
+    """The header of the one batch a record set may hold; a cut tail behind it is ignored."""
+    left = len(view)
+    if left < HEADER_SIZE:
+        raise _too_short(view)
+    header = BatchHeader._make(HEADER.unpack_from(view))
+    if header.magic != 2 or header.length < HEADER_SIZE - OVERHEAD:
+        raise _bad_format(header.length, header.magic)
+    left -= header.length + OVERHEAD
+    if left < 0:
+        raise KafkaError(ErrorCode.invalid_record, "batch runs past the end of the records")
+    if left >= OVERHEAD:
+        _check_tail(view[header.length + OVERHEAD :])
+    if header.base_offset and origin is Origin.CLIENT:
+        raise KafkaError(ErrorCode.invalid_record, f"base offset {header.base_offset} is not 0")
+    return header
+
+
+def _too_short(view: memoryview) -> KafkaError:
+    """Why a record set shorter than one v2 header holds no batch."""
+    if len(view) >= OVERHEAD:
+        length = int.from_bytes(view[8:OVERHEAD], "big", signed=True)
+        if length < LEGACY_OVERHEAD:
+            return KafkaError(ErrorCode.corrupt_message, f"batch has length {length}")
+        if len(view) > MAGIC_AT:
+            magic = int.from_bytes(view[MAGIC_AT : MAGIC_AT + 1], "big", signed=True)
+            if magic != 2 or length < HEADER_SIZE - OVERHEAD:
+                return _bad_format(length, magic)
+    return KafkaError(ErrorCode.invalid_record, "no whole record batch")
+
+
+def _bad_format(length: int, magic: int) -> KafkaError:
+    if magic in (0, 1) and length >= LEGACY_OVERHEAD:
+        return KafkaError(ErrorCode.invalid_record, f"batch has magic {magic}, expected 2")
+    if magic == 2 or length < LEGACY_OVERHEAD:
+        return KafkaError(ErrorCode.corrupt_message, f"batch has length {length}")
+    return KafkaError(ErrorCode.corrupt_message, f"batch has magic {magic}, expected 2")
+
+
+def _check_tail(tail: memoryview) -> None:
+    length = int.from_bytes(tail[8:OVERHEAD], "big", signed=True)
+    if length < LEGACY_OVERHEAD:
+        raise KafkaError(ErrorCode.corrupt_message, f"batch has length {length}")
+    if len(tail) >= length + OVERHEAD:
+        raise KafkaError(ErrorCode.invalid_record, "more than one batch")
+
+
+def _check_client_batch(header: BatchHeader) -> None:
+    if header.is_control:
+        raise KafkaError(ErrorCode.invalid_record, "a client may not write control records")
+    if header.count <= 0 or header.count != header.last_offset_delta + 1:
+        raise KafkaError(
+            ErrorCode.invalid_record,
+            f"batch counts {header.count} records over {header.last_offset_delta + 1} offsets",
+        )
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        raise KafkaError(
+            ErrorCode.invalid_record,
+            f"producer {header.producer_id} sent sequence {header.base_sequence}",
+        )
+
+
+def _walks(config: TopicConfig) -> bool:
+    mode = config.record_validation
+    return (
+        mode == "full"
+        or (mode == "auto" and _native is not None)
+        or "compact" in config.cleanup_policy
+    )
+
+
+def _walk_records(content: memoryview, header: BatchHeader, config: TopicConfig) -> Summary:
+    summary = _checked(_inflated(content, header), header)
+    _check_keys(summary, config)
+    return summary
+
+
+def _inflated(content: memoryview, header: BatchHeader) -> bytes | memoryview:
+    try:
+        return records_section(content, header)
+    except CorruptBatch as fault:
+        raise KafkaError(ErrorCode.invalid_record, str(fault)) from None
+
+
+def _checked(section: bytes | memoryview, header: BatchHeader) -> Summary:
+    try:
+        return (_native or record.validate_records)(section, header, dense=True)
+    except CorruptBatch as fault:
+        raise KafkaError(ErrorCode.invalid_record, str(fault)) from None
+
+
+def _check_keys(summary: Summary, config: TopicConfig) -> None:
+    if summary.first_null_key >= 0 and "compact" in config.cleanup_policy:
+        raise RefusedRecords(
+            ErrorCode.invalid_record,
+            "a compacted topic takes no record without a key",
+            [RecordError(summary.first_null_key, "record has no key")],
+        )
+
+
+def _with_newest(header: BatchHeader, summary: Summary) -> BatchHeader:
+    """The largest timestamp is what the records say, not what the producer claims."""
+    if header.timestamp_type or header.max_timestamp == summary.max_timestamp:
+        return header
+    return header._replace(max_timestamp=summary.max_timestamp)
+
+
+def _check_times(header: BatchHeader, config: TopicConfig, oldest: int, now_ms: int) -> None:
+    if config.message_timestamp_type == "LogAppendTime":
+        if header.timestamp_type:
+            raise KafkaError(ErrorCode.invalid_timestamp, "a producer may not set the append time")
+        return
+    newest = header.max_timestamp
+    if newest > now_ms + config.message_timestamp_after_max_ms or (
+        oldest != NO_TIMESTAMP and oldest < now_ms - config.message_timestamp_before_max_ms
+    ):
+        raise RefusedRecords(
+            ErrorCode.invalid_timestamp,
+            f"timestamps from {oldest} to {newest} are out of range at {now_ms}",
+            [RecordError(0, "timestamp is out of range")],
+        )
+
+
+def _with_time(header: BatchHeader, config: TopicConfig, now_ms: int) -> BatchHeader:
+    """Put our own time where the topic wants it, and take a producer's claim to it away."""
+    if config.message_timestamp_type == "LogAppendTime":
+        return header._replace(
+            attributes=header.attributes | LOG_APPEND_TIME_BIT, max_timestamp=now_ms
+        )
+    if header.attributes & LOG_APPEND_TIME_BIT:
+        return header._replace(attributes=header.attributes & ~LOG_APPEND_TIME_BIT)
+    return header
+
+
+def _level(codec: Codec, config: TopicConfig) -> int | None:
+    match codec:
+        case Codec.GZIP:
+            return config.compression_gzip_level
+        case Codec.LZ4:
+            return config.compression_lz4_level
+        case Codec.ZSTD:
+            return config.compression_zstd_level
+        case _:
+            return None
