@@ -15,9 +15,9 @@ from ottla.log.meta_properties import (
     agreed,
     check_cluster,
     id_from_text,
-    id_text,
     missing_directories,
 )
+from ottla.log.partition_metadata import id_text
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerId
 

@@ -8,12 +8,13 @@ tested without a disk.
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64decode
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from ottla.log.partition_metadata import id_text
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerId
 
@@ -102,11 +103,6 @@ def missing_directories(registered: Iterable[UUID], present: Iterable[UUID]) -> 
     start without the operator's word.
     """
     return frozenset(registered) - frozenset(present)
-
-
-def id_text(value: UUID) -> str:
-    """Kafka's way to write a uuid: 22 characters of url-safe base64."""
-    return urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
 
 
 def id_from_text(text: str) -> UUID:
