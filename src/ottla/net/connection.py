@@ -78,15 +78,15 @@ class Connection:
         Hot: benchmarks/net.py.
         """
         left = limit
-        next_frame, answer, mono_ns = self.inbox.next_frame, self._answer, self._clock.mono_ns
+        inbox, answer, mono_ns = self.inbox, self._answer, self._clock.mono_ns
         inflight = self.inflight
         try:
             while left and len(inflight) < self.inflight_max and self.ending is None:
-                frame = next_frame()
+                frame = inbox.next_frame()
                 if frame is None:
                     break
                 left -= 1
-                slot = Slot(self, frame[0] << 8 | frame[1], received_ns, started_ns)
+                slot = Slot(self, inbox.api, received_ns, started_ns)
                 self._answering = slot
                 answer(frame, slot)
                 frame.release()  # nobody may look at it later: the memory is read into again

@@ -19,7 +19,8 @@ from ottla.net.buffers import Buffer, Buffers
 from ottla.net.strangers import hint
 
 SIZE: Final = struct.Struct(">i")
-SMALLEST_FRAME: Final = 8  # api key, api version and correlation id
+SIZE_AND_API: Final = struct.Struct(">ih")
+SMALLEST_FRAME: Final = 8  # of requests: API key, API version and correlation id
 STASH_MAX: Final = 32 << 10
 NOTHING: Final = memoryview(b"")
 
@@ -27,11 +28,15 @@ NOTHING: Final = memoryview(b"")
 class Inbox:
     """The receiving half of one connection."""
 
-    __slots__ = ("_buffers", "_end", "_kept", "_shared", "_start", "_view", "max_bytes", "starved")
+    __slots__ = (
+        "_buffers", "_end", "_kept", "_shared", "_smallest", "_start", "_view", "api", "max_bytes", "starved",
+    )  # fmt: skip
 
-    def __init__(self, buffers: Buffers, max_bytes: int) -> None:
+    def __init__(self, buffers: Buffers, max_bytes: int, smallest: int = SMALLEST_FRAME) -> None:
         self.max_bytes = max_bytes
+        self._smallest = smallest
         self.starved = False  # a large frame may not begin yet: no memory
+        self.api = -1  # the API key of the frame last taken
         self._buffers = buffers
         self._kept: Buffer | None = None
         self._shared = False  # our bytes are in the shared buffer, until `settle`
@@ -51,7 +56,7 @@ class Inbox:
         if left < 4:
             return False
         size: int = SIZE.unpack_from(self._view, self._start)[0]
-        return size + 4 <= left or not SMALLEST_FRAME <= size <= self.max_bytes
+        return size + 4 <= left or not self._smallest <= size <= self.max_bytes
 
     @property
     def is_full(self) -> bool:
@@ -81,16 +86,21 @@ class Inbox:
         self._shared = True
 
     def next_frame(self) -> memoryview | None:
-        """The next whole frame, without its size; None when it is not all here."""
+        """The next whole frame, without its size; None when it is not all here.
+
+        `api` is the frame's API key then.
+        """
         start = self._start
         left = self._end - start
-        if left < 4:
+        if left < 6:
+            if left >= 4:
+                self._check(SIZE.unpack_from(self._view, start)[0])
             return None
-        size: int = SIZE.unpack_from(self._view, start)[0]
-        if not SMALLEST_FRAME <= size <= self.max_bytes:
-            raise Disconnect(self._wrong(size))
+        size, self.api = SIZE_AND_API.unpack_from(self._view, start)
+        if not self._smallest <= size <= self.max_bytes:
+            self._check(size)
         start += 4
-        stop = start + size
+        stop: int = start + size
         if stop > self._end:
             return None
         self._start = stop
@@ -182,10 +192,12 @@ class Inbox:
         if kept is not None:
             self._buffers.give_back(kept)
 
-    def _wrong(self, size: int) -> str:
+    def _check(self, size: int) -> None:
+        if self._smallest <= size <= self.max_bytes:
+            return
         if size > self.max_bytes:
             reason = f"a request of {size} bytes, above socket.request.max.bytes ({self.max_bytes})"
         else:
             reason = f"a request of {size} bytes, too small for a header"
         advice = hint(bytes(self._view[self._start : self._start + 4]))
-        return f"{reason}; {advice}" if advice else reason
+        raise Disconnect(f"{reason}; {advice}" if advice else reason)

@@ -10,8 +10,7 @@ when its last byte has left, because that costs less than a clock reading at eac
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ottla.model.clock import Clock
@@ -20,7 +19,7 @@ from ottla.net.slot import Slot
 
 UNKNOWN: Final = "Unknown"
 NS_PER_MS: Final = 1e6
-QUICK_MS: Final = BUCKETS_MS[0]
+QUICK_NS: Final = int(BUCKETS_MS[0] * NS_PER_MS)  # the bound of the first bucket
 
 STAGES: Final = {
     "request_queue_time_ms": "Waiting to be started.",
@@ -33,16 +32,15 @@ STAGES: Final = {
 
 
 class ApiTimes:
-    """The metrics of one kind of request."""
+    """The metrics of one kind of request; `stages` in the order of `STAGES`."""
 
-    __slots__ = ("local", "queue", "remote", "requests", "response_queue", "send", "total")
+    __slots__ = ("requests", "stages")
 
     def __init__(self, registry: Registry, request: str) -> None:
-        stages = [
+        self.stages: tuple[Histogram, ...] = tuple(
             registry.histogram(f"kafka_network_request_{name}", doc, request=request)
             for name, doc in STAGES.items()
-        ]
-        self.queue, self.local, self.remote, self.response_queue, self.send, self.total = stages
+        )
         self.requests: Counter = registry.counter(
             "kafka_network_requests_total", "Requests answered.", request=request
         )
@@ -58,20 +56,44 @@ class RequestMetrics:
         self._clock = clock
         self._apis: dict[int, ApiTimes] = {}
 
-    def record(self, slots: Iterable[Slot], flush_ns: int, sent_ns: int) -> None:
+    def record(self, slots: Sequence[Slot], flush_ns: int, sent_ns: int) -> None:
         """The replies of `slots` began to leave at `flush_ns` and were gone at `sent_ns`."""
-        apis = self._apis
-        send_ms = (sent_ns - flush_ns) / NS_PER_MS
+        key = slots[0].api
         for slot in slots:
-            api = apis.get(slot.api) or self._api(slot.api)
-            api.requests.value += 1
-            started, local, done = slot.started_ns, slot.local_ns, slot.done_ns
-            _observe(api.queue, (started - slot.received_ns) / NS_PER_MS)
-            _observe(api.local, (local - started) / NS_PER_MS)
-            _observe(api.remote, (done - local) / NS_PER_MS)
-            _observe(api.response_queue, (flush_ns - done) / NS_PER_MS)
-            _observe(api.send, send_ms)
-            _observe(api.total, (sent_ns - slot.received_ns) / NS_PER_MS)
+            if slot.api != key:
+                for one in slots:
+                    self._record_alike((one,), flush_ns, sent_ns)
+                return
+        self._record_alike(slots, flush_ns, sent_ns)
+
+    def _record_alike(self, slots: Sequence[Slot], flush_ns: int, sent_ns: int) -> None:
+        """Requests of one kind. The quick ones go into the first bucket all together."""
+        key = slots[0].api
+        api = self._apis.get(key) or self._api(key)
+        api.requests.value += len(slots)
+        quick = queue_ns = local_ns = remote_ns = wait_ns = total_ns = 0
+        for slot in slots:
+            received, started, worked, done = (
+                slot.received_ns, slot.started_ns, slot.local_ns, slot.done_ns,
+            )  # fmt: skip
+            whole = sent_ns - received
+            if whole > QUICK_NS:
+                parts = started - received, worked - started, done - worked, flush_ns - done
+                for stage, ns in zip(api.stages, (*parts, sent_ns - flush_ns, whole), strict=True):
+                    stage.observe(ns / NS_PER_MS)
+                continue
+            quick += 1
+            queue_ns += started - received
+            local_ns += worked - started
+            remote_ns += done - worked
+            wait_ns += flush_ns - done
+            total_ns += whole
+        if quick:
+            send_ns = (sent_ns - flush_ns) * quick
+            sums = (queue_ns, local_ns, remote_ns, wait_ns, send_ns, total_ns)
+            for stage, ns in zip(api.stages, sums, strict=True):
+                stage.counts[0] += quick
+                stage.total += ns / NS_PER_MS
 
     def watch_loop(self) -> None:
         """Offer the share of time the one loop, network and handlers alike, had nothing to do."""
@@ -115,9 +137,3 @@ class IdleShare:
             self._at_ns += passed_ns
             self._busy_ns = self._metrics.busy_ns
         return self._share
-
-
-def _observe(histogram: Histogram, value: float) -> None:
-    """`Histogram.observe`, with the bucket most values of a quick request fall into tried first."""
-    histogram.counts[0 if value <= QUICK_MS else bisect_left(histogram.bounds, value)] += 1
-    histogram.total += value

@@ -88,13 +88,14 @@ class Slot:
         "_order", "api", "done_ns", "local_ns", "on_sent", "parts", "received_ns", "started_ns",
     )  # fmt: skip
 
+    local_ns: int  # when this broker's own work was done
+    done_ns: int  # when it was answered
+
     def __init__(self, order: Order, api: int, received_ns: int, started_ns: int) -> None:
         self._order = order
         self.api = api  # the key metrics count it under; a handler may set a finer one
         self.received_ns = received_ns
         self.started_ns = started_ns
-        self.local_ns = 0  # when this broker's own work was done; 0: not yet
-        self.done_ns = 0
         self.parts: Sequence[Part] | None = None
         self.on_sent: Callable[[], None] | None = None  # after the last byte has left
 

@@ -1,0 +1,179 @@
+"""A connection of ours to another broker: calls out, replies back in the same order.
+
+Owns: one connection at a time, the calls that wait on it, and when it may be tried again.
+Never: retries a call (whether that is safe only the caller knows) or reads what a reply says.
+
+A call that runs out of time takes the connection with it: its reply may never come, and every
+later reply waits behind it. Calls that waited there fail with ConnectionError and may be made anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections import deque
+from dataclasses import dataclass
+from random import Random
+from typing import Final, cast
+
+from ottla.model.clock import Clock
+from ottla.model.errors import Disconnect
+from ottla.net.buffers import Buffers
+from ottla.net.inbox import Inbox
+
+CORRELATION: Final = struct.Struct(">i")
+REQUEST_CORRELATION_AT: Final = 8  # after size, API key and version
+SMALLEST_REPLY: Final = 4  # a correlation id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkLimits:
+    """The bounds of one outgoing connection."""
+
+    max_inflight_requests: int = 100
+    max_reply_bytes: int = 100 << 20
+    reconnect_backoff_ms: int = 50
+    reconnect_backoff_max_ms: int = 1_000
+
+
+def backoff_ms(failures: int, limits: LinkLimits, dice: Random) -> int:
+    """How long to wait before the next try: doubling, up to a bound, never in step with others."""
+    if not failures:
+        return 0
+    base = limits.reconnect_backoff_ms * 2 ** min(failures - 1, 16)
+    ceiling = min(base, limits.reconnect_backoff_max_ms)
+    return dice.randint(ceiling // 2, ceiling)
+
+
+class PeerLink:
+    """Calls to one address, over one connection that is made when it is needed."""
+
+    def __init__(
+        self, host: str, port: int, clock: Clock, dice: Random, limits: LinkLimits | None = None
+    ) -> None:
+        self.host = host
+        self.port = port
+        self._clock = clock
+        self._dice = dice
+        self._limits = limits or LinkLimits()
+        self._room = asyncio.Semaphore(self._limits.max_inflight_requests)
+        self._buffers = Buffers(shared_bytes=64 << 10)
+        self._exchange: Exchange | None = None
+        self._opening: asyncio.Future[None] | None = None
+        self._failures = 0
+        self._not_before_ms = 0
+        self._closed = False
+
+    async def call(self, request: bytes, timeout_ms: int = 30_000) -> memoryview:
+        """Send a framed request; its reply, without the size.
+
+        Raises ConnectionError or another OSError when the peer cannot be reached or goes away,
+        TimeoutError when it takes too long.
+        """
+        exchange: Exchange | None = None
+        try:
+            async with asyncio.timeout(timeout_ms / 1e3), self._room:
+                exchange = await self._connected()
+                return await exchange.ask(request)
+        except TimeoutError:
+            if exchange is not None:
+                exchange.end(f"{self.host}:{self.port} did not answer in {timeout_ms} ms")
+            raise
+
+    def close(self) -> None:
+        """No more calls; those under way fail."""
+        self._closed = True
+        if self._exchange is not None:
+            self._exchange.end("the connection was closed on this side")
+
+    async def _connected(self) -> Exchange:
+        """The live connection; the first who needs one makes it, others wait for that one."""
+        while not self._closed:
+            if self._exchange is not None and self._exchange.open:
+                return self._exchange
+            if self._opening is not None:
+                await asyncio.shield(self._opening)
+                continue
+            self._opening = asyncio.get_running_loop().create_future()
+            try:
+                self._exchange = await self._open()
+            finally:
+                self._opening.set_result(None)
+                self._opening = None
+        raise ConnectionError("the connection was closed on this side")
+
+    async def _open(self) -> Exchange:
+        wait_ms = self._not_before_ms - self._clock.mono_ms()
+        if wait_ms > 0:
+            await asyncio.sleep(wait_ms / 1e3)
+        try:
+            _, exchange = await asyncio.get_running_loop().create_connection(
+                lambda: Exchange(
+                    Inbox(self._buffers, self._limits.max_reply_bytes, SMALLEST_REPLY)
+                ),
+                self.host,
+                self.port,
+            )
+        except OSError:
+            self._failures += 1
+            pause_ms = backoff_ms(self._failures, self._limits, self._dice)
+            self._not_before_ms = self._clock.mono_ms() + pause_ms
+            raise
+        self._failures = 0
+        return exchange
+
+
+class Exchange(asyncio.BufferedProtocol):
+    """Requests and replies on one connection, matched by order and checked by correlation id."""
+
+    def __init__(self, inbox: Inbox) -> None:
+        self.open = False
+        self._inbox = inbox
+        self._waiting: deque[tuple[bytes, asyncio.Future[memoryview]]] = deque()
+
+    def ask(self, request: bytes) -> asyncio.Future[memoryview]:
+        correlation = request[REQUEST_CORRELATION_AT : REQUEST_CORRELATION_AT + CORRELATION.size]
+        reply: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
+        self._waiting.append((correlation, reply))
+        self._transport.write(request)
+        return reply
+
+    def end(self, reason: str) -> None:
+        """Give the connection up; whoever waits on it hears why."""
+        if self.open:
+            self.open = False
+            self._transport.abort()
+        waiting, self._waiting = self._waiting, deque()
+        for _, reply in waiting:
+            if not reply.done():
+                reply.set_exception(ConnectionError(reason))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.open = True
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._inbox.space()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._inbox.filled(nbytes)
+        try:
+            while self.open and (frame := self._inbox.next_frame()) is not None:
+                self._answered(memoryview(bytes(frame)))
+        except Disconnect as fault:
+            self.end(str(fault))
+        self._inbox.settle()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.end(f"the peer went away: {exc}" if exc else "the peer went away")
+        self._inbox.close()
+
+    def _answered(self, frame: memoryview) -> None:
+        if not self._waiting:
+            raise Disconnect("a reply that nobody asked for")
+        correlation, reply = self._waiting.popleft()
+        if frame[: CORRELATION.size] != correlation:
+            self._waiting.appendleft((correlation, reply))
+            raise Disconnect("a reply with another correlation id than asked for")
+        if not reply.done():  # its caller may have stopped waiting
+            reply.set_result(frame)
