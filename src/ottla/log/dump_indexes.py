@@ -60,7 +60,7 @@ def dump_offset_index(path: Path, disk: Disk, wishes: Wishes) -> Iterator[Item]:
         last_offset = -1 if there is None else there[0].last_offset
         if last_offset != base + relative:
             yield Complaint(
-                f"Mismatches in :{path}",
+                f"Mismatches in :{path.absolute()}",
                 f"  Index offset: {base + relative}, log offset: {last_offset}",
             )
         if not wishes.verify_index_only:
@@ -84,7 +84,7 @@ def dump_time_index(path: Path, disk: Disk, wishes: Wishes) -> Iterator[Item]:
         yield from _time_faults(path, (timestamp, base + relative), there)
         if previous >= timestamp:
             yield Complaint(
-                f"Found out of order timestamp in :{path}",
+                f"Found out of order timestamp in :{path.absolute()}",
                 f"  Index timestamp: {timestamp}, Previously indexed timestamp: {previous}",
             )
         previous = timestamp
@@ -148,6 +148,6 @@ def _time_faults(
         return
     if largest != timestamp:
         yield Complaint(
-            f"Found timestamp mismatch in :{path}",
+            f"Found timestamp mismatch in :{path.absolute()}",
             f"  Index timestamp: {timestamp}, log timestamp: {largest}",
         )

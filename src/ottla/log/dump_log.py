@@ -75,7 +75,7 @@ def _is_control(batch: StoredBatch) -> bool:
 
 def _gap(path: Path, previous: int, offset: int) -> Complaint:
     return Complaint(
-        f"Non-consecutive offsets in {path}",
+        f"Non-consecutive offsets in {path.absolute()}",
         f"  {previous} is followed by {offset}",
         is_fault=False,
     )
