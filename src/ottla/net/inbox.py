@@ -29,7 +29,8 @@ class Inbox:
     """The receiving half of one connection."""
 
     __slots__ = (
-        "_buffers", "_end", "_kept", "_shared", "_smallest", "_start", "_view", "api", "max_bytes", "starved",
+        "_buffers", "_end", "_kept", "_shared", "_smallest", "_start", "_view",
+        "api", "max_bytes", "starved",
     )  # fmt: skip
 
     def __init__(self, buffers: Buffers, max_bytes: int, smallest: int = SMALLEST_FRAME) -> None:
