@@ -1,0 +1,39 @@
+"""The controller: one broker at a time decides who leads each partition.
+
+Decisions are pure functions of state and event; one loop performs them. May import `replica` and
+what lies below it; never `api`, never a coordinator.
+
+The decisions, from the words to the table of contents:
+
+- `state`         brokers, topics, partitions, and the tables of legal moves
+- `events`        everything that can happen
+- `effects`       everything it may lead to: writes, requests, replies
+- `batch`         what one event has to say, by broker
+- `draft`         one event in the making: working copy and effects
+- `machine`       event -> the function of its concern
+- `start`         after winning the election
+- `brokers`       brokers that come, go, return; lost log directories
+- `topics`        new topics and partitions
+- `topic_rules`   what they may be called and ask for
+- `placement`     where replicas go
+- `deletion`      topics on their way out
+- `elections`     elections that were asked for, and the balance of leaders
+- `shutdown`      a broker hands its leaders over
+- `reassignment`  replicas that move
+- `isr_changes`   what leaders wrote
+- `partitions`    the partition state machine
+- `replicas`      the replica state machine
+- `election`      who leads now: four strategies
+- `writing`       store operations
+
+The actions:
+
+- `registration`  this broker's own node, its epoch, the cluster's id
+- `readings`      store -> events
+- `requests`      effects -> frames, replies -> events
+- `outbox`        one ordered queue of requests per broker
+- `loop`          the task: election, queue, fence
+- `facade`        what the rest of the broker asks for
+- `producer_ids`  blocks of producer ids
+- `config_store`  settings in the store, written and heard
+"""

@@ -1,0 +1,179 @@
+"""Brokers that come, go, come back, or change their address; and their log directories.
+
+Owns what each of these does to partitions. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ottla.controller import deletion, partitions, reassignment, replicas, writing
+from ottla.controller.draft import Draft
+from ottla.controller.effects import Step
+from ottla.controller.events import (
+    BrokerBehind,
+    BrokersSeen,
+    LeaderAndIsrAnswered,
+    LogDirsSeen,
+)
+from ottla.controller.replicas import Replica
+from ottla.controller.state import (
+    Broker,
+    ControllerState,
+    Partition,
+    PartitionState,
+    ReplicaState,
+)
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import BrokerId, TopicPartition
+
+
+def seen(state: ControllerState, event: BrokersSeen) -> Step:
+    """Compare who is registered with who we knew: new, dead, restarted, readdressed."""
+    known, there = state.brokers, event.brokers
+    dead = {id for id in known if id not in there}
+    bounced = {id for id in known if id in there and there[id].epoch > known[id].epoch}
+    new = {id for id in there if id not in known}
+    readdressed = {
+        id for id in known if id in there and id not in bounced and there[id] != known[id]
+    }
+    if not dead | bounced | new | readdressed:
+        return Step(state)
+    draft = Draft(state)
+    if dead | bounced:
+        _gone(draft, dead | bounced)
+    if new | bounced:
+        _came(draft, {id: there[id] for id in new | bounced})
+    if readdressed:
+        draft.state = replace(draft.state, brokers={**draft.state.brokers, **there})
+    draft.tell.metadata(draft.state.brokers, ())
+    return draft.step()
+
+
+def behind(state: ControllerState, event: BrokerBehind) -> Step:
+    """Its queue was dropped: to it, everything is news again."""
+    draft = Draft(state)
+    if event.broker in state.brokers:
+        deletion.replicas_lost(draft, _on(draft, {event.broker}))
+        _came(draft, {event.broker: state.brokers[event.broker]})
+    return draft.step()
+
+
+def log_dirs_seen(state: ControllerState, event: LogDirsSeen) -> Step:
+    """Ask these brokers for all their replicas: each says which of them it lost."""
+    draft = Draft(state)
+    draft.writes += writing.delete_all(event.notifications)
+    for tp, broker in _on(draft, event.brokers & state.brokers.keys()):
+        if draft.partition(tp).leadership is not None:
+            draft.tell.leader_and_isr((broker,), tp)
+    return draft.step()
+
+
+def answered(state: ControllerState, event: LeaderAndIsrAnswered) -> Step:
+    """What a broker said of its replicas: storage errors put them offline, success back online."""
+    broker = state.brokers.get(event.broker)
+    if broker is None or broker.epoch != event.epoch:
+        return Step(state)
+    was = state.failed_directories.get(event.broker, frozenset())
+    known = {tp for tp in event.codes if _exists(state, tp)}
+    lost = {tp for tp in known if event.codes[tp] is ErrorCode.kafka_storage_error}
+    back = {tp for tp in known & was if event.codes[tp] is ErrorCode.none}
+    failed = (was | lost) - back
+    if failed == was:
+        return Step(state)
+    draft = Draft(state)
+    draft.state = replace(
+        state, failed_directories={**state.failed_directories, event.broker: failed}
+    )
+    _offline(draft, [Replica(tp, event.broker) for tp in lost - was])
+    replicas.move(draft, [Replica(tp, event.broker) for tp in back], ReplicaState.ONLINE)
+    _elect_where_possible(draft)
+    return draft.step()
+
+
+def start_replicas(draft: Draft, brokers: Iterable[BrokerId]) -> None:
+    """Put every replica of live brokers online, in one LeaderAndIsr that names them all."""
+    ids = frozenset(brokers)
+    draft.tell.in_full(ids)
+    staying = [r for r in _on(draft, ids) if r.tp.topic not in draft.state.deletions]
+    replicas.move(draft, staying, ReplicaState.ONLINE)
+
+
+def _came(draft: Draft, came: Mapping[BrokerId, Broker]) -> None:
+    state = draft.state
+    draft.state = replace(
+        state,
+        brokers={**state.brokers, **came},
+        shutting_down=state.shutting_down - came.keys(),
+        failed_directories={
+            id: tps for id, tps in state.failed_directories.items() if id not in came
+        },
+    )
+    draft.tell.introduce(came)
+    staying = [
+        TopicPartition(name, number)
+        for name, topic in draft.topics.items()
+        if name not in state.deletions
+        for number in topic.partitions
+    ]
+    draft.tell.metadata(came, staying)
+    start_replicas(draft, came)
+    _elect_where_possible(draft)
+    reassignment.resume(draft)
+    deletion.retry(draft)
+
+
+def _gone(draft: Draft, gone: set[BrokerId]) -> None:
+    state = draft.state
+    lost = _on(draft, gone)
+    draft.state = replace(
+        state,
+        brokers={id: broker for id, broker in state.brokers.items() if id not in gone},
+        shutting_down=state.shutting_down - gone,
+        failed_directories={
+            id: tps for id, tps in state.failed_directories.items() if id not in gone
+        },
+    )
+    _offline(draft, lost)
+
+
+def _offline(draft: Draft, lost: list[Replica]) -> None:
+    """Partitions they led look for another leader, then the replicas leave the ISRs."""
+    deletion.replicas_lost(draft, lost)
+    staying = [replica for replica in lost if replica.tp.topic not in draft.state.deletions]
+    leaderless = [tp for tp, broker in staying if draft.partition(tp).leader == broker]
+    partitions.move(draft, leaderless, PartitionState.OFFLINE)
+    _elect_where_possible(draft)
+    replicas.move(draft, staying, ReplicaState.OFFLINE)
+
+
+def _elect_where_possible(draft: Draft) -> None:
+    """Every partition without a leader tries again: something has changed."""
+    waiting = [
+        TopicPartition(name, number)
+        for name, topic in draft.topics.items()
+        if name not in draft.state.deletions
+        for number, partition in topic.partitions.items()
+        if partition.state in (PartitionState.NEW, PartitionState.OFFLINE)
+    ]
+    partitions.bring_online(draft, waiting, partitions.offline)
+
+
+def _on(draft: Draft, brokers: Iterable[BrokerId]) -> list[Replica]:
+    ids = frozenset(brokers)
+    return [
+        Replica(TopicPartition(name, number), broker)
+        for name, topic in draft.topics.items()
+        for number, partition in topic.partitions.items()
+        for broker in _both(partition, ids)
+    ]
+
+
+def _both(partition: Partition, brokers: frozenset[BrokerId]) -> Iterable[BrokerId]:
+    return [broker for broker in partition.replicas if broker in brokers]
+
+
+def _exists(state: ControllerState, tp: TopicPartition) -> bool:
+    topic = state.topics.get(tp.topic)
+    return topic is not None and tp.partition in topic.partitions

@@ -1,0 +1,178 @@
+"""Settings kept in the store: written by whoever is asked, heard by every broker.
+
+Owns the nodes below `/config` and the notes of changes beside them. Each broker reads all settings
+that concern it at its start and again whenever a note names them, and hands them to its
+`DynamicConfig`; nothing needs a restart. Never judges a value: `config/changes.py` does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from ottla.config.dynamic import DynamicConfig
+from ottla.model.ids import BrokerId
+from ottla.store import paths
+from ottla.store.nodes import BadNode, ConfigChangeNode, ConfigNode
+from ottla.store.port import (
+    BadVersion,
+    Create,
+    Delete,
+    Node,
+    NodeExists,
+    NoNode,
+    Op,
+    Set,
+    Store,
+    StoreUnavailable,
+)
+
+log = logging.getLogger(__name__)
+
+NOTES_KEPT: Final = 1_000
+"""A broker that missed more changes than this reads everything again."""
+STORE_RETRY_S: Final = 0.5
+
+Overrides = Mapping[str, str]
+
+
+class ConfigStore:
+    def __init__(self, store: Store, config: DynamicConfig, broker_id: BrokerId) -> None:
+        self._store = store
+        self._config = config
+        self._broker_id = broker_id
+        self._changed = asyncio.Event()
+        self._last_note = -1
+
+    async def load(self) -> None:
+        """Everything that concerns this broker. Watched first, so that no change is missed."""
+        notes = await self._store.watch_children(paths.CONFIG_CHANGES, self._told)
+        self._last_note = max(map(_number, notes), default=self._last_note)
+        await self._load_brokers()
+        await self.load_topics(await self._store.children(paths.CONFIG_TOPICS))
+
+    async def run(self) -> None:
+        """Hear of changes until cancelled."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self._hear()
+            except StoreUnavailable as gone:
+                log.warning("settings cannot be read: %s", gone)
+                await asyncio.sleep(STORE_RETRY_S)
+                self._changed.set()
+
+    async def load_topics(self, names: Iterable[str]) -> None:
+        """What is stored for these topics now holds. Called before a replica of one is made."""
+        names = list(names)
+        nodes = await self._store.get_many([paths.topic_config(name) for name in names])
+        for name, node in zip(names, nodes, strict=True):
+            overrides = _overrides(node)
+            if overrides != self._config.topic_overrides(name):
+                self._config.set_topic(name, overrides)
+
+    async def topics(self) -> list[str]:
+        """Topics that have a node of settings."""
+        return await self._store.children(paths.CONFIG_TOPICS)
+
+    async def brokers(self) -> list[str]:
+        """Brokers that have a node of settings; `<default>` stands for all of them."""
+        return await self._store.children(paths.CONFIG_BROKERS)
+
+    async def change_topic(self, name: str, change: Callable[[Overrides], Overrides]) -> None:
+        """Write what `change` makes of the stored overrides, note it, and apply it here at once."""
+        await self._change(paths.topic_config(name), f"topics/{name}", change)
+        await self.load_topics([name])
+
+    async def change_broker(
+        self, broker_id: BrokerId | None, change: Callable[[Overrides], Overrides]
+    ) -> None:
+        """The same for one broker, or for all."""
+        entity = paths.name(paths.broker_config(broker_id))
+        await self._change(paths.broker_config(broker_id), f"brokers/{entity}", change)
+        await self._load_brokers()
+
+    async def _change(
+        self, path: str, entity: str, change: Callable[[Overrides], Overrides]
+    ) -> None:
+        note = Create(
+            f"{paths.CONFIG_CHANGES}/{paths.CONFIG_CHANGE_PREFIX}",
+            ConfigChangeNode(entity).encode(),
+            sequential=True,
+        )
+        while True:
+            node = await self._store.get(path)
+            wanted = ConfigNode(change(_overrides(node))).encode()
+            write: Op = Create(path, wanted) if node is None else Set(path, wanted, node.version)
+            try:
+                await self._store.multi([write, note])
+            except (BadVersion, NodeExists, NoNode):
+                continue  # somebody else changed it: change what they made of it
+            return
+
+    def _told(self, _: str) -> None:
+        self._changed.set()
+
+    async def _hear(self) -> None:
+        notes = sorted(
+            await self._store.watch_children(paths.CONFIG_CHANGES, self._told), key=_number
+        )
+        new = [note for note in notes if _number(note) > self._last_note]
+        if not new:
+            return
+        missed = _number(new[0]) > self._last_note + 1
+        self._last_note = _number(new[-1])
+        if missed:
+            await self._load_brokers()
+            await self.load_topics(await self.topics())
+        else:
+            await self._apply(new)
+        await self._forget(notes)
+
+    async def _apply(self, notes: list[str]) -> None:
+        nodes = await self._store.get_many([f"{paths.CONFIG_CHANGES}/{note}" for note in notes])
+        entities = {_entity(node) for node in nodes if node is not None}
+        await self.load_topics(sorted(name for kind, name in entities if kind == "topics"))
+        if any(kind == "brokers" for kind, _ in entities):
+            await self._load_brokers()
+
+    async def _load_brokers(self) -> None:
+        every, own = await self._store.get_many(
+            [paths.broker_config(None), paths.broker_config(self._broker_id)]
+        )
+        if _overrides(every) != self._config.cluster:
+            self._config.set_cluster(_overrides(every))
+        if _overrides(own) != self._config.broker:
+            self._config.set_broker(_overrides(own))
+
+    async def _forget(self, notes: list[str]) -> None:
+        """Notes that everybody has had time to read go."""
+        for note in notes[:-NOTES_KEPT]:
+            try:
+                await self._store.multi([Delete(f"{paths.CONFIG_CHANGES}/{note}")])
+            except NoNode:
+                continue  # another broker tidied up first
+
+
+def _number(note: str) -> int:
+    return int(note.removeprefix(paths.CONFIG_CHANGE_PREFIX))
+
+
+def _overrides(node: Node | None) -> Overrides:
+    try:
+        return {} if node is None else ConfigNode.decode(node.data).overrides
+    except BadNode as error:
+        log.error("stored settings cannot be read and are left out: %s", error)
+        return {}
+
+
+def _entity(node: Node) -> tuple[str, str]:
+    try:
+        kind, _, name = ConfigChangeNode.decode(node.data).entity.partition("/")
+    except BadNode as error:
+        log.error("a note of changed settings cannot be read: %s", error)
+        return "", ""
+    return kind, name

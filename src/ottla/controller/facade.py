@@ -1,0 +1,225 @@
+"""What the rest of the broker asks of the controller.
+
+Owns how long an answer is waited for: until the controller has decided and this broker's metadata
+shows it, or until the client's time is over. Never decides; on a broker whose controller is not
+the active one every question is refused with NOT_CONTROLLER.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import TypeVar, cast
+
+from ottla.config.broker import BrokerConfig
+from ottla.config.changes import check_topic
+from ottla.config.dynamic import DynamicConfig
+from ottla.controller import topic_rules
+from ottla.controller.config_store import ConfigStore
+from ottla.controller.events import (
+    DeletionAsked,
+    ElectionAsked,
+    ElectionKind,
+    Event,
+    MorePartitions,
+    Moves,
+    MovesAsked,
+    NewTopic,
+    PartitionsAsked,
+    ShutdownAsked,
+    TopicsAsked,
+    UncleanSeen,
+)
+from ottla.controller.internal_topics import automatic
+from ottla.controller.loop import ControllerLoop
+from ottla.controller.placement import Roll
+from ottla.controller.producer_ids import ProducerIds
+from ottla.controller.readings import new_topic_id
+from ottla.controller.shown import Condition, Shown
+from ottla.controller.state import Rules
+from ottla.controller.topics import UNCLEAN, Created
+from ottla.metadata.image import Image
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import NO_BROKER, BrokerEpoch, BrokerId, TopicPartition
+
+Answer = TypeVar("Answer")
+TIMED_OUT = KafkaError(ErrorCode.request_timed_out, "The request timed out.")
+
+
+class Controller:
+    def __init__(
+        self,
+        loop: ControllerLoop,
+        config: DynamicConfig,
+        configs: ConfigStore,
+        producer_ids: ProducerIds,
+        shown: Shown,
+        dice: Random,
+    ) -> None:
+        self._loop = loop
+        self._config = config
+        self.configs = configs
+        self.producer_ids = producer_ids
+        self.shown = shown
+        self._dice = dice
+        config.on_broker(self._broker_settings_changed)
+        config.on_topic(self._topic_settings_changed)
+
+    @property
+    def is_active(self) -> bool:
+        return self._loop.is_active
+
+    async def create_topics(
+        self, topics: Sequence[NewTopic], timeout_ms: int, *, validate_only: bool = False
+    ) -> dict[str, Created | KafkaError]:
+        answer: dict[str, Created | KafkaError] = {}
+        sound: list[NewTopic] = []
+        for topic in topics:
+            try:
+                topic_rules.check_name(topic.name)
+                check_topic(self._config.current, topic.config)
+            except KafkaError as refusal:
+                answer[topic.name] = refusal
+            else:
+                sound.append(self._rolled(topic))
+        if sound:
+            asked = await self._ask(
+                lambda ask: TopicsAsked(ask, tuple(sound), validate_only),
+                timeout_ms,
+                {topic.name: TIMED_OUT for topic in sound},
+                lambda said: None if validate_only else _all_led(said),
+            )
+            answer.update(cast(dict[str, Created | KafkaError], asked))
+        return answer
+
+    async def auto_create(
+        self, names: Sequence[str], timeout_ms: int
+    ) -> dict[str, Created | KafkaError]:
+        """Topics used before they exist, with the defaults, or with their own if they are ours."""
+        if not self.is_active:
+            return {name: KafkaError(ErrorCode.not_controller) for name in names}
+        live = len(self._loop.state.live)
+        new = [automatic(name, self._config.current, live) for name in names]
+        return await self.create_topics(new, timeout_ms)
+
+    async def create_partitions(
+        self, topics: Sequence[MorePartitions], timeout_ms: int, *, validate_only: bool = False
+    ) -> Mapping[str, KafkaError | None]:
+        totals = {topic.name: topic.total for topic in topics}
+        return await self._ask(
+            lambda ask: PartitionsAsked(ask, tuple(topics), validate_only),
+            timeout_ms,
+            dict.fromkeys(totals, TIMED_OUT),
+            lambda said: None if validate_only else _grown(said, totals),
+        )
+
+    async def delete_topics(self, names: Iterable[str], timeout_ms: int) -> dict[str, ErrorCode]:
+        """Each topic's fate; several end at different times but are answered together."""
+        asks = {name: self._loop.open_ask() for name in names}
+        self._loop.put(DeletionAsked({name: number for name, (number, _) in asks.items()}))
+        codes = dict.fromkeys(asks, ErrorCode.request_timed_out)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                for name, (_, answer) in asks.items():
+                    code = cast(ErrorCode, await answer)
+                    if code is ErrorCode.none:
+                        await self.shown.until(lambda image, name=name: name not in image.topics)  # type: ignore[misc]
+                    codes[name] = code
+        except TimeoutError:
+            pass
+        finally:
+            for number, _ in asks.values():
+                self._loop.close_ask(number)
+        return codes
+
+    async def elect_leaders(
+        self, kind: ElectionKind, partitions: Sequence[TopicPartition] | None, timeout_ms: int
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        named = None if partitions is None else tuple(partitions)
+        return await self._ask(
+            lambda ask: ElectionAsked(ask, kind, named),
+            timeout_ms,
+            dict.fromkeys(named or (), ErrorCode.request_timed_out),
+        )
+
+    async def move_partitions(
+        self, moves: Moves, timeout_ms: int
+    ) -> Mapping[TopicPartition, KafkaError | None]:
+        return await self._ask(
+            lambda ask: MovesAsked(ask, moves), timeout_ms, dict.fromkeys(moves, TIMED_OUT)
+        )
+
+    async def let_go(self, broker: BrokerId, epoch: BrokerEpoch) -> frozenset[TopicPartition]:
+        """A broker stops in order: the partitions that still need it, or the refusal."""
+        said = await self._loop.ask(lambda ask: ShutdownAsked(ask, broker, epoch))
+        if isinstance(said, KafkaError):
+            raise said
+        return cast(frozenset[TopicPartition], said)
+
+    async def _ask(
+        self,
+        event_of: Callable[[int], Event],
+        timeout_ms: int,
+        on_timeout: Answer,
+        shown: Callable[[Answer], Condition | None] = lambda _: None,
+    ) -> Answer:
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                answer = cast(Answer, await self._loop.ask(event_of))
+                condition = shown(answer)
+                if condition is not None:
+                    await self.shown.until(condition)
+                return answer
+        except TimeoutError:
+            return on_timeout
+
+    def _rolled(self, topic: NewTopic) -> NewTopic:
+        roll = Roll(self._dice.getrandbits(31), self._dice.getrandbits(31))
+        return replace(topic, id=new_topic_id(self._dice), roll=roll)
+
+    def _broker_settings_changed(self, _: BrokerConfig, now: BrokerConfig) -> None:
+        rules = Rules.of(now)
+        if rules != self._loop.state.rules:
+            self._loop.set_rules(rules)
+
+    def _topic_settings_changed(self, name: str) -> None:
+        overrides = self._config.topic_overrides(name)
+        said = UNCLEAN in overrides
+        allowed = self._config.topic(name).unclean_leader_election_enable if said else None
+        if self._loop.state.unclean.get(name) != allowed:
+            self._loop.put(UncleanSeen(name, allowed))
+
+
+def _all_led(said: object) -> Condition:
+    """Every topic that was created can be found, with a leader for each of its partitions."""
+    made = {
+        name: created
+        for name, created in cast(dict[str, Created | KafkaError], said).items()
+        if isinstance(created, Created)
+    }
+
+    def condition(image: Image) -> bool:
+        for name, created in made.items():
+            topic = image.topics.get(name)
+            if topic is None or topic.id != created.id:
+                return False
+            led = sum(partition.leader != NO_BROKER for partition in topic.partitions.values())
+            if led < created.partition_count:
+                return False
+        return True
+
+    return condition
+
+
+def _grown(said: Mapping[str, KafkaError | None], totals: Mapping[str, int]) -> Condition:
+    grown = {name: totals[name] for name, refusal in said.items() if refusal is None}
+
+    def condition(image: Image) -> bool:
+        return all(
+            name in image.topics and len(image.topics[name].partitions) >= total
+            for name, total in grown.items()
+        )
+
+    return condition

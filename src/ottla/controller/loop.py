@@ -1,0 +1,282 @@
+"""The controller's task: it stands for election, and while it is active it decides and acts.
+
+Owns one queue with one consumer, so decisions never race: changes in the store, requests and
+replies are all put there and handled in order. A step is written before it is believed, and
+believed before it is told. Never decides: `machine.py` does.
+
+The queue needs no bound of its own: a watch puts one change and is then spent, a broker has one
+request in flight, and whoever asks waits for the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from ottla.controller import office
+from ottla.controller.asks import Asks
+from ottla.controller.effects import Step
+from ottla.controller.events import BalanceDue, Event, RulesSeen
+from ottla.controller.machine import on_event
+from ottla.controller.measures import Measures
+from ottla.controller.office import Term
+from ottla.controller.outbox import Links, Outbox
+from ottla.controller.readings import Readings
+from ottla.controller.registration import Registration
+from ottla.controller.requests import requests
+from ottla.controller.state import ControllerState, Rules
+from ottla.controller.writer import Fenced, Writer
+from ottla.model.clock import Clock
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import NO_BROKER, BrokerId, TopicPartition
+from ottla.store import paths
+from ottla.store.port import Op, Session, SessionExpired, Store, StoreError, StoreUnavailable
+from ottla.store.watches import (
+    Change,
+    ControllerMoved,
+    PartitionsChanged,
+    PreferredElectionAsked,
+    ReassignmentAsked,
+    StateChanged,
+    change_of_data,
+)
+
+log = logging.getLogger(__name__)
+
+CONFLICTS_MAX: Final = 10
+STORE_RETRY_S: Final = 0.5
+FIRST_BALANCE_S: Final = 5.0
+
+Item: TypeAlias = Change | Event | Session
+
+
+class Surroundings(NamedTuple):
+    """All that a controller needs of the world."""
+
+    store: Store
+    links: Links
+    registration: Registration
+    clock: Clock
+    measures: Measures
+
+
+class ControllerLoop:
+    def __init__(self, around: Surroundings, readings: Readings, rules: Rules) -> None:
+        self._around = around
+        self._readings = readings
+        self._writer = Writer(around.store)
+        self._asks = Asks()
+        self._queue: deque[tuple[int, Item]] = deque()
+        self._arrived = asyncio.Event()
+        self._outbox: Outbox | None = None
+        self.state = ControllerState(around.registration.broker_id, rules)
+        self.active_id: BrokerId = NO_BROKER
+        self.settled = asyncio.Event()
+        """Set when the first election is over, won or lost."""
+
+    @property
+    def is_active(self) -> bool:
+        return self.active_id == self.state.broker_id and self.state.epoch > 0
+
+    def put(self, item: Item) -> None:
+        self._queue.append((self._around.clock.mono_ns(), item))
+        self._arrived.set()
+
+    async def ask(self, event_of: Callable[[int], Event]) -> object:
+        """Put a question to the active controller and wait for the answer."""
+        number, answer = self.open_ask()
+        self.put(event_of(number))
+        try:
+            return await answer
+        finally:
+            self.close_ask(number)
+
+    def open_ask(self) -> tuple[int, asyncio.Future[object]]:
+        if not self.is_active:
+            raise KafkaError(ErrorCode.not_controller, "This is not the active controller.")
+        return self._asks.open()
+
+    def close_ask(self, number: int) -> None:
+        self._asks.close(number)
+
+    def set_rules(self, rules: Rules) -> None:
+        if self.is_active:
+            self.put(RulesSeen(rules))
+        else:
+            self.state = replace(self.state, rules=rules)
+
+    async def run(self, balance_every_s: float | None) -> None:
+        """Until cancelled. The broker must be registered before."""
+        around = self._around
+        around.store.on_session(self._session_changed)
+        around.measures.watch(lambda: self.state, lambda: len(self._queue))
+        async with asyncio.TaskGroup() as tasks:
+            self._outbox = Outbox(around.links, self.put, tasks, around.measures)
+            if balance_every_s is not None:
+                tasks.create_task(self._balance(balance_every_s))
+            await self._guarded(self._elect())
+            self.settled.set()
+            while True:
+                await self._next()
+
+    # one item after the other
+
+    async def _next(self) -> None:
+        while not self._queue:
+            self._arrived.clear()
+            await self._arrived.wait()
+        put_ns, item = self._queue.popleft()
+        measures = self._around.measures
+        measures.waited((self._around.clock.mono_ns() - put_ns) / 1e6)
+        with measures.timing(item):
+            await self._guarded(self._process(item))
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        """One event's fault does not stop the others."""
+        try:
+            await work
+        except SessionExpired:
+            log.warning("the session with the store is over")
+        except StoreUnavailable as gone:
+            log.warning("the store cannot be reached: %s", gone)
+            await asyncio.sleep(STORE_RETRY_S)
+            self.put(Session.CONNECTED)  # what was written is unknown: read it all again
+        except Exception:
+            log.exception("the controller could not handle an event")
+
+    async def _process(self, item: Item) -> None:
+        if isinstance(item, Session):
+            await self._session(item)
+        elif isinstance(item, ControllerMoved):
+            await self._controller_moved()
+        elif self.is_active:  # everything else is meant for the controller in office
+            event = (
+                await self._readings.event(item, self.state) if isinstance(item, Change) else item
+            )
+            if event is not None:
+                await self._handle(event)
+
+    async def _handle(self, event: Event) -> None:
+        """Decide, write, believe, tell. A conflict means we believed wrong: read, decide again."""
+        for _ in range(CONFLICTS_MAX):
+            step = on_event(self.state, event)
+            try:
+                await self._writer.write(step.writes, step.state.epoch_version)
+            except Fenced:
+                log.warning("another controller was elected: resigning")
+                self._resign()
+                return
+            except SessionExpired:
+                raise
+            except StoreError as conflict:
+                log.info("%s met %s: reading again", type(event).__name__, conflict)
+                await self._reread(step.writes)
+                continue
+            await self._commit(step)
+            return
+        raise RuntimeError(f"conflicts without end: {event}")
+
+    async def _commit(self, step: Step) -> None:
+        before, self.state = self.state, step.state
+        for note in step.notes:
+            log.warning(note)
+        assert self._outbox is not None, "the loop runs"
+        self._outbox.follow(step.state.brokers)
+        self._outbox.send(requests(step.state, step.sends))
+        for number, answer in step.replies:
+            self._asks.answer(number, answer)
+        if step.state.topics is not before.topics:
+            new = step.state.topics.keys() - before.topics.keys()
+            versions = {name: step.state.topics[name].version for name in new}
+            await self._readings.watch_topics(versions)
+
+    async def _reread(self, writes: tuple[Op, ...]) -> None:
+        """Believe what is there now, for all that the failed step wanted to write."""
+        await self._handle(await self._readings.topics(self.state.topics))
+        changes = {change_of_data(op.path) for op in writes if _is_of_topic(op.path)}
+        for change in changes:
+            if isinstance(change, PartitionsChanged) and change.topic in self.state.topics:
+                seen = await self._readings.partitions(change.topic)
+                if seen is not None:
+                    await self._handle(seen)
+        states = [TopicPartition(*change) for change in changes if isinstance(change, StateChanged)]
+        await self._handle(await self._readings.states(sorted(states)))
+
+    # in and out of office
+
+    async def _elect(self) -> None:
+        """Take the office if it is free."""
+        holder = await self._readings.controller()
+        if holder is None:
+            now_ms = self._around.clock.wall_ms()
+            term = await office.take(self._around.store, self.state.broker_id, now_ms)
+            if term is not None:
+                await self._enter_office(term)
+                return
+            holder = await self._readings.controller()
+        self.active_id = NO_BROKER if holder is None else holder
+
+    async def _enter_office(self, term: Term) -> None:
+        log.info("broker %d is the controller, epoch %d", self.state.broker_id, term.epoch)
+        await self._handle(await self._readings.everything(term))
+        self.active_id = self.state.broker_id
+        for change in (PreferredElectionAsked(), ReassignmentAsked()):
+            self.put(change)  # what was asked of an earlier controller
+
+    async def _controller_moved(self) -> None:
+        """Gone: stand for election. Changed: know who it is, and never fight for it."""
+        holder = await self._readings.controller()
+        if self.is_active and holder != self.state.broker_id:
+            self._resign()
+        if holder is None:
+            await self._elect()
+        else:
+            self.active_id = holder
+
+    def _resign(self) -> None:
+        """Forget everything; those who wait are told to ask the next controller."""
+        assert self._outbox is not None, "the loop runs"
+        self._outbox.close()
+        self.state = ControllerState(self.state.broker_id, self.state.rules)
+        self.active_id = NO_BROKER
+        self._asks.refuse_all()
+
+    # the session with the store
+
+    def _session_changed(self, state: Session) -> None:
+        if state is Session.EXPIRED:
+            self._queue.clear()  # all of it belongs to a session that is over
+            self._asks.refuse_all()
+        self.put(state)
+
+    async def _session(self, state: Session) -> None:
+        match state:
+            case Session.EXPIRED:
+                self._resign()
+                self._readings.forget_watches()
+                await self._around.store.start()
+                await self._around.registration.register()
+                await self._elect()
+            case Session.CONNECTED if self.is_active:
+                term = Term(self.state.epoch, self.state.epoch_version)
+                await self._handle(await self._readings.everything(term))
+            case Session.CONNECTED:
+                await self._elect()
+            case Session.SUSPENDED:
+                return  # cut off: what is asked meanwhile fails, until we know more
+
+    async def _balance(self, every_s: float) -> None:
+        await asyncio.sleep(FIRST_BALANCE_S)
+        while True:
+            self.put(BalanceDue())
+            await asyncio.sleep(every_s)
+
+
+def _is_of_topic(path: str) -> bool:
+    """A topic's node, or the state of one of its partitions."""
+    in_topics = path.startswith(f"{paths.TOPICS}/")
+    return in_topics and (path.endswith("/state") or paths.parent(path) == paths.TOPICS)

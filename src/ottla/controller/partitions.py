@@ -1,0 +1,147 @@
+"""The partition state machine: new, online, offline, gone.
+
+Owns what each move does. Never chooses a leader itself: `election.py` does. An illegal move is
+noted and skipped, so that one confused partition cannot stop the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TypeAlias
+
+from ottla.controller import election
+from ottla.controller.draft import Draft
+from ottla.controller.election import Choice
+from ottla.controller.state import PARTITION_MOVES, Leadership, Partition, PartitionState
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import BrokerId, LeaderEpoch, TopicPartition
+
+Strategy: TypeAlias = Callable[[Draft, TopicPartition], Choice | None]
+Failures: TypeAlias = dict[TopicPartition, ErrorCode]
+
+
+def offline(draft: Draft, tp: TopicPartition) -> Choice | None:
+    partition = draft.partition(tp)
+    return election.when_offline(
+        partition.replicas,
+        partition.isr,
+        draft.live_replicas(tp),
+        unclean_allowed=draft.state.allows_unclean(tp.topic),
+    )
+
+
+def unclean(draft: Draft, tp: TopicPartition) -> Choice | None:
+    """As `offline`, by an operator's word instead of the topic's setting."""
+    partition = draft.partition(tp)
+    return election.when_offline(
+        partition.replicas, partition.isr, draft.live_replicas(tp), unclean_allowed=True
+    )
+
+
+def preferred(draft: Draft, tp: TopicPartition) -> Choice | None:
+    partition = draft.partition(tp)
+    return election.when_preferred(partition.replicas, partition.isr, draft.live_replicas(tp))
+
+
+def reassigned(draft: Draft, tp: TopicPartition) -> Choice | None:
+    partition = draft.partition(tp)
+    return election.when_reassigned(partition.target, partition.isr, draft.live_replicas(tp))
+
+
+def leaving(draft: Draft, tp: TopicPartition) -> Choice | None:
+    partition = draft.partition(tp)
+    return election.when_leaving(
+        partition.replicas, partition.isr, draft.live_replicas(tp), draft.state.shutting_down
+    )
+
+
+def move(draft: Draft, tps: Iterable[TopicPartition], to: PartitionState) -> None:
+    """To any state but online, which needs a leader: see `bring_online`."""
+    for tp in tps:
+        if _may(draft, tp, to):
+            draft.put(tp, replace(draft.partition(tp), state=to))
+
+
+def bring_online(draft: Draft, tps: Iterable[TopicPartition], strategy: Strategy) -> Failures:
+    """Give each a leader, and say which could not get one; those stay as they were."""
+    failures: Failures = {}
+    for tp in tps:
+        if not _may(draft, tp, PartitionState.ONLINE):
+            failures[tp] = ErrorCode.unknown_topic_or_partition
+            continue
+        partition = draft.partition(tp)
+        if partition.leadership is None:
+            failed = _initialise(draft, tp, partition)
+        else:
+            failed = _elect(draft, tp, partition.leadership, strategy)
+        if failed is not None:
+            failures[tp] = failed
+    return failures
+
+
+def bump_epoch(draft: Draft, tp: TopicPartition, recipients: Iterable[BrokerId]) -> None:
+    """The same leader under a new epoch: what was told before is out of date for everybody."""
+    leadership = draft.partition(tp).leadership
+    assert leadership is not None, f"{tp} has no leader to keep"
+    draft.lead(
+        tp,
+        replace(
+            leadership,
+            leader_epoch=LeaderEpoch(leadership.leader_epoch + 1),
+            controller_epoch=draft.state.epoch,
+        ),
+    )
+    draft.tell.leader_and_isr(recipients, tp)
+    draft.tell.metadata(draft.state.brokers, (tp,))
+
+
+def _may(draft: Draft, tp: TopicPartition, to: PartitionState) -> bool:
+    now = draft.partition(tp).state
+    legal = to in PARTITION_MOVES[now]
+    if not legal:
+        draft.note(f"partition {tp} cannot go from {now.value} to {to.value}")
+    return legal
+
+
+def _initialise(draft: Draft, tp: TopicPartition, partition: Partition) -> ErrorCode | None:
+    """The first leader: of the live replicas the first, all of them in sync, epoch 0."""
+    live = draft.live_replicas(tp)
+    isr = tuple(broker for broker in partition.replicas if broker in live)
+    if not isr:
+        draft.note(f"partition {tp} has no live replica among {list(partition.replicas)}")
+        return ErrorCode.leader_not_available
+    draft.lead(tp, Leadership(isr[0], isr, LeaderEpoch(0), draft.state.epoch, 0))
+    _online(draft, tp, isr, is_new=True)
+    return None
+
+
+def _elect(
+    draft: Draft, tp: TopicPartition, now: Leadership, strategy: Strategy
+) -> ErrorCode | None:
+    if now.controller_epoch > draft.state.epoch:
+        draft.note(f"partition {tp} was written by controller epoch {now.controller_epoch}")
+        return ErrorCode.stale_controller_epoch
+    choice = strategy(draft, tp)
+    if choice is None:
+        return (
+            ErrorCode.preferred_leader_not_available
+            if strategy is preferred
+            else ErrorCode.eligible_leaders_not_available
+        )
+    if choice.unclean:
+        draft.note(f"unclean election: {tp} follows broker {choice.leader}, not in {now.isr}")
+        draft.state = replace(draft.state, unclean_elections=draft.state.unclean_elections + 1)
+    epoch = LeaderEpoch(now.leader_epoch + 1)
+    draft.lead(tp, Leadership(choice.leader, choice.isr, epoch, draft.state.epoch, 0))
+    online = [b for b in draft.partition(tp).replicas if draft.state.is_online(b, tp)]
+    _online(draft, tp, online, is_new=False)
+    return None
+
+
+def _online(
+    draft: Draft, tp: TopicPartition, recipients: Iterable[BrokerId], *, is_new: bool
+) -> None:
+    draft.put(tp, replace(draft.partition(tp), state=PartitionState.ONLINE))
+    draft.tell.leader_and_isr(recipients, tp, is_new=is_new)
+    draft.tell.metadata(draft.state.brokers, (tp,))

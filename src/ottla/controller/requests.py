@@ -1,0 +1,214 @@
+"""The controller's three requests as frames, and the brokers' replies as events.
+
+Owns which fields each request carries. Never sends. They are written in their newest versions:
+controller and brokers of one cluster are released together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple, TypeVar
+
+from ottla.config.listeners import PROTOCOLS
+from ottla.controller.effects import (
+    LeaderAndIsr,
+    Led,
+    Published,
+    Send,
+    Stopped,
+    StopReplica,
+    UpdateMetadata,
+)
+from ottla.controller.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered
+from ottla.controller.state import Broker, ControllerState, Leadership
+from ottla.metadata.image import DELETED
+from ottla.model.ids import (
+    NO_BROKER,
+    NO_EPOCH,
+    BrokerId,
+    ControllerEpoch,
+    TopicId,
+    TopicPartition,
+)
+from ottla.protocol import wire
+from ottla.protocol.interbroker import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA, VERSIONS
+
+INCREMENTAL: Final = 1
+FULL: Final = 2
+
+Fields = dict[str, object]
+Item = TypeVar("Item", Led, Stopped, Published)
+
+
+class Request(NamedTuple):
+    """One request to one broker, ready to be sent, and how to read the reply."""
+
+    broker: Broker
+    key: int
+    fields: Fields
+    about: tuple[TopicPartition, ...]
+    """In a StopReplica, the replicas to be deleted: the only ones whose fate is waited for."""
+    names: Mapping[TopicId, str]
+    """Topic names by id, because a LeaderAndIsr reply has only the ids."""
+
+    def frame(self, correlation_id: int, client_id: str) -> bytes:
+        version = VERSIONS[self.key][-1]
+        return wire.encode_request(self.key, version, correlation_id, client_id, self.fields)
+
+    def event(self, frame: memoryview) -> Event | None:
+        """What the reply means, if it means anything to the controller."""
+        reply = wire.decode_reply(self.key, VERSIONS[self.key][-1], frame)
+        if self.key == LEADER_AND_ISR:
+            codes = {
+                TopicPartition(self.names[topic.topic_id], item.partition_index): item.error_code
+                for topic in reply.topics
+                if topic.topic_id in self.names
+                for item in topic.partition_errors
+            }
+            return LeaderAndIsrAnswered(self.broker.id, self.broker.epoch, codes)
+        if self.key == STOP_REPLICA and self.about:
+            whole = reply.error_code
+            said = {
+                TopicPartition(item.topic_name, item.partition_index): item.error_code
+                for item in reply.partition_errors
+            }
+            codes = {tp: said.get(tp, whole) for tp in self.about}
+            return StopReplicaAnswered(self.broker.id, self.broker.epoch, codes)
+        return None
+
+
+def requests(state: ControllerState, sends: Iterable[Send]) -> Iterable[Request]:
+    """Every request of one step, in the order each broker must hear them."""
+    for send in sends:
+        match send:
+            case LeaderAndIsr():
+                yield _leader_and_isr(state, send)
+            case StopReplica():
+                yield _stop_replica(state, send)
+            case UpdateMetadata():
+                yield from _update_metadata(state, send)
+
+
+def _leader_and_isr(state: ControllerState, send: LeaderAndIsr) -> Request:
+    leaders = {led.partition.leader for led in send.partitions} - {NO_BROKER}
+    broker = state.brokers[send.broker]
+    fields = {
+        **_head(state, broker),
+        "type": FULL if send.full else INCREMENTAL,
+        "topic_states": _by_topic(send.partitions, _led, with_id=True),
+        "live_leaders": [
+            {"broker_id": id, "host_name": listener.host, "port": listener.port}
+            for id in sorted(leaders & state.brokers.keys())
+            for listener in state.brokers[id].listeners[:1]
+        ],
+    }
+    names = {led.topic_id: led.tp.topic for led in send.partitions}
+    return Request(broker, LEADER_AND_ISR, fields, (), names)
+
+
+def _stop_replica(state: ControllerState, send: StopReplica) -> Request:
+    broker = state.brokers[send.broker]
+    fields = {
+        **_head(state, broker),
+        "topic_states": _by_topic(send.replicas, _stopped, with_id=False),
+    }
+    deleted = tuple(stopped.tp for stopped in send.replicas if stopped.delete)
+    return Request(broker, STOP_REPLICA, fields, deleted, {})
+
+
+def _update_metadata(state: ControllerState, send: UpdateMetadata) -> Iterable[Request]:
+    shared = {
+        "type": INCREMENTAL,
+        "topic_states": _by_topic(send.partitions, _published, with_id=True),
+        "live_brokers": [_broker(broker) for broker in state.brokers.values()],
+    }
+    for id in send.brokers:
+        broker = state.brokers[id]
+        yield Request(broker, UPDATE_METADATA, {**_head(state, broker), **shared}, (), {})
+
+
+def _head(state: ControllerState, broker: Broker) -> Fields:
+    return {
+        "controller_id": state.broker_id,
+        "is_kraft_controller": False,
+        "controller_epoch": state.epoch,
+        "broker_epoch": broker.epoch,
+    }
+
+
+def _broker(broker: Broker) -> Fields:
+    return {
+        "id": broker.id,
+        "rack": broker.rack,
+        "endpoints": [
+            {
+                "port": listener.port,
+                "host": listener.host,
+                "listener": listener.name,
+                "security_protocol": PROTOCOLS.index(listener.protocol),
+            }
+            for listener in broker.listeners
+        ],
+    }
+
+
+def _by_topic(
+    items: Sequence[Item], fields: Callable[[Item], Fields], *, with_id: bool
+) -> list[Fields]:
+    """Partitions of one topic stand together: that is how the messages nest them."""
+    in_order = sorted(items, key=lambda item: item.tp)
+    topics: list[Fields] = []
+    for name, group in groupby(in_order, key=lambda item: item.tp.topic):
+        members = list(group)
+        topic: Fields = {"topic_name": name, "partition_states": [fields(m) for m in members]}
+        first = members[0]
+        if with_id and not isinstance(first, Stopped):
+            topic["topic_id"] = first.topic_id
+        topics.append(topic)
+    return topics
+
+
+def _leadership(leadership: Leadership | None, epoch: ControllerEpoch) -> Leadership:
+    return leadership or Leadership(NO_BROKER, (), NO_EPOCH, epoch, 0)
+
+
+def _led(led: Led) -> Fields:
+    partition, leadership = led.partition, led.partition.leadership
+    assert leadership is not None, f"{led.tp} has no leadership to tell"
+    return {
+        "partition_index": led.tp.partition,
+        "controller_epoch": leadership.controller_epoch,
+        "leader": leadership.leader,
+        "leader_epoch": leadership.leader_epoch,
+        "isr": leadership.isr,
+        "partition_epoch": leadership.version,
+        "replicas": partition.replicas,
+        "adding_replicas": partition.adding,
+        "removing_replicas": partition.removing,
+        "is_new": led.is_new,
+        "leader_recovery_state": 0,
+    }
+
+
+def _stopped(stopped: Stopped) -> Fields:
+    return {
+        "partition_index": stopped.tp.partition,
+        "leader_epoch": stopped.leader_epoch,
+        "delete_partition": stopped.delete,
+    }
+
+
+def _published(published: Published) -> Fields:
+    leadership = _leadership(published.partition.leadership, ControllerEpoch(0))
+    leader: BrokerId = DELETED if published.deleted else leadership.leader
+    return {
+        "partition_index": published.tp.partition,
+        "controller_epoch": leadership.controller_epoch,
+        "leader": leader,
+        "leader_epoch": leadership.leader_epoch,
+        "isr": leadership.isr,
+        "zk_version": leadership.version,
+        "replicas": published.partition.replicas,
+        "offline_replicas": published.offline,
+    }

@@ -1,0 +1,84 @@
+"""The first thing an active controller does: believe what the store holds, and tell everybody.
+
+Owns the order of CTL-17: brokers hear who is alive, replicas come online, partitions without a
+leader get one, and what an earlier controller left unfinished goes on. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ottla.controller import brokers, deletion, partitions, reassignment, topics, writing
+from ottla.controller.draft import Draft
+from ottla.controller.effects import Step
+from ottla.controller.events import Elected
+from ottla.controller.state import (
+    ControllerState,
+    Deletion,
+    Partition,
+    PartitionState,
+    ReplicaState,
+    Topic,
+)
+from ottla.model.ids import TopicPartition
+
+
+def elected(state: ControllerState, event: Elected) -> Step:
+    wanted = event.deletions if state.rules.delete_topic_enable else frozenset[str]()
+    deletions = {name: Deletion() for name in sorted(wanted & event.topics.keys())}
+    believed = {name: _believed(topic, event) for name, topic in event.topics.items()}
+    draft = Draft(
+        replace(
+            state,
+            epoch=event.epoch,
+            epoch_version=event.epoch_version,
+            brokers=event.brokers,
+            topics=believed,
+            deletions=deletions,
+            unclean=event.unclean,
+        )
+    )
+    draft.writes += writing.delete_all(event.notifications)
+    refused = event.deletions - deletions.keys()
+    draft.writes += [writing.delete_deletion(name) for name in sorted(refused)]
+    draft.tell.introduce(event.brokers)
+    everything = [tp for tp, _ in draft.state.partitions()]
+    draft.tell.metadata(event.brokers, everything)
+    brokers.start_replicas(draft, event.brokers)
+    _lead(draft, event, everything)
+    reassignment.resume(draft)
+    deletion.resume(draft)
+    return draft.step()
+
+
+def _lead(draft: Draft, event: Elected, tps: list[TopicPartition]) -> None:
+    staying = [tp for tp in tps if tp.topic not in draft.state.deletions]
+    unborn = [tp for tp in staying if draft.partition(tp).state is PartitionState.NON_EXISTENT]
+    for name in sorted({tp.topic for tp in unborn} | event.ids.keys()):
+        topics.found(draft, name, event.ids.get(name))
+    topics.bring_up(draft, unborn)
+    leaderless = [tp for tp in staying if draft.partition(tp).state is PartitionState.OFFLINE]
+    partitions.bring_online(draft, leaderless, partitions.offline)
+
+
+def _believed(topic: Topic, event: Elected) -> Topic:
+    """States follow from who is alive; a partition that never had a leader is yet to be born."""
+    return replace(
+        topic,
+        partitions={
+            number: _state_of(partition, event) if partition.leadership else partition
+            for number, partition in topic.partitions.items()
+        },
+    )
+
+
+def _state_of(partition: Partition, event: Elected) -> Partition:
+    led = partition.leader in event.brokers
+    return replace(
+        partition,
+        state=PartitionState.ONLINE if led else PartitionState.OFFLINE,
+        replica_states={
+            broker: ReplicaState.ONLINE if broker in event.brokers else ReplicaState.OFFLINE
+            for broker in partition.replicas
+        },
+    )

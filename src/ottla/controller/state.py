@@ -1,0 +1,207 @@
+"""What the active controller knows: brokers, topics, partitions, and what is being done to them.
+
+Owns the values and the two tables of legal moves. Never decides: `machine.py` and the files
+beside it do. Everything here is immutable; one event's changes are gathered in a `Draft`, which
+yields the next state. An event whose store writes fail has therefore never happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import Final, Self, TypeAlias
+
+from ottla.config.broker import BrokerConfig
+from ottla.model.ids import (
+    NO_BROKER,
+    BrokerEpoch,
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    TopicId,
+    TopicPartition,
+)
+from ottla.store.nodes import EndpointNode
+
+NO_CONTROLLER_YET: Final = ControllerEpoch(0)
+
+Replicas: TypeAlias = tuple[BrokerId, ...]
+
+
+class PartitionState(Enum):
+    NON_EXISTENT = "NonExistent"
+    NEW = "New"
+    ONLINE = "Online"
+    OFFLINE = "Offline"
+
+
+class ReplicaState(Enum):
+    NON_EXISTENT = "NonExistent"
+    NEW = "New"
+    ONLINE = "Online"
+    OFFLINE = "Offline"
+    DELETION_STARTED = "DeletionStarted"
+    DELETION_SUCCESSFUL = "DeletionSuccessful"
+    DELETION_INELIGIBLE = "DeletionIneligible"
+
+
+P, R = PartitionState, ReplicaState
+
+PARTITION_MOVES: Final[Mapping[PartitionState, frozenset[PartitionState]]] = MappingProxyType(
+    {  # from -> where it may go
+        P.NON_EXISTENT: frozenset({P.NEW}),
+        P.NEW: frozenset({P.ONLINE, P.OFFLINE}),
+        P.ONLINE: frozenset({P.ONLINE, P.OFFLINE}),
+        P.OFFLINE: frozenset({P.ONLINE, P.OFFLINE, P.NON_EXISTENT}),
+    }
+)
+
+REPLICA_MOVES: Final[Mapping[ReplicaState, frozenset[ReplicaState]]] = MappingProxyType(
+    {
+        R.NON_EXISTENT: frozenset({R.NEW}),
+        R.NEW: frozenset({R.ONLINE, R.OFFLINE}),
+        R.ONLINE: frozenset({R.ONLINE, R.OFFLINE}),
+        R.OFFLINE: frozenset({R.ONLINE, R.OFFLINE, R.DELETION_STARTED, R.DELETION_INELIGIBLE}),
+        R.DELETION_STARTED: frozenset({R.DELETION_SUCCESSFUL, R.DELETION_INELIGIBLE}),
+        R.DELETION_SUCCESSFUL: frozenset({R.NON_EXISTENT}),
+        R.DELETION_INELIGIBLE: frozenset({R.ONLINE, R.OFFLINE}),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A registered broker; its epoch tells a restart from one that never left."""
+
+    id: BrokerId
+    epoch: BrokerEpoch
+    listeners: tuple[EndpointNode, ...]
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """Who leads a partition, who is in sync, and the version of the node that says so."""
+
+    leader: BrokerId
+    isr: Replicas
+    leader_epoch: LeaderEpoch
+    controller_epoch: ControllerEpoch
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Where a partition's replicas are meant to be, and how each of them does.
+
+    While a reassignment runs, `replicas` holds the old ones and `adding`, and keeps those in
+    `removing` until the end.
+    """
+
+    replicas: Replicas
+    adding: Replicas = ()
+    removing: Replicas = ()
+    state: PartitionState = P.NON_EXISTENT
+    leadership: Leadership | None = None
+    replica_states: Mapping[BrokerId, ReplicaState] = field(default_factory=dict)
+
+    @property
+    def leader(self) -> BrokerId:
+        return NO_BROKER if self.leadership is None else self.leadership.leader
+
+    @property
+    def isr(self) -> Replicas:
+        return () if self.leadership is None else self.leadership.isr
+
+    @property
+    def target(self) -> Replicas:
+        """The replicas it will have when a running reassignment is done."""
+        return tuple(broker for broker in self.replicas if broker not in self.removing)
+
+    @property
+    def is_moving(self) -> bool:
+        return bool(self.adding or self.removing)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    id: TopicId
+    partitions: Mapping[int, Partition]
+    version: int
+    """Of the topic's node: a write of a new assignment is conditional on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """A topic on its way out. `asks` are the requests that wait for the end of it."""
+
+    started: bool = False
+    ineligible: bool = False
+    asks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The settings that decisions depend on."""
+
+    delete_topic_enable: bool = True
+    unclean_leader_election_enable: bool = False
+    num_partitions: int = 1
+    default_replication_factor: int = 1
+    leader_imbalance_per_broker_percentage: int = 10
+    partitions_per_request_max: int = 10_000
+    """As Kafka's own controller has it: more in one request is a policy violation."""
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> Self:
+        return cls(
+            config.delete_topic_enable,
+            config.unclean_leader_election_enable,
+            config.num_partitions,
+            config.default_replication_factor,
+            config.leader_imbalance_per_broker_percentage,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerState:
+    broker_id: BrokerId
+    rules: Rules = Rules()
+    epoch: ControllerEpoch = NO_CONTROLLER_YET
+    epoch_version: int = 0
+    brokers: Mapping[BrokerId, Broker] = field(default_factory=dict)
+    shutting_down: frozenset[BrokerId] = frozenset()
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+    failed_directories: Mapping[BrokerId, frozenset[TopicPartition]] = field(default_factory=dict)
+    """Replicas on log directories that a live broker lost."""
+    deletions: Mapping[str, Deletion] = field(default_factory=dict)
+    unclean: Mapping[str, bool] = field(default_factory=dict)
+    """Topics with their own `unclean.leader.election.enable`."""
+    unclean_elections: int = 0
+
+    @property
+    def live(self) -> frozenset[BrokerId]:
+        """Brokers that may be given work; those shutting down still listen but get none."""
+        return frozenset(self.brokers) - self.shutting_down
+
+    def is_online(self, broker: BrokerId, tp: TopicPartition) -> bool:
+        """The broker is there, and so is its log directory for this partition."""
+        return broker in self.brokers and tp not in self.failed_directories.get(broker, ())
+
+    def allows_unclean(self, topic: str) -> bool:
+        return self.unclean.get(topic, self.rules.unclean_leader_election_enable)
+
+    def partitions(self) -> Iterator[tuple[TopicPartition, Partition]]:
+        for name, topic in self.topics.items():
+            for number, partition in topic.partitions.items():
+                yield TopicPartition(name, number), partition
+
+    def offline_partition_count(self) -> int:
+        """Partitions without a leader, those being deleted left out."""
+        return sum(
+            partition.state is P.OFFLINE
+            for tp, partition in self.partitions()
+            if tp.topic not in self.deletions
+        )

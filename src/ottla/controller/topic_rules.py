@@ -1,0 +1,95 @@
+"""What a topic may be called, and which numbers and assignments it may be asked for.
+
+Pure checks that raise the refusal the client must hear. Owns no state.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from ottla.controller.state import Replicas
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import BrokerId
+
+NAME_LENGTH_MAX: Final = 249
+_LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def check_name(name: str) -> None:
+    reason = None
+    if name == "":
+        reason = "the empty string is not allowed"
+    elif name in (".", ".."):
+        reason = f"'{name}' is not allowed"
+    elif len(name) > NAME_LENGTH_MAX:
+        reason = f"the length of '{name}' is longer than the max allowed length {NAME_LENGTH_MAX}"
+    elif not _LEGAL.fullmatch(name):
+        reason = (
+            f"'{name}' contains one or more characters other than "
+            "ASCII alphanumerics, '.', '_' and '-'"
+        )
+    if reason is not None:
+        raise KafkaError(ErrorCode.invalid_topic_exception, f"Topic name is invalid: {reason}")
+
+
+def check_collision(name: str, others: Iterable[str]) -> None:
+    """Metrics replace dots by underscores: names that would then be one may not both exist."""
+    if "." not in name and "_" not in name:
+        return
+    spelled = name.replace(".", "_")
+    for other in others:
+        if other.replace(".", "_") == spelled:
+            raise KafkaError(
+                ErrorCode.invalid_topic_exception,
+                f"Topic '{name}' collides with existing topic: {other}",
+            )
+
+
+def check_partition_count(count: int) -> None:
+    if count < 1:
+        raise KafkaError(
+            ErrorCode.invalid_partitions,
+            "Number of partitions was set to an invalid non-positive value.",
+        )
+
+
+def check_replication_factor(factor: int) -> None:
+    if factor < 1:
+        raise KafkaError(
+            ErrorCode.invalid_replication_factor,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
+
+
+def check_assignment(assignment: Mapping[int, Replicas], known: Collection[BrokerId]) -> None:
+    """Partitions counted from zero, each with the same number of different known brokers."""
+    if sorted(assignment) != list(range(len(assignment))):
+        raise KafkaError(
+            ErrorCode.invalid_replica_assignment,
+            "partitions should be a consecutive 0-based integer sequence",
+        )
+    factor = len(assignment[0])
+    for number in range(len(assignment)):
+        check_replicas(assignment[number], known, factor)
+
+
+def check_replicas(replicas: Replicas, known: Collection[BrokerId], factor: int) -> None:
+    reason = None
+    if not replicas:
+        reason = "an empty replica list"
+    elif len(set(replicas)) < len(replicas):
+        reason = "the same broker twice in one partition"
+    elif unknown := [broker for broker in replicas if broker not in known]:
+        reason = f"broker {unknown[0]}, but no such broker is registered"
+    elif len(replicas) != factor:
+        reason = (
+            f"a partition with {len(replicas)} replica(s), but this is not consistent with "
+            f"previous partitions, which have {factor} replica(s)"
+        )
+    if reason is not None:
+        raise KafkaError(
+            ErrorCode.invalid_replica_assignment,
+            f"The manual partition assignment includes {reason}.",
+        )
