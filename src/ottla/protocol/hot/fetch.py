@@ -82,17 +82,18 @@ def fetch_reply(
         for partition in partitions:
             _put_partition(out, partition, version)
             records = partition.records
-            if isinstance(records, bytes | memoryview) and len(records) < INLINE_BYTES:
+            if records is None:
+                out += b"\0" if flexible else b"\xff\xff\xff\xff"
+            elif isinstance(records, bytes | memoryview) and len(records) < INLINE_BYTES:
                 put_count(out, len(records), flexible)
                 out += records
-            elif records is None:
-                out += b"\0" if flexible else b"\xff\xff\xff\xff"
             else:
                 size = len(records) if isinstance(records, bytes | memoryview) else records.size
                 put_count(out, size, flexible)
-                elsewhere += size
-                parts += (out, records)
-                out = bytearray()
+                if size:
+                    elsewhere += size
+                    parts += (out, records)
+                    out = bytearray()
             if flexible:
                 _put_tags(out, partition)
         if flexible:
@@ -102,7 +103,7 @@ def fetch_reply(
     parts.append(out)
     written = sum(len(part) for part in parts if isinstance(part, bytearray))
     FRAME.pack_into(first, 0, written + elsewhere - 4, call.correlation_id)
-    return [bytes(part) if isinstance(part, bytearray) else part for part in parts if part]
+    return [bytes(part) if isinstance(part, bytearray) else part for part in parts]
 
 
 def _put_partition(out: bytearray, partition: FetchedPartition, version: int) -> None:
