@@ -58,7 +58,7 @@ _INTERNAL: Final = frozenset({"internal.segment.bytes"})
 def describe_broker(config: DynamicConfig, only: Collection[str] | None = None) -> list[Described]:
     """Every setting of this broker, or those named."""
     return [
-        _described(setting, config.current.text(name), _synonyms(config, _alike(name)))
+        _described(setting, config.current.text(name), list(_synonyms(config, _alike(name))))
         for name, setting in BrokerConfig.SETTINGS.items()
         if _wanted(name, only)
     ]
@@ -105,11 +105,7 @@ def _described(setting: Setting, value: str | None, synonyms: Sequence[Synonym])
     )
 
 
-def _synonyms(config: DynamicConfig, names: Sequence[str]) -> list[Synonym]:
-    return list(_said(config, names))
-
-
-def _said(config: DynamicConfig, names: Sequence[str]) -> Iterator[Synonym]:
+def _synonyms(config: DynamicConfig, names: Sequence[str]) -> Iterator[Synonym]:
     for texts, source in (
         (config.broker, Source.DYNAMIC_BROKER),
         (config.cluster, Source.DYNAMIC_CLUSTER),

@@ -19,8 +19,9 @@ PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 OFFERED: Final = frozenset({"PLAINTEXT"})
 EVERY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})
 
-_LISTENER: Final = re.compile(
-    r"(?P<name>[A-Za-z0-9_-]+)://(\[(?P<six>[0-9A-Fa-f:.%a-z]*)\]|(?P<host>[^\[\]:/]*)):(?P<port>[0-9]+)"
+_LISTENER: Final = (
+    r"(?P<name>[A-Za-z0-9_-]+)://"
+    r"(\[(?P<six>[0-9A-Za-z:.%]*)\]|(?P<host>[^\[\]:/]*)):(?P<port>[0-9]+)"
 )
 
 
@@ -91,7 +92,7 @@ def _parse(key: str, items: Sequence[str], protocols: Mapping[str, str]) -> tupl
 
 
 def _endpoint(key: str, item: str, protocols: Mapping[str, str]) -> Endpoint:
-    match = _LISTENER.fullmatch(item)
+    match = re.fullmatch(_LISTENER, item)
     if match is None:
         raise UserError(f"{key}={item!r}: expected name://host:port")
     name, port = match["name"].upper(), int(match["port"])

@@ -10,7 +10,8 @@ nothing cost nothing.
     class BrokerConfig(Settings):
         num_partitions: Annotated[int, AtLeast(1), Doc("Partitions of a new topic.")] = 1
 
-A plain `int` is Kafka's INT (32 bits); `Short` and `Long` are the other widths.
+A plain `int` is Kafka's INT (32 bits); `Short` and `Long` are the other widths. A `Type` among the
+annotations says what the Python type cannot.
 """
 
 from __future__ import annotations
@@ -54,22 +55,19 @@ class Type(IntEnum):
     PASSWORD = 9
 
 
-class Doc(NamedTuple):
+class Doc(str):
     """What the setting does, for people."""
 
-    text: str
+    __slots__ = ()
 
 
-class Dynamic(NamedTuple):
+class Dynamic:
     """May change while the broker runs: per broker only, or for the whole cluster too."""
 
-    scope: Scope
+    __slots__ = ("scope",)
 
-
-class Kind(NamedTuple):
-    """The Kafka type, where the Python type does not tell it."""
-
-    kind: Type
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
 
 
 class Check(Protocol):
@@ -131,8 +129,8 @@ class Matches(NamedTuple):
         return self.said
 
 
-Short: TypeAlias = Annotated[int, Kind(Type.SHORT)]
-Long: TypeAlias = Annotated[int, Kind(Type.LONG)]
+Short: TypeAlias = Annotated[int, Type.SHORT]
+Long: TypeAlias = Annotated[int, Type.LONG]
 Words: TypeAlias = tuple[str, ...]
 
 INT_MAX: Final = 2**31 - 1
@@ -237,14 +235,15 @@ class Settings:
     SETTINGS: ClassVar[Mapping[str, Setting]] = MappingProxyType({})
 
     def __init_subclass__(cls) -> None:
-        declared = (
-            _declared(attribute, annotation, getattr(cls, attribute))
-            for group in reversed(cls.__mro__)
-            if issubclass(group, Settings)
-            for attribute, annotation in group.__annotations__.items()
-            if _is_annotated(annotation)
+        inherited = (
+            group.SETTINGS for group in reversed(cls.__mro__) if issubclass(group, Settings)
         )
-        cls.SETTINGS = MappingProxyType({setting.name: setting for setting in declared})
+        joined = {name: setting for settings in inherited for name, setting in settings.items()}
+        for attribute, annotation in cls.__annotations__.items():
+            if _is_annotated(annotation):
+                setting = _declared(attribute, annotation, getattr(cls, attribute))
+                joined[setting.name] = setting
+        cls.SETTINGS = MappingProxyType(joined)
 
     def __init__(self, **values: Value) -> None:
         for attribute in values:
@@ -307,7 +306,7 @@ def _declared(attribute: str, annotation: Any, default: Value) -> Setting:
             marks = [*inner_marks, *marks]
         base = inner
     python = get_origin(base) or base
-    kinds = [mark.kind for mark in marks if isinstance(mark, Kind)]
+    kinds = [mark for mark in marks if isinstance(mark, Type)]
     scopes = [mark.scope for mark in marks if isinstance(mark, Dynamic)]
     return Setting(
         name=_name(attribute),
@@ -318,7 +317,7 @@ def _declared(attribute: str, annotation: Any, default: Value) -> Setting:
         default=default,
         checks=tuple(mark for mark in marks if hasattr(mark, "allows")),
         scope=scopes[-1] if scopes else None,
-        doc=" ".join(mark.text for mark in marks if isinstance(mark, Doc)),
+        doc=" ".join(mark for mark in marks if isinstance(mark, Doc)),
     )
 
 

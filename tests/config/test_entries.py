@@ -1,0 +1,112 @@
+"""What DescribeConfigs shows."""
+
+from __future__ import annotations
+
+from ottla.config.broker import BrokerConfig
+from ottla.config.dynamic import DynamicConfig
+from ottla.config.entries import (
+    Described,
+    Source,
+    Synonym,
+    describe_broker,
+    describe_cluster,
+    describe_topic,
+)
+from ottla.config.settings import Type
+from ottla.config.topic import TopicConfig
+
+INTERNAL = {"internal.segment.bytes"}
+
+
+def one(entries: list[Described]) -> Described:
+    [entry] = entries
+    return entry
+
+
+def test_every_setting_is_shown_but_internal_ones() -> None:
+    config = DynamicConfig({})
+    assert {e.name for e in describe_broker(config)} == set(BrokerConfig.SETTINGS) - INTERNAL
+    assert {e.name for e in describe_topic(config, "t")} == set(TopicConfig.SETTINGS) - INTERNAL
+    assert describe_cluster(config) == []
+
+
+def test_a_default_is_shown_as_one() -> None:
+    entry = one(describe_broker(DynamicConfig({}), ["num.partitions"]))
+    assert entry == Described(
+        name="num.partitions",
+        value="1",
+        source=Source.DEFAULT,
+        read_only=True,
+        sensitive=False,
+        kind=Type.INT,
+        doc=BrokerConfig.SETTINGS["num.partitions"].doc,
+        synonyms=(Synonym("num.partitions", "1", Source.DEFAULT),),
+    )
+    assert entry.is_default
+
+
+def test_synonyms_come_strongest_first() -> None:
+    config = DynamicConfig({"message.max.bytes": "4"})
+    config.set_cluster({"message.max.bytes": "3"})
+    config.set_broker({"message.max.bytes": "2"})
+    config.set_topic("orders", {"max.message.bytes": "1"})
+    broker = one(describe_broker(config, ["message.max.bytes"]))
+    assert (broker.value, broker.source, broker.read_only) == ("2", Source.DYNAMIC_BROKER, False)
+    assert broker.synonyms == (
+        Synonym("message.max.bytes", "2", Source.DYNAMIC_BROKER),
+        Synonym("message.max.bytes", "3", Source.DYNAMIC_CLUSTER),
+        Synonym("message.max.bytes", "4", Source.STATIC),
+        Synonym("message.max.bytes", "1048588", Source.DEFAULT),
+    )
+    topic = one(describe_topic(config, "orders", ["max.message.bytes"]))
+    assert (topic.value, topic.source) == ("1", Source.TOPIC)
+    assert topic.synonyms == (
+        Synonym("max.message.bytes", "1", Source.TOPIC),
+        *broker.synonyms,
+    )
+
+
+def test_a_setting_said_in_other_units_is_a_synonym() -> None:
+    config = DynamicConfig({"log.retention.hours": "2", "log.retention.minutes": "1"})
+    entry = one(describe_topic(config, "orders", ["retention.ms"]))
+    assert (entry.value, entry.source) == ("60000", Source.STATIC)
+    assert entry.synonyms == (
+        Synonym("log.retention.minutes", "1", Source.STATIC),
+        Synonym("log.retention.hours", "2", Source.STATIC),
+        Synonym("log.retention.hours", "168", Source.DEFAULT),
+    )
+    assert one(describe_broker(config, ["log.retention.ms"])).value is None
+
+
+def test_only_what_was_changed_for_all_brokers_is_shown_for_them() -> None:
+    config = DynamicConfig({"message.max.bytes": "4"})
+    config.set_cluster({"message.max.bytes": "3", "log.cleaner.threads": "2"})
+    entries = describe_cluster(config)
+    assert [(e.name, e.value, e.source) for e in entries] == [
+        ("log.cleaner.threads", "2", Source.DYNAMIC_CLUSTER),
+        ("message.max.bytes", "3", Source.DYNAMIC_CLUSTER),
+    ]
+    assert len(describe_cluster(config, ["message.max.bytes"])) == 1
+
+
+def test_what_cannot_change_live_is_read_only_and_topic_settings_never_are() -> None:
+    entries = describe_broker(DynamicConfig({}), ["broker.id", "log.retention.ms", "listeners"])
+    assert {e.name: e.read_only for e in entries} == {
+        "broker.id": True,
+        "log.retention.ms": False,
+        "listeners": False,
+    }
+    assert not any(entry.read_only for entry in describe_topic(DynamicConfig({}), "t"))
+
+
+def test_an_unknown_name_is_passed_over() -> None:
+    assert describe_topic(DynamicConfig({}), "t", ["no.such"]) == []
+
+
+def test_no_names_means_all_of_them() -> None:
+    assert len(describe_topic(DynamicConfig({}), "t", [])) == len(TopicConfig.SETTINGS) - 1
+
+
+def test_sources_and_kinds_have_kafkas_numbers() -> None:
+    assert [int(source) for source in Source] == [0, 1, 2, 3, 4, 5]
+    assert [int(kind) for kind in Type] == list(range(1, 10))
