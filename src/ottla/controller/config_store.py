@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from ottla.config.dynamic import DynamicConfig
+from ottla.controller import writing
 from ottla.model.ids import BrokerId
 from ottla.store import paths
 from ottla.store.nodes import BadNode, ConfigChangeNode, ConfigNode
@@ -98,11 +99,7 @@ class ConfigStore:
     async def _change(
         self, path: str, entity: str, change: Callable[[Overrides], Overrides]
     ) -> None:
-        note = Create(
-            f"{paths.CONFIG_CHANGES}/{paths.CONFIG_CHANGE_PREFIX}",
-            ConfigChangeNode(entity).encode(),
-            sequential=True,
-        )
+        note = writing.note_of_config(entity)
         while True:
             node = await self._store.get(path)
             wanted = ConfigNode(change(_overrides(node))).encode()

@@ -207,6 +207,7 @@ class MovesAsked:
 
     ask: int | None
     moves: Moves
+    keep_factor: bool = False
 
 
 Event: TypeAlias = (

@@ -38,7 +38,7 @@ from ottla.controller.placement import Roll
 from ottla.controller.producer_ids import ProducerIds
 from ottla.controller.readings import new_topic_id
 from ottla.controller.shown import Condition, Shown
-from ottla.controller.state import Rules
+from ottla.controller.state import Partition, Rules
 from ottla.controller.topics import UNCLEAN, Created
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
@@ -145,11 +145,22 @@ class Controller:
         )
 
     async def move_partitions(
-        self, moves: Moves, timeout_ms: int
+        self, moves: Moves, timeout_ms: int, *, keep_factor: bool = False
     ) -> Mapping[TopicPartition, KafkaError | None]:
+        """`keep_factor` refuses a move that would change how many replicas there are."""
         return await self._ask(
-            lambda ask: MovesAsked(ask, moves), timeout_ms, dict.fromkeys(moves, TIMED_OUT)
+            lambda ask: MovesAsked(ask, moves, keep_factor),
+            timeout_ms,
+            dict.fromkeys(moves, TIMED_OUT),
         )
+
+    def moving(self) -> dict[TopicPartition, Partition]:
+        """The moves under way, if this is the controller who knows."""
+        if not self.is_active:
+            raise KafkaError(ErrorCode.not_controller, "This is not the active controller.")
+        return {
+            tp: partition for tp, partition in self._loop.state.partitions() if partition.is_moving
+        }
 
     async def let_go(self, broker: BrokerId, epoch: BrokerEpoch) -> frozenset[TopicPartition]:
         """A broker stops in order: the partitions that still need it, or the refusal."""

@@ -28,7 +28,7 @@ def asked(state: ControllerState, event: MovesAsked) -> Step:
     answer: dict[TopicPartition, KafkaError | None] = {}
     for tp, target in event.moves.items():
         try:
-            _begin(draft, tp, _checked(state, tp, target))
+            _begin(draft, tp, _checked(state, tp, target, keep_factor=event.keep_factor))
         except KafkaError as refusal:
             answer[tp] = refusal
         else:
@@ -60,7 +60,9 @@ def resume(draft: Draft) -> None:
         deletion.retry(draft)
 
 
-def _checked(state: ControllerState, tp: TopicPartition, target: Replicas | None) -> Replicas:
+def _checked(
+    state: ControllerState, tp: TopicPartition, target: Replicas | None, *, keep_factor: bool
+) -> Replicas:
     topic = state.topics.get(tp.topic)
     partition = None if topic is None else topic.partitions.get(tp.partition)
     if partition is None or tp.topic in state.deletions:
@@ -70,6 +72,11 @@ def _checked(state: ControllerState, tp: TopicPartition, target: Replicas | None
             raise KafkaError(ErrorCode.no_reassignment_in_progress)
         return tuple(broker for broker in partition.replicas if broker not in partition.adding)
     topic_rules.check_replicas(target, state.brokers.keys(), len(target))
+    if keep_factor and len(target) != len(partition.target):
+        raise KafkaError(
+            ErrorCode.invalid_replication_factor,
+            f"The replication factor is changed from {len(partition.target)} to {len(target)}.",
+        )
     return target
 
 

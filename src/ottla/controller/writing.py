@@ -10,17 +10,29 @@ from collections.abc import Iterable, Mapping
 from ottla.controller.state import Leadership, Topic
 from ottla.model.ids import TopicPartition
 from ottla.store import paths
-from ottla.store.nodes import ConfigNode, StateNode, TopicNode
+from ottla.store.nodes import ConfigChangeNode, ConfigNode, StateNode, TopicNode
 from ottla.store.port import Create, Delete, Op, Set
 
 
 def create_topic(name: str, topic: Topic, config: Mapping[str, str]) -> list[Op]:
-    """The settings first: whoever finds the topic must find them too."""
-    return [
+    """With its settings, and a note of them for brokers that hold no replica of it."""
+    ops: list[Op] = [
         Create(paths.topic_config(name), ConfigNode(config).encode()),
         Create(paths.topic(name), _node(topic).encode()),
         Create(paths.partitions(name)),
     ]
+    if config:
+        ops.append(note_of_config(f"topics/{name}"))
+    return ops
+
+
+def note_of_config(entity: str) -> Op:
+    """Every broker hears that the settings of this entity changed."""
+    return Create(
+        f"{paths.CONFIG_CHANGES}/{paths.CONFIG_CHANGE_PREFIX}",
+        ConfigChangeNode(entity).encode(),
+        sequential=True,
+    )
 
 
 def create_partitions_node(name: str) -> Op:

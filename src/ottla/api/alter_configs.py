@@ -1,0 +1,58 @@
+"""AlterConfigs (33): replace all overrides of a topic or broker. Kept for clients of old."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.config_resources import (
+    Kind,
+    Resource,
+    alter_broker,
+    alter_topic,
+    answer_each,
+    broker_of,
+    result,
+    unsupported,
+)
+from ottla.config.changes import check_broker, check_topic, replaced
+from ottla.model.errors import ErrorCode
+
+KEY: Final = 33
+
+
+async def alter_configs(request: Request, ctx: Context) -> Fields:
+    pairs = {
+        Resource(one.resource_type, one.resource_name): [(c.name, c.value) for c in one.configs]
+        for one in request.resources
+    }
+
+    async def alter(resource: Resource) -> None:
+        overrides, dry = replaced(pairs[resource]), request.validate_only
+        config = ctx.services.config
+        match resource.kind:
+            case Kind.TOPIC:
+                check_topic(config.current, overrides)
+                await alter_topic(ctx, resource.name, lambda _: overrides, dry=dry)
+            case Kind.BROKER:
+                broker = broker_of(ctx, resource.name)
+                check_broker(config, overrides, whole_cluster=broker is None)
+                await alter_broker(ctx, broker, overrides, dry=dry)
+            case _:
+                raise unsupported(resource)
+
+    asked = (Resource(one.resource_type, one.resource_name) for one in request.resources)
+    return await answer_each(asked, alter)
+
+
+def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
+    return {
+        "throttle_time": 0,
+        "responses": [
+            result(Resource(one.resource_type, one.resource_name), code, message)
+            for one in request.resources
+        ],
+    }
+
+
+API = Api(KEY, "AlterConfigs", range(0, 3), alter_configs, refuse)

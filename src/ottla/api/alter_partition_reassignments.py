@@ -1,0 +1,65 @@
+"""AlterPartitionReassignments (45): move replicas to other brokers, or call a move off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.controller.events import Moves
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import BrokerId, TopicPartition
+from ottla.protocol import wire
+
+KEY: Final = 45
+
+
+async def alter_partition_reassignments(request: Request, ctx: Context) -> Fields:
+    moves: Moves = {
+        TopicPartition(topic.name, one.partition_index): (
+            None if one.replicas is None else tuple(map(BrokerId, one.replicas))
+        )
+        for topic in request.topics
+        for one in topic.partitions
+    }
+    refusals = await ctx.services.controller.move_partitions(
+        moves, wire.ms(request.timeout), keep_factor=not request.allow_replication_factor_change
+    )
+    return _fields(ErrorCode.none, None, refusals, request)
+
+
+def _fields(
+    code: ErrorCode,
+    message: str | None,
+    refusals: Mapping[TopicPartition, KafkaError | None],
+    request: Request,
+) -> Fields:
+    topics: dict[str, list[Fields]] = {}
+    for tp, refusal in refusals.items():
+        topics.setdefault(tp.topic, []).append(
+            {
+                "partition_index": tp.partition,
+                "error_code": ErrorCode.none if refusal is None else refusal.code,
+                "error_message": None if refusal is None else refusal.message,
+            }
+        )
+    return {
+        "throttle_time": 0,
+        "allow_replication_factor_change": request.allow_replication_factor_change,
+        "error_code": code,
+        "error_message": message,
+        "responses": [{"name": name, "partitions": said} for name, said in topics.items()],
+    }
+
+
+def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
+    return _fields(code, message, {}, request)
+
+
+API = Api(
+    KEY,
+    "AlterPartitionReassignments",
+    range(0, 2),
+    alter_partition_reassignments,
+    refuse,
+)

@@ -1,0 +1,107 @@
+"""What has settings: topics, brokers, and the loggers of a broker.
+
+Owns which resources a request may name and where each one's settings are stored. The four APIs
+about settings (DescribeConfigs, AlterConfigs, IncrementalAlterConfigs, ListConfigResources) share
+it; what may be changed to what is decided in `config/changes.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from enum import IntEnum
+from typing import NamedTuple
+
+from ottla.api.api import Context, Fields
+from ottla.config.dynamic import Overrides
+from ottla.controller.topic_rules import check_name
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import BrokerId
+
+
+class Kind(IntEnum):
+    """Kafka's numbers."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class Resource(NamedTuple):
+    kind: int
+    name: str
+
+
+def known_topic(ctx: Context, name: str) -> str:
+    check_name(name)
+    if name not in ctx.services.metadata.image.topics:
+        raise KafkaError(ErrorCode.unknown_topic_or_partition)
+    return name
+
+
+def broker_of(ctx: Context, name: str) -> BrokerId | None:
+    """This broker, or None for all of them; another one must be asked itself."""
+    if name == "":
+        return None
+    if not name.isdigit():
+        raise KafkaError(ErrorCode.invalid_request, f"Broker id must be an integer: {name}")
+    if int(name) != ctx.services.broker_id:
+        raise KafkaError(
+            ErrorCode.invalid_request,
+            f"Unexpected broker id, expected {ctx.services.broker_id} or empty string, "
+            f"but received {name}",
+        )
+    return ctx.services.broker_id
+
+
+async def alter_topic(
+    ctx: Context, name: str, change: Callable[[Overrides], Overrides], *, dry: bool
+) -> None:
+    """Try it on what holds here; the store tries it again on what is stored by then."""
+    known_topic(ctx, name)
+    change(ctx.services.config.topic_overrides(name))
+    if not dry:
+        await ctx.services.controller.configs.change_topic(name, change)
+
+
+async def alter_broker(
+    ctx: Context, broker: BrokerId | None, overrides: Overrides, *, dry: bool
+) -> None:
+    if not dry:
+        await ctx.services.controller.configs.change_broker(broker, lambda _: overrides)
+
+
+async def answer_each(
+    resources: Iterable[Resource], alter: Callable[[Resource], Awaitable[None]]
+) -> Fields:
+    """One result per resource; a resource named twice is refused."""
+    asked = list(resources)
+    times = Counter(asked)
+    responses = []
+    for resource in times:
+        code, message = ErrorCode.none, None
+        try:
+            if times[resource] > 1:
+                raise KafkaError(
+                    ErrorCode.invalid_request, "Each resource must appear at most once."
+                )
+            await alter(resource)
+        except KafkaError as refusal:
+            code, message = refusal.code, refusal.message
+        responses.append(result(resource, code, message))
+    return {"throttle_time": 0, "responses": responses}
+
+
+def result(resource: Resource, code: ErrorCode, message: str | None) -> Fields:
+    return {
+        "error_code": code,
+        "error_message": message,
+        "resource_type": resource.kind,
+        "resource_name": resource.name,
+    }
+
+
+def unsupported(resource: Resource) -> KafkaError:
+    return KafkaError(ErrorCode.invalid_request, f"Unsupported resource type: {resource.kind}")

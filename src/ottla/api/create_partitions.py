@@ -1,0 +1,54 @@
+"""CreatePartitions (37): more partitions for topics that exist."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.controller.events import MorePartitions
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import BrokerId
+from ottla.protocol import wire
+
+KEY: Final = 37
+
+
+async def create_partitions(request: Request, ctx: Context) -> Fields:
+    times = Counter(topic.name for topic in request.topics)
+    refusals: dict[str, KafkaError | None] = {
+        name: KafkaError(ErrorCode.invalid_request, "Duplicate topic name.")
+        for name in times
+        if times[name] > 1
+    }
+    more = [_more(topic) for topic in request.topics if times[topic.name] == 1]
+    refusals |= await ctx.services.controller.create_partitions(
+        more, wire.ms(request.timeout), validate_only=request.validate_only
+    )
+    return _fields(_result(name, refusals[name]) for name in times)
+
+
+def _more(topic: Any) -> MorePartitions:
+    if topic.assignments is None:
+        return MorePartitions(topic.name, topic.count)
+    assignment = tuple(tuple(map(BrokerId, item.broker_ids)) for item in topic.assignments)
+    return MorePartitions(topic.name, topic.count, assignment)
+
+
+def _result(name: str, refusal: KafkaError | None) -> Fields:
+    if refusal is None:
+        return {"name": name, "error_code": ErrorCode.none, "error_message": None}
+    return {"name": name, "error_code": refusal.code, "error_message": refusal.message}
+
+
+def _fields(results: Iterable[Fields]) -> Fields:
+    return {"throttle_time": 0, "results": list(results)}
+
+
+def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
+    names = dict.fromkeys(topic.name for topic in request.topics)
+    return _fields(_result(name, KafkaError(code, message)) for name in names)
+
+
+API = Api(KEY, "CreatePartitions", range(0, 4), create_partitions, refuse)

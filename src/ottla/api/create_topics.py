@@ -1,0 +1,116 @@
+"""CreateTopics (19): new topics, answered once this broker can show them with their leaders."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.config.dynamic import DynamicConfig, Overrides
+from ottla.config.entries import describe_topic
+from ottla.controller.events import NewTopic
+from ottla.controller.topics import Created
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import NO_TOPIC_ID, BrokerId
+from ottla.protocol import wire
+
+KEY: Final = 19
+
+
+async def create_topics(request: Request, ctx: Context) -> Fields:
+    controller = ctx.services.controller
+    outcomes: dict[str, Created | KafkaError] = {}
+    wanted: dict[str, NewTopic] = {}
+    times = Counter(topic.name for topic in request.topics)
+    for topic in request.topics:
+        try:
+            if times[topic.name] > 1:
+                raise KafkaError(ErrorCode.invalid_request, "Duplicate topic name.")
+            wanted[topic.name] = _wanted(topic)
+        except KafkaError as refusal:
+            outcomes[topic.name] = refusal
+    outcomes |= await controller.create_topics(
+        list(wanted.values()), wire.ms(request.timeout), validate_only=request.validate_only
+    )
+    made = [name for name, outcome in outcomes.items() if isinstance(outcome, Created)]
+    config = ctx.services.config
+    if request.validate_only:
+        config = _imagined(config, {name: wanted[name].config for name in made})
+    else:
+        await controller.configs.load_topics(made)
+    return _fields(_result(name, outcomes[name], config) for name in times)
+
+
+def _wanted(topic: Any) -> NewTopic:
+    assignment: dict[int, tuple[BrokerId, ...]] = {}
+    for item in topic.assignments:
+        if item.partition_index in assignment:
+            raise KafkaError(
+                ErrorCode.invalid_replica_assignment,
+                f"Found multiple manual partition assignments for partition {item.partition_index}",
+            )
+        assignment[item.partition_index] = tuple(map(BrokerId, item.broker_ids))
+    nulls = [entry.name for entry in topic.configs if entry.value is None]
+    if nulls:
+        raise KafkaError(
+            ErrorCode.invalid_config,
+            f"Null value not supported for topic configs: {','.join(nulls)}",
+        )
+    config = {entry.name: entry.value for entry in topic.configs}
+    return NewTopic(topic.name, topic.num_partitions, topic.replication_factor, assignment, config)
+
+
+def _imagined(config: DynamicConfig, topics: dict[str, Overrides]) -> DynamicConfig:
+    """What would hold if these topics existed."""
+    imagined = DynamicConfig(config.static)
+    imagined.set_cluster(config.cluster)
+    imagined.set_broker(config.broker)
+    for name, overrides in topics.items():
+        imagined.set_topic(name, overrides)
+    return imagined
+
+
+def _result(name: str, outcome: Created | KafkaError, config: DynamicConfig) -> Fields:
+    if isinstance(outcome, KafkaError):
+        return _refused(name, outcome.code, outcome.message)
+    return {
+        "name": name,
+        "topic_id": outcome.id,
+        "error_code": ErrorCode.none,
+        "error_message": None,
+        "num_partitions": outcome.partition_count,
+        "replication_factor": outcome.replication_factor,
+        "configs": [
+            {
+                "name": entry.name,
+                "value": entry.value,
+                "read_only": entry.read_only,
+                "config_source": entry.source,
+                "is_sensitive": entry.sensitive,
+            }
+            for entry in describe_topic(config, name)
+        ],
+    }
+
+
+def _refused(name: str, code: ErrorCode, message: str | None) -> Fields:
+    return {
+        "name": name,
+        "topic_id": NO_TOPIC_ID,
+        "error_code": code,
+        "error_message": message,
+        "configs": [],
+    }
+
+
+def _fields(topics: Iterable[Fields]) -> Fields:
+    return {"throttle_time": 0, "topics": list(topics)}
+
+
+def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
+    names = dict.fromkeys(topic.name for topic in request.topics)
+    return _fields(_refused(name, code, message) for name in names)
+
+
+API = Api(KEY, "CreateTopics", range(2, 8), create_topics, refuse)

@@ -1,0 +1,92 @@
+"""DeleteTopics (20): topics, by name or by id, answered once they are gone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.metadata.image import Image
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import NO_TOPIC_ID, TopicId
+from ottla.protocol import wire
+
+KEY: Final = 20
+FIRST_WITH_OWN_CODE: Final = 3
+"""Before it, clients do not know TOPIC_DELETION_DISABLED."""
+
+
+class Named(NamedTuple):
+    """A topic as the client named it: one of the two."""
+
+    name: str | None
+    id: TopicId
+
+
+async def delete_topics(request: Request, ctx: Context) -> Fields:
+    if not ctx.services.config.current.delete_topic_enable:
+        known = ctx.call.version >= FIRST_WITH_OWN_CODE
+        raise KafkaError(
+            ErrorCode.topic_deletion_disabled if known else ErrorCode.invalid_request,
+            "Topic deletion is disabled.",
+        )
+    asked = _asked(request)
+    times = Counter(asked)
+    image = ctx.services.metadata.image
+    found: dict[Named, str | KafkaError] = {}
+    for named in times:
+        try:
+            if times[named] > 1:
+                raise KafkaError(ErrorCode.invalid_request, "Duplicate topic name or id.")
+            found[named] = _resolve(named, image)
+        except KafkaError as refusal:
+            found[named] = refusal
+    names = {name for name in found.values() if isinstance(name, str)}
+    codes = await ctx.services.controller.delete_topics(sorted(names), wire.ms(request.timeout))
+    return _fields(_result(named, outcome, codes, image) for named, outcome in found.items())
+
+
+def _asked(request: Request) -> list[Named]:
+    by_name = [Named(name, NO_TOPIC_ID) for name in request.topic_names]
+    return by_name + [Named(one.name, one.topic_id or NO_TOPIC_ID) for one in request.topics]
+
+
+def _resolve(named: Named, image: Image) -> str:
+    if named.name is not None and named.id != NO_TOPIC_ID:
+        raise KafkaError(
+            ErrorCode.invalid_request, "You may not specify both topic name and topic id."
+        )
+    if named.name is not None:
+        return named.name
+    if named.id == NO_TOPIC_ID:
+        raise KafkaError(ErrorCode.invalid_request, "Neither topic name nor id were specified.")
+    name = image.names.get(named.id)
+    if name is None:
+        raise KafkaError(ErrorCode.unknown_topic_id, "This server does not host this topic ID.")
+    return name
+
+
+def _result(
+    named: Named, outcome: str | KafkaError, codes: dict[str, ErrorCode], image: Image
+) -> Fields:
+    if isinstance(outcome, KafkaError):
+        return _one(named.name, named.id, outcome.code, outcome.message)
+    topic = image.topics.get(outcome)
+    return _one(outcome, named.id if topic is None else topic.id, codes[outcome], None)
+
+
+def _one(name: str | None, id: TopicId, code: ErrorCode, message: str | None) -> Fields:
+    return {"name": name, "topic_id": id, "error_code": code, "error_message": message}
+
+
+def _fields(responses: Iterable[Fields]) -> Fields:
+    return {"throttle_time": 0, "responses": list(responses)}
+
+
+def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
+    asked = dict.fromkeys(_asked(request))
+    return _fields(_one(named.name, named.id, code, message) for named in asked)
+
+
+API = Api(KEY, "DeleteTopics", range(1, 7), delete_topics, refuse)

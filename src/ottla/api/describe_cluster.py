@@ -1,0 +1,64 @@
+"""DescribeCluster (60): which cluster this is, who its brokers are and who controls it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import NO_BROKER
+
+KEY: Final = 60
+BROKERS: Final = 1
+CONTROLLERS: Final = 2
+OPERATIONS_NOT_ASKED: Final = -(2**31)
+EVERY_OPERATION: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+"""Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
+
+
+async def describe_cluster(request: Request, ctx: Context) -> Fields:
+    if request.endpoint_type == CONTROLLERS:
+        raise KafkaError(
+            ErrorCode.mismatched_endpoint_type, "This is a broker, not a separate controller."
+        )
+    if request.endpoint_type != BROKERS:
+        raise KafkaError(
+            ErrorCode.unsupported_endpoint_type, f"Unknown endpoint type {request.endpoint_type}."
+        )
+    image = ctx.services.metadata.image
+    asked = request.include_cluster_authorized_operations
+    return {
+        "throttle_time": 0,
+        "error_code": ErrorCode.none,
+        "error_message": None,
+        "endpoint_type": BROKERS,
+        "cluster_id": ctx.services.cluster_id,
+        "controller_id": NO_BROKER if image.controller_id is None else image.controller_id,
+        "brokers": [
+            {
+                "broker_id": node.id,
+                "host": node.host,
+                "port": node.port,
+                "rack": node.rack,
+                "is_fenced": False,
+            }
+            for node in image.nodes(ctx.peer.listener)
+        ],
+        "cluster_authorized_operations": EVERY_OPERATION if asked else OPERATIONS_NOT_ASKED,
+    }
+
+
+def refuse(_: Request, code: ErrorCode, message: str | None) -> Fields:
+    return {
+        "throttle_time": 0,
+        "error_code": code,
+        "error_message": message,
+        "endpoint_type": BROKERS,
+        "cluster_id": "",
+        "controller_id": NO_BROKER,
+        "brokers": [],
+        "cluster_authorized_operations": OPERATIONS_NOT_ASKED,
+    }
+
+
+API = Api(KEY, "DescribeCluster", range(0, 3), describe_cluster, refuse)

@@ -1,0 +1,101 @@
+"""DescribeConfigs (32): the settings of topics, brokers and loggers, and where each comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from ottla.api import loggers
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.config_resources import Kind, Resource, broker_of, known_topic, result, unsupported
+from ottla.config.entries import Described, describe_broker, describe_cluster, describe_topic
+from ottla.model.errors import ErrorCode, KafkaError
+
+KEY: Final = 32
+LOGGER_SOURCE: Final = 6
+STRING: Final = 2
+
+
+async def describe_configs(request: Request, ctx: Context) -> Fields:
+    return {
+        "throttle_time": 0,
+        "results": [_described(one, request, ctx) for one in request.resources],
+    }
+
+
+def _described(one: Any, request: Request, ctx: Context) -> Fields:
+    resource = Resource(one.resource_type, one.resource_name)
+    try:
+        configs = list(_configs(resource, one.configuration_keys, request, ctx))
+    except KafkaError as refusal:
+        return {**result(resource, refusal.code, refusal.message), "configs": []}
+    return {**result(resource, ErrorCode.none, None), "configs": configs}
+
+
+def _configs(
+    resource: Resource, only: tuple[str, ...] | None, request: Request, ctx: Context
+) -> Iterable[Fields]:
+    config = ctx.services.config
+    match resource.kind:
+        case Kind.TOPIC:
+            entries = describe_topic(config, known_topic(ctx, resource.name), only)
+        case Kind.BROKER if broker_of(ctx, resource.name) is None:
+            entries = describe_cluster(config, only)
+        case Kind.BROKER:
+            entries = describe_broker(config, only)
+        case Kind.BROKER_LOGGER:
+            return _loggers(resource, only, ctx)
+        case _:
+            raise unsupported(resource)
+    return [_entry(entry, request) for entry in entries]
+
+
+def _entry(entry: Described, request: Request) -> Fields:
+    synonyms = entry.synonyms if request.include_synonyms else ()
+    return {
+        "name": entry.name,
+        "value": entry.value,
+        "read_only": entry.read_only,
+        "is_default": entry.is_default,
+        "config_source": entry.source,
+        "is_sensitive": entry.sensitive,
+        "synonyms": [{"name": s.name, "value": s.value, "source": s.source} for s in synonyms],
+        "config_type": entry.kind,
+        "documentation": entry.doc if request.include_documentation else None,
+    }
+
+
+def _loggers(resource: Resource, only: tuple[str, ...] | None, ctx: Context) -> Iterable[Fields]:
+    if broker_of(ctx, resource.name) is None:
+        raise KafkaError(ErrorCode.invalid_request, "Broker id must not be empty")
+    return [
+        {
+            "name": name,
+            "value": level,
+            "read_only": False,
+            "is_default": False,
+            "config_source": LOGGER_SOURCE,
+            "is_sensitive": False,
+            "synonyms": [],
+            "config_type": STRING,
+            "documentation": None,
+        }
+        for name, level in loggers.levels().items()
+        if not only or name in only
+    ]
+
+
+def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
+    return {
+        "throttle_time": 0,
+        "results": [
+            {
+                **result(Resource(one.resource_type, one.resource_name), code, message),
+                "configs": [],
+            }
+            for one in request.resources
+        ],
+    }
+
+
+API = Api(KEY, "DescribeConfigs", range(1, 5), describe_configs, refuse)

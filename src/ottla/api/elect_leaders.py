@@ -1,0 +1,68 @@
+"""ElectLeaders (43): give partitions their preferred leader back, or any leader at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.controller.events import ElectionKind
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import TopicPartition
+from ottla.protocol import wire
+
+KEY: Final = 43
+
+REASONS: Final[Mapping[ErrorCode, str]] = {
+    ErrorCode.election_not_needed: "Leader election not needed for topic partition.",
+    ErrorCode.preferred_leader_not_available: "The preferred leader was not available.",
+    ErrorCode.eligible_leaders_not_available: "No replica is eligible to lead the partition.",
+    ErrorCode.unknown_topic_or_partition: "The partition does not exist.",
+    ErrorCode.request_timed_out: "The request timed out.",
+}
+
+
+async def elect_leaders(request: Request, ctx: Context) -> Fields:
+    try:
+        kind = ElectionKind(request.election_type)
+    except ValueError:
+        raise KafkaError(
+            ErrorCode.invalid_request, f"Unknown election type {request.election_type}."
+        ) from None
+    partitions = None
+    if request.topic_partitions is not None:
+        partitions = [
+            TopicPartition(topic.topic, number)
+            for topic in request.topic_partitions
+            for number in topic.partitions
+        ]
+    codes = await ctx.services.controller.elect_leaders(kind, partitions, wire.ms(request.timeout))
+    return {**_head(ErrorCode.none), "replica_election_results": _by_topic(codes)}
+
+
+def _by_topic(codes: Mapping[TopicPartition, ErrorCode]) -> list[Fields]:
+    topics: dict[str, list[Fields]] = {}
+    for tp, code in codes.items():
+        topics.setdefault(tp.topic, []).append(
+            {
+                "partition_id": tp.partition,
+                "error_code": code,
+                "error_message": REASONS.get(code),
+            }
+        )
+    return [{"topic": name, "partition_result": results} for name, results in topics.items()]
+
+
+def _head(code: ErrorCode) -> Fields:
+    return {"throttle_time": 0, "error_code": code}
+
+
+def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
+    asked = request.topic_partitions or ()
+    codes = {
+        TopicPartition(topic.topic, number): code for topic in asked for number in topic.partitions
+    }
+    return {**_head(code), "replica_election_results": _by_topic(codes)}
+
+
+API = Api(KEY, "ElectLeaders", range(0, 3), elect_leaders, refuse)

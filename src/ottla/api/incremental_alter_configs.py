@@ -1,0 +1,70 @@
+"""IncrementalAlterConfigs (44): set, delete, append to or subtract from single overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from ottla.api import loggers
+from ottla.api.alter_configs import refuse
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.config_resources import (
+    Kind,
+    Resource,
+    alter_broker,
+    alter_topic,
+    answer_each,
+    broker_of,
+    unsupported,
+)
+from ottla.config.broker import BrokerConfig
+from ottla.config.changes import Alteration, altered_broker, altered_topic
+from ottla.config.dynamic import Overrides
+from ottla.model.errors import ErrorCode, KafkaError
+
+KEY: Final = 44
+
+
+async def incremental_alter_configs(request: Request, ctx: Context) -> Fields:
+    wanted = {
+        Resource(one.resource_type, one.resource_name): [
+            Alteration(config.name, config.config_operation, config.value) for config in one.configs
+        ]
+        for one in request.resources
+    }
+
+    async def alter(resource: Resource) -> None:
+        alterations, dry = wanted[resource], request.validate_only
+        config = ctx.services.config
+        match resource.kind:
+            case Kind.TOPIC:
+                change = partial(_topic, config.current, alterations)
+                await alter_topic(ctx, resource.name, change, dry=dry)
+            case Kind.BROKER:
+                broker = broker_of(ctx, resource.name)
+                whole = broker is None
+                overrides = altered_broker(config, alterations, whole_cluster=whole)
+                await alter_broker(ctx, broker, overrides, dry=dry)
+            case Kind.BROKER_LOGGER:
+                _alter_loggers(ctx, resource.name, alterations, dry=dry)
+            case _:
+                raise unsupported(resource)
+
+    asked = (Resource(one.resource_type, one.resource_name) for one in request.resources)
+    return await answer_each(asked, alter)
+
+
+def _topic(broker: BrokerConfig, alterations: Sequence[Alteration], stored: Overrides) -> Overrides:
+    return altered_topic(broker, stored, alterations)
+
+
+def _alter_loggers(ctx: Context, name: str, alterations: list[Alteration], *, dry: bool) -> None:
+    if broker_of(ctx, name) is None:
+        raise KafkaError(ErrorCode.invalid_request, "Broker id must not be empty")
+    loggers.check(alterations)
+    if not dry:
+        loggers.apply(alterations)
+
+
+API = Api(KEY, "IncrementalAlterConfigs", range(0, 2), incremental_alter_configs, refuse)

@@ -1,0 +1,82 @@
+"""LeaderAndIsr (4): for partitions held here, who leads them and who is in sync."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import (
+    NO_TOPIC_ID,
+    BrokerEpoch,
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    TopicPartition,
+)
+from ottla.protocol.interbroker import LEADER_AND_ISR
+from ottla.replica.leader import Assigned
+from ottla.replica.transitions import Fence, ToBecome
+
+FIRST_WITH_TOPIC_IDS: Final = 5
+
+
+async def leader_and_isr(request: Request, ctx: Context) -> Fields:
+    transitions = ctx.services.replicas.transitions
+    fence = Fence(ControllerEpoch(request.controller_epoch), BrokerEpoch(request.broker_epoch))
+    transitions.check(fence)
+    hosted = ctx.services.replicas.hosted
+    states = list(_states(request))
+    new = {state.key.topic for state in states if hosted.find(state.key) is None}
+    if new:
+        await ctx.services.controller.configs.load_topics(sorted(new))
+        transitions.check(fence)  # a newer controller may have spoken while settings were read
+    codes = await transitions.become(states)
+    return {
+        "error_code": ErrorCode.none,
+        "topics": [
+            {
+                "topic_id": topic.topic_id,
+                "partition_errors": [
+                    {
+                        "partition_index": one.partition_index,
+                        "error_code": codes[TopicPartition(topic.topic_name, one.partition_index)],
+                    }
+                    for one in topic.partition_states
+                ],
+            }
+            for topic in request.topic_states
+        ],
+    }
+
+
+def _states(request: Request) -> list[ToBecome]:
+    return [
+        ToBecome(
+            TopicPartition(topic.topic_name, one.partition_index),
+            topic.topic_id or NO_TOPIC_ID,
+            Assigned(
+                BrokerId(one.leader),
+                LeaderEpoch(one.leader_epoch),
+                tuple(map(BrokerId, one.isr)),
+                tuple(map(BrokerId, one.replicas)),
+                one.partition_epoch,
+            ),
+        )
+        for topic in request.topic_states
+        for one in topic.partition_states
+    ]
+
+
+def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
+    return {"error_code": code, "topics": []}
+
+
+API = Api(
+    LEADER_AND_ISR,
+    "LeaderAndIsr",
+    range(FIRST_WITH_TOPIC_IDS, 8),
+    leader_and_isr,
+    refuse,
+    between_brokers=True,
+)

@@ -1,0 +1,50 @@
+"""StopReplica (5): replicas held here that shall stop, and perhaps lose their files."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch, TopicPartition
+from ottla.protocol.interbroker import STOP_REPLICA
+from ottla.replica.transitions import Fence, ToStop
+
+FIRST_WITH_EPOCHS: Final = 3
+
+
+async def stop_replica(request: Request, ctx: Context) -> Fields:
+    transitions = ctx.services.replicas.transitions
+    transitions.check(
+        Fence(ControllerEpoch(request.controller_epoch), BrokerEpoch(request.broker_epoch))
+    )
+    codes = await transitions.stop(
+        ToStop(
+            TopicPartition(topic.topic_name, one.partition_index),
+            LeaderEpoch(one.leader_epoch),
+            one.delete_partition,
+        )
+        for topic in request.topic_states
+        for one in topic.partition_states
+    )
+    return {
+        "error_code": ErrorCode.none,
+        "partition_errors": [
+            {"topic_name": tp.topic, "partition_index": tp.partition, "error_code": code}
+            for tp, code in codes.items()
+        ],
+    }
+
+
+def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
+    return {"error_code": code, "partition_errors": []}
+
+
+API = Api(
+    STOP_REPLICA,
+    "StopReplica",
+    range(FIRST_WITH_EPOCHS, 5),
+    stop_replica,
+    refuse,
+    between_brokers=True,
+)

@@ -1,0 +1,81 @@
+"""UpdateMetadata (6): the cluster as this broker shall show it to its clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.config.listeners import PROTOCOLS
+from ottla.metadata.image import Broker, Endpoint, Partition, Update
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import (
+    NO_TOPIC_ID,
+    BrokerEpoch,
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    TopicId,
+    TopicPartition,
+)
+from ottla.protocol.interbroker import UPDATE_METADATA
+from ottla.replica.transitions import Fence
+
+FIRST_WITH_TOPIC_IDS: Final = 7
+
+
+async def update_metadata(request: Request, ctx: Context) -> Fields:
+    services = ctx.services
+    epoch = ControllerEpoch(request.controller_epoch)
+    services.replicas.transitions.check(Fence(epoch, BrokerEpoch(request.broker_epoch)))
+    update = Update(
+        BrokerId(request.controller_id),
+        epoch,
+        tuple(_broker(broker) for broker in request.live_brokers),
+        list(_partitions(request)),
+    )
+    deleted = services.metadata.apply(update)
+    for topic in {tp.topic for tp in deleted} - services.metadata.image.topics.keys():
+        services.config.set_topic(topic, {})
+    services.controller.shown.changed()
+    return {"error_code": ErrorCode.none}
+
+
+def _broker(broker: Any) -> Broker:
+    endpoints = {
+        endpoint.listener: Endpoint(
+            endpoint.host, endpoint.port, PROTOCOLS[endpoint.security_protocol]
+        )
+        for endpoint in broker.endpoints
+    }
+    return Broker(BrokerId(broker.id), endpoints, broker.rack)
+
+
+def _partitions(request: Request) -> Iterator[tuple[TopicPartition, TopicId, Partition]]:
+    for topic in request.topic_states:
+        topic_id = topic.topic_id or NO_TOPIC_ID
+        for one in topic.partition_states:
+            partition = Partition(
+                BrokerId(one.leader),
+                LeaderEpoch(one.leader_epoch),
+                tuple(map(BrokerId, one.isr)),
+                tuple(map(BrokerId, one.replicas)),
+                tuple(map(BrokerId, one.offline_replicas)),
+                one.zk_version,
+                ControllerEpoch(one.controller_epoch),
+            )
+            yield TopicPartition(topic.topic_name, one.partition_index), topic_id, partition
+
+
+def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
+    return {"error_code": code}
+
+
+API = Api(
+    UPDATE_METADATA,
+    "UpdateMetadata",
+    range(FIRST_WITH_TOPIC_IDS, 9),
+    update_metadata,
+    refuse,
+    between_brokers=True,
+)

@@ -1,0 +1,49 @@
+"""ListConfigResources (74): what has settings of its own that can be described."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.config_resources import Kind
+from ottla.model.errors import ErrorCode, KafkaError
+
+KEY: Final = 74
+FIRST_WITH_TYPES: Final = 1
+SUPPORTED: Final = frozenset(Kind)
+
+
+async def list_config_resources(request: Request, ctx: Context) -> Fields:
+    wanted = _wanted(request, ctx)
+    image = ctx.services.metadata.image
+    names: dict[Kind, list[str]] = {
+        Kind.TOPIC: sorted(image.topics),
+        Kind.BROKER: [str(id) for id in sorted(image.brokers)],
+        Kind.BROKER_LOGGER: [str(id) for id in sorted(image.brokers)],
+    }
+    return {
+        "throttle_time": 0,
+        "error_code": ErrorCode.none,
+        "config_resources": [
+            {"resource_name": name, "resource_type": kind}
+            for kind in sorted(wanted)
+            for name in names.get(kind, ())
+        ],
+    }
+
+
+def _wanted(request: Request, ctx: Context) -> frozenset[Kind]:
+    """Version 0 lists client metrics only; later ones what is named, or everything."""
+    if ctx.call.version < FIRST_WITH_TYPES:
+        return frozenset({Kind.CLIENT_METRICS})
+    asked = frozenset(request.resource_types)
+    if asked - SUPPORTED:
+        raise KafkaError(ErrorCode.unsupported_version, "No such type of resource is known.")
+    return frozenset(map(Kind, asked)) or SUPPORTED
+
+
+def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
+    return {"throttle_time": 0, "error_code": code, "config_resources": []}
+
+
+API = Api(KEY, "ListConfigResources", range(0, 2), list_config_resources, refuse)

@@ -1,0 +1,47 @@
+"""ListPartitionReassignments (46): the moves of replicas that are under way."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+
+KEY: Final = 46
+
+
+async def list_partition_reassignments(request: Request, ctx: Context) -> Fields:
+    moving = ctx.services.controller.moving()
+    if request.topics is not None:
+        asked = {
+            TopicPartition(topic.name, number)
+            for topic in request.topics
+            for number in topic.partition_indexes
+        }
+        moving = {tp: partition for tp, partition in moving.items() if tp in asked}
+    topics: dict[str, list[Fields]] = {}
+    for tp, partition in moving.items():
+        topics.setdefault(tp.topic, []).append(
+            {
+                "partition_index": tp.partition,
+                "replicas": partition.replicas,
+                "adding_replicas": partition.adding,
+                "removing_replicas": partition.removing,
+            }
+        )
+    return {
+        **_head(ErrorCode.none, None),
+        "topics": [{"name": name, "partitions": listed} for name, listed in topics.items()],
+    }
+
+
+def _head(code: ErrorCode, message: str | None) -> Fields:
+    return {"throttle_time": 0, "error_code": code, "error_message": message}
+
+
+def refuse(_: Request, code: ErrorCode, message: str | None) -> Fields:
+    return {**_head(code, message), "topics": []}
+
+
+API = Api(KEY, "ListPartitionReassignments", range(0, 1), list_partition_reassignments, refuse)
