@@ -12,6 +12,7 @@ idle partitions would write as many files at every start.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -33,14 +34,15 @@ class EpochStart(NamedTuple):
 class LeaderEpochs:
     """Epochs with where they start; both rise."""
 
-    __slots__ = ("_epochs", "_saved", "_starts")
+    __slots__ = ("_epochs", "_saved", "_starts", "latest")
 
-    def __init__(self, entries: list[EpochStart] | None = None) -> None:
+    def __init__(self, entries: Sequence[EpochStart] = (), *, saved: bool = True) -> None:
         self._epochs: list[int] = []
         self._starts: list[Offset] = []
-        for entry in entries or ():
+        self.latest: LeaderEpoch = NO_EPOCH
+        for entry in entries:
             self.assign(entry.epoch, entry.start_offset)
-        self._saved: tuple[EpochStart, ...] = tuple(entries or ())
+        self._saved: tuple[EpochStart, ...] | None = tuple(entries) if saved else None
 
     def __len__(self) -> int:
         return len(self._epochs)
@@ -48,10 +50,6 @@ class LeaderEpochs:
     @property
     def entries(self) -> list[EpochStart]:
         return [EpochStart(*pair) for pair in zip(self._epochs, self._starts, strict=True)]
-
-    @property
-    def latest(self) -> LeaderEpoch:
-        return LeaderEpoch(self._epochs[-1]) if self._epochs else NO_EPOCH
 
     def assign(self, epoch: int, start_offset: Offset) -> None:
         """An epoch begins. Entries it contradicts (as high, or starting as late) are dropped."""
@@ -63,6 +61,7 @@ class LeaderEpochs:
             starts.pop()
         epochs.append(epoch)
         starts.append(start_offset)
+        self.latest = LeaderEpoch(epoch)
 
     def end_offset(self, epoch: int, log_end: Offset) -> tuple[LeaderEpoch, Offset]:
         """The largest epoch known that is not above `epoch`, and where it stopped writing.
@@ -88,6 +87,7 @@ class LeaderEpochs:
         while self._starts and self._starts[-1] >= end_offset:
             self._epochs.pop()
             self._starts.pop()
+        self.latest = LeaderEpoch(self._epochs[-1]) if self._epochs else NO_EPOCH
 
     def truncate_from_start(self, start_offset: Offset) -> None:
         """The log now starts here: the epoch of its first offset starts there too."""
@@ -100,11 +100,12 @@ class LeaderEpochs:
     def clear(self) -> None:
         self._epochs.clear()
         self._starts.clear()
+        self.latest = NO_EPOCH
 
     def to_save(self, log_end: Offset) -> bytes | None:
         """The file's new content, taken as saved from here on; None if the file has it."""
         wrote = tuple(entry for entry in self.entries if entry.start_offset < log_end)
-        if wrote == self._saved:
+        if wrote == self._saved or (self._saved is None and log_end == 0):
             return None
         self._saved = wrote
         return checkpoint.encode([f"{epoch} {start}" for epoch, start in wrote])
@@ -122,7 +123,6 @@ def decode(content: bytes) -> LeaderEpochs:
     return history
 
 
-def read(disk: Disk, dir: Path) -> LeaderEpochs | None:
-    """None where there is no file; BadCheckpoint where it is not what was written."""
-    path = dir / FILE_NAME
-    return decode(disk.read(path)) if disk.exists(path) else None
+def read(disk: Disk, dir: Path) -> LeaderEpochs:
+    """BadCheckpoint where the file is not what was written."""
+    return decode(disk.read(dir / FILE_NAME))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ottla.log.epochs import FILE_NAME
 from ottla.log.files import Disk
 from ottla.log.slices import Source
 from ottla.model.ids import Offset
@@ -49,9 +50,9 @@ class Flush:
 def begin_flush(log: Log) -> Flush:
     """What must be synced before everything appended so far is durable."""
     disk = log.disk
-    epochs = log.epochs.to_save(log.end_offset)
-    if epochs is not None:
-        log.write_later_synced("leader-epoch-checkpoint", epochs)
+    content = log.epochs.to_save(log.end_offset)
+    if content is not None:
+        log.write_later_synced(FILE_NAME, content)
     sources: list[Source] = []
     if log.recovery_point < log.end_offset:
         dirty = log.segments.starting_from(log.recovery_point)

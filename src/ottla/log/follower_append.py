@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.log.files import Buffer
-from ottla.log.rolling import Incoming, must_roll
-from ottla.log.segment import Mark
+from ottla.log.rolling import must_roll
+from ottla.log.segment import MAX_RELATIVE_OFFSET, Mark
 from ottla.log.stored import HEADER_SIZE, StoredBatch, checksum_ok, parse
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset
@@ -51,26 +51,32 @@ def _check_offsets(batch: StoredBatch, expected: Offset) -> None:
 def write(log: Log, view: memoryview, batches: list[StoredBatch], now_ms: int) -> bool:
     """Write batches in as few pieces as rolling allows; whether a segment was closed."""
     rolled = False
-    run: list[StoredBatch] = []
+    run: list[tuple[StoredBatch, Mark]] = []
+    pending = 0
     for batch in batches:
-        pending = sum(earlier.size for earlier in run)
-        incoming = Incoming(pending + batch.size, batch.last_offset, batch.max_timestamp)
-        if must_roll(log.segments.active, log.config, incoming, now_ms):
+        mark = Mark(batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size)
+        ahead = mark._replace(size=pending + batch.size)
+        if must_roll(log.segments.active, log.config, ahead, now_ms):
             _write_run(log, view, run)
-            run = []
-            rolled = log.roll(now_ms, batch.base_offset) or rolled
-        run.append(batch)
+            run, pending = [], 0
+            rolled = log.roll(now_ms, _new_base(log, batch)) or rolled
+        run.append((batch, mark))
+        pending += batch.size
     _write_run(log, view, run)
     return rolled
 
 
-def _write_run(log: Log, view: memoryview, run: list[StoredBatch]) -> None:
+def _new_base(log: Log, batch: StoredBatch) -> Offset:
+    """Our end, even if the batch begins later: then segments join without a hole between."""
+    near = batch.last_offset - log.end_offset <= MAX_RELATIVE_OFFSET
+    return log.end_offset if near else batch.base_offset
+
+
+def _write_run(log: Log, view: memoryview, run: list[tuple[StoredBatch, Mark]]) -> None:
     if not run:
         return
-    marks = [
-        Mark(batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size) for batch in run
-    ]
-    piece: Buffer = view[run[0].position : run[-1].next_position]
+    piece: Buffer = view[run[0][0].position : run[-1][0].next_position]
+    marks = [mark for _, mark in run]
     log.segments.active.append((piece,), marks, log.config.index_interval_bytes)
-    for batch in run:
+    for batch, _ in run:
         log.took_in(batch, view[batch.position : batch.next_position])

@@ -27,7 +27,7 @@ from ottla.log.lookup import TimestampOffset
 from ottla.log.producer_history import aborted_entry, read_marker, replay, snapshot_path
 from ottla.log.producers import Marker, ProducerStates, Remembered
 from ottla.log.retirement import Doomed
-from ottla.log.rolling import Incoming, jitter_ms, must_roll, waited_ms
+from ottla.log.rolling import jitter_ms, must_roll, waited_ms
 from ottla.log.segment import INDEX, TIME_INDEX, TXN_INDEX, Mark, Segment
 from ottla.log.segments import Segments
 from ottla.log.stored import StoredBatch
@@ -36,6 +36,7 @@ from ottla.log.validate import Analysis, Origin, analyse, rewrite, stamped_head
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import LeaderEpoch, Offset, TopicId, TopicPartition
 from ottla.protocol.records.batch import HEAD, HEADER_SIZE, OVERHEAD, BatchHeader
+from ottla.protocol.records.header import LOG_APPEND_TIME_BIT
 
 if TYPE_CHECKING:
     from random import Random
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["Appended", "CorruptLog", "Flush", "Log", "Origin", "Read", "TimestampOffset"]
 
 HEAD_SIZE: Final = HEAD.size
+_new: Final = tuple.__new__  # half the cost of a named tuple's own constructor
 
 
 class CorruptLog(Exception):
@@ -59,7 +61,7 @@ class Appended(NamedTuple):
     append_time_ms: int  # -1 unless the topic wants our time
     log_start_offset: Offset
     size: int
-    records: int
+    count: int  # type: ignore[assignment]  # Kafka's word for it
     duplicate: bool
     rolled: bool  # a segment was closed: worth a flush soon
 
@@ -158,35 +160,41 @@ class Log:
                 f"{size} bytes, more than segment.bytes {config.segment_bytes}",
             )
         marker = None
-        if header.producer_id >= 0:
+        produced = header.producer_id >= 0
+        if produced:
             marker = read_marker(content) if header.is_control else None
             repeat = self._check_producer(header, marker, origin)
             if repeat is not None:
                 return self._repeated(repeat, header, size)
         first = self.end_offset
-        last = first + header.last_offset_delta
-        max_timestamp = header.max_timestamp
-        rolled = must_roll(
-            self.segments.active, config, Incoming(size, last, max_timestamp), now_ms
-        ) and self.roll(now_ms)
         if restamped:
             buffers = (stamped_head(batch, first, leader_epoch), content[HEADER_SIZE:])
         else:
             buffers = (HEAD.pack(first, header.length, leader_epoch), content[HEAD_SIZE:])
-        self.segments.active.append(
-            buffers, (Mark(first, last, max_timestamp, size),), config.index_interval_bytes
-        )
-        self.end_offset = last + 1
+        last, newest = first + header.last_offset_delta, header.max_timestamp
+        rolled = self._write(buffers, _new(Mark, (first, last, newest, size)), now_ms)
         if leader_epoch != self.epochs.latest:
             self.epochs.assign(leader_epoch, first)
-        if header.producer_id >= 0:
+        if produced:
             self._note_producer(header, marker, first)
         if self.end_offset - self.recovery_point >= config.flush_messages:
             self.flush()
-        append_time_ms = max_timestamp if header.timestamp_type else -1
-        return Appended(
-            first, last, append_time_ms, self.start_offset, size, header.count, False, rolled
+        stamp = newest if header.attributes & LOG_APPEND_TIME_BIT else -1
+        return _new(
+            Appended, (first, last, stamp, self.start_offset, size, header.count, False, rolled)
         )
+
+    def _write(self, buffers: Sequence[Buffer], mark: Mark, now_ms: int) -> bool:
+        """Write one batch at the end, in a new segment if need be; whether one was closed."""
+        config = self.config
+        segment = self.segments.active
+        rolled = must_roll(segment, config, mark, now_ms)
+        if rolled:
+            self.roll(now_ms)
+            segment = self.segments.active
+        segment.append(buffers, (mark,), config.index_interval_bytes)
+        self.end_offset = mark.last_offset + 1
+        return rolled
 
     def append_as_follower(self, batches: Buffer, now_ms: int) -> Appended:
         """Append what the leader sent, as it is."""
@@ -219,9 +227,10 @@ class Log:
         else:
             active.finish()
             if any(state.coordinator_epoch >= 0 for state in self.producers):
-                active.create_if_missing(TXN_INDEX)
+                # So that a missing index can be told from one that was never needed.
+                self.disk.open_append(active.path(TXN_INDEX)).close()
             active.release()
-            self._unsynced += tuple(active.path(kind) for kind in (INDEX, TIME_INDEX, TXN_INDEX))
+            self.sync_later(*(active.path(kind) for kind in (INDEX, TIME_INDEX, TXN_INDEX)))
             self.write_snapshot(base)
         self.add_segment(base, now_ms)
         return True
@@ -341,7 +350,7 @@ class Log:
         if self.recovery_point < self.end_offset or self.snapshot_offset < self.end_offset:
             if active.size:
                 active.finish()
-                self._unsynced += (active.path(INDEX), active.path(TIME_INDEX))
+                self.sync_later(active.path(INDEX), active.path(TIME_INDEX))
             self.write_snapshot(self.end_offset)
         self.flush()
         for segment in self.segments:
@@ -368,7 +377,7 @@ class Log:
         self.disk.sync_dir(dir.parent)
         self._unsynced = tuple(dir / path.name for path in self._unsynced)
         for segment in (*self.segments, *(doomed.segment for doomed in self.doomed)):
-            segment.moved(dir=dir)
+            segment.moved(dir)
         self.dir = dir
 
     def remove(self) -> None:
@@ -382,7 +391,7 @@ class Log:
     def set_topic_id(self, topic_id: TopicId) -> None:
         self.topic_id = topic_id
         partition_metadata.write(self.disk, self.dir, topic_id)
-        self._unsynced += (self.dir / partition_metadata.FILE_NAME,)
+        self.sync_later(self.dir / partition_metadata.FILE_NAME)
 
     def add_segment(self, base_offset: Offset, created_ms: int) -> None:
         segment = Segment(self.disk, self.dir, base_offset)
@@ -403,12 +412,16 @@ class Log:
     def write_later_synced(self, name: str, content: bytes) -> None:
         """Write a small file that the next flush makes durable."""
         self.disk.replace(self.dir / name, content, sync=False)
-        self._unsynced += (self.dir / name,)
+        self.sync_later(self.dir / name)
+
+    def sync_later(self, *paths: Path) -> None:
+        """These were written: the next flush makes them durable, if they are still there."""
+        self._unsynced += paths
 
     def changed_folder(self) -> None:
         """Files came or went: the next flush syncs the folder."""
         if not self._unsynced:
-            self._unsynced = (self.dir / partition_metadata.FILE_NAME,)
+            self.sync_later(self.dir / partition_metadata.FILE_NAME)
 
     def take_unsynced(self) -> tuple[Path, ...]:
         paths, self._unsynced = self._unsynced, ()

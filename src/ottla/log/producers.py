@@ -265,10 +265,8 @@ _NOTHING_ONGOING: Final[dict[Offset, int]] = {}
 
 def _check_sequence(header: BatchHeader, state: ProducerState) -> None:
     sequence = header.base_sequence
-    if header.producer_epoch != state.epoch:
-        expected = 0
-    else:
-        expected = (state.last_sequence + 1) & MAX_SEQUENCE
+    same_epoch = header.producer_epoch == state.epoch
+    expected = (state.last_sequence + 1) & MAX_SEQUENCE if same_epoch else 0
     if sequence != expected:
         raise KafkaError(
             ErrorCode.out_of_order_sequence_number,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from ottla.log.segment import Segment
-from ottla.model.ids import Offset
+from ottla.log.segment import MAX_RELATIVE_OFFSET, Mark, Segment
+from ottla.log.time_index import TimeIndex
 
 if TYPE_CHECKING:
     from random import Random
@@ -13,24 +13,20 @@ if TYPE_CHECKING:
     from ottla.config.topic import TopicConfig
 
 
-class Incoming(NamedTuple):
-    """What is about to be appended, as far as rolling cares."""
-
-    size: int
-    last_offset: Offset
-    max_timestamp: int
+LARGEST_ENTRY: Final = TimeIndex.ENTRY.size
 
 
-def must_roll(segment: Segment, config: TopicConfig, incoming: Incoming, now_ms: int) -> bool:
-    """Whether `incoming` needs a new segment. Hot: benchmarks/log.py."""
+def must_roll(segment: Segment, config: TopicConfig, batch: Mark, now_ms: int) -> bool:
+    """Whether a batch needs a new segment. Hot: benchmarks/log.py."""
     size = segment.size
-    if not segment.fits(incoming.last_offset):
+    if batch.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
         return True
-    return size > 0 and (
-        size + incoming.size > config.segment_bytes
-        or waited_ms(segment, incoming.max_timestamp, now_ms)
-        > config.segment_ms - segment.jitter_ms
-        or segment.index_is_full(config.segment_index_bytes)
+    if not size:
+        return False
+    return (
+        size + batch.size > config.segment_bytes
+        or waited_ms(segment, batch.max_timestamp, now_ms) > config.segment_ms - segment.jitter_ms
+        or segment.index_bytes + LARGEST_ENTRY > config.segment_index_bytes
     )
 
 

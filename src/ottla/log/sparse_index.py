@@ -44,13 +44,14 @@ class SparseIndex:
         self._written = 0  # entries that are in the file
         self._keys = array(self.CODES[0])
         self._values = array(self.CODES[1])
-        self._block: tuple[int, array[int], array[int]] | None = None
+        self._block: tuple[int, bytes] | None = None
 
     def load(self) -> None:
         """Take up the entries that are in the file; a missing file has none."""
-        if not self._disk.exists(self._path):
+        try:
+            size = self._disk.file_size(self._path)
+        except FileNotFoundError:
             return
-        size = self._disk.file_size(self._path)
         if size % self.ENTRY.size:
             raise CorruptIndex(f"{self._path.name}: {size} bytes is no whole number of entries")
         self._written = size // self.ENTRY.size
@@ -81,11 +82,11 @@ class SparseIndex:
 
     def floor(self, key: int) -> tuple[int, int] | None:
         """The last entry whose key is not above `key`."""
-        keys, values = self._keys, self._values
+        keys = self._keys
         if self._start and key < keys[0]:
-            keys, values = self._cold_block(key)
+            return self._cold_floor(key)
         at = bisect_right(keys, key) - 1
-        return (keys[at], values[at]) if at >= 0 else None
+        return (keys[at], self._values[at]) if at >= 0 else None
 
     def pairs(self) -> list[tuple[int, int]]:
         """Every entry, for tools and tests."""
@@ -112,11 +113,12 @@ class SparseIndex:
 
     def write(self) -> None:
         """Put what the file lacks into it; after this it is the index, but for a sync."""
+        if self._written == len(self) and self._written:
+            return
         first = self._written - self._start
         pending = zip(self._keys[first:], self._values[first:], strict=True)
         content = b"".join(self.ENTRY.pack(key, value) for key, value in pending)
-        if content or self._file is None:
-            self._opened().append([content])
+        self._opened().append([content])  # an index without entries is an empty file, not none
         self._written = len(self)
 
     def sync(self) -> None:
@@ -144,12 +146,25 @@ class SparseIndex:
             values.append(value)
         return keys, values
 
-    def _cold_block(self, key: int) -> tuple[array[int], array[int]]:
-        """The block of the file that holds the last entry not above `key`."""
+    def _cold_floor(self, key: int) -> tuple[int, int] | None:
+        """The same among entries that are in the file alone."""
+        entry, content = self.ENTRY, self._cold_block(key)[1]
+        at = bisect_right(
+            range(len(content) // entry.size),
+            key,
+            key=lambda at: entry.unpack_from(content, at * entry.size)[0],
+        )
+        if at:
+            found: tuple[int, int] = entry.unpack_from(content, (at - 1) * entry.size)
+            return found
+        return None
+
+    def _cold_block(self, key: int) -> tuple[int, bytes]:
+        """The block of the file that holds the last entry not above `key`, and its place."""
         per_block = WARM_BYTES // self.ENTRY.size
         block = self._block
-        if block is not None and block[1][0] <= key and key < self._key_at(block[0] + per_block):
-            return block[1], block[2]
+        if block is not None and self._key_at(block[0]) <= key < self._key_at(block[0] + per_block):
+            return block
         low, high = 0, -(-self._start // per_block)  # blocks; the answer is in [low, high)
         while high - low > 1:
             middle = (low + high) // 2
@@ -157,14 +172,19 @@ class SparseIndex:
                 low = middle
             else:
                 high = middle
-        first = low * per_block
-        keys, values = self._read(first, min(first + per_block, self._start))
-        self._block = (first, keys, values)
-        return keys, values
+        first, width = low * per_block, self.ENTRY.size
+        count = min(per_block, self._start - first)
+        self._block = (first, self._opened().pread(count * width, first * width))
+        return self._block
 
     def _key_at(self, entry: int) -> int:
         if entry >= self._start:
             return int(self._keys[0])
         width = self.ENTRY.size
-        key: int = self.ENTRY.unpack(self._opened().pread(width, entry * width))[0]
+        block = self._block
+        if block is not None and entry == block[0]:
+            content = block[1]
+        else:
+            content = self._opened().pread(width, entry * width)
+        key: int = self.ENTRY.unpack_from(content)[0]
         return key

@@ -28,15 +28,21 @@ from ottla.protocol.records.batch import (
     CorruptBatch,
 )
 from ottla.protocol.records.compression import Codec, compress
-from ottla.protocol.records.header import ATTRIBUTES_AT, LOG_APPEND_TIME_BIT, MAGIC_AT
+from ottla.protocol.records.header import (
+    ATTRIBUTES_AT,
+    CODEC_BITS,
+    CONTROL_BIT,
+    LOG_APPEND_TIME_BIT,
+    MAGIC_AT,
+    NO_TIMESTAMP,
+)
 from ottla.protocol.records.record import Summary, records_section
 
 if TYPE_CHECKING:
     from ottla.config.topic import TopicConfig
 
 LEGACY_OVERHEAD: Final = 14  # the least that any format has after offset and length
-CODEC_BITS: Final = 0x07
-NO_TIMESTAMP: Final = -1
+_new: Final = tuple.__new__  # half the cost of a named tuple's own constructor
 CODECS: Final = {
     "uncompressed": Codec.NONE,
     "gzip": Codec.GZIP,
@@ -102,32 +108,37 @@ def analyse(
     `zstd` says whether the request's version knows that codec.
     """
     view = records if type(records) is memoryview else memoryview(records or b"")
-    header = _only_batch(view, origin)
-    size = header.length + OVERHEAD
+    if len(view) < HEADER_SIZE:
+        raise _too_short(view)
+    header = _new(BatchHeader, HEADER.unpack_from(view))
+    base, length, _, magic, crc, attributes, *_ = header
+    size = length + OVERHEAD
+    if magic != 2 or size != len(view) or base:
+        view = _only_batch(view, header, origin)
     if size > config.max_message_bytes:
         raise KafkaError(
             ErrorCode.message_too_large,
             f"batch of {size} bytes, more than max.message.bytes {config.max_message_bytes}",
         )
-    content = view if len(view) == size else view[:size]
-    if crc32c(content[ATTRIBUTES_AT:]) != header.crc:
+    if crc32c(view[ATTRIBUTES_AT:]) != crc:
         raise KafkaError(ErrorCode.corrupt_message, "batch fails its checksum")
     if origin is Origin.CLIENT:
         _check_client_batch(header)
-    codec = header.attributes & CODEC_BITS
+    codec = attributes & CODEC_BITS
     if codec > Codec.ZSTD or (codec == Codec.ZSTD and not zstd):
         raise KafkaError(ErrorCode.unsupported_compression_type, f"codec {codec} cannot be used")
     wanted = config.compression_type
-    rewrites = wanted != "producer" and CODECS[wanted] != codec and not header.is_control
+    control = attributes & CONTROL_BIT
+    rewrites = wanted != "producer" and CODECS[wanted] != codec and not control
     oldest = header.base_timestamp
     stamped = header
-    if not rewrites and _walks(config) and not header.is_control:
-        summary = _walk_records(content, header, config)
+    if not rewrites and not control and _walks(config):
+        summary = _walk_records(view, header, config)
         oldest = summary.min_timestamp
         stamped = _with_newest(header, summary)
     _check_times(stamped, config, oldest, now_ms)
     stamped = _with_time(stamped, config, now_ms)
-    return Analysis(content, stamped, rewrites, stamped is not header)
+    return _new(Analysis, (view, stamped, rewrites, stamped is not header))
 
 
 def rewrite(analysis: Analysis, config: TopicConfig, now_ms: int) -> Analysis:
@@ -160,22 +171,18 @@ def stamped_head(analysis: Analysis, base_offset: int, leader_epoch: int) -> byt
     return HEADER.pack(*header._replace(crc=crc))
 
 
-def _only_batch(view: memoryview, origin: Origin) -> BatchHeader:
-    """The header of the one batch a record set may hold; a cut tail behind it is ignored."""
-    left = len(view)
-    if left < HEADER_SIZE:
-        raise _too_short(view)
-    header = BatchHeader._make(HEADER.unpack_from(view))
+def _only_batch(view: memoryview, header: BatchHeader, origin: Origin) -> memoryview:
+    """The bytes of the one batch a record set may hold; a cut tail behind it is ignored."""
     if header.magic != 2 or header.length < HEADER_SIZE - OVERHEAD:
         raise _bad_format(header.length, header.magic)
-    left -= header.length + OVERHEAD
-    if left < 0:
+    size = header.length + OVERHEAD
+    if len(view) < size:
         raise KafkaError(ErrorCode.invalid_record, "batch runs past the end of the records")
-    if left >= OVERHEAD:
-        _check_tail(view[header.length + OVERHEAD :])
+    if len(view) - size >= OVERHEAD:
+        _check_tail(view[size:])
     if header.base_offset and origin is Origin.CLIENT:
         raise KafkaError(ErrorCode.invalid_record, f"base offset {header.base_offset} is not 0")
-    return header
+    return view[:size]
 
 
 def _too_short(view: memoryview) -> KafkaError:
@@ -208,12 +215,12 @@ def _check_tail(tail: memoryview) -> None:
 
 
 def _check_client_batch(header: BatchHeader) -> None:
-    if header.is_control:
+    count, delta = header.count, header.last_offset_delta
+    if header.attributes & CONTROL_BIT:
         raise KafkaError(ErrorCode.invalid_record, "a client may not write control records")
-    if header.count <= 0 or header.count != header.last_offset_delta + 1:
+    if count <= 0 or count != delta + 1:
         raise KafkaError(
-            ErrorCode.invalid_record,
-            f"batch counts {header.count} records over {header.last_offset_delta + 1} offsets",
+            ErrorCode.invalid_record, f"batch counts {count} records over {delta + 1} offsets"
         )
     if header.producer_id >= 0 and header.base_sequence < 0:
         raise KafkaError(
