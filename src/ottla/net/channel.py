@@ -45,9 +45,9 @@ class Channel(asyncio.BufferedProtocol):
     """Drives one `Connection`."""
 
     __slots__ = (
-        "_closing", "_control", "_dirty", "_door", "_enrolled", "_held", "_inbox", "_network",
-        "_partial_ns", "_paused", "_progress_ns", "_retiring", "_transport", "_unsent", "_wire",
-        "_writer", "active_ns", "connection", "listener_name", "peer",
+        "_closing", "_control", "_dirty", "_door", "_enrolled", "_held", "_hungry", "_inbox",
+        "_network", "_partial_ns", "_paused", "_progress_ns", "_retiring", "_transport", "_wire",
+        "_writer", "active_ns", "connection", "listener_name", "peer", "unsent",
     )  # fmt: skip
 
     _transport: asyncio.Transport
@@ -62,11 +62,13 @@ class Channel(asyncio.BufferedProtocol):
         self._partial_ns = 0  # when the frame that is still arriving began; 0: none is
         self._enrolled = False  # in the run queue
         self._held = False  # starts no request until replies have left
+        self._hungry = False  # waits for memory
         self._paused = False  # not read from
         self._dirty = False  # has replies to flush
         self._closing = False  # closes when everything is sent
         self._retiring = False  # closes when everything is answered and sent
-        self._unsent: list[tuple[int, int, list[Slot]]] = []
+        # What is not fully sent: the writer's count when it will be, when it began, whose it is.
+        self.unsent: list[tuple[int, int, list[Slot]]] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport = cast(asyncio.Transport, transport)  # uvloop's are none by inheritance
@@ -119,7 +121,7 @@ class Channel(asyncio.BufferedProtocol):
     @property
     def idle(self) -> bool:
         """Owes its peer nothing."""
-        return not self.connection.inflight and not self._unsent
+        return not self.connection.inflight and not self.unsent
 
     def turn(self) -> None:
         """Its turn in the run queue has come."""
@@ -152,7 +154,7 @@ class Channel(asyncio.BufferedProtocol):
     def sweep(self, now_ns: int) -> None:
         """Once in a while: has it been silent, or stuck, for too long?"""
         connection, silent_ns = self.connection, now_ns - self.active_ns
-        stuck_ns = now_ns - self._progress_ns if self._unsent else 0
+        stuck_ns = now_ns - self._progress_ns if self.unsent else 0
         idle_ns = self._network.limits.connections_max_idle_ms * MS
         if connection.closed or self._closing:
             if min(silent_ns, stuck_ns or silent_ns) > STALL_GRACE_MS * MS:
@@ -171,10 +173,12 @@ class Channel(asyncio.BufferedProtocol):
     def _take_turn(self, received_ns: int, started_ns: int) -> None:
         network, connection, inbox = self._network, self.connection, self._inbox
         network.turning = True
-        answered, now_ns = connection.turn(received_ns, started_ns)
-        if connection.ready:
-            now_ns = self._send(now_ns)
-        network.turning = False
+        try:
+            answered, now_ns = connection.turn(received_ns, started_ns)
+            if connection.ready:
+                now_ns = self._send(now_ns)
+        finally:
+            network.turning = False
         network.metrics.busy_ns += now_ns - started_ns
         inbox.settle()
         left = inbox.left
@@ -182,7 +186,7 @@ class Channel(asyncio.BufferedProtocol):
             self._partial_ns = 0
         elif answered or not self._partial_ns:
             self._partial_ns = received_ns
-        if left or self._paused or self._unsent or connection.muted or connection.ending:
+        if left or self._paused or self.unsent or connection.muted or connection.ending:
             self._go_on()
         if network.dirty:
             network.flush()
@@ -210,7 +214,9 @@ class Channel(asyncio.BufferedProtocol):
             self._enrol()
         elif self._inbox.starved:
             self._pause()
-            self._network.buffers.when_free(self._fed)
+            if not self._hungry:
+                self._hungry = True
+                self._network.buffers.when_free(self._fed)
         elif self._paused:
             self._paused = False
             if not self._transport.is_closing():
@@ -237,10 +243,10 @@ class Channel(asyncio.BufferedProtocol):
         if sent:
             self._sent(slots, flush_ns, now_ns)
             return now_ns
-        if not self._unsent:
+        if not self.unsent:
             self._progress_ns = now_ns
-        self._unsent.append((writer.promised, flush_ns, slots))
-        if writer.unsent_bytes > UNSENT_MAX_BYTES and len(self._unsent) > 1:
+        self.unsent.append((writer.promised, flush_ns, slots))
+        if writer.unsent_bytes > UNSENT_MAX_BYTES and len(self.unsent) > 1:
             self.evict(f"it has not taken {writer.unsent_bytes} bytes of replies")
         return now_ns
 
@@ -256,8 +262,8 @@ class Channel(asyncio.BufferedProtocol):
             self._abort()
             return
         self._progress_ns = now_ns = self._network.clock.mono_ns()
-        while self._unsent and self._unsent[0][0] <= self._writer.delivered:
-            _, flush_ns, slots = self._unsent.pop(0)
+        while self.unsent and self.unsent[0][0] <= self._writer.delivered:
+            _, flush_ns, slots = self.unsent.pop(0)
             self._sent(slots, flush_ns, now_ns)
         self._go_on()
 
@@ -268,6 +274,7 @@ class Channel(asyncio.BufferedProtocol):
 
     def _fed(self) -> None:
         """There is memory for the frame that had to wait."""
+        self._hungry = False
         if not self.connection.closed:
             self._inbox.admit()
             self._go_on()
@@ -298,4 +305,4 @@ class Channel(asyncio.BufferedProtocol):
         """From here on no descriptor, file or buffer is touched for it."""
         self.connection.close()
         self._writer.close()
-        self._unsent.clear()
+        self.unsent.clear()

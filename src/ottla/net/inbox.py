@@ -62,7 +62,7 @@ class Inbox:
     @property
     def is_full(self) -> bool:
         """There is no space, until frames are taken or memory is found: do not read."""
-        return self._kept is not None and self._end >= self._kept.size
+        return self.starved or (self._kept is not None and self._end >= self._kept.size)
 
     def space(self) -> memoryview:
         """Where the next bytes go. Never empty after `settle`, unless frames wait or starved."""
@@ -134,9 +134,9 @@ class Inbox:
 
     def admit(self) -> None:
         """There is memory again for the frame that had to wait."""
-        self.starved = False
-        if self._kept is not None:
-            self._make_room(self._kept)
+        if self.starved:
+            self.starved = False
+            self._move(self._buffers.make(min(self._need(), 2 * self.left)))
 
     def close(self) -> None:
         """The peer is gone and so are its bytes."""
@@ -154,15 +154,17 @@ class Inbox:
 
     def _keep(self) -> None:
         """A large part of a frame is in the shared buffer: keep it, or copy it out."""
-        self.starved = self._buffers.full
-        kept = None if self.starved else self._buffers.keep_shared()
+        if self._buffers.full:
+            self.starved = True  # not counted until it is admitted, or all might wait for all
+            self._stash()
+            return
+        kept = self._buffers.keep_shared()
         if kept is None:
-            self._move(self._buffers.make(self.left))
+            self._move(self._buffers.make(min(max(self._need(), self.left), 2 * self.left)))
         else:
             self._kept = kept
+            self._make_room(kept)
         self._shared = False
-        if not self.starved and self._kept is not None:
-            self._make_room(self._kept)
 
     def _make_room(self, kept: Buffer) -> None:
         """See to it that the frame that is arriving can go on arriving."""
@@ -170,8 +172,7 @@ class Inbox:
         if left == 0:
             self._start = self._end = 0
             return
-        size: int = SIZE.unpack_from(self._view, self._start)[0] if left >= 4 else 0
-        need = min(max(size, 0), self.max_bytes) + 4
+        need = self._need()
         if self._start + need <= kept.size or left >= need:
             return  # it fits where it is, or is here already and waits for its turn
         if left < kept.size:
@@ -179,6 +180,13 @@ class Inbox:
             self._start, self._end = 0, left
         else:
             self._move(self._buffers.make(min(need, 2 * kept.size)))
+
+    def _need(self) -> int:
+        """How many bytes the first frame has, its size included, as far as that is known."""
+        if self._end - self._start < 4:
+            return 4
+        size: int = SIZE.unpack_from(self._view, self._start)[0]
+        return min(max(size, 0), self.max_bytes) + 4
 
     def _move(self, to: Buffer) -> None:
         left = self._end - self._start

@@ -48,7 +48,13 @@ class Listener:
         return self._network.census.of_listener(self.endpoint.name)
 
     async def start(self) -> int:
-        """Listen; the port it really has."""
+        """Listen and accept; the port it really has."""
+        port = await self.bind()
+        await self.serve()
+        return port
+
+    async def bind(self) -> int:
+        """Take the address, so that others can be told of it; nobody can connect yet."""
         network = self._network
         host = self.endpoint.host or ("0.0.0.0" if self.endpoint.port == 0 else None)
         self._server = await asyncio.get_running_loop().create_server(
@@ -56,6 +62,7 @@ class Listener:
             host,
             self.endpoint.port,
             backlog=network.limits.socket_listen_backlog_size,
+            start_serving=False,
         )
         network.opened()
         network.metrics.registry.gauge(
@@ -66,6 +73,11 @@ class Listener:
         )
         sockets = getattr(self._server, "sockets", ())
         return int(sockets[0].getsockname()[1]) if sockets else self.endpoint.port
+
+    async def serve(self) -> None:
+        """Accept connections from now on."""
+        assert self._server is not None, "bind comes first"
+        await self._server.start_serving()
 
     async def stop(self, drain_ms: int) -> None:
         """Accept nothing more, answer what was started within `drain_ms`, close everything."""

@@ -8,7 +8,7 @@ Never: accepts, reads or writes; `listener` and `channel` do.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from concurrent.futures import Executor
 from typing import Any, Protocol
 
@@ -28,6 +28,9 @@ class Live(Evictable, Protocol):
 
     @property
     def connection(self) -> Connection: ...
+
+    @property
+    def unsent(self) -> Sized: ...
 
     def flush(self) -> None: ...
 
@@ -145,6 +148,11 @@ class Network:
         doc = "Connections with requests that wait to be started."
         gauge("kafka_network_request_queue_size", doc, lambda: queue.data_size)
         gauge("kafka_network_control_plane_request_queue_size", doc, lambda: queue.control_size)
+        gauge(
+            "kafka_network_response_queue_size",
+            "Sends that their peers have not taken whole.",
+            lambda: sum(len(live.unsent) for live in self.live),
+        )
         gauge("kafka_network_connections", "Open connections.", lambda: self.census.total)
         self.metrics.watch_loop()
 

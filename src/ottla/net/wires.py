@@ -84,12 +84,13 @@ class SocketWire:
 
     def call_when_writable(self, callback: Callable[[], None] | None) -> None:
         """Call `callback` whenever more can be sent; None: no longer."""
+        if self._watching == (callback is not None):
+            return
+        self._watching = not self._watching
         if callback is not None:
             self._loop.add_writer(self._duplicate().fileno(), callback)
-            self._watching = True
-        elif self._watching and self._own is not None:
+        elif self._own is not None:
             self._loop.remove_writer(self._own.fileno())
-            self._watching = False
 
     def close(self) -> None:
         self.call_when_writable(None)

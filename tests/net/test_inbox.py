@@ -1,0 +1,205 @@
+"""Frames out of bytes: whatever the pieces, whole and in order, in little memory."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.model.errors import Disconnect
+from ottla.net.buffers import Buffers
+from ottla.net.inbox import STASH_MAX, Inbox
+from tests.net.frames import request
+
+KB = 1 << 10
+MB = 1 << 20
+
+
+def put(inbox: Inbox, data: bytes) -> int:
+    """Read as much of `data` as the inbox has space for."""
+    space = inbox.space()
+    count = min(len(space), len(data))
+    assert count, "a loop would fail on an empty buffer"
+    space[:count] = data[:count]
+    inbox.filled(count)
+    return count
+
+
+def frames_of(inbox: Inbox) -> list[bytes]:
+    found: list[bytes] = []
+    while (frame := inbox.next_frame()) is not None:
+        found.append(bytes(frame))
+        frame.release()
+    inbox.settle()
+    return found
+
+
+def receive(inbox: Inbox, data: bytes, piece: int) -> list[bytes]:
+    found: list[bytes] = []
+    at = 0
+    while at < len(data):
+        at += put(inbox, data[at : at + piece])
+        found += frames_of(inbox)
+    return found
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+@pytest.mark.spec("NET-11", "NET-18")
+@settings(max_examples=60)
+@given(
+    sizes=st.lists(st.integers(8, 6_000) | st.integers(8, 90_000), min_size=1, max_size=6),
+    pieces=st.lists(st.integers(1, 100_000), min_size=1, max_size=8),
+    shared_bytes=st.sampled_from([STASH_MAX + 1, 64 * KB]),
+    lent_max=st.sampled_from([0, 2]),
+)
+def test_frames_come_out_whole_and_in_order_however_the_bytes_arrive(
+    sizes: list[int], pieces: list[int], shared_bytes: int, lent_max: int
+) -> None:
+    buffers = Buffers(shared_bytes, lent_max)
+    one, other = Inbox(buffers, MB), Inbox(buffers, MB)
+    bodies = [bytes([n % 251]) * size for n, size in enumerate(sizes)]
+    data = b"".join(map(framed, bodies))
+    found: dict[Inbox, list[bytes]] = {one: [], other: []}
+    at = {one: 0, other: 0}
+    turn = 0
+    while min(at.values()) < len(data):  # two peers take turns, so buffers must not be mixed up
+        inbox = (one, other)[turn % 2]
+        piece = pieces[turn % len(pieces)]
+        turn += 1
+        if at[inbox] < len(data):
+            at[inbox] += put(inbox, data[at[inbox] : at[inbox] + piece])
+            found[inbox] += frames_of(inbox)
+    assert found[one] == found[other] == bodies
+    for inbox in (one, other):
+        inbox.close()
+    assert buffers.kept_bytes == 0
+
+
+def test_the_api_key_of_the_frame_last_taken_is_known() -> None:
+    inbox = Inbox(Buffers(), MB)
+    put(inbox, request(1, api=18) + request(2, api=-3))
+    inbox.next_frame()
+    assert inbox.api == 18
+    inbox.next_frame()
+    assert inbox.api == -3
+
+
+@pytest.mark.spec("NET-17")
+@pytest.mark.parametrize(
+    ("first", "reason"),
+    [
+        (struct.pack(">i", -1), "-1 bytes, too small"),
+        (struct.pack(">i", 0), "0 bytes, too small"),
+        (struct.pack(">i", 7), "7 bytes, too small"),
+        (struct.pack(">i", -(2**31)), "too small"),
+        (struct.pack(">i", MB + 1), "above socket.request.max.bytes"),
+        (struct.pack(">i", 2**31 - 1), "above socket.request.max.bytes"),
+        (b"GET / HTTP/1.1\r\n\r\n", "HTTP"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "TLS"),
+    ],
+)
+def test_a_size_that_cannot_be_is_refused_as_soon_as_it_is_here(first: bytes, reason: str) -> None:
+    inbox = Inbox(Buffers(), MB)
+    put(inbox, first)
+    assert inbox.has_frame
+    with pytest.raises(Disconnect, match=reason):
+        inbox.next_frame()
+
+
+def test_the_largest_size_that_is_allowed_is_allowed() -> None:
+    inbox = Inbox(Buffers(), MB)
+    put(inbox, struct.pack(">i", MB))
+    assert inbox.next_frame() is None
+    put(inbox, request(1))
+
+
+def test_frames_before_a_wrong_size_are_still_handed_out() -> None:
+    inbox = Inbox(Buffers(), MB)
+    put(inbox, request(1) + request(2) + struct.pack(">i", -1))
+    assert inbox.next_frame() is not None
+    assert inbox.next_frame() is not None
+    with pytest.raises(Disconnect):
+        inbox.next_frame()
+
+
+@pytest.mark.spec("NET-20")
+def test_a_lying_size_allocates_nothing_until_bytes_come() -> None:
+    buffers = Buffers(shared_bytes=64 * KB)
+    inbox = Inbox(buffers, 100 * MB)
+    receive(inbox, struct.pack(">i", 100 * MB) + bytes(100), 104)
+    assert buffers.kept_bytes == 0
+    receive(inbox, bytes(200 * KB), 64 * KB)
+    assert buffers.kept_bytes <= 2 * 256 * KB, "memory follows the bytes, not the claim"
+
+
+def test_an_idle_inbox_keeps_no_buffer_after_a_large_frame() -> None:
+    buffers = Buffers(shared_bytes=64 * KB)
+    inbox = Inbox(buffers, 100 * MB)
+    assert receive(inbox, framed(bytes(MB)), 64 * KB) == [bytes(MB)]
+    assert buffers.kept_bytes <= MB + 4, "kept for the next large frame"
+    inbox.trim()
+    assert buffers.kept_bytes == 0
+
+
+def test_a_stalled_frame_keeps_no_more_than_twice_what_has_come() -> None:
+    buffers = Buffers(shared_bytes=MB)
+    inbox = Inbox(buffers, 100 * MB)
+    receive(inbox, struct.pack(">i", 10 * MB) + bytes(STASH_MAX), MB)
+    assert buffers.kept_bytes == MB
+    inbox.trim()
+    assert buffers.kept_bytes <= 2 * (STASH_MAX + 4)
+    assert receive(inbox, bytes(10 * MB - STASH_MAX), MB) == [bytes(10 * MB)]
+
+
+@pytest.mark.spec("NET-20", "NET-25")
+def test_a_large_frame_waits_until_there_is_memory_and_then_arrives_whole() -> None:
+    buffers = Buffers(shared_bytes=64 * KB)
+    buffers.limit_bytes = 64 * KB
+    first, second = Inbox(buffers, MB), Inbox(buffers, MB)
+    body = bytes(range(256)) * 800
+    receive(first, framed(body)[: 60 * KB], 60 * KB)
+    receive(second, framed(body)[: 60 * KB], 60 * KB)
+    assert not first.starved
+    assert second.starved
+    assert second.is_full
+    assert receive(first, framed(body)[60 * KB :], 64 * KB) == [body], "who began may finish"
+    first.close()
+    second.admit()
+    assert receive(second, framed(body)[60 * KB :], 64 * KB) == [body]
+
+
+def test_those_who_wait_for_memory_do_not_keep_each_other_waiting() -> None:
+    buffers = Buffers(shared_bytes=64 * KB)
+    buffers.limit_bytes = 64 * KB
+    first = Inbox(buffers, MB)
+    waiting = [Inbox(buffers, MB) for _ in range(5)]
+    for inbox in (first, *waiting):
+        receive(inbox, framed(bytes(200 * KB))[: 60 * KB], 60 * KB)
+    first.close()
+    assert not buffers.full
+
+
+def test_small_frames_go_on_when_there_is_no_memory_for_large_ones() -> None:
+    buffers = Buffers(shared_bytes=64 * KB)
+    buffers.limit_bytes = 0
+    assert receive(Inbox(buffers, MB), request(1, size=500), 100) == [request(1, size=500)[4:]]
+
+
+def test_whole_frames_that_wait_for_their_turn_stay_where_they_are() -> None:
+    buffers = Buffers(shared_bytes=64 * KB)
+    inbox = Inbox(buffers, MB)
+    many = b"".join(request(n, size=1_000) for n in range(65))
+    put(inbox, many)
+    taken = []
+    while inbox.has_frame:
+        frame = inbox.next_frame()
+        assert frame is not None
+        taken.append(bytes(frame))
+        inbox.settle()
+    assert b"".join(map(framed, taken)) == many[: len(taken) * 1_004]
+    assert len(taken) == 64 * KB // 1_004

@@ -1,0 +1,102 @@
+"""Request metrics: every request counted, its time cut into parts that add up."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.model.metrics import Histogram, Registry
+from ottla.net.request_metrics import STAGES, RequestMetrics
+from ottla.net.slot import Slot
+from tests.fakes.manual_time import ManualClock
+from tests.net.test_slot import Order
+
+US = 1_000
+MS = 1_000_000
+
+
+def slot(api: int, received: int, started: int, local: int, done: int) -> Slot:
+    made = Slot(Order(), api, received, started)
+    made.local_ns, made.done_ns = local, done
+    return made
+
+
+def metrics() -> tuple[RequestMetrics, Registry, ManualClock]:
+    registry, clock = Registry(), ManualClock()
+    return RequestMetrics(registry, {0: "Produce", 1: "Fetch"}, clock), registry, clock
+
+
+def times(registry: Registry, request: str) -> dict[str, Histogram]:
+    return {
+        name.removesuffix("_time_ms"): registry.histogram(
+            f"kafka_network_request_{name}", doc, request=request
+        )
+        for name, doc in STAGES.items()
+    }
+
+
+def count(registry: Registry, request: str) -> float:
+    return registry.counter("kafka_network_requests_total", "", request=request).value
+
+
+@pytest.mark.spec("MON-02", "MON-03", "MON-04", "MON-05", "MON-06", "MON-07", "NET-38")
+def test_a_slow_request_is_cut_into_its_stages() -> None:
+    requests, registry, _ = metrics()
+    requests.record([slot(0, 0, 1 * MS, 3 * MS, 7 * MS)], 15 * MS, 31 * MS)
+    shown = times(registry, "Produce")
+    assert {name: stage.total for name, stage in shown.items()} == {
+        "request_queue": 1.0,
+        "local": 2.0,
+        "remote": 4.0,
+        "response_queue": 8.0,
+        "response_send": 16.0,
+        "total": 31.0,
+    }
+    assert {stage.count for stage in shown.values()} == {1}
+    assert count(registry, "Produce") == 1
+
+
+@pytest.mark.spec("MON-02", "MON-07")
+def test_quick_requests_recorded_together_count_as_if_recorded_one_by_one() -> None:
+    together, one_by_one = metrics(), metrics()
+    slots = [slot(0, 0, n * US, (n + 1) * US, (n + 2) * US) for n in range(5)]
+    slots.append(slot(0, -90 * US, 1 * US, 2 * US, 3 * US))  # not so quick
+    together[0].record(slots, 10 * US, 20 * US)
+    for each in slots:
+        one_by_one[0].record([each], 10 * US, 20 * US)
+    for name, stage in times(together[1], "Produce").items():
+        other = times(one_by_one[1], "Produce")[name]
+        assert stage.counts == other.counts, name
+        assert stage.total == pytest.approx(other.total), name
+    assert count(together[1], "Produce") == 6
+    assert times(together[1], "Produce")["total"].counts[0] == 5
+
+
+def test_requests_of_different_kinds_that_left_together_are_told_apart() -> None:
+    requests, registry, _ = metrics()
+    requests.record([slot(0, 0, 0, 0, 0), slot(1, 0, 0, 0, 0), slot(0, 0, 0, 0, 0)], 1, 2)
+    assert (count(registry, "Produce"), count(registry, "Fetch")) == (2, 1)
+
+
+def test_peers_cannot_invent_names() -> None:
+    requests, registry, _ = metrics()
+    for key in range(1_000, 2_000):
+        requests.record([slot(key, 0, 0, 0, 0)], 1, 2)
+    assert count(registry, "Unknown") == 1_000
+    labels = [family.metrics for family in registry.families() if "requests_total" in family.name]
+    assert len(labels[0]) == 1
+
+
+@pytest.mark.spec("MON-11")
+def test_the_idle_share_is_what_was_not_spent_in_turns() -> None:
+    requests, registry, clock = metrics()
+    requests.watch_loop()
+    gauges = [
+        gauge for family in registry.families() for gauge in family.metrics.values()
+        if callable(gauge)
+    ]  # fmt: skip
+    assert len(gauges) == 2
+    clock.ns += 2_000 * MS
+    requests.busy_ns += 500 * MS
+    assert [gauge() for gauge in gauges] == [0.75, 0.75]
+    clock.ns += 1_000 * MS
+    assert [gauge() for gauge in gauges] == [1.0, 1.0]

@@ -1,0 +1,175 @@
+"""Wires: real sockets and files, and transports that copy."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.net.limits import NetLimits
+from ottla.net.wires import CopyWire, SocketWire, tune, wire_of
+from tests.fakes.file_slice import FakeSlice
+from tests.fakes.transport import MemoryTransport
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    yield ours, theirs
+    ours.close()
+    theirs.close()
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+
+def test_bytes_and_a_file_reach_the_other_side(
+    pair: tuple[socket.socket, socket.socket], tmp_path: Path
+) -> None:
+    path = tmp_path / "segment"
+    path.write_bytes(b"0123456789")
+    ours, theirs = pair
+
+    async def run() -> None:
+        wire = SocketWire(ours.fileno(), asyncio.get_running_loop())
+        assert wire.write(b"a") == 1
+        assert wire.write_all([b"b", memoryview(b"c")], more=False) == 2
+        assert wire.write_all([b"d"], more=True) == 1
+        part = FakeSlice(path, 2, 5)
+        assert wire.send_file(part, 0, 3) == 3
+        assert wire.send_file(part, 3, 100) == 2
+        wire.close()
+
+    asyncio.run(run())
+    assert theirs.recv(100) == b"abcd23456"
+
+
+def test_a_full_socket_takes_nothing_and_says_when_it_takes_more(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    ours, theirs = pair
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        wire = SocketWire(ours.fileno(), loop)
+        while wire.write(bytes(65_536)):
+            pass
+        assert wire.write_all([b"x"], more=False) == 0
+        assert wire.write_all([b"x"], more=True) == 0
+        writable = asyncio.Event()
+        wire.call_when_writable(writable.set)
+        theirs.setblocking(False)
+        while not writable.is_set():
+            await loop.sock_recv(theirs, 1 << 20)
+        wire.call_when_writable(None)
+        wire.close()
+
+    asyncio.run(run())
+
+
+def test_a_second_descriptor_is_made_only_when_needed_and_closed_with_the_wire(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    ours, _ = pair
+
+    async def run() -> None:
+        before = open_files()
+        wire = SocketWire(ours.fileno(), asyncio.get_running_loop())
+        wire.write(b"small replies need none")
+        assert open_files() == before
+        wire.write_all([b"head"], more=True)
+        assert open_files() == before + 1
+        wire.call_when_writable(lambda: None)
+        wire.close()
+        assert open_files() == before
+
+    asyncio.run(run())
+
+
+def test_a_closed_wire_never_touches_its_old_descriptor_again(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    ours, theirs = pair
+
+    async def run() -> None:
+        wire = SocketWire(ours.fileno(), asyncio.get_running_loop())
+        wire.close()
+        with pytest.raises(OSError):
+            wire.write(b"x")
+        with pytest.raises(OSError):
+            wire.write_all([b"x"], more=True)
+        wire.close()
+
+    asyncio.run(run())
+    theirs.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        theirs.recv(1)
+
+
+def test_a_file_that_ended_early_is_an_error_and_not_a_short_reply(
+    pair: tuple[socket.socket, socket.socket], tmp_path: Path
+) -> None:
+    path = tmp_path / "cut"
+    path.write_bytes(b"0123")
+
+    async def run() -> None:
+        wire = SocketWire(pair[0].fileno(), asyncio.get_running_loop())
+        part = FakeSlice(path, 0, 10)
+        assert wire.send_file(part, 0, 10) == 4
+        with pytest.raises(OSError, match="ended"):
+            wire.send_file(part, 4, 10)
+        with pytest.raises(OSError, match="ended"):
+            CopyWire(MemoryTransport()).send_file(part, 0, 10)
+        wire.close()
+
+    asyncio.run(run())
+
+
+def test_a_transport_without_a_socket_is_copied_through_at_its_own_pace(tmp_path: Path) -> None:
+    path = tmp_path / "segment"
+    path.write_bytes(b"0123456789")
+
+    async def run() -> None:
+        transport = MemoryTransport()
+        wire = wire_of(transport, asyncio.get_running_loop())
+        assert isinstance(wire, CopyWire)
+        assert wire.write(memoryview(b"a")) == 1
+        assert wire.write_all([b"b", b"c"], more=True) == 2
+        assert wire.send_file(FakeSlice(path, 3, 4), 0, 1) == 4
+        wire.paused()
+        assert wire.write(b"x") == 0
+        assert wire.send_file(FakeSlice(path, 3, 4), 0, 4) == 0
+        told: list[str] = []
+        wire.call_when_writable(lambda: told.append("more"))
+        assert told == []
+        wire.resumed()
+        assert told == ["more"]
+        assert bytes(transport.written) == b"abc3456"
+        wire.close()
+        wire.resumed()
+        assert told == ["more"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("NET-05")
+def test_a_socket_is_tuned_as_the_limits_say() -> None:
+    with socket.socket() as plain:
+
+        class Over(MemoryTransport):
+            def get_extra_info(self, name: str, default: object = None) -> object:
+                return plain if name == "socket" else None
+
+        system = plain.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+        limits = NetLimits(socket_send_buffer_bytes=-1, socket_receive_buffer_bytes=50_000)
+        tune(Over(), limits)
+        assert plain.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert plain.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) in (50_000, 100_000)
+        assert plain.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == system
+    tune(MemoryTransport(), NetLimits())
