@@ -12,10 +12,11 @@ from typing import Any, Final, TypeVar, cast
 import numba
 import numpy as np
 
+from ottla.protocol.records.batch import build
 from ottla.protocol.records.compression import Bytes
 from ottla.protocol.records.corrupt import CorruptBatch
-from ottla.protocol.records.header import NO_TIMESTAMP, BatchHeader
-from ottla.protocol.records.record import INT64_MAX, INT64_MIN, Summary
+from ottla.protocol.records.header import HEADER_SIZE, NO_TIMESTAMP, BatchHeader, read_header
+from ottla.protocol.records.record import INT64_MAX, INT64_MIN, NewRecord, Summary
 
 F = TypeVar("F")
 
@@ -54,9 +55,19 @@ def validate_records(section: Bytes, header: BatchHeader, *, dense: bool) -> Sum
     return Summary(low, high, high_delta, null_key)
 
 
+def warm_up() -> None:
+    """Load the kernels, or compile them the first time, before a request has to wait for it."""
+    one_record = build([NewRecord(b"", b"")])
+    validate_records(one_record[HEADER_SIZE:], read_header(one_record), dense=True)
+    validate_records(memoryview(one_record)[HEADER_SIZE:], read_header(one_record), dense=True)
+
+
 def _native(function: F) -> F:
     """Compiled once per machine and kept beside this file; runs without the interpreter's lock."""
-    return cast(F, numba.njit(cache=True, nogil=True)(function))
+    try:
+        return cast(F, numba.njit(cache=True, nogil=True)(function))
+    except RuntimeError:  # nowhere to keep it: compile for this process alone
+        return cast(F, numba.njit(nogil=True)(function))
 
 
 @_native
@@ -144,6 +155,12 @@ def _misplaced(delta: int, last_delta: int, last_offset_delta: int, expected: in
 
 
 @_native
+def _overflows(base: int, delta: int) -> bool:
+    """Whether the sum leaves 64 bits; asked before, as the compiler assumes it cannot after."""
+    return base > INT64_MAX - delta if delta > 0 else base < INT64_MIN - delta
+
+
+@_native
 def _walk(
     data: Any, count: int, base_timestamp: int, last_offset_delta: int, dense: bool
 ) -> tuple[int, int, int, int, int, int]:
@@ -162,11 +179,11 @@ def _walk(
             offset_delta, last_delta, last_offset_delta, index if dense else -1
         ):
             fault = OFFSET_DELTA
-        timestamp = base_timestamp + timestamp_delta  # wraps around where it does not fit
-        if not fault and (timestamp < base_timestamp) != (timestamp_delta < 0):
+        if not fault and _overflows(base_timestamp, timestamp_delta):
             fault = TIMESTAMP
         if fault:
             return fault, start, 0, 0, 0, 0
+        timestamp = base_timestamp + timestamp_delta
         last_delta = offset_delta
         low = min(low, timestamp)
         if timestamp > high:
