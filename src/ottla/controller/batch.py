@@ -71,9 +71,9 @@ class Batch:
         there = state.brokers.keys()
         if introduced := sorted(self._introduced & there):
             yield UpdateMetadata(tuple(introduced), ())
-        for broker in sorted((self._led.keys() | self._full) & there):
-            led = tuple(_led(state, self._led.get(broker, {})))
-            yield LeaderAndIsr(broker, led, broker in self._full)
+        for broker in sorted(self._led.keys() & there):
+            if led := tuple(_led(state, broker, self._led[broker])):
+                yield LeaderAndIsr(broker, led, broker in self._full)
         yield from self._metadata(state)
         for broker in sorted(self._stopped.keys() & there):
             replicas = tuple(_stopped(state, self._stopped[broker]))
@@ -98,10 +98,14 @@ def published(state: ControllerState, tp: TopicPartition, *, deleted: bool = Fal
     return Published(tp, topic.id, partition, offline, deleted)
 
 
-def _led(state: ControllerState, led: Mapping[TopicPartition, bool]) -> Iterator[Led]:
+def _led(
+    state: ControllerState, broker: BrokerId, led: Mapping[TopicPartition, bool]
+) -> Iterator[Led]:
     for tp, is_new in led.items():
         topic = state.topics[tp.topic]
-        yield Led(tp, topic.id, topic.partitions[tp.partition], is_new)
+        partition = topic.partitions[tp.partition]
+        if broker in partition.replicas:  # one that just lost its replica hears a StopReplica
+            yield Led(tp, topic.id, partition, is_new)
 
 
 def _stopped(state: ControllerState, stopped: Mapping[TopicPartition, bool]) -> Iterator[Stopped]:

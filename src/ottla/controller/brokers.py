@@ -43,10 +43,8 @@ def seen(state: ControllerState, event: BrokersSeen) -> Step:
     draft = Draft(state)
     if dead | bounced:
         _gone(draft, dead | bounced)
-    if new | bounced:
-        _came(draft, {id: there[id] for id in new | bounced})
-    if readdressed:
-        draft.state = replace(draft.state, brokers={**draft.state.brokers, **there})
+    if new | bounced | readdressed:  # another address is another connection: tell it all again
+        _came(draft, {id: there[id] for id in new | bounced | readdressed})
     draft.tell.metadata(draft.state.brokers, ())
     return draft.step()
 
@@ -96,8 +94,13 @@ def start_replicas(draft: Draft, brokers: Iterable[BrokerId]) -> None:
     """Put every replica of live brokers online, in one LeaderAndIsr that names them all."""
     ids = frozenset(brokers)
     draft.tell.in_full(ids)
-    staying = [r for r in _on(draft, ids) if r.tp.topic not in draft.state.deletions]
-    replicas.move(draft, staying, ReplicaState.ONLINE)
+    born = [
+        replica
+        for replica in _on(draft, ids)
+        if replica.tp.topic not in draft.state.deletions
+        and replica.broker in draft.partition(replica.tp).replica_states
+    ]
+    replicas.move(draft, born, ReplicaState.ONLINE)
 
 
 def _came(draft: Draft, came: Mapping[BrokerId, Broker]) -> None:

@@ -45,7 +45,8 @@ def move(draft: Draft, replicas: Iterable[Replica], to: ReplicaState) -> None:
             case R.ONLINE:
                 _tell(draft, tp, broker, is_new=False)
             case R.OFFLINE:
-                draft.tell.stop(broker, tp, delete=False)
+                if broker in draft.state.brokers:  # and not one that is only now coming back
+                    draft.tell.stop(broker, tp, delete=False)
                 _leave_isr(draft, tp, broker)
             case R.DELETION_STARTED:
                 draft.tell.stop(broker, tp, delete=True)

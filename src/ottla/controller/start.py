@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ottla.controller import brokers, deletion, partitions, reassignment, topics, writing
+from ottla.controller import (
+    brokers,
+    deletion,
+    partitions,
+    reassignment,
+    replicas,
+    topics,
+    writing,
+)
 from ottla.controller.draft import Draft
 from ottla.controller.effects import Step
 from ottla.controller.events import Elected
@@ -46,6 +54,7 @@ def elected(state: ControllerState, event: Elected) -> Step:
     draft.tell.metadata(event.brokers, everything)
     brokers.start_replicas(draft, event.brokers)
     _lead(draft, event, everything)
+    _leave_behind_the_dead(draft, everything)
     reassignment.resume(draft)
     deletion.resume(draft)
     return draft.step()
@@ -59,6 +68,17 @@ def _lead(draft: Draft, event: Elected, tps: list[TopicPartition]) -> None:
     topics.bring_up(draft, unborn)
     leaderless = [tp for tp in staying if draft.partition(tp).state is PartitionState.OFFLINE]
     partitions.bring_online(draft, leaderless, partitions.offline)
+
+
+def _leave_behind_the_dead(draft: Draft, tps: list[TopicPartition]) -> None:
+    """Brokers that died while nobody was controller leave the ISRs now."""
+    staying = [tp for tp in tps if tp.topic not in draft.state.deletions]
+    dead = [
+        replica
+        for replica in replicas.of(draft, staying)
+        if replicas.state_of(draft.partition(replica.tp), replica.broker) is ReplicaState.OFFLINE
+    ]
+    replicas.move(draft, dead, ReplicaState.OFFLINE)
 
 
 def _believed(topic: Topic, event: Elected) -> Topic:

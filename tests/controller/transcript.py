@@ -1,0 +1,421 @@
+"""A small language for what happens to a controller, and how its steps are written down.
+
+A transcript is a sequence of blocks: one line that says what happens, `----`, and what came of it.
+`tests/scenarios/controller/*.txt` hold them; REWRITE=1 writes them anew, and the diff is reviewed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+from uuid import UUID
+
+from ottla.controller.effects import LeaderAndIsr, Send, Step, StopReplica, UpdateMetadata
+from ottla.controller.events import (
+    BalanceDue,
+    BrokerBehind,
+    BrokersSeen,
+    DeletionAsked,
+    DeletionsSeen,
+    Elected,
+    ElectionAsked,
+    ElectionKind,
+    Event,
+    LeaderAndIsrAnswered,
+    LogDirsSeen,
+    MorePartitions,
+    MovesAsked,
+    NewTopic,
+    PartitionsAsked,
+    PartitionsSeen,
+    RulesSeen,
+    ShutdownAsked,
+    StatesReread,
+    StatesSeen,
+    StopReplicaAnswered,
+    TopicsAsked,
+    TopicsSeen,
+    UncleanSeen,
+)
+from ottla.controller.machine import on_event
+from ottla.controller.placement import Roll
+from ottla.controller.state import (
+    Broker,
+    ControllerState,
+    Leadership,
+    Partition,
+    Replicas,
+    Rules,
+    Topic,
+)
+from ottla.controller.topics import Created
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import (
+    BrokerEpoch,
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    TopicPartition,
+)
+from ottla.store.nodes import EndpointNode, StateNode, TopicNode
+from ottla.store.port import Create, Delete, Op, Set
+
+
+class Block(NamedTuple):
+    command: str
+    expected: str
+
+
+def parse(text: str) -> tuple[str, list[Block]]:
+    """The heading, and the blocks."""
+    heading, *parts = text.split("\n> ")
+    blocks = []
+    for part in parts:
+        command, _, expected = part.partition("\n----\n")
+        blocks.append(Block(command.strip(), expected.rstrip()))
+    return heading.rstrip(), blocks
+
+
+def write(heading: str, blocks: Iterable[Block]) -> str:
+    shown = "\n\n".join(f"> {command}\n----\n{said}" for command, said in blocks)
+    return f"{heading}\n\n{shown}\n"
+
+
+class Actor:
+    """Runs commands against the machine and remembers the state."""
+
+    def __init__(self) -> None:
+        self.state = ControllerState(BrokerId(1))
+        self._asks = 0
+
+    def run(self, command: str) -> str:
+        word, *rest = command.split()
+        if word == "show":
+            return "\n".join(show(self.state))
+        event = COMMANDS[word](self, rest)
+        step = on_event(self.state, event)
+        self.state = step.state
+        return "\n".join(render(step)) or "nothing"
+
+    def ask(self) -> int:
+        self._asks += 1
+        return self._asks
+
+    def leadership(self, tp: TopicPartition) -> Leadership:
+        leadership = self.state.topics[tp.topic].partitions[tp.partition].leadership
+        assert leadership is not None
+        return leadership
+
+
+def brokers(words: Iterable[str]) -> dict[BrokerId, Broker]:
+    """`2@7:rack` is broker 2, registered with epoch 7, in that rack; the epoch is 0 if not said."""
+    found = {}
+    for word in words:
+        name, _, rack = word.partition(":")
+        id, _, epoch = name.partition("@")
+        broker = BrokerId(int(id))
+        port = 9092
+        if epoch.endswith("!"):  # registered again with another address
+            epoch, port = epoch[:-1], 9093
+        found[broker] = Broker(
+            broker,
+            BrokerEpoch(int(epoch or 0)),
+            (EndpointNode("PLAINTEXT", f"host{id}", port),),
+            rack or None,
+        )
+    return found
+
+
+def replicas(text: str) -> Replicas:
+    return tuple(BrokerId(int(id)) for id in text.split(",") if id)
+
+
+def tp(text: str) -> TopicPartition:
+    topic, _, number = text.rpartition("-")
+    return TopicPartition(topic, int(number))
+
+
+def _pairs(words: Iterable[str]) -> dict[str, str]:
+    pairs = (word.partition("=") for word in words)
+    return {key: value for key, _, value in pairs}
+
+
+def _elected(actor: Actor, words: list[str]) -> Event:
+    """elected EPOCH BROKER... [topic-N=AR/leader/isr[/adding/removing]]... [deleting=TOPIC]"""
+    epoch, *rest = words
+    there = brokers(word for word in rest if "=" not in word)
+    pairs = _pairs(word for word in rest if "=" in word)
+    deleting = frozenset(filter(None, pairs.pop("deleting", "").split(",")))
+    topics: dict[str, Topic] = {}
+    for name, text in pairs.items():
+        at = tp(name)
+        known = topics.get(at.topic, Topic(topic_id(at.topic), {}, 0))
+        partition = _stored(text)
+        topics[at.topic] = replace(known, partitions={**known.partitions, at.partition: partition})
+    return Elected(ControllerEpoch(int(epoch)), 7, there, topics, deleting)
+
+
+def _stored(text: str) -> Partition:
+    assignment, leader, isr, adding, removing, *_ = [*text.split("/"), "", "", "", "", ""]
+    leadership = None
+    if leader:
+        leadership = Leadership(
+            BrokerId(int(leader)), replicas(isr), LeaderEpoch(5), ControllerEpoch(1), 10
+        )
+    return Partition(
+        replicas(assignment), replicas(adding), replicas(removing), leadership=leadership
+    )
+
+
+def _create(actor: Actor, words: list[str]) -> Event:
+    name, *rest = words
+    pairs = _pairs(rest)
+    manual = {int(key): replicas(value) for key, value in pairs.items() if key.isdigit()}
+    config = {key: value for key, value in pairs.items() if "." in key}
+    new = NewTopic(
+        name,
+        int(pairs.get("partitions", -1)),
+        int(pairs.get("replicas", -1)),
+        manual,
+        config,
+        topic_id(name),
+        Roll(0, 0),
+    )
+    return TopicsAsked(actor.ask(), (new,), "validate-only" in rest)
+
+
+def _more(actor: Actor, words: list[str]) -> Event:
+    name, total, *rest = words
+    chosen = tuple(replicas(word) for word in rest) or None
+    return PartitionsAsked(actor.ask(), (MorePartitions(name, int(total), chosen),))
+
+
+def _found(actor: Actor, words: list[str]) -> Event:
+    """found TOPIC-N=AR ...: topics somebody wrote; `gone TOPIC` takes one away."""
+    topics: dict[str, Topic] = {}
+    for name, text in _pairs(words).items():
+        at = tp(name)
+        known = topics.get(at.topic, Topic(topic_id(at.topic), {}, 0))
+        grown = {**known.partitions, at.partition: Partition(replicas(text))}
+        topics[at.topic] = replace(known, partitions=grown)
+    return TopicsSeen(frozenset(actor.state.topics) | topics.keys(), topics)
+
+
+def _gone(actor: Actor, words: list[str]) -> Event:
+    return TopicsSeen(frozenset(actor.state.topics) - set(words), {})
+
+
+def _rewritten(actor: Actor, words: list[str]) -> Event:
+    """rewritten TOPIC N=AR ...: somebody added these partitions to the topic's node."""
+    name, *rest = words
+    topic = actor.state.topics[name]
+    added = {int(key): Partition(replicas(value)) for key, value in _pairs(rest).items()}
+    version = topic.version + 1
+    return PartitionsSeen(
+        name, replace(topic, partitions={**topic.partitions, **added}, version=version)
+    )
+
+
+def _isr(actor: Actor, words: list[str]) -> Event:
+    return StatesSeen(_states(actor, words), ("/isr_change_notification/isr_change_0",))
+
+
+def _reread(actor: Actor, words: list[str]) -> Event:
+    return StatesReread(_states(actor, words))
+
+
+def _states(actor: Actor, words: list[str]) -> dict[TopicPartition, Leadership]:
+    states = {}
+    for name, isr in _pairs(words).items():
+        known = actor.leadership(tp(name))
+        states[tp(name)] = replace(known, isr=replicas(isr), version=known.version + 1)
+    return states
+
+
+def _codes(words: Iterable[str]) -> dict[TopicPartition, ErrorCode]:
+    return {tp(name): ErrorCode[code] for name, code in _pairs(words).items()}
+
+
+def _became(actor: Actor, words: list[str]) -> Event:
+    id = BrokerId(int(words[0]))
+    known = actor.state.brokers.get(id)
+    epoch = BrokerEpoch(0) if known is None else known.epoch
+    return LeaderAndIsrAnswered(id, epoch, _codes(words[1:]))
+
+
+def _stopped(actor: Actor, words: list[str]) -> Event:
+    id = BrokerId(int(words[0]))
+    known = actor.state.brokers.get(id)
+    epoch = BrokerEpoch(0) if known is None else known.epoch
+    return StopReplicaAnswered(id, epoch, _codes(words[1:]))
+
+
+def _elect(actor: Actor, words: list[str]) -> Event:
+    kind, *rest = words
+    named = tuple(map(tp, rest)) or None
+    return ElectionAsked(actor.ask(), ElectionKind[kind.upper()], named)
+
+
+def _move(actor: Actor, words: list[str]) -> Event:
+    pairs = _pairs(words)
+    moves = {tp(key): None if to == "cancel" else replicas(to) for key, to in pairs.items()}
+    return MovesAsked(actor.ask(), moves)
+
+
+def _shutdown(actor: Actor, words: list[str]) -> Event:
+    id = BrokerId(int(words[0]))
+    return ShutdownAsked(actor.ask(), id, BrokerEpoch(int((words[1:] or ["0"])[0])))
+
+
+def _unclean(actor: Actor, words: list[str]) -> Event:
+    return UncleanSeen(words[0], words[1] == "true")
+
+
+def _rules(actor: Actor, words: list[str]) -> Event:
+    pairs = {key: value == "1" for key, value in _pairs(words).items()}
+    return RulesSeen(
+        replace(
+            Rules(),
+            delete_topic_enable=pairs.get("delete_topic_enable", True),
+            unclean_leader_election_enable=pairs.get("unclean_leader_election_enable", False),
+        )
+    )
+
+
+COMMANDS: Mapping[str, Callable[[Actor, list[str]], Event]] = {
+    "elected": _elected,
+    "brokers": lambda _, words: BrokersSeen(brokers(words)),
+    "behind": lambda _, words: BrokerBehind(BrokerId(int(words[0]))),
+    "create": _create,
+    "more": _more,
+    "found": _found,
+    "gone": _gone,
+    "rewritten": _rewritten,
+    "delete": lambda actor, words: DeletionAsked({name: actor.ask() for name in words}),
+    "deletions": lambda _, words: DeletionsSeen(frozenset(words)),
+    "isr": _isr,
+    "reread": _reread,
+    "log-dir-failed": lambda _, words: LogDirsSeen(
+        frozenset(brokers(words)), ("/log_dir_event_notification/log_dir_event_0",)
+    ),
+    "became": _became,
+    "stopped": _stopped,
+    "elect": _elect,
+    "preferred-node": lambda _, words: ElectionAsked(
+        None, ElectionKind.PREFERRED, tuple(map(tp, words))
+    ),
+    "balance": lambda _, __: BalanceDue(),
+    "shutdown": _shutdown,
+    "move": _move,
+    "unclean": _unclean,
+    "rules": _rules,
+}
+
+
+def topic_id(name: str) -> UUID:
+    return UUID(bytes=name.encode().ljust(16, b"_")[:16])
+
+
+# how it is written down
+
+
+def render(step: Step) -> Iterator[str]:
+    yield from (f"write  {_op(op)}" for op in step.writes)
+    for send in step.sends:
+        yield from _send(send)
+    yield from (f"reply  {ask}: {_answer(answer)}" for ask, answer in step.replies)
+    yield from (f"note   {note}" for note in step.notes)
+
+
+def show(state: ControllerState) -> Iterator[str]:
+    leaving = f" leaving {_ids(state.shutting_down)}" if state.shutting_down else ""
+    yield f"epoch {state.epoch} brokers {_ids(state.brokers)}{leaving}"
+    for at, partition in state.partitions():
+        said = " ".join(f"{id}:{state.value}" for id, state in partition.replica_states.items())
+        led = "-" if partition.leadership is None else _leadership(partition.leadership)
+        yield f"{at} {partition.state.value} [{said}] {led}"
+    for name, going in state.deletions.items():
+        flags = [word for word in ("started", "ineligible") if getattr(going, word)]
+        yield f"deleting {name} {' '.join(flags)}".rstrip()
+
+
+def _ids(ids: Iterable[int]) -> str:
+    return ",".join(map(str, sorted(ids)))
+
+
+def _op(op: Op) -> str:
+    if isinstance(op, Delete):
+        return f"delete {op.path}"
+    assert isinstance(op, Create | Set)
+    verb = "create" if isinstance(op, Create) else f"set if version {op.version}"
+    return f"{verb} {op.path}{_data(op.path, op.data)}"
+
+
+def _data(path: str, data: bytes) -> str:
+    if path.endswith("/state"):
+        state = StateNode.decode(data)
+        return f" leader={state.leader} epoch={state.leader_epoch} isr={_list(state.isr)}"
+    if path.startswith("/brokers/topics/") and data:
+        node = TopicNode.decode(data)
+        moving = "".join(
+            f" {word} {number}:{_list(brokers)}"
+            for word, moves in (("adding", node.adding), ("removing", node.removing))
+            for number, brokers in moves.items()
+        )
+        shown = " ".join(f"{number}:{_list(ids)}" for number, ids in node.partitions.items())
+        return f" {shown}{moving}"
+    return f" {data.decode()}" if data else ""
+
+
+def _list(ids: Iterable[int]) -> str:
+    return ",".join(map(str, ids))
+
+
+def _send(send: Send) -> Iterator[str]:
+    match send:
+        case LeaderAndIsr(broker, partitions, full):
+            yield f"send   LeaderAndIsr to {broker}{' in full' if full else ''}"
+            for led in partitions:
+                assert led.partition.leadership is not None
+                new = " new" if led.is_new else ""
+                yield f"         {led.tp} {_leadership(led.partition.leadership)}{new}"
+        case UpdateMetadata(to, published):
+            yield f"send   UpdateMetadata to {_list(to)}"
+            for one in published:
+                leader = one.partition.leadership
+                said = "-" if leader is None else _leadership(leader)
+                offline = f" offline={_list(one.offline)}" if one.offline else ""
+                yield f"         {one.tp} {'deleted' if one.deleted else said}{offline}"
+        case StopReplica(broker, stopped):
+            yield f"send   StopReplica to {broker}"
+            for stop in stopped:
+                delete = " delete" if stop.delete else ""
+                yield f"         {stop.tp} epoch={stop.leader_epoch}{delete}"
+
+
+def _leadership(leadership: Leadership) -> str:
+    return (
+        f"leader={leadership.leader} epoch={leadership.leader_epoch} "
+        f"isr={_list(leadership.isr)} v{leadership.version}"
+    )
+
+
+def _answer(answer: object) -> str:
+    match answer:
+        case dict():
+            return (
+                ", ".join(f"{key} {_answer(value)}" for key, value in answer.items()) or "nothing"
+            )
+        case frozenset():
+            return ", ".join(sorted(map(str, answer))) or "nothing left"
+        case KafkaError(code=code, message=message):
+            return f"{code.name} ({message})" if message else code.name
+        case ErrorCode():
+            return answer.name
+        case Created(_, count, factor):
+            return f"created with {count} partitions, {factor} replicas"
+        case None:
+            return "ok"
+        case _:
+            raise AssertionError(f"an answer nobody knows how to write down: {answer}")
