@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
@@ -27,9 +26,11 @@ from ottla.protocol.records.batch import build
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker, decode_marker
 from ottla.protocol.records.record import NewRecord, Record, read_records
+from tests.fakes.forgetting_disk import ForgettingDisk
 
 HOUR = 3_600_000
 ROOMY = Memory()
+FOLDER = Path("data/t-0")
 COMPACTED = {"cleanup.policy": "compact", "delete.retention.ms": str(HOUR)}
 
 
@@ -40,8 +41,9 @@ class Compacted:
         names = {key.replace("_", "."): value for key, value in overrides.items()}
         config = TopicConfig.of(BrokerConfig.parse({}, source="test"), {**COMPACTED, **names})
         partition = TopicPartition("t", 0)
-        folder.mkdir(parents=True, exist_ok=True)
-        self.log = Log(partition, folder, config, disk or RealDisk(), Random(1))
+        disk = disk or RealDisk()
+        disk.mkdir(folder)
+        self.log = Log(partition, folder, config, disk, Random(1))
         self.log.add_segment(0, 0)
         self.now_ms = 1_000 * HOUR
         self.cleaned_to: int | None = None
@@ -127,6 +129,10 @@ class Compacted:
         return seen
 
 
+def in_memory() -> Disk:
+    return ForgettingDisk()
+
+
 def latest(records: list[Record]) -> dict[bytes, bytes]:
     """The state that a reader of all records ends up with."""
     state: dict[bytes, bytes] = {}
@@ -139,9 +145,13 @@ def latest(records: list[Record]) -> dict[bytes, bytes]:
     return state
 
 
+def files(compacted: Compacted, *suffixes: str) -> list[str]:
+    return [name for name in compacted.log.disk.list(FOLDER) if name.endswith(suffixes)]
+
+
 @pytest.fixture
-def compacted(tmp_path: Path) -> Compacted:
-    return Compacted(tmp_path / "t-0")
+def compacted() -> Compacted:
+    return Compacted(FOLDER, in_memory())
 
 
 @pytest.mark.spec("LOG-67", "LOG-70")
@@ -175,19 +185,18 @@ def test_small_neighbours_are_merged_and_their_files_go_later(compacted: Compact
         compacted.put((b"k%d" % n, b"v"))
         compacted.roll()
     compacted.clean()
-    folder = compacted.log.dir
     assert [segment.base_offset for segment in compacted.log.segments] == [0, 4]
-    assert len(list(folder.glob("*.log.deleted"))) == 4
-    assert not list(folder.glob("*.cleaned")) and not list(folder.glob("*.swap"))
+    assert len(files(compacted, ".log.deleted")) == 4
+    assert not files(compacted, ".cleaned", ".swap")
     compacted.log.purge_deleted(compacted.now_ms + 60_000)
-    assert sorted(path.name for path in folder.glob("*.log*")) == [
+    assert files(compacted, ".log", ".deleted") == [
         "00000000000000000000.log",
         "00000000000000000004.log",
     ]
 
 
-def test_merging_stops_at_the_size_of_a_segment(tmp_path: Path) -> None:
-    compacted = Compacted(tmp_path / "t-0", internal_segment_bytes="1000")
+def test_merging_stops_at_the_size_of_a_segment() -> None:
+    compacted = Compacted(FOLDER, in_memory(), internal_segment_bytes="1000")
     for n in range(6):
         compacted.put((b"k%d" % n, b"v" * 400))
         compacted.roll()
@@ -329,10 +338,10 @@ def test_a_log_that_moved_on_meanwhile_is_left_as_it_is(compacted: Compacted, ch
     with pytest.raises(Abandoned):
         swap.perform(compacted.now_ms)
     assert [bytes(content) for _, content in compacted.batches()] == before
-    assert not list(log.dir.glob("*.cleaned"))
+    assert not files(compacted, ".cleaned")
 
 
-def test_the_indexes_of_a_compacted_log_fit_it(compacted: Compacted, tmp_path: Path) -> None:
+def test_the_indexes_of_a_compacted_log_fit_it(compacted: Compacted) -> None:
     compacted.log.config = compacted.log.config.changed(index_interval_bytes=0)
     for n in range(60):
         compacted.now_ms += 1
@@ -345,9 +354,8 @@ def test_the_indexes_of_a_compacted_log_fit_it(compacted: Compacted, tmp_path: P
     compacted.clean()
     complaints = [
         item
-        for path in sorted(tmp_path.rglob("*"))
-        if path.suffix in (".log", ".index", ".timeindex", ".txnindex")
-        for item in dump(path, compacted.log.disk, Wishes(deep_iteration=True))
+        for name in files(compacted, ".log", ".index", ".timeindex", ".txnindex")
+        for item in dump(FOLDER / name, compacted.log.disk, Wishes(deep_iteration=True))
         if isinstance(item, Complaint) and item.is_fault
     ]
     assert complaints == []
@@ -382,32 +390,31 @@ operations = st.lists(
 def test_no_history_of_writes_and_rounds_changes_what_readers_end_up_with(
     history: list[tuple[object, ...]],
 ) -> None:
-    with TemporaryDirectory() as folder:
-        compacted = Compacted(Path(folder) / "t-0")
-        written: dict[int, Record] = {}
-        open_: dict[int, list[int]] = {}  # offsets of each producer's open transaction
-        aborted: set[int] = set()
-        for operation in history:
-            match operation:
-                case ("put", list(records), int(producer)):
-                    first = compacted.log.end_offset
-                    compacted.put(*records, producer=producer)
-                    if producer >= 0:
-                        mine = open_.setdefault(producer, [])
-                        mine.extend(range(first, compacted.log.end_offset))
-                case ("end", ControlType() as kind, int(choice)) if open_:
-                    producer = sorted(open_)[choice % len(open_)]
-                    compacted.end(producer, kind)
-                    offsets = open_.pop(producer)
-                    aborted.update(offsets if kind is ControlType.ABORT else ())
-                case ("roll",):
-                    compacted.roll()
-                case ("wait", int(pause)):
-                    compacted.now_ms += pause
-                case ("clean", int(slots)):
-                    compacted.roll()
-                    written |= {record.offset: record for record in compacted.records()}
-                    check_round(compacted, slots, written, aborted)
+    compacted = Compacted(FOLDER, in_memory())
+    written: dict[int, Record] = {}
+    open_: dict[int, list[int]] = {}  # offsets of each producer's open transaction
+    aborted: set[int] = set()
+    for operation in history:
+        match operation:
+            case ("put", list(records), int(producer)):
+                first = compacted.log.end_offset
+                compacted.put(*records, producer=producer)
+                if producer >= 0:
+                    mine = open_.setdefault(producer, [])
+                    mine.extend(range(first, compacted.log.end_offset))
+            case ("end", ControlType() as kind, int(choice)) if open_:
+                producer = sorted(open_)[choice % len(open_)]
+                compacted.end(producer, kind)
+                offsets = open_.pop(producer)
+                aborted.update(offsets if kind is ControlType.ABORT else ())
+            case ("roll",):
+                compacted.roll()
+            case ("wait", int(pause)):
+                compacted.now_ms += pause
+            case ("clean", int(slots)):
+                compacted.roll()
+                written |= {record.offset: record for record in compacted.records()}
+                check_round(compacted, slots, written, aborted)
 
 
 def check_round(

@@ -25,7 +25,7 @@ def a_round(newest: dict[bytes, int], *, end: int = 1_000, now_ms: int = NOW) ->
     for key, offset in sorted(newest.items(), key=lambda pair: pair[1]):
         table.put(key, offset)
     table.latest_offset = end - 1
-    return Round(table, end, {}, now_ms, delete_retention_ms=HOUR)
+    return Round(table, {}, now_ms, delete_retention_ms=HOUR)
 
 
 def survives(batch: bytes, round_: Round, trail: TransactionTrail | None = None) -> bytes:
@@ -167,10 +167,14 @@ def test_the_last_batch_of_an_active_producer_stays_though_it_is_empty() -> None
     assert survives(batch, gone._replace(active={9: entry._replace(last_offset=60)})) == b""
 
 
-def test_the_last_batch_of_a_round_stays_so_that_its_end_is_known() -> None:
-    batch = build(THREE, base_offset=10)
-    gone = a_round({b"a": 50, b"b": 51, b"c": 52}, end=13)
-    assert read_header(survives(batch, gone)).last_offset == 12
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_the_last_batch_of_a_new_segment_stays_so_that_its_end_is_known(magic: int) -> None:
+    records = [Record(12, 5, b"c", b"3")]
+    batch = build(records, base_offset=12) if magic == 2 else legacy.build(records, magic=magic)
+    gone, view = a_round({b"c": 52}), memoryview(batch)
+    kept = surviving(parse(view, 0, 0), view, TransactionTrail([]), gone, is_last=True)
+    assert offsets(bytes(kept)) == []
+    assert read_header(kept).last_offset == 12
 
 
 @pytest.mark.parametrize("magic", [0, 1])

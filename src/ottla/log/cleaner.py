@@ -83,7 +83,7 @@ class Cleaning:
         )
         newest.latest_offset = dirt.first_dirty - 1
         active = {entry.producer_id: entry for entry in log.producers.entries()}
-        self._round = Round(newest, dirt.end, active, now_ms, log.config.delete_retention_ms)
+        self._round = Round(newest, active, now_ms, log.config.delete_retention_ms)
 
     @property
     def end(self) -> Offset:
@@ -121,9 +121,10 @@ class Cleaning:
         """Copy what survives of neighbouring segments into one."""
         sizes = [segment.size for segment in group]
         copy = Replacement(self.log, group[0].base_offset)
-        read = 0
+        read, unread = 0, sum(sizes)
         for batch, content in self._batches(group):
-            copy.add(surviving(batch, content, trail, self._round))
+            unread -= batch.size
+            copy.add(surviving(batch, content, trail, self._round, is_last=unread == 0))
             read += batch.size
             if read >= STEP_BYTES:
                 yield Progress(read, copy.write())

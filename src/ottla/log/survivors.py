@@ -32,7 +32,6 @@ class Round(NamedTuple):
     """What one round of compaction of one log decides by."""
 
     newest: OffsetMap
-    end: Offset  # nothing at or past this is touched
     active: Mapping[int, ProducerEntry]  # by producer id
     now_ms: int
     delete_retention_ms: int
@@ -44,12 +43,20 @@ class Round(NamedTuple):
 
 
 def surviving(
-    batch: StoredBatch, content: memoryview, trail: TransactionTrail, round_: Round
+    batch: StoredBatch,
+    content: memoryview,
+    trail: TransactionTrail,
+    round_: Round,
+    *,
+    is_last: bool = False,
 ) -> Batch:
-    """The batch as it goes on: itself, a smaller one, one without records, or nothing (b"")."""
+    """The batch as it goes on: itself, a smaller one, one without records, or nothing (b"").
+
+    The last one of a new segment always goes on: its offset says how far the segment reaches.
+    """
     header = batch.header
     if header is None:
-        return _surviving_old(content, round_)
+        return _surviving_old(content, round_, is_last)
     horizon = header.base_timestamp if header.has_delete_horizon else None
     passed = horizon is not None and horizon <= round_.now_ms
     records = list(read_records(content))
@@ -62,7 +69,8 @@ def surviving(
     else:
         kept = [record for record in records if _stays(record, round_.newest, passed)]
     if not kept:
-        return _rebuilt(header, [], None) if _must_stay(header, round_) else b""
+        stays = is_last or _holds_sequence(header, round_.active)
+        return _rebuilt(header, [], None) if stays else b""
     waits = horizon is None and (unneeded or _has_tombstone(kept))
     if len(kept) == len(records) and not waits:
         return content
@@ -88,7 +96,7 @@ def keys(
             yield record.key, record.offset
 
 
-def _surviving_old(content: memoryview, round_: Round) -> Batch:
+def _surviving_old(content: memoryview, round_: Round, is_last: bool) -> Batch:
     """Of an entry in an older format: itself or, when something goes, a batch of the new one.
 
     Only the new format can say when a tombstone may go, or be empty.
@@ -96,7 +104,7 @@ def _surviving_old(content: memoryview, round_: Round) -> Batch:
     entry = next(legacy.entries(content))
     records = legacy.records(entry)
     kept = [record for record in records if _stays(record, round_.newest, tombstones_go=False)]
-    if not kept and entry.offset + 1 != round_.end:
+    if not kept and not is_last:
         return b""
     waits = _has_tombstone(kept)
     if len(kept) == len(records) and not waits:
@@ -139,16 +147,14 @@ def _marker_is_unneeded(
     return trail.marker(header.producer_id, header.last_offset, commit=commit)
 
 
-def _must_stay(header: BatchHeader, round_: Round) -> bool:
-    """The end of the round keeps its offset known; an active producer keeps its sequence."""
-    if header.next_offset == round_.end:
-        return True
-    last = round_.active.get(header.producer_id)
+def _holds_sequence(header: BatchHeader, active: Mapping[int, ProducerEntry]) -> bool:
+    """Whether an active producer's next sequence, or its epoch, is known by this batch."""
+    last = active.get(header.producer_id)
     if last is None or header.producer_id < 0:
         return False
     if last.last_offset >= 0:
         return header.last_offset == last.last_offset
-    return header.is_control and header.producer_epoch == last.epoch  # for its epoch alone
+    return header.is_control and header.producer_epoch == last.epoch
 
 
 def _rebuilt(header: BatchHeader, records: list[Record], horizon_ms: int | None) -> bytes:
