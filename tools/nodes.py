@@ -124,32 +124,42 @@ def format_kafka(
 
 def run_kafka(folder: Path, properties: Path, port: int, *, kind: str = "server") -> Node:
     """Starts a formatted node and waits until it answers."""
-    path = kafka_cache.classpath(kind)
-    command = kafka_cache.java(path, "kafka.Kafka", str(properties), options=JVM)
-    said = folder / "said.txt"
-    with said.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=folder)
-    node = Node("kafka", f"127.0.0.1:{port}", process, folder / "data", said)
+    node = launch_kafka(folder, properties, port, kind=kind)
     _wait(node, lambda: answers(port))
     return node
+
+
+def launch_kafka(folder: Path, properties: Path, port: int, *, kind: str = "server") -> Node:
+    """Starts a formatted node's process and waits for nothing."""
+    path = kafka_cache.classpath(kind)
+    command = kafka_cache.java(path, "kafka.Kafka", str(properties), options=JVM)
+    return _launch("kafka", folder, command, f"127.0.0.1:{port}")
 
 
 def start_ottla(
     folder: Path, settings: Mapping[str, str] | None = None, *, python: Sequence[str] = ()
 ) -> Node:
-    folder.mkdir(parents=True, exist_ok=True)
-    said = folder / "said.txt"
+    node = launch_ottla(folder, settings, python=python)
+    _wait(node, lambda: ready_address(node.said.read_text()) is not None)
+    address = ready_address(node.said.read_text())
+    assert address is not None
+    return node._replace(bootstrap=address)
+
+
+def launch_ottla(
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    port: int = 0,
+    python: Sequence[str] = (),
+) -> Node:
+    """Starts `ottla serve` and waits for nothing; port 0 lets it choose, and it says which."""
     command = [sys.executable, *python, "-m", "ottla", "serve"]
-    command += ["--listeners", "PLAINTEXT://127.0.0.1:0", "--data-dir", str(folder / "data")]
+    command += ["--listeners", f"PLAINTEXT://127.0.0.1:{port}"]
+    command += ["--data-dir", str(folder / "data")]
     for key, value in (settings or {}).items():
         command += ["--set", f"{key}={value}"]
-    with said.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
-    starting = Node("ottla", "", process, folder / "data", said)
-    _wait(starting, lambda: ready_address(said.read_text()) is not None)
-    address = ready_address(said.read_text())
-    assert address is not None
-    return starting._replace(bootstrap=address)
+    return _launch("ottla", folder, command, f"127.0.0.1:{port}")
 
 
 def stop(node: Node) -> int:
@@ -188,6 +198,14 @@ def free_ports(count: int) -> list[int]:
     for held in sockets:
         held.close()
     return ports
+
+
+def _launch(name: str, folder: Path, command: Sequence[str], bootstrap: str) -> Node:
+    folder.mkdir(parents=True, exist_ok=True)
+    said = folder / "said.txt"
+    with said.open("wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=folder)
+    return Node(name, bootstrap, process, folder / "data", said)
 
 
 def _wait(node: Node, ready: Callable[[], bool]) -> None:

@@ -1,0 +1,20 @@
+"""What we promise about speed and size, measured side by side with Apache Kafka.
+
+`make bench` runs `run` (`FULL=1` every scenario): Apache Kafka and Ottla in turns, on one machine,
+with the same client programs. One file for each promise:
+
+- `throughput`          produce and consume, MB/s and CPU seconds per GB
+- `small_requests`      one-record requests a second, and the time of one
+- `latency`             end to end at a fixed rate
+- `start`               cold start to the first record read back, idle memory
+- `partitions_10k`      ten thousand partitions: time to open, memory of each
+- `testing_broker`      a broker inside a test process
+- `compaction_latency`  a produce while a log is compacted
+- `wire`, `log`, `net`  single layers, for work on them; Kafka has no part in these
+
+And what they stand on: `contenders` (the brokers), `raw` and `frames` (the load driver on bare
+sockets), `rdkafka` (librdkafka), `java` (Kafka's own clients), `ceilings` (what the machine itself
+can do), `scenario` and `report` (medians, spread, ratios, goals).
+
+Nothing here is imported by the package.
+"""
