@@ -56,17 +56,15 @@ def test_a_full_socket_takes_nothing_and_says_when_it_takes_more(
     ours, theirs = pair
 
     async def run() -> None:
-        loop = asyncio.get_running_loop()
-        wire = SocketWire(ours.fileno(), loop)
+        wire = SocketWire(ours.fileno(), asyncio.get_running_loop())
         while wire.write(bytes(65_536)):
             pass
         assert wire.write_all([b"x"], more=False) == 0
         assert wire.write_all([b"x"], more=True) == 0
         writable = asyncio.Event()
         wire.call_when_writable(writable.set)
-        theirs.setblocking(False)
-        while not writable.is_set():
-            await loop.sock_recv(theirs, 1 << 20)
+        theirs.recv(1 << 20)
+        await writable.wait()
         wire.call_when_writable(None)
         wire.close()
 
