@@ -48,8 +48,12 @@ def read_uvarint(data: memoryview, at: int) -> tuple[int, int]:
     value = data[at]
     if value < 0x80:
         return value, at + 1
-    value &= 0x7F
-    for shift in (7, 14, 21, 28):
+    at += 1
+    byte = data[at]
+    value = value & 0x7F | (byte & 0x7F) << 7
+    if byte < 0x80:
+        return value, at + 1
+    for shift in (14, 21, 28):
         at += 1
         byte = data[at]
         value |= (byte & 0x7F) << shift

@@ -11,8 +11,8 @@ from ottla.protocol.hot.parts import (
     put_count,
     put_endpoints,
     put_string,
-    put_topic,
     tagged,
+    topic_bytes,
 )
 
 
@@ -35,16 +35,12 @@ def test_strings_are_plain_or_compact_and_may_be_null() -> None:
 
 
 def test_a_topic_is_named_or_numbered() -> None:
-    out = bytearray()
-    put_topic(out, "t", flexible=True)
-    put_topic(out, UUID(int=1), flexible=True)
-    assert out == b"\x02t" + bytes(15) + b"\x01"
+    assert topic_bytes("t", flexible=True) == b"\x02t"
+    assert topic_bytes("t", flexible=False) == b"\0\x01t"
+    assert topic_bytes(UUID(int=1), flexible=True) == bytes(15) + b"\x01"
 
 
-def test_endpoints_are_one_tagged_field_or_none() -> None:
+def test_endpoints_are_one_tagged_field() -> None:
     out = bytearray()
-    put_endpoints(out, [])
-    assert out == b"\0"
-    out.clear()
     put_endpoints(out, [Endpoint(1, "h", 2)])
     assert out == b"\x01" + tagged(0, b"\x02\0\0\0\x01\x02h\0\0\0\x02\0\0")

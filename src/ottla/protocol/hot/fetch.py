@@ -18,8 +18,8 @@ from ottla.protocol.hot.parts import (
     Endpoint,
     put_count,
     put_endpoints,
-    put_topic,
     tagged,
+    topic_bytes,
 )
 from ottla.protocol.wire import Call
 
@@ -77,7 +77,7 @@ def fetch_reply(
     out += _TOP_7.pack(throttle_ms, error, session_id) if version >= 7 else INT32.pack(throttle_ms)
     put_count(out, len(topics), flexible)
     for topic, partitions in topics:
-        put_topic(out, topic, flexible)
+        out += topic_bytes(topic, flexible)
         put_count(out, len(partitions), flexible)
         for partition in partitions:
             _put_partition(out, partition, version)
@@ -98,8 +98,10 @@ def fetch_reply(
                 _put_tags(out, partition)
         if flexible:
             out += b"\0"
-    if flexible:
-        put_endpoints(out, endpoints if version >= 16 else ())
+    if endpoints and version >= 16:
+        put_endpoints(out, endpoints)
+    elif flexible:
+        out += b"\0"
     parts.append(out)
     written = sum(len(part) for part in parts if isinstance(part, bytearray))
     FRAME.pack_into(first, 0, written + elsewhere - 4, call.correlation_id)

@@ -7,6 +7,7 @@ flexible versions use. Knows nothing of either reply as a whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -48,11 +49,14 @@ def put_string(out: bytearray, text: str | None, flexible: bool) -> None:
     out += data
 
 
-def put_topic(out: bytearray, topic: str | UUID, flexible: bool) -> None:
+@lru_cache(4096)
+def topic_bytes(topic: str | UUID, flexible: bool) -> bytes:
+    """A topic's name or id; remembered, since the same few come again and again."""
     if isinstance(topic, UUID):
-        out += topic.bytes
-    else:
-        put_string(out, topic, flexible)
+        return topic.bytes
+    out = bytearray()
+    put_string(out, topic, flexible)
+    return bytes(out)
 
 
 def tagged(tag: int, body: bytes | bytearray) -> bytes:
@@ -60,10 +64,7 @@ def tagged(tag: int, body: bytes | bytearray) -> bytes:
 
 
 def put_endpoints(out: bytearray, endpoints: Sequence[Endpoint]) -> None:
-    """The tagged fields that end a reply: where the leaders it names listen, if any."""
-    if not endpoints:
-        out += b"\0"
-        return
+    """The tagged field that ends a reply: where the leaders it names listen."""
     body = bytearray()
     put_count(body, len(endpoints), True)
     for endpoint in endpoints:

@@ -22,16 +22,17 @@ from ottla.protocol.hot.parts import (
     put_count,
     put_endpoints,
     put_string,
-    put_topic,
     tagged,
+    topic_bytes,
 )
 from ottla.protocol.wire import Call, skip_tags
 
 MAX_PARTITIONS: Final = 100_000  # in one Produce request
 
-_ACKS_TIMEOUT: Final = Struct(">hi")
+_ACKS_TIMEOUT_BYTE: Final = Struct(">hiB")
 _ACKS_TIMEOUT_COUNT: Final = Struct(">hii")
 _INDEX_SIZE: Final = Struct(">ii")
+_INDEX_BYTE: Final = Struct(">iB")
 
 ProducePartition: TypeAlias = tuple[int, memoryview | None]
 ProduceTopic: TypeAlias = tuple[str | None, UUID | None, list[ProducePartition]]
@@ -54,8 +55,8 @@ def decode_produce(call: Call, frame: memoryview) -> ProduceRequest:
         request, end = (_flexible if call.flexible else _plain)(call, frame)
     except (IndexError, StructError):
         raise Disconnect("message is cut short") from None
-    except UnicodeDecodeError:
-        raise Disconnect("name is not UTF-8") from None
+    except ValueError:  # text that is not UTF-8, half a topic id
+        raise Disconnect("name is not a name") from None
     if end != len(frame):
         raise Disconnect("message is cut short" if end > len(frame) else "bytes after the message")
     return request
@@ -66,7 +67,9 @@ def _plain(call: Call, frame: memoryview) -> tuple[ProduceRequest, int]:
     transactional_id, at = _plain_string(frame, call.body_at)
     acks, timeout_ms, topic_count = _ACKS_TIMEOUT_COUNT.unpack_from(frame, at)
     at += 10
-    left = _taken(topic_count, MAX_PARTITIONS)
+    left = MAX_PARTITIONS - topic_count
+    if left < 0 or topic_count < 0:
+        raise Disconnect(f"array length ({topic_count})")
     topics: list[ProduceTopic] = []
     for _ in range(topic_count):
         name, at = _plain_string(frame, at)
@@ -74,7 +77,9 @@ def _plain(call: Call, frame: memoryview) -> tuple[ProduceRequest, int]:
             raise Disconnect("null where a value must be")
         (count,) = INT32.unpack_from(frame, at)
         at += 4
-        left = _taken(count, left)
+        left -= count
+        if left < 0 or count < 0:
+            raise Disconnect(f"array length ({count})")
         partitions: list[ProducePartition] = []
         for _ in range(count):
             index, size = _INDEX_SIZE.unpack_from(frame, at)
@@ -101,55 +106,69 @@ def _plain_string(frame: memoryview, at: int) -> tuple[str | None, int]:
 
 
 def _flexible(call: Call, frame: memoryview) -> tuple[ProduceRequest, int]:
-    """Versions 9 to 13: compact lengths, tagged fields, from 13 on topic ids."""
+    """Versions 9 to 13: compact lengths, tagged fields, from 13 on topic ids.
+
+    Lengths are nearly always one byte, which is read along with the number before it.
+    """
     by_id = call.version >= 13
     transactional_id, at = _compact_string(frame, call.body_at)
-    acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, at)
-    topic_count, at = read_uvarint(frame, at + 6)
-    left = _taken(topic_count - 1, MAX_PARTITIONS)
+    acks, timeout_ms, count = _ACKS_TIMEOUT_BYTE.unpack_from(frame, at)
+    at += 7
+    if count > 0x7F:
+        count, at = read_uvarint(frame, at - 1)
+    left = MAX_PARTITIONS - count
+    if left < 0 or not count:
+        raise Disconnect(f"array length ({count - 1})")
     topics: list[ProduceTopic] = []
-    for _ in range(topic_count - 1):
-        name: str | None = None
-        topic_id: UUID | None = None
+    for _ in range(count - 1):
+        name, topic_id = None, None
         if by_id:
-            topic_id = UUID(bytes=bytes(frame[at : at + 16])) if at + 16 <= len(frame) else None
-            at += 16
+            topic_id, at = UUID(bytes=bytes(frame[at : at + 16])), at + 16
         else:
             name, at = _compact_string(frame, at)
             if name is None:
                 raise Disconnect("null where a value must be")
         count, at = read_uvarint(frame, at)
-        left = _taken(count - 1, left)
-        partitions: list[ProducePartition] = []
-        for _ in range(count - 1):
-            (index,) = INT32.unpack_from(frame, at)
-            size, at = read_uvarint(frame, at + 4)
-            if size:
-                end = at + size - 1
-                partitions.append((index, frame[at:end]))
-                at = end
-            else:
-                partitions.append((index, None))
-            at = skip_tags(frame, at) if frame[at] else at + 1
+        left -= count
+        if left < 0 or not count:
+            raise Disconnect(f"array length ({count - 1})")
+        partitions, at = _flexible_partitions(frame, at, count - 1)
         topics.append((name, topic_id, partitions))
         at = skip_tags(frame, at) if frame[at] else at + 1
-    return ProduceRequest(transactional_id, acks, timeout_ms, topics), skip_tags(frame, at)
+    at = skip_tags(frame, at) if frame[at] else at + 1
+    return ProduceRequest(transactional_id, acks, timeout_ms, topics), at
+
+
+def _flexible_partitions(
+    frame: memoryview, at: int, count: int
+) -> tuple[list[ProducePartition], int]:
+    partitions: list[ProducePartition] = []
+    for _ in range(count):
+        index, size = _INDEX_BYTE.unpack_from(frame, at)
+        at += 5
+        if size > 0x7F:
+            size, at = read_uvarint(frame, at - 1)
+        if size:
+            end = at + size - 1
+            partitions.append((index, frame[at:end]))
+            at = end
+        else:
+            partitions.append((index, None))
+        at = skip_tags(frame, at) if frame[at] else at + 1
+    return partitions, at
 
 
 def _compact_string(frame: memoryview, at: int) -> tuple[str | None, int]:
-    size, at = read_uvarint(frame, at)
+    size = frame[at]
+    at += 1
+    if size > 0x7F:
+        size, at = read_uvarint(frame, at - 1)
     if not size:
         return None, at
     if size > MAX_STRING_BYTES + 1:
         raise Disconnect(f"string is too long ({size})")
     end = at + size - 1
     return str(frame[at:end], "utf-8"), end
-
-
-def _taken(count: int, left: int) -> int:
-    if not 0 <= count <= left:
-        raise Disconnect(f"array length ({count})")
-    return left - count
 
 
 class ProducedPartition(NamedTuple):
@@ -165,8 +184,9 @@ class ProducedPartition(NamedTuple):
     current_leader: tuple[int, int] | None = None  # leader id and epoch
 
 
-_PRODUCED: Final = Struct(">ihqq")
+_PRODUCED_3: Final = Struct(">ihqq")
 _PRODUCED_5: Final = Struct(">ihqqq")
+_PRODUCED_9: Final = Struct(">ihqqqBBB")
 _LEADER: Final = Struct(">iiB")
 
 
@@ -181,36 +201,38 @@ def produce_reply(
     out = bytearray(9 if flexible else 8)
     put_count(out, len(topics), flexible)
     for topic, partitions in topics:
-        put_topic(out, topic, flexible)
+        out += topic_bytes(topic, flexible)
         put_count(out, len(partitions), flexible)
         for partition in partitions:
             _put_produced(out, partition, call.version)
         if flexible:
             out += b"\0"
     out += INT32.pack(throttle_ms)
-    if flexible:
-        put_endpoints(out, endpoints if call.version >= 10 else ())
+    if endpoints and call.version >= 10:
+        put_endpoints(out, endpoints)
+    elif flexible:
+        out += b"\0"
     FRAME.pack_into(out, 0, len(out) - 4, call.correlation_id)
     return bytes(out)
 
 
 def _put_produced(out: bytearray, partition: ProducedPartition, version: int) -> None:
-    if version < 5:
-        out += _PRODUCED.pack(*partition[:4])
+    *numbers, record_errors, error_message, current_leader = partition
+    if version >= 9 and not (record_errors or error_message or current_leader):
+        out += _PRODUCED_9.pack(*numbers, 1, 0, 0)  # no errors, no message, no tagged fields
         return
-    out += _PRODUCED_5.pack(*partition[:5])
+    out += _PRODUCED_5.pack(*numbers) if version >= 5 else _PRODUCED_3.pack(*numbers[:4])
     if version < 8:
         return
     flexible = version >= 9
-    put_count(out, len(partition.record_errors), flexible)
-    for index, message in partition.record_errors:
+    put_count(out, len(record_errors), flexible)
+    for index, message in record_errors:
         out += INT32.pack(index)
         put_string(out, message, flexible)
         if flexible:
             out += b"\0"
-    put_string(out, partition.error_message, flexible)
-    if flexible:
-        if version >= 10 and partition.current_leader is not None:
-            out += b"\x01" + tagged(0, _LEADER.pack(*partition.current_leader, 0))
-        else:
-            out += b"\0"
+    put_string(out, error_message, flexible)
+    if flexible and version >= 10 and current_leader is not None:
+        out += b"\x01" + tagged(0, _LEADER.pack(*current_leader, 0))
+    elif flexible:
+        out += b"\0"
