@@ -76,7 +76,8 @@ def test_the_command_line_wins_over_the_environment_which_wins_over_the_file(
 
 
 def test_the_environment_spells_names_in_capitals() -> None:
-    assert from_environment({"OTTLA_LOG_DIRS": "/a", "PATH": "/bin"}) == {"log.dirs": "/a"}
+    environment = {"OTTLA_LOG_DIRS": "/a", "PATH": "/bin", "OTTLA_CACHE": "/tmp"}
+    assert from_environment(environment) == {"log.dirs": "/a"}
 
 
 @pytest.mark.parametrize("item", ["log.dirs", "=x", " =x", ""])

@@ -47,6 +47,14 @@ def test_what_was_written_is_there_after_a_restart(tmp_path: Path) -> None:
     _with_restarts(tmp_path, write, read)
 
 
+def test_the_store_lies_in_the_data_directory_under_its_documented_name(tmp_path: Path) -> None:
+    async def write(store: Store) -> None:
+        await store.create("/a")
+
+    asyncio.run(keep(EmbeddedStore.at(tmp_path), write))
+    assert [path.name for path in tmp_path.iterdir()] == ["ottla-store.sqlite"]
+
+
 def test_ephemerals_are_gone_after_a_restart(tmp_path: Path) -> None:
     async def write(store: Store) -> None:
         await store.create("/ids")

@@ -16,6 +16,8 @@ from ottla.config.retired import translate
 from ottla.model.errors import UserError
 
 PREFIX: Final = "OTTLA_"
+NO_SETTINGS: Final = frozenset({"OTTLA_CACHE"})
+"""Variables of the same prefix that speak to the project's own tools."""
 
 _ESCAPE: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -69,7 +71,7 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name.removeprefix(PREFIX).lower().replace("_", "."): value
         for name, value in environment.items()
-        if name.startswith(PREFIX)
+        if name.startswith(PREFIX) and name not in NO_SETTINGS
     }
 
 

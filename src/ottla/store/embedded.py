@@ -15,8 +15,10 @@ import errno
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from ottla.store.database import FILE_NAME, Database
 from ottla.store.port import (
     Node,
     Op,
@@ -66,6 +68,11 @@ class EmbeddedStore(Store):
         self._quiet = asyncio.Event()
         self._quiet.set()
         self._failure: StoreUnavailable | None = None
+
+    @classmethod
+    def at(cls, directory: Path) -> EmbeddedStore:
+        """The store of the broker whose first log directory this is."""
+        return cls(Database(directory / FILE_NAME))
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
