@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import wraps
+
 from ottla.model.metrics import Registry
 from ottla.net.channel import Channel, Door
 from ottla.net.limits import NetLimits
@@ -13,6 +17,22 @@ from tests.fakes.transport import MemoryTransport
 from tests.net.frames import number_of, numbers_in, reply
 
 SECOND = 1_000_000_000
+
+
+def on_a_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    @wraps(test)
+    def run(*args: object, **kwargs: object) -> None:
+        async def main() -> None:
+            await test(*args, **kwargs)
+
+        asyncio.run(main())
+
+    return run
+
+
+async def a_pass() -> None:
+    """Let the loop run what was asked of it so far."""
+    await asyncio.sleep(0)
 
 
 class Rig:

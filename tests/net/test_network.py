@@ -1,0 +1,137 @@
+"""What listeners share: limits that hold for all of them and can change while they run."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from ottla.model.metrics import Registry
+from ottla.net.limits import NetLimits
+from tests.net.frames import request
+from tests.net.rig import Parked, Rig, a_pass, echo, on_a_loop
+
+
+def gauge(registry: Registry, name: str) -> float:
+    for family in registry.families():
+        if family.name == name:
+            (read,) = family.metrics.values()
+            assert callable(read)
+            return read()
+    raise AssertionError(f"no metric {name}")
+
+
+@pytest.mark.spec("NET-14", "NET-39")
+@on_a_loop
+async def test_at_the_broker_wide_limit_the_longest_idle_of_another_listener_makes_room(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig = Rig(NetLimits(max_connections=3))
+    oldest = rig.connect(echo, listener="EXTERNAL")
+    rig.clock.ns += 1
+    newer = rig.connect(echo, listener="EXTERNAL")
+    rig.clock.ns += 1
+    oldest.send(request(1))  # so now it is the other that was silent longer
+    busy = rig.connect(Parked(), listener="EXTERNAL")
+    busy.send(request(1))
+    with caplog.at_level(logging.WARNING):
+        welcome = rig.connect(echo, listener="INTERNAL")
+    assert newer.transport.aborted
+    assert not oldest.transport.is_closing()
+    assert not busy.transport.is_closing()
+    assert not welcome.transport.is_closing()
+    assert "max.connections" in caplog.text
+
+
+@pytest.mark.spec("NET-39")
+@on_a_loop
+async def test_at_the_broker_wide_limit_with_nobody_to_go_the_newcomer_is_refused() -> None:
+    rig = Rig(NetLimits(max_connections=1))
+    here = rig.connect(echo)
+    refused = rig.connect(echo)
+    assert refused.transport.aborted
+    assert not here.transport.is_closing()
+    refused.lose()
+    assert rig.network.census.total == 1, "who was never counted in is not counted out"
+    counter = rig.registry.counter(
+        "kafka_network_connections_refused_total", "", listener="PLAINTEXT"
+    )
+    assert counter.value == 1
+
+
+@pytest.mark.spec("NET-39")
+@on_a_loop
+async def test_an_address_over_its_limit_is_refused_and_others_are_not() -> None:
+    rig = Rig(NetLimits(max_connections_per_ip=1, max_connections_per_ip_overrides={"10.0.0.9": 2}))
+    lines = [
+        rig.connect(echo, address=address)
+        for address in ("10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.9", "10.0.0.9", "10.0.0.9")
+    ]
+    refused = [line.transport.aborted for line in lines]
+    assert refused == [False, True, False, False, False, True]
+    lines[0].lose()
+    assert not rig.connect(echo, address="10.0.0.1").transport.aborted
+
+
+@pytest.mark.spec("NET-40", "NET-06", "NET-27")
+@on_a_loop
+async def test_new_limits_hold_at_once_for_old_and_new_connections() -> None:
+    rig, parked = Rig(), Parked()
+    line = rig.connect(parked)
+    rig.network.apply(
+        NetLimits(max_inflight_requests_per_connection=1, max_connections=1, queued_max_requests=7)
+    )
+    line.send(request(1) + request(2))
+    assert list(parked.slots) == [1]
+    assert rig.connect(echo).transport.aborted
+    assert rig.network.queue.limit == 7
+    rig.network.apply(NetLimits())
+    assert not rig.connect(echo).transport.aborted
+    parked.answer(1)
+    await a_pass()
+    await a_pass()
+    assert list(parked.slots) == [2]
+
+
+@pytest.mark.spec("MON-09", "MON-11")
+@on_a_loop
+async def test_queues_and_connections_can_be_watched() -> None:
+    rig, parked = Rig(), Parked()
+    rig.network.opened()
+    stuck, many = rig.connect(parked), rig.connect(echo)
+    control = rig.connect(echo, listener="CONTROLLER", control=True)
+    stuck.send(request(1))
+    stuck.channel.pause_writing()
+    parked.answer(1)
+    await a_pass()
+    many.send(b"".join(map(request, range(100))))
+    control.send(b"".join(map(request, range(100))))
+    read = {
+        name: gauge(rig.registry, f"kafka_network_{name}")
+        for name in (
+            "request_queue_size",
+            "control_plane_request_queue_size",
+            "response_queue_size",
+            "connections",
+        )
+    }
+    assert read == {
+        "request_queue_size": 1,
+        "control_plane_request_queue_size": 1,
+        "response_queue_size": 1,
+        "connections": 3,
+    }
+    assert gauge(rig.registry, "kafka_server_request_handler_avg_idle_percent") == 1.0
+    rig.network.closed()
+
+
+@on_a_loop
+async def test_the_last_listener_to_close_stops_the_sweep() -> None:
+    rig = Rig()
+    rig.network.opened()
+    rig.network.opened()
+    rig.network.closed()
+    assert rig.network._sweeper is not None
+    assert not rig.network._sweeper.cancelled()
+    rig.network.closed()
+    assert rig.network._sweeper.cancelled()
