@@ -49,7 +49,7 @@ def assert_same(ours: Any, kios: Any) -> None:
         ]
 
 
-@pytest.mark.spec("WIRE-10", "WIRE-11")
+@pytest.mark.spec("WIRE-10")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_request_reads_as_kio_reads_it(version: int) -> None:
     entity = message(0, version, Kind.REQUEST)

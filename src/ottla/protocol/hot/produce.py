@@ -52,17 +52,14 @@ def decode_produce(call: Call, frame: memoryview) -> ProduceRequest:
     if not 3 <= call.version <= 13:
         raise Disconnect(f"Produce v{call.version} is not offered")
     try:
-        request, end = (_flexible if call.flexible else _plain)(call, frame)
+        return _flexible(call, frame) if call.flexible else _plain(call, frame)
     except (IndexError, StructError):
         raise Disconnect("message is cut short") from None
     except ValueError:  # text that is not UTF-8, half a topic id
         raise Disconnect("name is not a name") from None
-    if end != len(frame):
-        raise Disconnect("message is cut short" if end > len(frame) else "bytes after the message")
-    return request
 
 
-def _plain(call: Call, frame: memoryview) -> tuple[ProduceRequest, int]:
+def _plain(call: Call, frame: memoryview) -> ProduceRequest:
     """Versions 3 to 8: fixed-width lengths."""
     transactional_id, at = _plain_string(frame, call.body_at)
     acks, timeout_ms, topic_count = _ACKS_TIMEOUT_COUNT.unpack_from(frame, at)
@@ -92,7 +89,9 @@ def _plain(call: Call, frame: memoryview) -> tuple[ProduceRequest, int]:
             else:
                 raise Disconnect(f"negative length ({size})")
         topics.append((name, None, partitions))
-    return ProduceRequest(transactional_id, acks, timeout_ms, topics), at
+    if at != len(frame):
+        raise _not_whole(at - len(frame))
+    return ProduceRequest(transactional_id, acks, timeout_ms, topics)
 
 
 def _plain_string(frame: memoryview, at: int) -> tuple[str | None, int]:
@@ -105,7 +104,7 @@ def _plain_string(frame: memoryview, at: int) -> tuple[str | None, int]:
     return str(frame[at : at + size], "utf-8"), at + size
 
 
-def _flexible(call: Call, frame: memoryview) -> tuple[ProduceRequest, int]:
+def _flexible(call: Call, frame: memoryview) -> ProduceRequest:
     """Versions 9 to 13: compact lengths, tagged fields, from 13 on topic ids.
 
     Lengths are nearly always one byte, which is read along with the number before it.
@@ -136,7 +135,9 @@ def _flexible(call: Call, frame: memoryview) -> tuple[ProduceRequest, int]:
         topics.append((name, topic_id, partitions))
         at = skip_tags(frame, at) if frame[at] else at + 1
     at = skip_tags(frame, at) if frame[at] else at + 1
-    return ProduceRequest(transactional_id, acks, timeout_ms, topics), at
+    if at != len(frame):
+        raise _not_whole(at - len(frame))
+    return ProduceRequest(transactional_id, acks, timeout_ms, topics)
 
 
 def _flexible_partitions(
@@ -156,6 +157,10 @@ def _flexible_partitions(
             partitions.append((index, None))
         at = skip_tags(frame, at) if frame[at] else at + 1
     return partitions, at
+
+
+def _not_whole(beyond: int) -> Disconnect:
+    return Disconnect("message is cut short" if beyond > 0 else "bytes after the message")
 
 
 def _compact_string(frame: memoryview, at: int) -> tuple[str | None, int]:
