@@ -292,7 +292,7 @@ class ForgettingDisk:
 
     def mkdir(self, path: Path) -> None:
         folder = self._root
-        for name in path.parts:
+        for name in _names(path):
             node = folder.entries.get(name)
             if node is None:
                 node = Folder()
@@ -335,7 +335,7 @@ class ForgettingDisk:
 
     def _folder(self, path: Path) -> Folder:
         node: Node = self._root
-        for name in path.parts:
+        for name in _names(path):
             found = node.entries.get(name) if isinstance(node, Folder) else None
             if found is None:
                 raise _missing(path)
@@ -349,6 +349,10 @@ class ForgettingDisk:
         if node is None:
             raise _missing(path)
         return _file(node, path)
+
+
+def _names(path: Path) -> tuple[str, ...]:
+    return path.parts[1:] if path.is_absolute() else path.parts
 
 
 def _file(node: Node, path: Path) -> Inode:

@@ -1,7 +1,8 @@
 """Cutting a log: at its end, all of it, or at its start.
 
 Owns what else must follow: segments, epochs, producers, watermarks. Never decides where to cut.
-Later segments go before earlier ones, so that a crash half way leaves a log without holes.
+Later segments go before earlier ones, so that a crash half way leaves a log without holes; and a
+cut is durable before this returns, or what was cut could come back among what is written next.
 
 The recovery point falls with the end. Whoever keeps it in a checkpoint writes that again before
 the log is appended to: bytes that replace cut ones are not flushed, whatever stood there before.
@@ -35,18 +36,19 @@ def truncate_to(log: Log, offset: Offset) -> bool:
             break
         log.segments.remove(segment)
         segment.delete()
+    log.disk.sync_dir(log.dir)
     active = log.segments.active
     position = active.position_of(offset)
     if position < active.size:  # an offset inside a batch: all of that batch goes
         offset = min(offset, active.batch_at(position).base_offset)
     active.truncate_to(offset)
+    active.sync_data()
     log.end_offset = offset
     log.epochs.truncate_from_end(offset)
     _lower_marks(log, offset)
     _drop_snapshots(log, above=offset)
     log.producers = states_at(log.disk, log.dir, log.segments, offset)
     log.producers.high_watermark_moved(log.high_watermark)
-    log.changed_folder()
     return True
 
 
@@ -63,6 +65,7 @@ def truncate_fully(log: Log, offset: Offset) -> None:
     log.recovery_point = min(log.recovery_point, offset)
     log.snapshot_offset = -1
     log.add_segment(offset, created_ms=0)
+    log.disk.sync_dir(log.dir)
 
 
 def raise_start(log: Log, offset: Offset) -> bool:
