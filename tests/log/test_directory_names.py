@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.log.directory_names import Kind, Named, delete_name, future_name, parse
+from ottla.log.directory_names import Kind, Named, name_of, parse
 from ottla.model.ids import TopicPartition
 
 topics = st.text("abcxyzABC019._-", min_size=1, max_size=249).filter(
@@ -28,7 +28,7 @@ def test_a_partition_directory_is_named_topic_dash_partition(partition: TopicPar
 def test_a_deleted_partition_keeps_its_number_and_fits_a_file_name(
     partition: TopicPartition, unique: UUID
 ) -> None:
-    name = delete_name(partition, unique)
+    name = name_of(partition, Kind.DELETED, unique)
     found = parse(name)
     assert len(name) <= 255
     assert found is not None and found.kind is Kind.DELETED
@@ -42,7 +42,7 @@ def test_a_deleted_partition_keeps_its_number_and_fits_a_file_name(
 def test_a_future_replica_is_found_again_by_its_name(
     partition: TopicPartition, unique: UUID
 ) -> None:
-    assert parse(future_name(partition, unique)) == Named(partition, Kind.FUTURE)
+    assert parse(name_of(partition, Kind.FUTURE, unique)) == Named(partition, Kind.FUTURE)
 
 
 @pytest.mark.parametrize(

@@ -49,12 +49,11 @@ def parse(name: str) -> Named | None:
     return Named(partition, Kind(match["kind"] or ""))
 
 
-def delete_name(partition: TopicPartition, unique: UUID) -> str:
-    """The name under which a partition waits for removal, cut to what file systems take."""
-    suffix = f"-{partition.partition}.{unique.hex}{Kind.DELETED.value}"
-    return partition.topic[: MAX_NAME - len(suffix)] + suffix
+def name_of(partition: TopicPartition, kind: Kind, unique: UUID) -> str:
+    """A directory's name, cut to what file systems take.
 
-
-def future_name(partition: TopicPartition, unique: UUID) -> str:
-    """The name of a copy in the making. It is parsed back, so it is never cut."""
-    return f"{partition}.{unique.hex}{Kind.FUTURE.value}"
+    A copy in the making is found again by its name, so that one is never cut.
+    """
+    suffix = f"-{partition.partition}.{unique.hex}{kind.value}"
+    room = None if kind is Kind.FUTURE else MAX_NAME - len(suffix)
+    return partition.topic[:room] + suffix
