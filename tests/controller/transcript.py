@@ -6,8 +6,10 @@ A transcript is a sequence of blocks: one line that says what happens, `----`, a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
 
@@ -419,3 +421,17 @@ def _answer(answer: object) -> str:
             return "ok"
         case _:
             raise AssertionError(f"an answer nobody knows how to write down: {answer}")
+
+
+SCENARIOS = Path(__file__).parents[1] / "scenarios" / "controller"
+
+
+def play(name: str) -> None:
+    """Run one story and compare; with REWRITE=1 in the environment, write down what happens now."""
+    path = SCENARIOS / f"{name}.txt"
+    heading, blocks = parse(path.read_text())
+    actor = Actor()
+    happened = [Block(block.command, actor.run(block.command)) for block in blocks]
+    if os.environ.get("REWRITE"):
+        path.write_text(write(heading, happened))
+    assert happened == blocks

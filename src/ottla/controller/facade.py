@@ -64,6 +64,7 @@ class Controller:
         self.producer_ids = producer_ids
         self.shown = shown
         self._dice = dice
+        loop.set_rules(Rules.of(config.current))
         config.on_broker(self._broker_settings_changed)
         config.on_topic(self._topic_settings_changed)
 

@@ -15,7 +15,8 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from typing import Any, Final, NamedTuple, TypeAlias
+from random import Random
+from typing import Any, Final, TypeAlias
 
 from ottla.controller import office
 from ottla.controller.asks import Asks
@@ -54,26 +55,29 @@ FIRST_BALANCE_S: Final = 5.0
 Item: TypeAlias = Change | Event | Session
 
 
-class Surroundings(NamedTuple):
-    """All that a controller needs of the world."""
-
-    store: Store
-    links: Links
-    registration: Registration
-    clock: Clock
-    measures: Measures
-
-
 class ControllerLoop:
-    def __init__(self, around: Surroundings, readings: Readings, rules: Rules) -> None:
-        self._around = around
-        self._readings = readings
-        self._writer = Writer(around.store)
+    def __init__(
+        self,
+        store: Store,
+        links: Links,
+        registration: Registration,
+        clock: Clock,
+        dice: Random,
+        *,
+        measures: Measures,
+    ) -> None:
+        self._store = store
+        self._links = links
+        self._registration = registration
+        self._clock = clock
+        self._measures = measures
+        self._writer = Writer(store)
+        self._readings = Readings(store, self.put, dice)
         self._asks = Asks()
         self._queue: deque[tuple[int, Item]] = deque()
         self._arrived = asyncio.Event()
         self._outbox: Outbox | None = None
-        self.state = ControllerState(around.registration.broker_id, rules)
+        self.state = ControllerState(registration.broker_id)
         self.active_id: BrokerId = NO_BROKER
         self.settled = asyncio.Event()
         """Set when the first election is over, won or lost."""
@@ -83,7 +87,7 @@ class ControllerLoop:
         return self.active_id == self.state.broker_id and self.state.epoch > 0
 
     def put(self, item: Item) -> None:
-        self._queue.append((self._around.clock.mono_ns(), item))
+        self._queue.append((self._clock.mono_ns(), item))
         self._arrived.set()
 
     async def ask(self, event_of: Callable[[int], Event]) -> object:
@@ -111,11 +115,10 @@ class ControllerLoop:
 
     async def run(self, balance_every_s: float | None) -> None:
         """Until cancelled. The broker must be registered before."""
-        around = self._around
-        around.store.on_session(self._session_changed)
-        around.measures.watch(lambda: self.state, lambda: len(self._queue))
+        self._store.on_session(self._session_changed)
+        self._measures.watch(lambda: self.state, lambda: len(self._queue))
         async with asyncio.TaskGroup() as tasks:
-            self._outbox = Outbox(around.links, self.put, tasks, around.measures)
+            self._outbox = Outbox(self._links, self.put, tasks, self._measures)
             if balance_every_s is not None:
                 tasks.create_task(self._balance(balance_every_s))
             await self._guarded(self._elect())
@@ -130,9 +133,8 @@ class ControllerLoop:
             self._arrived.clear()
             await self._arrived.wait()
         put_ns, item = self._queue.popleft()
-        measures = self._around.measures
-        measures.waited((self._around.clock.mono_ns() - put_ns) / 1e6)
-        with measures.timing(item):
+        self._measures.waited((self._clock.mono_ns() - put_ns) / 1e6)
+        with self._measures.timing(item):
             await self._guarded(self._process(item))
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
@@ -212,8 +214,7 @@ class ControllerLoop:
         """Take the office if it is free."""
         holder = await self._readings.controller()
         if holder is None:
-            now_ms = self._around.clock.wall_ms()
-            term = await office.take(self._around.store, self.state.broker_id, now_ms)
+            term = await office.take(self._store, self.state.broker_id, self._clock.wall_ms())
             if term is not None:
                 await self._enter_office(term)
                 return
@@ -258,8 +259,8 @@ class ControllerLoop:
             case Session.EXPIRED:
                 self._resign()
                 self._readings.forget_watches()
-                await self._around.store.start()
-                await self._around.registration.register()
+                await self._store.start()
+                await self._registration.register()
                 await self._elect()
             case Session.CONNECTED if self.is_active:
                 term = Term(self.state.epoch, self.state.epoch_version)

@@ -1,0 +1,27 @@
+"""Topics on their way out."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.controller.transcript import play
+
+
+@pytest.mark.spec("CTL-51", "CTL-52", "CTL-53", "CTL-54", "CTL-55", "CTL-56")
+def test_a_topic_is_gone_when_every_replica_has_said_so() -> None:
+    play("deletion")
+
+
+@pytest.mark.spec("CTL-51", "CTL-53")
+def test_a_dead_broker_delays_a_deletion_but_not_the_client() -> None:
+    play("deletion_waits")
+
+
+@pytest.mark.spec("CTL-08", "CTL-50")
+def test_requests_found_in_the_store_are_obeyed_or_removed() -> None:
+    play("deletion_asked_in_store")
+
+
+@pytest.mark.spec("CTL-51")
+def test_a_new_controller_goes_on_with_a_deletion() -> None:
+    play("deletion_resumed")
