@@ -24,7 +24,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from benchmarks.contenders import Contender
+from benchmarks.contenders import KAFKA_SETTINGS, SETTINGS, Contender
 from tools import nodes
 
 RECORDS: Final = 600_000
@@ -32,7 +32,7 @@ KEYS: Final = 10_000
 VALUE: Final = bytes(500)
 DIRTY: Final = "compacted-later"
 _WAIT_S: Final = 120.0
-_SETTINGS: Final = {"log.cleaner.backoff.ms": "100", "log.initial.task.delay.ms": "100"}
+_EAGER: Final = {"log.cleaner.backoff.ms": "100"}
 # The cleaner may take every closed segment at once, when it is let loose.
 _COMPACTED: Final = {
     "segment.bytes": str(16 << 20),
@@ -44,10 +44,10 @@ _COMPACTED: Final = {
 
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="ottla-bench-") as name:
-        for kind, settings in (("ottla", _SETTINGS), ("kafka", _SETTINGS)):
-            start = nodes.ottla if kind == "ottla" else nodes.kafka
-            with start(Path(name) / kind, settings) as node:
-                _report(kind, *_measure(Contender(kind, node, {})))
+        with nodes.ottla(Path(name) / "ottla", {**SETTINGS, **_EAGER}) as node:
+            _report("ottla", *_measure(Contender("ottla", node, {})))
+        with nodes.kafka(Path(name) / "kafka", {**KAFKA_SETTINGS, **_EAGER}) as node:
+            _report("kafka", *_measure(Contender("kafka", node, {})))
     return 0
 
 
