@@ -6,7 +6,7 @@ write new ones in `build`; never reads a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import Final
 
@@ -105,41 +105,50 @@ def build(  # noqa: PLR0913 - the fields of a header, by name
 ) -> bytes:
     """One batch of these records.
 
-    A `Record` keeps its offset, which may leave gaps; a `NewRecord` takes the next one. The two
-    last arguments stand in for what the records say: compaction keeps a batch's last offset when
-    its last record goes, and a leader stamps its own time.
+    A `Record` keeps its offset, which may leave gaps; a `NewRecord` takes the next one. The last
+    two arguments overrule the records: compaction keeps a last offset, a leader stamps its time.
     """
-    encoded: list[bytes] = []
-    base_timestamp = delete_horizon_ms
-    delta, newest = -1, NO_TIMESTAMP
-    for record in records:
-        delta = record.offset - base_offset if isinstance(record, Record) else delta + 1
-        if base_timestamp is None:
-            base_timestamp = record.timestamp
-        newest = max(newest, record.timestamp)
-        encoded.append(encode_record(delta, record.timestamp - base_timestamp, record))
-    section = b"".join(encoded)
-    if codec and encoded:
-        section = compress(codec, section, level)
+    records = list(records)
+    first_timestamp = records[0].timestamp if records else NO_TIMESTAMP
+    base_timestamp = first_timestamp if delete_horizon_ms is None else delete_horizon_ms
+    section, delta = _encode_records(records, base_offset, base_timestamp)
+    codec = codec if records else Codec.NONE
+    section = compress(codec, section, level) if codec else section
     header = HEADER.pack(
         base_offset,
         HEADER_SIZE - OVERHEAD + len(section),
         leader_epoch,
         CURRENT_MAGIC,
         0,
-        (codec if encoded else Codec.NONE)
+        codec
         | timestamp_type << 3
         | (TRANSACTIONAL_BIT if transactional else 0)
         | (CONTROL_BIT if control else 0)
         | (0 if delete_horizon_ms is None else DELETE_HORIZON_BIT),
         delta if last_offset_delta is None else last_offset_delta,
-        NO_TIMESTAMP if base_timestamp is None else base_timestamp,
-        newest if max_timestamp is None else max_timestamp,
+        base_timestamp,
+        _newest(records) if max_timestamp is None else max_timestamp,
         producer_id,
         producer_epoch,
         base_sequence,
-        len(encoded),
+        len(records),
     )
     batch = bytearray(header + section)
     CRC.pack_into(batch, CRC_AT, compute_crc(batch))
     return bytes(batch)
+
+
+def _encode_records(
+    records: Sequence[Record | NewRecord], base_offset: int, base_timestamp: int
+) -> tuple[bytes, int]:
+    """The records' bytes and the last offset delta, -1 without records."""
+    encoded: list[bytes] = []
+    delta = -1
+    for record in records:
+        delta = record.offset - base_offset if isinstance(record, Record) else delta + 1
+        encoded.append(encode_record(delta, record.timestamp - base_timestamp, record))
+    return b"".join(encoded), delta
+
+
+def _newest(records: Sequence[Record | NewRecord]) -> int:
+    return max((record.timestamp for record in records), default=NO_TIMESTAMP)
