@@ -7,9 +7,9 @@ import logging
 import pytest
 
 from ottla.model.metrics import Registry
-from ottla.net.limits import NetLimits
+from ottla.net.limits import SWEEP_SLICE, NetLimits
 from tests.net.frames import request
-from tests.net.rig import Parked, Rig, a_pass, echo, on_a_loop
+from tests.net.rig import SECOND, Parked, Rig, a_pass, echo, on_a_loop
 
 
 def gauge(registry: Registry, name: str) -> float:
@@ -135,3 +135,15 @@ async def test_the_last_listener_to_close_stops_the_sweep() -> None:
     assert not rig.network._sweeper.cancelled()
     rig.network.closed()
     assert rig.network._sweeper.cancelled()
+
+
+@on_a_loop
+async def test_a_sweep_never_looks_at_all_of_many_connections_at_once() -> None:
+    rig = Rig(NetLimits(connections_max_idle_ms=1_000))
+    lines = [rig.connect(echo) for _ in range(SWEEP_SLICE + 100)]
+    rig.clock.ns += 2 * SECOND
+    rig.network.opened()
+    assert sum(line.transport.closed for line in lines) == SWEEP_SLICE
+    while not all(line.transport.closed for line in lines):
+        await a_pass()
+    rig.network.closed()

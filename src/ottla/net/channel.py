@@ -95,8 +95,10 @@ class Channel(asyncio.BufferedProtocol):
         if self.connection.ending is not None or self.connection.closed:
             return
         network = self._network
-        self._inbox.filled(nbytes)
+        whole = self._inbox.filled(nbytes)
         self.active_ns = now_ns = network.clock.mono_ns()
+        if not whole:
+            return
         if self._enrolled or self._held:
             self._inbox.settle()
             self._pause()

@@ -29,7 +29,7 @@ class Inbox:
     """The receiving half of one connection."""
 
     __slots__ = (
-        "_buffers", "_end", "_kept", "_shared", "_smallest", "_start", "_view",
+        "_buffers", "_end", "_kept", "_shared", "_smallest", "_start", "_view", "_wanted",
         "api", "max_bytes", "starved",
     )  # fmt: skip
 
@@ -44,6 +44,7 @@ class Inbox:
         self._view = NOTHING
         self._start = 0
         self._end = 0
+        self._wanted = 0  # where the bytes must reach in a kept buffer for anything to happen
 
     @property
     def left(self) -> int:
@@ -76,15 +77,16 @@ class Inbox:
             return room[left:]
         return room
 
-    def filled(self, count: int) -> None:
-        """`count` bytes were put into `space()`."""
+    def filled(self, count: int) -> bool:
+        """`count` bytes were put into `space()`. False: still only a part of a large frame."""
         if self._kept is not None:
             self._end += count
-            return
+            return self._end >= self._wanted
         self._end += count - self._start
         self._start = 0
         self._view = self._buffers.shared.view
         self._shared = True
+        return True
 
     def next_frame(self) -> memoryview | None:
         """The next whole frame, without its size; None when it is not all here.
@@ -169,17 +171,21 @@ class Inbox:
     def _make_room(self, kept: Buffer) -> None:
         """See to it that the frame that is arriving can go on arriving."""
         left = self._end - self._start
+        self._wanted = 0
         if left == 0:
             self._start = self._end = 0
             return
         need = self._need()
-        if self._start + need <= kept.size or left >= need:
-            return  # it fits where it is, or is here already and waits for its turn
-        if left < kept.size:
-            kept.room[:left] = self._view[self._start : self._end]
-            self._start, self._end = 0, left
-        else:
-            self._move(self._buffers.make(min(need, 2 * kept.size)))
+        if left >= need:
+            return  # it is here already and waits for its turn
+        if self._start + need > kept.size:
+            if left < kept.size:
+                kept.room[:left] = self._view[self._start : self._end]
+                self._start, self._end = 0, left
+            else:
+                kept = self._buffers.make(min(need, 2 * kept.size))
+                self._move(kept)
+        self._wanted = min(self._start + need, kept.size)
 
     def _need(self) -> int:
         """How many bytes the first frame has, its size included, as far as that is known."""
@@ -193,6 +199,7 @@ class Inbox:
         to.room[:left] = self._view[self._start : self._end]
         self._drop_kept()
         self._kept = to
+        self._wanted = 0
         self._view = to.view
         self._start, self._end = 0, left
 

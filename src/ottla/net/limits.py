@@ -36,6 +36,10 @@ SLOWEST_BYTES_PER_MS: Final = 16
 SWEEP_MS: Final = 1_000
 """How often idle and stalled connections are looked for."""
 
+SWEEP_SLICE: Final = 256
+SWEEP_SLICE_MS: Final = 50
+"""Of many connections so many are looked at, with a pause before the next: replies go first."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetLimits:

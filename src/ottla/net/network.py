@@ -17,7 +17,7 @@ from ottla.net.buffers import Buffers
 from ottla.net.census import Census, Evictable, least_recently_used
 from ottla.net.complaints import Complaints
 from ottla.net.connection import Connection
-from ottla.net.limits import SWEEP_MS, NetLimits
+from ottla.net.limits import SWEEP_MS, SWEEP_SLICE, SWEEP_SLICE_MS, NetLimits
 from ottla.net.request_metrics import RequestMetrics
 from ottla.net.run_queue import RunQueue
 from ottla.net.slot import Peer
@@ -63,6 +63,7 @@ class Network:
         self._executor = executor
         self._emptied: dict[str, list[asyncio.Future[None]]] = {}
         self._listeners = 0
+        self._unswept: list[Live] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self.apply(limits)
 
@@ -79,7 +80,7 @@ class Network:
         self._listeners += 1
         if self._listeners == 1:
             self._offer_metrics()
-            self._sweep_later()
+            self._sweep()
 
     def closed(self) -> None:
         self._listeners -= 1
@@ -156,15 +157,16 @@ class Network:
         gauge("kafka_network_connections", "Open connections.", lambda: self.census.total)
         self.metrics.watch_loop()
 
-    def _sweep_later(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._sweeper = loop.call_later(SWEEP_MS / 1e3, self._sweep)
-
     def _sweep(self) -> None:
+        """Look at some connections now and at more a little later: never at all of them at once."""
+        if not self._unswept:
+            self._unswept = list(self.live)
         now_ns = self.clock.mono_ns()
-        for live in tuple(self.live):
+        for live in self._unswept[-SWEEP_SLICE:]:
             live.sweep(now_ns)
-        self._sweep_later()
+        del self._unswept[-SWEEP_SLICE:]
+        pause_ms = SWEEP_SLICE_MS if self._unswept else SWEEP_MS
+        self._sweeper = asyncio.get_running_loop().call_later(pause_ms / 1e3, self._sweep)
 
 
 def _soon(callback: Callable[[], None]) -> object:
