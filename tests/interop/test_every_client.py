@@ -18,6 +18,7 @@ def expected(series: Series, *, stamped: bool) -> Found:
     return Found(series.count, digest(series, stamped=stamped))
 
 
+@pytest.mark.spec("TOOL-18", "WIRE-29")
 def test_topics_are_created_as_asked(client: Client) -> None:
     topic = f"created-by-{client.name}"
     client.create_topic(topic, 5, {"retention.ms": "123456", "cleanup.policy": "compact"})
@@ -26,24 +27,28 @@ def test_topics_are_created_as_asked(client: Client) -> None:
     assert client.settings(topic)["cleanup.policy"] == "compact"
 
 
+@pytest.mark.spec("TOOL-18")
 def test_partitions_are_added(client: Client, make_topic: MakeTopic) -> None:
     topic = make_topic(partitions=2)
     client.add_partitions(topic, 6)
     assert client.partition_count(topic) == 6
 
 
+@pytest.mark.spec("TOOL-18")
 def test_settings_are_changed_and_told(client: Client, make_topic: MakeTopic) -> None:
     topic = make_topic()
     client.alter(topic, {"max.message.bytes": "54321"})
     assert client.settings(topic)["max.message.bytes"] == "54321"
 
 
+@pytest.mark.spec("TOOL-18")
 def test_topics_are_deleted(client: Client, make_topic: MakeTopic) -> None:
     topic = make_topic()
     client.delete_topic(topic)
     assert client.provoke(Fault.UNKNOWN_TOPIC, topic).code == Fault.UNKNOWN_TOPIC.value
 
 
+@pytest.mark.spec("WIRE-07", "WIRE-09", "WIRE-10", "WIRE-12", "REC-11", "REC-26")
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_hundred_thousand_records_are_read_back(
     client: Client, make_topic: MakeTopic, base_ms: int, codec: str
@@ -55,6 +60,7 @@ def test_a_hundred_thousand_records_are_read_back(
     assert found == expected(series, stamped=client.stamps)
 
 
+@pytest.mark.spec("REC-25")
 def test_null_keys_and_values_survive(client: Client, make_topic: MakeTopic) -> None:
     topic = make_topic()
     series = Series(100, -1, headers="without")
@@ -64,6 +70,7 @@ def test_null_keys_and_values_survive(client: Client, make_topic: MakeTopic) -> 
     assert client.read(topic, 100, stamped=False) == expected(series, stamped=False)
 
 
+@pytest.mark.spec("REC-22")
 def test_headers_survive(client: Client, make_topic: MakeTopic) -> None:
     topic = make_topic()
     series = Series(1, -1, headers="plain")
@@ -71,6 +78,7 @@ def test_headers_survive(client: Client, make_topic: MakeTopic) -> None:
     assert client.read(topic, 1, stamped=False) == expected(series, stamped=False)
 
 
+@pytest.mark.spec("REC-22")
 def test_null_headers_survive(client: Client, make_topic: MakeTopic) -> None:
     topic = make_topic()
     series = Series(1, -1, headers="null")
@@ -94,6 +102,7 @@ def test_records_of_every_other_client_are_read(
     assert client.read(topic, count, stamped=False) == Found(count, known)
 
 
+@pytest.mark.spec("WIRE-40")
 def test_offsets_are_found_by_timestamp(client: Client, stamped_topic: str, base_ms: int) -> None:
     topic = stamped_topic
     assert client.offset_at(topic, Position.EARLIEST) == 0
@@ -109,6 +118,7 @@ def test_the_latest_timestamp_is_found(client: Client, stamped_topic: str) -> No
     assert client.offset_at(stamped_topic, Position.MAX_TIMESTAMP) == 999
 
 
+@pytest.mark.spec("TOOL-18")
 def test_records_are_deleted_up_to_an_offset(client: Client, make_topic: MakeTopic) -> None:
     topic = make_topic()
     client.produce(topic, Series(1000, -1), "none")
@@ -124,18 +134,22 @@ def test_a_first_record_creates_its_topic(client: Client) -> None:
     assert client.read(topic, 3, stamped=False) == expected(series, stamped=False)
 
 
+@pytest.mark.spec("WIRE-53")
 def test_too_large_a_record_is_refused(client: Client, make_topic: MakeTopic) -> None:
     assert_refused(client, Fault.TOO_LARGE, make_topic())
 
 
+@pytest.mark.spec("WIRE-53")
 def test_an_unknown_topic_is_refused(client: Client) -> None:
     assert_refused(client, Fault.UNKNOWN_TOPIC, "no-such-topic")
 
 
+@pytest.mark.spec("WIRE-53")
 def test_an_offset_out_of_range_is_refused(client: Client, stamped_topic: str) -> None:
     assert_refused(client, Fault.OUT_OF_RANGE, stamped_topic)
 
 
+@pytest.mark.spec("WIRE-53")
 def test_a_bad_topic_name_is_refused(client: Client) -> None:
     assert_refused(client, Fault.BAD_NAME, "bad name!")
 

@@ -16,6 +16,7 @@ def java(request: pytest.FixtureRequest, opened: Opened) -> JavaClient:
     return client
 
 
+@pytest.mark.spec("WIRE-29")
 def test_the_cluster_is_one_node_with_an_id_and_a_controller(java: JavaClient) -> None:
     cluster_id, controller, count = java.ask("cluster", "")
     assert len(cluster_id) == 22
@@ -33,6 +34,7 @@ def test_log_directories_tell_the_size_of_a_partition(
     assert 100_000 < int(size) < 101_000
 
 
+@pytest.mark.spec("TOOL-17")
 def test_an_election_that_changes_nothing_is_told_so(
     java: JavaClient, make_topic: MakeTopic
 ) -> None:

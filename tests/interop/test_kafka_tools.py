@@ -48,6 +48,7 @@ def done(run: Run) -> Callable[..., str]:
     return done
 
 
+@pytest.mark.spec("TOOL-04", "TOOL-05", "TOOL-06", "TOOL-07")
 def test_kafka_topics_creates_lists_grows_describes_and_deletes(done: Callable[..., str]) -> None:
     topic = "made-by-kafka-topics"
     settings = ("--config", "retention.ms=5000000")
@@ -103,6 +104,7 @@ def test_kafka_configs_changes_and_describes_a_broker(
         done("kafka-configs", *undo)
 
 
+@pytest.mark.spec("TOOL-18", "WIRE-40")
 def test_kafka_get_offsets_and_delete_records_agree(
     done: Callable[..., str], make_topic: MakeTopic, opened: Opened, base_ms: int, tmp_path: Path
 ) -> None:
@@ -125,6 +127,7 @@ def test_kafka_get_offsets_and_delete_records_agree(
     assert told.split() == [f"{topic}:0:600"]
 
 
+@pytest.mark.spec("TOOL-08", "TOOL-09", "TOOL-11")
 def test_the_console_pair_passes_a_hundred_thousand_records_in_every_codec(
     done: Callable[..., str], make_topic: MakeTopic
 ) -> None:
