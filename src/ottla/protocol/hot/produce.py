@@ -110,7 +110,9 @@ def _flexible(call: Call, frame: memoryview) -> ProduceRequest:
     Lengths are nearly always one byte, which is read along with the number before it.
     """
     by_id = call.version >= 13
-    transactional_id, at = _compact_string(frame, call.body_at)
+    transactional_id, at = None, call.body_at + 1
+    if frame[at - 1]:
+        transactional_id, at = _compact_string(frame, at - 1)
     acks, timeout_ms, count = _ACKS_TIMEOUT_BYTE.unpack_from(frame, at)
     at += 7
     if count > 0x7F:
@@ -127,7 +129,10 @@ def _flexible(call: Call, frame: memoryview) -> ProduceRequest:
             name, at = _compact_string(frame, at)
             if name is None:
                 raise Disconnect("null where a value must be")
-        count, at = read_uvarint(frame, at)
+        count = frame[at]
+        at += 1
+        if count > 0x7F:
+            count, at = read_uvarint(frame, at - 1)
         left -= count
         if left < 0 or not count:
             raise Disconnect(f"array length ({count - 1})")
@@ -222,17 +227,21 @@ def produce_reply(
 
 
 def _put_produced(out: bytearray, partition: ProducedPartition, version: int) -> None:
-    *numbers, record_errors, error_message, current_leader = partition
-    if version >= 9 and not (record_errors or error_message or current_leader):
-        out += _PRODUCED_9.pack(*numbers, 1, 0, 0)  # no errors, no message, no tagged fields
+    index, error, base, time, start, record_errors, error_message, current_leader = partition
+    if version >= 9 and error_message is None and not (record_errors or current_leader):
+        # No errors of records, no message, no tagged fields: nearly every reply.
+        out += _PRODUCED_9.pack(index, error, base, time, start, 1, 0, 0)
         return
-    out += _PRODUCED_5.pack(*numbers) if version >= 5 else _PRODUCED_3.pack(*numbers[:4])
+    if version < 5:
+        out += _PRODUCED_3.pack(index, error, base, time)
+        return
+    out += _PRODUCED_5.pack(index, error, base, time, start)
     if version < 8:
         return
     flexible = version >= 9
     put_count(out, len(record_errors), flexible)
-    for index, message in record_errors:
-        out += INT32.pack(index)
+    for at, message in record_errors:
+        out += INT32.pack(at)
         put_string(out, message, flexible)
         if flexible:
             out += b"\0"
