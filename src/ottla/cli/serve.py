@@ -43,9 +43,9 @@ def serve(arguments: Sequence[str]) -> int:
     loaded = load(file, environment=os.environ, sets=sets)
     for warning in loaded.warnings:
         print(f"ottla: {warning}", file=sys.stderr)
-    from ottla.broker.app import run
+    from ottla.broker.lifecycle import run
 
-    return run(loaded.config)
+    return run(loaded.texts)
 
 
 def asked(arguments: Sequence[str]) -> tuple[Path | None, list[str]]:

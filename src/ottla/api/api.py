@@ -1,0 +1,72 @@
+"""What an API is: one declaration per file of this folder, at its bottom.
+
+Owns the shape of a declaration and what a handler may see of its surroundings. Never looks at a
+particular API: `api/__init__.py` lists them, `dispatch.py` calls them.
+
+A handler turns a decoded request into calls and their results into the fields of a reply; what it
+raises as `KafkaError` is said by `refuse`. The two hot APIs, Produce and Fetch, take the frame and
+the slot themselves: their record sets are views into the receive buffer, valid only during the
+call, and their replies carry files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ottla.model.errors import ErrorCode
+from ottla.protocol.wire import Call
+
+if TYPE_CHECKING:
+    from ottla.api.services import Services
+    from ottla.net.slot import Peer, Slot
+
+Fields: TypeAlias = Mapping[str, object]
+Request: TypeAlias = Any
+"""A kio entity of the negotiated version; a field it lacks reads as its default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Who asks, in which version, and what there is to ask of."""
+
+    call: Call
+    peer: Peer
+    services: Services
+
+
+Handler: TypeAlias = Callable[[Request, Context], Awaitable[Fields]]
+RawHandler: TypeAlias = "Callable[[Call, memoryview, Slot, Services], None]"
+Refuse: TypeAlias = Callable[[Request, ErrorCode, str | None], Fields]
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One API: its key, the versions served, and who answers.
+
+    `advertised_from` is for Produce alone, which must be offered from version 0 and refuses 0-2.
+    `between_brokers` marks what only another broker may ask.
+    """
+
+    key: int
+    name: str
+    versions: range
+    handler: Handler | None = None
+    refuse: Refuse | None = None
+    raw: RawHandler | None = None
+    advertised_from: int | None = None
+    between_brokers: bool = False
+
+    def __post_init__(self) -> None:
+        assert (self.raw is None) != (self.handler is None), self.name
+        assert (self.handler is None) == (self.refuse is None), self.name
+
+    @property
+    def oldest_advertised(self) -> int:
+        return self.versions.start if self.advertised_from is None else self.advertised_from
+
+
+def error_code(_: Request, code: ErrorCode, message: str | None) -> Fields:
+    """The refusal of an API whose reply has one error at its top."""
+    return {"error_code": code, "error_message": message}

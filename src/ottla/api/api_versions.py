@@ -1,0 +1,55 @@
+"""ApiVersions (18): what this broker offers, so that a client can pick versions.
+
+The one call answered when its version is unknown: with error 35, in version 0, with the list.
+The reply's header never becomes flexible, because the client does not know yet that it may.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.protocol import wire
+from ottla.protocol.wire import Call
+
+KEY: Final = 18
+SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+async def api_versions(request: Request, ctx: Context) -> Fields:
+    if ctx.call.version >= 3:
+        name, version = request.client_software_name, request.client_software_version
+        if not (SOFTWARE.fullmatch(name) and SOFTWARE.fullmatch(version)):
+            raise KafkaError(ErrorCode.invalid_request)
+        ctx.peer.software_name, ctx.peer.software_version = name, version
+    return {"error_code": ErrorCode.none, **offered()}
+
+
+def offered() -> Fields:
+    """Every API a client may call; what brokers say to each other is not offered."""
+    from ottla.api import APIS  # the list holds this module
+
+    keys = [
+        {
+            "api_key": api.key,
+            "min_version": api.oldest_advertised,
+            "max_version": api.versions.stop - 1,
+        }
+        for api in APIS
+        if not api.between_brokers
+    ]
+    return {"api_keys": keys, "throttle_time_ms": 0}
+
+
+def unsupported_version(call: Call) -> bytes:
+    old = wire.Call(call.key, 0, call.correlation_id, call.client_id, call.body_at)
+    return wire.reply(old, {"error_code": ErrorCode.unsupported_version, **offered()})
+
+
+def refuse(_: Request, code: ErrorCode, message: str | None) -> Fields:
+    return {"error_code": code, "api_keys": [], "throttle_time_ms": 0}
+
+
+API = Api(KEY, "ApiVersions", range(0, 5), api_versions, refuse)

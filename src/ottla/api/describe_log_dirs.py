@@ -1,0 +1,61 @@
+"""DescribeLogDirs (35): the log directories of this broker and how much each partition takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.log.describe import UNKNOWN, DirectoryReport, ReplicaReport, describe
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+
+KEY: Final = 35
+
+
+async def describe_log_dirs(request: Request, ctx: Context) -> Fields:
+    wanted = _wanted(request.topics)
+    reports = describe(ctx.services.replicas.directories)
+    return {
+        "throttle_time": 0,
+        "error_code": ErrorCode.none,
+        "results": [_directory(report, wanted) for report in reports],
+    }
+
+
+def _wanted(topics: Iterable[Any] | None) -> set[TopicPartition] | None:
+    """None means every partition there is."""
+    if topics is None:
+        return None
+    return {TopicPartition(topic.topic, index) for topic in topics for index in topic.partitions}
+
+
+def _directory(report: DirectoryReport, wanted: set[TopicPartition] | None) -> Fields:
+    topics: dict[str, list[Fields]] = {}
+    for replica in report.replicas:
+        if wanted is None or replica.partition in wanted:
+            topics.setdefault(replica.partition.topic, []).append(_replica(replica))
+    failed = report.failure is not None
+    return {
+        "error_code": ErrorCode.kafka_storage_error if failed else ErrorCode.none,
+        "log_dir": str(report.path),
+        "topics": [{"name": name, "partitions": parts} for name, parts in topics.items()],
+        "total_bytes": UNKNOWN,
+        "usable_bytes": report.usable_bytes,
+    }
+
+
+def _replica(replica: ReplicaReport) -> Fields:
+    return {
+        "partition_index": replica.partition.partition,
+        "partition_size": replica.size,
+        "offset_lag": replica.offset_lag,
+        "is_future_key": replica.is_future,
+    }
+
+
+def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
+    return {"throttle_time": 0, "error_code": code, "results": []}
+
+
+API = Api(KEY, "DescribeLogDirs", range(1, 5), describe_log_dirs, refuse)

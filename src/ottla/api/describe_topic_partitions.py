@@ -1,0 +1,60 @@
+"""DescribeTopicPartitions (75): topics with their partitions, in pages.
+
+Topics come in the order of their names. A page ends after `response_partition_limit` partitions,
+or the broker's own limit if that is lower, with a cursor that names where the next one begins.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.metadata import topic_fields, unknown_topic
+from ottla.model.errors import ErrorCode, KafkaError
+
+KEY: Final = 75
+
+
+async def describe_topic_partitions(request: Request, ctx: Context) -> Fields:
+    image = ctx.services.metadata.image
+    limit = ctx.services.config.current.max_request_partition_size_limit
+    left = min(request.response_partition_limit, limit)
+    cursor = request.cursor
+    if left < 1:
+        raise KafkaError(ErrorCode.invalid_request, "response_partition_limit must be at least 1")
+    if cursor is not None and cursor.partition_index < 0:
+        raise KafkaError(ErrorCode.invalid_request, "the cursor's partition must not be negative")
+    shown: list[Fields] = []
+    for name in _names(request, list(image.topics)):
+        topic = image.topics.get(name)
+        if topic is None:
+            shown.append(unknown_topic(name, ErrorCode.unknown_topic_or_partition))
+            continue
+        first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
+        indexes = [index for index in sorted(topic.partitions) if index >= first]
+        if left == 0 and indexes:
+            return _page(shown, {"topic_name": name, "partition_index": indexes[0]})
+        shown.append(topic_fields(image, ctx.peer.listener, name, topic, indexes[:left]))
+        if len(indexes) > left:
+            return _page(shown, {"topic_name": name, "partition_index": indexes[left]})
+        left -= len(indexes)
+    return _page(shown, None)
+
+
+def _names(request: Any, known: list[str]) -> list[str]:
+    asked = [topic.name for topic in request.topics] or known
+    names = sorted(set(asked))
+    if request.cursor is None:
+        return names
+    return [name for name in names if name >= request.cursor.topic_name]
+
+
+def _page(shown: list[Fields], cursor: Fields | None) -> Fields:
+    return {"throttle_time": 0, "topics": shown, "next_cursor": cursor}
+
+
+def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
+    return _page([unknown_topic(topic.name, code) for topic in request.topics], None)
+
+
+API = Api(KEY, "DescribeTopicPartitions", range(0, 1), describe_topic_partitions, refuse)

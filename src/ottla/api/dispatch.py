@@ -1,0 +1,100 @@
+"""From a frame to a reply: which API, which version, who answers, how a refusal is said.
+
+Owns the order of these steps for every request alike. Never knows what any API means.
+
+Requests of one connection start in the order they came. A hot API runs at once, inside the call
+that delivers the frame; any other becomes a task. While a connection has tasks that have not
+begun, even a hot request takes its turn behind them, with a copy of its frame.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias
+
+from ottla.api import BY_KEY
+from ottla.api.api import Api, Context, RawHandler, Request
+from ottla.api.api_versions import API as API_VERSIONS
+from ottla.api.api_versions import unsupported_version
+from ottla.api.services import Services
+from ottla.model.errors import Disconnect, ErrorCode, KafkaError
+from ottla.net.slot import Slot
+from ottla.protocol import wire
+from ottla.protocol.wire import Call
+
+log = logging.getLogger(__name__)
+
+Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
+
+
+class Dispatch:
+    """The `Answer` of every listener, and of the controller's link to its own broker."""
+
+    def __init__(self, services: Services, spawn: Spawn) -> None:
+        self._services = services
+        self._spawn = spawn
+
+    def __call__(self, frame: memoryview, slot: Slot) -> None:
+        try:
+            call = wire.parse_call(frame)
+            api = BY_KEY.get(call.key)
+            if api is None or call.version not in api.versions:
+                _not_offered(api, call, slot)
+                return
+            if api.raw is None:
+                self._later(slot, self._answer(api, call, wire.decode(call, frame), slot))
+            elif slot.peer.unstarted:
+                self._later(slot, self._take_turn(api.raw, call, bytes(frame), slot))
+            else:
+                api.raw(call, frame, slot, self._services)
+        except Disconnect as broken:
+            slot.close(str(broken))
+        except Exception:
+            _broken(slot)
+
+    def _later(self, slot: Slot, work: Coroutine[Any, Any, None]) -> None:
+        slot.peer.unstarted += 1
+        self._spawn(work)
+
+    async def _take_turn(self, raw: RawHandler, call: Call, frame: bytes, slot: Slot) -> None:
+        slot.peer.unstarted -= 1
+        try:
+            raw(call, memoryview(frame), slot, self._services)
+        except Disconnect as broken:
+            slot.close(str(broken))
+        except Exception:
+            _broken(slot)
+
+    async def _answer(self, api: Api, call: Call, request: Request, slot: Slot) -> None:
+        slot.peer.unstarted -= 1
+        assert api.handler is not None
+        assert api.refuse is not None
+        try:
+            if api.between_brokers and not slot.peer.is_broker:
+                raise KafkaError(ErrorCode.cluster_authorization_failed)
+            fields = await api.handler(request, Context(call, slot.peer, self._services))
+        except KafkaError as refusal:
+            fields = api.refuse(request, refusal.code, refusal.message)
+        except Disconnect as broken:
+            slot.close(str(broken))
+            return
+        except Exception:
+            log.exception("%s v%d failed", api.name, call.version)
+            fields = api.refuse(request, ErrorCode.unknown_server_error, None)
+        slot.reply([wire.reply(call, fields)])
+
+
+def _not_offered(api: Api | None, call: Call, slot: Slot) -> None:
+    """An unknown version of ApiVersions is answered in version 0; anything else cannot be read."""
+    if api is API_VERSIONS:
+        slot.reply([unsupported_version(call)])
+        return
+    name = f"api key {call.key}" if api is None else api.name
+    slot.close(f"{name} version {call.version} is not offered here")
+
+
+def _broken(slot: Slot) -> None:
+    """A handler failed in a way nobody foresaw: the state is logged, the connection ends."""
+    log.exception("a request could not be answered")
+    slot.close("the request could not be answered")

@@ -1,0 +1,121 @@
+"""Fetch (1): records from partitions led here, for consumers and followers.
+
+The reply carries slices of segment files; their bytes never pass through this process. Hot:
+benchmarks/requests.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, cast
+
+from ottla.api.api import Api
+from ottla.api.services import Services
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
+from ottla.net.slot import Part, Slot
+from ottla.protocol import wire
+from ottla.protocol.hot import FetchedPartition, fetch_reply
+from ottla.protocol.wire import Call
+from ottla.replica.fetch_sessions import NO_SESSION, Asked
+from ottla.replica.read import FetchTerms, Isolation
+from ottla.replica.wanted import UNKNOWN_TOPIC, Fetched, Wanted
+
+KEY: Final = 1
+FIRST_BY_ID: Final = 13
+FIRST_WITH_REPLICA_STATE: Final = 15
+
+
+def fetch(call: Call, frame: memoryview, slot: Slot, services: Services) -> None:
+    request = wire.decode(call, frame)
+    by_id = call.version >= FIRST_BY_ID
+    now_ms = services.clock.mono_ms()
+    terms = _terms(call, request)
+    names = services.metadata.image.names
+    asked = Asked(
+        session_id=request.session_id,
+        epoch=request.session_epoch,
+        wanted=_wanted(request.topics, names, by_id),
+        forgotten=_forgotten(request.forgotten_topics_data, names, by_id),
+        by_id=by_id,
+        privileged=terms.from_follower,
+    )
+    try:
+        fetching = services.replicas.sessions.begin(asked, now_ms)
+    except KafkaError as refusal:
+        slot.reply(_parts(fetch_reply(call, 0, refusal.code, NO_SESSION, ())))
+        return
+
+    def answer(fetched: list[Fetched]) -> None:
+        if slot.alive:
+            session_id, news = fetching.finish(fetched, services.clock.mono_ms())
+            topics = _topics(news, by_id)
+            slot.reply(_parts(fetch_reply(call, 0, ErrorCode.none, session_id, topics)))
+
+    if terms.from_follower and not _may_be_follower(slot, services):
+        code = ErrorCode.topic_authorization_failed
+        answer([Fetched(w, FetchedPartition(w.key.partition, code), 0) for w in fetching.wanted])
+        return
+    services.replicas.reads.fetch(fetching.wanted, terms, answer)
+
+
+def _may_be_follower(slot: Slot, services: Services) -> bool:
+    """Brokers come through their own listener; who claims to be one elsewhere is a client."""
+    return slot.peer.is_broker or slot.peer.listener == services.listeners.inter_broker
+
+
+def _parts(parts: Sequence[object]) -> Sequence[Part]:
+    """What the encoder left as it was are the log's own slices of files."""
+    return cast(Sequence[Part], parts)
+
+
+def _terms(call: Call, request: Any) -> FetchTerms:
+    replica = request.replica_id
+    if call.version >= FIRST_WITH_REPLICA_STATE:
+        replica = request.replica_state.replica_id
+    return FetchTerms(
+        replica_id=BrokerId(replica),
+        max_wait_ms=wire.ms(request.max_wait),
+        min_bytes=request.min_bytes,
+        max_bytes=request.max_bytes,
+        isolation=Isolation(1 if request.isolation_level == 1 else 0),
+    )
+
+
+def _wanted(topics: Iterable[Any], names: Mapping[TopicId, str], by_id: bool) -> list[Wanted]:
+    wanted = []
+    for topic in topics:
+        topic_id = (topic.topic_id or NO_TOPIC_ID) if by_id else NO_TOPIC_ID
+        name = names.get(topic_id, UNKNOWN_TOPIC) if by_id else topic.topic
+        for part in topic.partitions:
+            want = Wanted(TopicPartition(name, part.partition), topic_id)
+            want.offset = part.fetch_offset
+            want.log_start = part.log_start_offset
+            want.max_bytes = part.partition_max_bytes
+            want.leader_epoch = part.current_leader_epoch
+            want.last_fetched_epoch = part.last_fetched_epoch
+            wanted.append(want)
+    return wanted
+
+
+def _forgotten(topics: Iterable[Any], names: Mapping[TopicId, str], by_id: bool) -> list[Wanted]:
+    forgotten = []
+    for topic in topics:
+        topic_id = (topic.topic_id or NO_TOPIC_ID) if by_id else NO_TOPIC_ID
+        name = names.get(topic_id, UNKNOWN_TOPIC) if by_id else topic.topic
+        forgotten += [Wanted(TopicPartition(name, index), topic_id) for index in topic.partitions]
+    return forgotten
+
+
+def _topics(
+    fetched: Sequence[Fetched], by_id: bool
+) -> list[tuple[str | TopicId, list[FetchedPartition]]]:
+    """Partitions of one topic together, in the order they were read."""
+    topics: dict[str | TopicId, list[FetchedPartition]] = {}
+    for one in fetched:
+        name: str | TopicId = one.wanted.topic_id if by_id else one.wanted.key.topic
+        topics.setdefault(name, []).append(one.part)
+    return list(topics.items())
+
+
+API = Api(KEY, "Fetch", range(4, 19), raw=fetch)

@@ -1,0 +1,121 @@
+"""ListOffsets (2): where a partition begins and ends, and which offset stands at a time.
+
+Negative timestamps are questions: -1 the end a reader may see, -2 the start, -3 the record with
+the largest timestamp, -4 the start of what is on this disk, -5 and -6 what has been or is to be
+moved to a remote tier, of which there is none here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import BrokerId, TopicPartition
+from ottla.replica.read import FetchTerms, Isolation
+
+KEY: Final = 2
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING: Final = -6
+OLDEST_VERSION_OF: Final = {
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING: 11,
+}
+DEBUGGER: Final = -2
+
+
+class Found(NamedTuple):
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+NOTHING: Final = Found(-1, -1, -1)
+
+
+async def list_offsets(request: Request, ctx: Context) -> Fields:
+    terms = FetchTerms(
+        replica_id=BrokerId(request.replica_id),
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=0,
+        isolation=Isolation(1 if request.isolation_level == 1 else 0),
+    )
+    return {
+        "throttle_time": 0,
+        "topics": [
+            {
+                "name": topic.name,
+                "partitions": [
+                    _answer(topic.name, asked, terms, ctx) for asked in topic.partitions
+                ],
+            }
+            for topic in request.topics
+        ],
+    }
+
+
+def _answer(topic: str, asked: Any, terms: FetchTerms, ctx: Context) -> Fields:
+    try:
+        found = _find(TopicPartition(topic, asked.partition_index), asked, terms, ctx)
+    except KafkaError as refusal:
+        return _part(asked, refusal.code, NOTHING)
+    return _part(asked, ErrorCode.none, found)
+
+
+def _find(key: TopicPartition, asked: Any, terms: FetchTerms, ctx: Context) -> Found:
+    if ctx.call.version < OLDEST_VERSION_OF.get(asked.timestamp, 0):
+        raise KafkaError(ErrorCode.unsupported_version)
+    partition = ctx.services.replicas.hosted.get(key)
+    if terms.replica_id != DEBUGGER:
+        partition.led(asked.current_leader_epoch)
+    log, epoch = partition.log, partition.leader_epoch
+    end = terms.bound(log)
+    match asked.timestamp:
+        case -1:
+            return Found(-1, end, epoch)
+        case -2 | -4:
+            return Found(-1, log.start_offset, log.epochs.epoch_of(log.start_offset))
+        case -5 | -6:
+            return NOTHING
+        case -3:
+            found = log.max_timestamp()
+        case timestamp if timestamp >= 0:
+            found = log.offset_for_timestamp(timestamp)
+        case _:
+            raise KafkaError(ErrorCode.unsupported_version)
+    if found is None or found.offset >= end:
+        return NOTHING
+    return Found(found.timestamp, found.offset, found.leader_epoch)
+
+
+def _part(asked: Any, code: ErrorCode, found: Found) -> Fields:
+    return {
+        "partition_index": asked.partition_index,
+        "error_code": code,
+        "timestamp": found.timestamp,
+        "offset": found.offset,
+        "leader_epoch": found.leader_epoch,
+    }
+
+
+def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
+    return {
+        "throttle_time": 0,
+        "topics": [
+            {
+                "name": topic.name,
+                "partitions": [_part(one, code, NOTHING) for one in topic.partitions],
+            }
+            for topic in request.topics
+        ],
+    }
+
+
+API = Api(KEY, "ListOffsets", range(1, 12), list_offsets, refuse)

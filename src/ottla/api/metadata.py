@@ -1,0 +1,152 @@
+"""Metadata (3): the brokers, and for each topic its partitions with leader and replicas.
+
+Any broker answers it, from its own image. A topic that does not exist is made first where the
+client and `auto.create.topics.enable` allow it; the reply then already names its leaders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.controller.topic_rules import check_name
+from ottla.metadata.image import Image, Partition, Topic
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import INTERNAL_TOPICS, NO_TOPIC_ID, TopicId
+
+KEY: Final = 3
+OPERATIONS_NOT_ASKED: Final = -(2**31)
+FIRST_WITH_CREATION_FLAG: Final = 4
+CREATION_TIMEOUT_MS: Final = 5_000
+
+
+async def metadata(request: Request, ctx: Context) -> Fields:
+    topics = request.topics
+    if topics is not None and not (ctx.call.version == 0 and not topics):
+        await _create_missing(request, ctx)
+    image = ctx.services.metadata.image
+    listener = ctx.peer.listener
+    if topics is None or (ctx.call.version == 0 and not topics):
+        shown = [topic_fields(image, listener, name, topic) for name, topic in image.topics.items()]
+    else:
+        shown = [_asked(image, listener, asked) for asked in topics]
+    return {**_cluster(image, ctx), "topics": shown}
+
+
+def _cluster(image: Image, ctx: Context) -> Fields:
+    return {
+        "throttle_time": 0,
+        "brokers": [
+            {"node_id": node.id, "host": node.host, "port": node.port, "rack": node.rack}
+            for node in image.nodes(ctx.peer.listener)
+        ],
+        "cluster_id": ctx.services.cluster_id,
+        "controller_id": -1 if image.controller_id is None else image.controller_id,
+        "cluster_authorized_operations": OPERATIONS_NOT_ASKED,
+        "error_code": ErrorCode.none,
+    }
+
+
+async def _create_missing(request: Request, ctx: Context) -> None:
+    allowed = ctx.call.version < FIRST_WITH_CREATION_FLAG or request.allow_auto_topic_creation
+    if not (allowed and ctx.services.config.current.auto_create_topics_enable):
+        return
+    known = ctx.services.metadata.image.topics
+    names = {asked.name for asked in request.topics if asked.name and asked.name not in known}
+    missing = sorted(name for name in names if _is_name(name))
+    if missing:
+        await ctx.services.controller.auto_create(missing, CREATION_TIMEOUT_MS)
+
+
+def _asked(image: Image, listener: str, asked: Any) -> Fields:
+    topic_id = getattr(asked, "topic_id", None) or NO_TOPIC_ID
+    name = asked.name
+    if name is None:
+        name = image.names.get(topic_id)
+        if name is None:
+            return unknown_topic(None, ErrorCode.unknown_topic_id, topic_id)
+    topic = image.topics.get(name)
+    if topic is not None:
+        return topic_fields(image, listener, name, topic)
+    known = ErrorCode.unknown_topic_or_partition
+    return unknown_topic(name, known if _is_name(name) else ErrorCode.invalid_topic_exception)
+
+
+def _is_name(name: str) -> bool:
+    try:
+        check_name(name)
+    except KafkaError:
+        return False
+    return True
+
+
+def unknown_topic(name: str | None, code: ErrorCode, topic_id: TopicId = NO_TOPIC_ID) -> Fields:
+    return {
+        "error_code": code,
+        "name": name,
+        "topic_id": topic_id,
+        "is_internal": name in INTERNAL_TOPICS,
+        "partitions": [],
+        "topic_authorized_operations": OPERATIONS_NOT_ASKED,
+    }
+
+
+def topic_fields(
+    image: Image,
+    listener: str,
+    name: str,
+    topic: Topic,
+    only: Iterable[int] | None = None,
+) -> Fields:
+    """A topic as Metadata and DescribeTopicPartitions show it."""
+    indexes = sorted(topic.partitions) if only is None else only
+    return {
+        "error_code": ErrorCode.none,
+        "name": name,
+        "topic_id": topic.id,
+        "is_internal": name in INTERNAL_TOPICS,
+        "partitions": [
+            _partition_fields(image, listener, index, topic.partitions[index]) for index in indexes
+        ],
+        "topic_authorized_operations": OPERATIONS_NOT_ASKED,
+    }
+
+
+def _partition_fields(image: Image, listener: str, index: int, partition: Partition) -> Fields:
+    code = ErrorCode.none
+    leader = int(partition.leader)
+    if image.node(partition.leader, listener) is None:
+        alive = partition.leader in image.brokers
+        code = ErrorCode.listener_not_found if alive else ErrorCode.leader_not_available
+        leader = -1
+    return {
+        "error_code": code,
+        "partition_index": index,
+        "leader_id": leader,
+        "leader_epoch": partition.leader_epoch,
+        "replica_nodes": partition.replicas,
+        "isr_nodes": partition.isr,
+        "offline_replicas": [
+            broker
+            for broker in partition.replicas
+            if broker in partition.offline or broker not in image.brokers
+        ],
+        "eligible_leader_replicas": None,
+        "last_known_elr": None,
+    }
+
+
+def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
+    return {
+        "throttle_time": 0,
+        "brokers": [],
+        "cluster_id": None,
+        "controller_id": -1,
+        "cluster_authorized_operations": OPERATIONS_NOT_ASKED,
+        "error_code": code,
+        "topics": [unknown_topic(asked.name, code) for asked in request.topics or ()],
+    }
+
+
+API = Api(KEY, "Metadata", range(0, 14), metadata, refuse)

@@ -1,0 +1,60 @@
+"""OffsetForLeaderEpoch (23): where a leader epoch ended, so that a reader can cut back to it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import TopicPartition
+
+KEY: Final = 23
+
+
+async def offset_for_leader_epoch(request: Request, ctx: Context) -> Fields:
+    return {
+        "throttle_time": 0,
+        "topics": [
+            {
+                "topic": topic.topic,
+                "partitions": [_answer(topic.topic, asked, ctx) for asked in topic.partitions],
+            }
+            for topic in request.topics
+        ],
+    }
+
+
+def _answer(topic: str, asked: Any, ctx: Context) -> Fields:
+    try:
+        key = TopicPartition(topic, asked.partition)
+        partition = ctx.services.replicas.hosted.get(key)
+        partition.led(asked.current_leader_epoch)
+        epoch, end = partition.log.offset_for_epoch(asked.leader_epoch)
+    except KafkaError as refusal:
+        return _part(asked, refusal.code, -1, -1)
+    return _part(asked, ErrorCode.none, epoch, end)
+
+
+def _part(asked: Any, code: ErrorCode, epoch: int, end: int) -> Fields:
+    return {
+        "error_code": code,
+        "partition": asked.partition,
+        "leader_epoch": epoch,
+        "end_offset": end,
+    }
+
+
+def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
+    return {
+        "throttle_time": 0,
+        "topics": [
+            {
+                "topic": topic.topic,
+                "partitions": [_part(asked, code, -1, -1) for asked in topic.partitions],
+            }
+            for topic in request.topics
+        ],
+    }
+
+
+API = Api(KEY, "OffsetForLeaderEpoch", range(2, 5), offset_for_leader_epoch, refuse)

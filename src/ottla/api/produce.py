@@ -1,0 +1,90 @@
+"""Produce (0): record sets for partitions led here. Hot: benchmarks/requests.py.
+
+Offered from version 0, because librdkafka misreads a broker that is not, and served from 3: older
+versions carry message formats that are no longer written. With acks=0 there is no reply; an error
+then closes the connection, so that the client notices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from ottla.api.api import Api
+from ottla.api.services import Services
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import NO_TOPIC_ID, TopicPartition
+from ottla.net.slot import Slot
+from ottla.protocol.hot import ProducedPartition, decode_produce, produce_reply
+from ottla.protocol.hot.produce import ProduceTopic
+from ottla.protocol.wire import Call
+from ottla.replica.append import AppendTerms, Outcome, ToAppend
+from ottla.replica.wanted import UNKNOWN_TOPIC
+
+KEY: Final = 0
+ACKS: Final = (-1, 0, 1)
+FIRST_WITH_ZSTD: Final = 7
+
+
+def produce(call: Call, frame: memoryview, slot: Slot, services: Services) -> None:
+    request = decode_produce(call, frame)
+    acks, topics = request.acks, request.topics
+
+    def answer(outcomes: Sequence[Outcome]) -> None:
+        if acks == 0:
+            _end_without_reply(slot, outcomes)
+        else:
+            slot.reply([produce_reply(call, _produced(topics, outcomes))])
+
+    terms = AppendTerms(acks, request.timeout_ms, zstd=call.version >= FIRST_WITH_ZSTD)
+    services.replicas.appends.append(_sets(topics, acks, services), terms, answer)
+
+
+def _sets(topics: Sequence[ProduceTopic], acks: int, services: Services) -> list[ToAppend]:
+    good = ErrorCode.none if acks in ACKS else ErrorCode.invalid_required_acks
+    sets = []
+    for name, topic_id, partitions in topics:
+        code = good
+        if name is None:
+            name = services.metadata.image.names.get(topic_id or NO_TOPIC_ID)
+            if name is None:
+                name, code = UNKNOWN_TOPIC, ErrorCode.unknown_topic_id
+        for index, records in partitions:
+            sets.append(ToAppend(TopicPartition(name, index), records, code))
+    return sets
+
+
+def _produced(
+    topics: Sequence[ProduceTopic], outcomes: Sequence[Outcome]
+) -> list[tuple[str | UUID, list[ProducedPartition]]]:
+    left = iter(outcomes)
+    produced: list[tuple[str | UUID, list[ProducedPartition]]] = []
+    for name, topic_id, partitions in topics:
+        parts = []
+        for index, _ in partitions:
+            out = next(left)
+            parts.append(
+                ProducedPartition(
+                    index,
+                    out.code,
+                    out.base_offset,
+                    out.append_time_ms,
+                    out.log_start,
+                    out.record_errors,
+                    out.message,
+                )
+            )
+        produced.append((name if name is not None else topic_id or NO_TOPIC_ID, parts))
+    return produced
+
+
+def _end_without_reply(slot: Slot, outcomes: Sequence[Outcome]) -> None:
+    failed = next((one.code for one in outcomes if one.code is not ErrorCode.none), None)
+    if failed is None:
+        slot.nothing()
+    else:
+        slot.close(f"a produce with acks=0 failed: {failed.name}")
+
+
+API = Api(KEY, "Produce", range(3, 14), raw=produce, advertised_from=0)

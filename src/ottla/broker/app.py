@@ -1,0 +1,197 @@
+"""One broker: its parts, built in order by hand, and taken down in reverse.
+
+Owns the order. Each step that opens something says at once how it is closed, so that a failure
+half-way leaves nothing behind and a stop needs no list of its own. Whoever wants to know what a
+broker is made of reads `_open` from top to bottom.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Coroutine, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from ottla.api import BY_KEY
+from ottla.api.dispatch import Dispatch
+from ottla.api.services import Services
+from ottla.broker.control import Control
+from ottla.broker.data import Data
+from ottla.broker.exposition import Exposition
+from ottla.broker.identity import identify
+from ottla.broker.net_settings import net_limits
+from ottla.broker.world import World
+from ottla.config.broker import BrokerConfig
+from ottla.config.dynamic import DynamicConfig
+from ottla.config.listeners import Endpoint, Listeners
+from ottla.log.directories import LogDirectories
+from ottla.metadata.cache import MetadataCache
+from ottla.metadata.image import Image
+from ottla.model.errors import UserError
+from ottla.model.ids import BrokerId
+from ottla.model.metrics import Registry
+from ottla.net.listener import Listener
+from ottla.net.network import Network
+from ottla.net.request_metrics import RequestMetrics
+from ottla.store.nodes import EndpointNode
+
+log = logging.getLogger(__name__)
+
+DRAIN_MS: Final = 5_000
+"""How long a stop waits for requests that have begun."""
+
+
+class Bound(NamedTuple):
+    """A listener whose port is taken; nobody can connect until it serves."""
+
+    name: str
+    listener: Listener
+    port: int
+
+
+class App:
+    """A broker between `start` and `stop`, both called from the same task."""
+
+    def __init__(self, settings: Mapping[str, str], world: World) -> None:
+        self._world = world
+        self.dynamic = DynamicConfig(settings)
+        self.registry = Registry()
+        self.broker_id = BrokerId(-1)
+        self.endpoints: tuple[Endpoint, ...] = ()
+        self.metrics_port: int | None = None
+        self._stack = AsyncExitStack()
+
+    @property
+    def config(self) -> BrokerConfig:
+        return self.dynamic.current
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(f"{endpoint.host}:{endpoint.port}" for endpoint in self.endpoints)
+
+    @property
+    def ready_line(self) -> str:
+        where = ", ".join(map(str, self.endpoints))
+        data = ", ".join(self.config.data_dirs)
+        return f"broker {self.broker_id} ready on {where}, data in {data}"
+
+    async def start(self) -> None:
+        async with AsyncExitStack() as stack:
+            await self._open(stack)
+            self._stack = stack.pop_all()
+
+    async def stop(self) -> None:
+        """Answer what has begun, flush, write checkpoints and the clean-shutdown marker."""
+        await self._stack.aclose()
+
+    async def _open(self, stack: AsyncExitStack) -> None:
+        world, config = self._world, self.config
+        listeners = Listeners.of(config)
+        directories = LogDirectories(
+            [Path(path) for path in config.data_dirs], world.disk, world.clock, world.dice
+        )
+        stack.callback(directories.release)
+        directories.open()
+        store = world.open_store(directories.online[0].path)
+        stack.push_async_callback(store.close)
+        await store.start()
+        identity = await identify(store, directories, config, world.dice)
+        self.broker_id = identity.broker_id
+        metadata = MetadataCache(self.broker_id)
+        control = Control(
+            world, self.dynamic, self.broker_id, store=store, metadata=metadata,
+            registry=self.registry,
+        )  # fmt: skip
+        await control.configs.load()
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        data = Data(
+            world, self.dynamic, self.broker_id, store=store, metadata=metadata,
+            directories=directories, registry=self.registry, spawn=tasks.create_task,
+        )  # fmt: skip
+        stack.push_async_callback(data.close)
+        await data.load()
+        services = Services(
+            self.broker_id, identity.cluster_id, world.clock, self.dynamic, listeners, metadata,
+            control.facade, data.services,
+        )  # fmt: skip
+        dispatch = Dispatch(services, tasks.create_task)
+        control.links.answer = dispatch
+        bound = await self._bind(stack, listeners, dispatch)
+        self.endpoints = listeners.told({one.name: one.port for one in bound}, host=_host_name())
+        await self._register(control)
+        data.services.transitions.broker_epoch = control.registration.epoch
+        _run(stack, tasks, [*control.loops(), *data.loops()])
+        await control.facade.shown.until(self._is_shown)
+        for one in bound:
+            stack.push_async_callback(one.listener.stop, DRAIN_MS)
+            await one.listener.serve()
+        await self._expose(stack)
+
+    async def _bind(
+        self, stack: AsyncExitStack, listeners: Listeners, dispatch: Dispatch
+    ) -> list[Bound]:
+        """Take every port before the cluster is told of one."""
+        names = {key: api.name for key, api in BY_KEY.items()}
+        network = Network(
+            net_limits(self.config),
+            self._world.clock,
+            RequestMetrics(self.registry, names, self._world.clock),
+            self._world.pool,
+        )
+        self.dynamic.on_broker(lambda _, now: network.apply(net_limits(now)))
+        bound = []
+        for endpoint in listeners.bound:
+            control_plane = endpoint.name == listeners.control_plane
+            listener = Listener(endpoint, dispatch, network, control_plane=control_plane)
+            try:
+                bound.append(Bound(endpoint.name, listener, await listener.bind()))
+            except OSError as error:
+                raise UserError(f"listeners: {endpoint} cannot be bound: {error}") from None
+            stack.push_async_callback(listener.stop, DRAIN_MS)
+        return bound
+
+    async def _register(self, control: Control) -> None:
+        told = [EndpointNode(*endpoint) for endpoint in self.endpoints]
+        control.registration.describe(told, self.config.broker_rack)
+        await control.registration.register(self.config.zookeeper_session_timeout_ms)
+
+    def _is_shown(self, image: Image) -> bool:
+        """The controller has spoken to this broker: it knows itself, and what it leads."""
+        return self.broker_id in image.brokers and all(
+            partition.leader >= 0
+            for topic in image.topics.values()
+            for partition in topic.partitions.values()
+            if partition.replicas == (self.broker_id,)
+        )
+
+    async def _expose(self, stack: AsyncExitStack) -> None:
+        if self.config.metrics_port is None:
+            return
+        exposition = Exposition(self.registry)
+        stack.push_async_callback(exposition.stop)
+        try:
+            self.metrics_port = await exposition.start("", self.config.metrics_port)
+        except OSError as error:
+            raise UserError(f"metrics.port: {self.config.metrics_port}: {error}") from None
+
+
+def _run(
+    stack: AsyncExitStack, tasks: asyncio.TaskGroup, loops: list[Coroutine[Any, Any, None]]
+) -> None:
+    """Start what runs for as long as the broker does; a stop ends it and waits until it has."""
+    running = [tasks.create_task(loop) for loop in loops]
+
+    async def end() -> None:
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running)
+
+    stack.push_async_callback(end)
+
+
+def _host_name() -> str:
+    """What others reach this machine by, for a listener on every address."""
+    return socket.getfqdn()

@@ -1,0 +1,158 @@
+"""The data side of a broker: partitions, their logs, and everything that waits on them.
+
+Owns how these parts are put together, and what the loss of a directory means to them. Never starts
+a task itself: `loops` are for the app to run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias
+
+from ottla.broker.loading import load
+from ottla.broker.world import World
+from ottla.config.broker import BrokerConfig
+from ottla.config.dynamic import DynamicConfig
+from ottla.delay.purgatory import Purgatory
+from ottla.delay.timers import Timers
+from ottla.log.directories import LogDirectories
+from ottla.log.directory import Directory
+from ottla.metadata.cache import MetadataCache
+from ottla.model.ids import BrokerId, TopicPartition
+from ottla.model.metrics import Registry
+from ottla.replica.append import Appends
+from ottla.replica.care_loop import CareLoop
+from ottla.replica.compaction_loop import CompactionLoop
+from ottla.replica.delete_records import Deletes
+from ottla.replica.fetch_sessions import FetchSessions
+from ottla.replica.flush_loop import FlushLoop
+from ottla.replica.gauges import offer_gauges
+from ottla.replica.hosted import Hosted, Waiting
+from ottla.replica.isr_loop import IsrLoop
+from ottla.replica.isr_writer import StoredIsr
+from ottla.replica.move_loop import MoveLoop
+from ottla.replica.partition import Partition
+from ottla.replica.read import Reads
+from ottla.replica.services import ReplicaServices
+from ottla.replica.surroundings import Limits, Off, Surroundings
+from ottla.replica.traffic import Traffic
+from ottla.replica.transitions import Transitions
+from ottla.store import paths
+from ottla.store.nodes import LogDirEventNode
+from ottla.store.port import Store, StoreError, StoreUnavailable
+
+log = logging.getLogger(__name__)
+
+Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
+
+
+class NoDirectoryLeft(Exception):
+    """Every log directory has failed: a broker that can keep nothing must not run."""
+
+
+class Data:
+    def __init__(
+        self,
+        world: World,
+        config: DynamicConfig,
+        me: BrokerId,
+        *,
+        store: Store,
+        metadata: MetadataCache,
+        directories: LogDirectories,
+        registry: Registry,
+        spawn: Spawn,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self._config = config
+        self._store = store
+        self._spawn = spawn
+        self._directories = directories
+        self._limits = Limits(config.current.replica_lag_time_max_ms)
+        self._around = Surroundings(me, world.clock, self._limits, Off(loop, world.pool))
+        waiting = _waiting(Timers(world.clock, loop), config.current)
+        traffic = Traffic(registry)
+        self.hosted = Hosted(self._around, metadata, waiting, traffic)
+        flushes = FlushLoop(self.hosted, self._failed)
+        self._isr_writer = StoredIsr(store, world.clock)
+        self._isr_loop = IsrLoop(self.hosted, self._isr_writer, spawn, registry)
+        self._care = CareLoop(self.hosted, directories, config, flushes)
+        self._compaction = CompactionLoop(self.hosted, directories, config, flushes, registry)
+        self._moves = MoveLoop(self.hosted, directories)
+        slots = config.current.max_incremental_fetch_session_cache_slots
+        self.services = ReplicaServices(
+            hosted=self.hosted,
+            appends=Appends(self.hosted, flushes),
+            reads=Reads(self.hosted, self._isr_loop),
+            deletes=Deletes(self.hosted, metadata),
+            sessions=FetchSessions(slots, world.dice),
+            transitions=Transitions(self.hosted, directories, config.topic),
+            directories=directories,
+            moves=self._moves,
+            traffic=traffic,
+        )
+        directories.on_failure = self._directory_failed
+        config.on_broker(self._broker_settings_changed)
+        config.on_topic(self._topic_settings_changed)
+        offer_gauges(registry, self.services)
+
+    async def load(self) -> None:
+        """Open every log; the controller says later what each is for."""
+        around = self._around
+        corrupt = await load(self._directories, self._config, around.off, around.clock)
+        self.hosted.lose(corrupt)
+
+    def loops(self) -> list[Coroutine[Any, Any, None]]:
+        return [
+            self._isr_loop.run(),
+            self._isr_writer.run(),
+            self._compaction.run(),
+            self._moves.run(),
+            *self._care.loops(),
+        ]
+
+    async def close(self) -> None:
+        """Flush and close every log, and say that the stop was clean."""
+        await self._around.off.run(self._directories.close)
+
+    # A directory that failed
+
+    def _failed(self, partition: Partition, error: OSError) -> None:
+        self._directories.failed(partition.log.dir.parent, error)
+
+    def _directory_failed(self, directory: Directory, lost: list[TopicPartition]) -> None:
+        self.hosted.lose(lost)
+        self._spawn(self._tell_controller(directory))
+
+    async def _tell_controller(self, directory: Directory) -> None:
+        if not self._directories.online:
+            raise NoDirectoryLeft(f"{directory.path} was the last log directory, and it failed")
+        path = f"{paths.LOG_DIR_EVENTS}/{paths.LOG_DIR_EVENT_PREFIX}"
+        try:
+            event = LogDirEventNode(self._around.me).encode()
+            await self._store.create(path, event, sequential=True)
+        except (StoreError, StoreUnavailable) as gone:
+            log.error("the controller cannot be told of %s: %s", directory.path, gone)
+
+    # Settings that changed
+
+    def _broker_settings_changed(self, _: BrokerConfig, now: BrokerConfig) -> None:
+        self._limits.lag_max_ms = now.replica_lag_time_max_ms
+        for partition in self.hosted:
+            partition.log.config = self._config.topic(partition.key.topic)
+
+    def _topic_settings_changed(self, topic: str) -> None:
+        config = self._config.topic(topic)
+        for partition in self.hosted:
+            if partition.key.topic == topic:
+                partition.log.config = config
+
+
+def _waiting(timers: Timers, config: BrokerConfig) -> Waiting:
+    return Waiting(
+        Purgatory("Produce", timers, config.producer_purgatory_purge_interval_requests),
+        Purgatory("Fetch", timers, config.fetch_purgatory_purge_interval_requests),
+        Purgatory("DeleteRecords", timers, config.delete_records_purgatory_purge_interval_requests),
+    )

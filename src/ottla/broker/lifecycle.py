@@ -1,0 +1,73 @@
+"""The process around one broker: signals in, the ready line and an exit code out.
+
+Owns standard output, the log's format and the signals. Never builds a part of the broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
+
+from ottla.broker.app import App
+from ottla.broker.world import World
+from ottla.model.errors import UserError
+
+log = logging.getLogger("ottla")
+
+FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+GC_THRESHOLDS: Final = (50_000, 20, 50)
+"""Requests make few cycles: collect young objects seldom, so that no request waits for it."""
+
+
+def run(settings: Mapping[str, str]) -> int:
+    """Run a broker until SIGTERM or SIGINT; its exit code."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=FORMAT)
+    gc.set_threshold(*GC_THRESHOLDS)
+    try:
+        _loop_runner()(_serve(settings))
+    except BaseException as failure:
+        first = _first(failure)
+        if isinstance(first, UserError):
+            raise first from None
+        if not isinstance(first, Exception):
+            raise
+        log.critical("the broker stops: %s", first, exc_info=first)
+        return 1
+    return 0
+
+
+async def _serve(settings: Mapping[str, str]) -> None:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for one in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(one, stop.set)
+    app = App(settings, World.real())
+    await app.start()
+    gc.collect()
+    gc.freeze()
+    print(app.ready_line, flush=True)
+    try:
+        await stop.wait()
+    finally:
+        await app.stop()
+
+
+def _loop_runner() -> Callable[[Coroutine[Any, Any, None]], None]:
+    """uvloop's where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run
+    runner: Callable[[Coroutine[Any, Any, None]], None] = uvloop.run
+    return runner
+
+
+def _first(group: BaseException) -> BaseException:
+    while isinstance(group, BaseExceptionGroup):
+        group = group.exceptions[0]
+    return group

@@ -1,0 +1,42 @@
+"""What a broker is given instead of taking it: time, dice, disk, store and threads.
+
+Owns nothing. The real world is made here; a simulated one is made by the tests, of the same parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from ottla.log.files import Disk, RealDisk
+from ottla.model.clock import Clock, SystemClock
+from ottla.store.embedded import EmbeddedStore
+from ottla.store.port import Store
+
+POOL_THREADS: Final = 4
+"""For what can block: fsync, recompression, compaction, cold reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    clock: Clock
+    dice: Random
+    disk: Disk
+    open_store: Callable[[Path], Store]
+    """The metadata store, given the first log directory."""
+    pool: Executor | None
+    """None: the loop's own executor."""
+
+    @classmethod
+    def real(cls) -> World:
+        return cls(
+            clock=SystemClock(),
+            dice=Random(),
+            disk=RealDisk(),
+            open_store=EmbeddedStore.at,
+            pool=ThreadPoolExecutor(POOL_THREADS, thread_name_prefix="ottla"),
+        )

@@ -1,0 +1,120 @@
+"""Compaction, over time: the dirtiest log first, a step at a time, off the loop.
+
+Owns which log is being compacted, how far each has been, and the pace. Never decides what survives
+(`log/survivors.py`) or how dirty is dirty (`log/compaction.py`). Reading and copying happen on the
+pool, on segments that no longer change; only the swap happens here, between two requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Final
+
+from ottla.config.dynamic import DynamicConfig
+from ottla.log import compaction
+from ottla.log.cleaner import Abandoned, Cleaning, Memory, Progress, Step, Swap, extent, lags
+from ottla.log.compaction import Dirt
+from ottla.log.directories import LogDirectories
+from ottla.model.ids import TopicPartition
+from ottla.model.metrics import Registry
+from ottla.protocol.records.corrupt import CorruptBatch
+from ottla.replica.flush_loop import FlushLoop
+from ottla.replica.hosted import Hosted
+from ottla.replica.partition import Partition
+
+log = logging.getLogger(__name__)
+
+DONE: Final = None
+
+
+class CompactionLoop:
+    def __init__(
+        self,
+        hosted: Hosted,
+        directories: LogDirectories,
+        config: DynamicConfig,
+        flushes: FlushLoop,
+        registry: Registry,
+    ) -> None:
+        self._hosted = hosted
+        self._checkpoints = directories.checkpoints
+        self._config = config
+        self._flushes = flushes
+        self._uncleanable: set[TopicPartition] = set()
+        group = "kafka_log_logcleaner"
+        self._cleaned = registry.counter(f"{group}_cleaned_bytes_total", "Bytes read to compact.")
+        self._rounds = registry.counter(f"{group}_rounds_total", "Logs compacted.")
+        registry.gauge(
+            f"{group}_uncleanable_partitions_count",
+            "Partitions that cannot be compacted because something in them cannot be read.",
+            lambda: len(self._uncleanable),
+        )
+
+    async def run(self) -> None:
+        while True:
+            if self._config.current.log_cleaner_enable and await self.compact_one():
+                continue
+            await asyncio.sleep(self._config.current.log_cleaner_backoff_ms / 1000)
+
+    async def compact_one(self) -> bool:
+        """One round over the log that needs it most; False when none does."""
+        chosen = self._choose()
+        if chosen is None:
+            return False
+        partition, dirt = chosen
+        settings = self._config.current
+        memory = Memory(
+            settings.log_cleaner_dedupe_buffer_size, settings.log_cleaner_io_buffer_load_factor
+        )
+        clock = self._hosted.around.clock
+        try:
+            cleaning = Cleaning(partition.log, dirt, memory, clock.wall_ms())
+            await self._carry_out(cleaning.steps())
+        except Abandoned as moved:
+            log.info("%s", moved)
+            return True
+        except CorruptBatch as fault:
+            log.error("%s cannot be compacted: %s", partition.key, fault)
+            self._uncleanable.add(partition.key)
+            return True
+        except OSError as error:
+            self._flushes.directory_failed(partition, error)
+            return True
+        self._rounds.value += 1
+        for write in self._checkpoints.cleaned(partition.key, cleaning.end):
+            await self._hosted.around.off.run(write.run)
+        return True
+
+    def _choose(self) -> tuple[Partition, Dirt] | None:
+        now_ms = self._hosted.around.clock.wall_ms()
+        plans: dict[TopicPartition, tuple[Dirt, compaction.Lags]] = {}
+        for partition in self._hosted:
+            one = partition.log
+            if "compact" not in one.config.cleanup_policy or partition.key in self._uncleanable:
+                continue
+            known = self._checkpoints.cleaned_offset(partition.key)
+            wishes = lags(one)
+            plans[partition.key] = compaction.survey(extent(one), known, wishes, now_ms), wishes
+        key = compaction.dirtiest(plans)
+        found = None if key is None else self._hosted.find(key)
+        return None if key is None or found is None else (found, plans[key][0])
+
+    async def _carry_out(self, steps: Iterator[Step]) -> None:
+        off = self._hosted.around.off
+        while True:
+            step = await off.run(next, steps, DONE)
+            if step is None:
+                return
+            if isinstance(step, Swap):
+                step.perform(self._hosted.around.clock.wall_ms())
+            else:
+                self._cleaned.value += step.bytes_read
+                await self._keep_pace(step)
+
+    async def _keep_pace(self, step: Progress) -> None:
+        """No faster than the operator allows, reading and writing together."""
+        allowed = self._config.current.log_cleaner_io_max_bytes_per_second
+        if 0 < allowed < float("inf"):
+            await asyncio.sleep((step.bytes_read + step.bytes_written) / allowed)

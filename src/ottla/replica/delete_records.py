@@ -1,0 +1,108 @@
+"""Deleting records up to an offset: move the log start, then wait until every replica has.
+
+Owns the wait for the low watermark. Never removes a file: retention does that later, segment by
+segment.
+"""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from ottla.delay.purgatory import Delayed
+from ottla.metadata.cache import MetadataCache
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import INTERNAL_TOPICS, Offset, TopicPartition
+from ottla.replica.hosted import Hosted
+from ottla.replica.partition import Partition
+
+UP_TO_HIGH_WATERMARK: Final = -1
+
+
+class Deletion:
+    """One partition's part: what was asked for and how it stands."""
+
+    __slots__ = ("code", "low_watermark", "partition", "required")
+
+    def __init__(self) -> None:
+        self.code = ErrorCode.none
+        self.low_watermark: Offset = -1
+        self.partition: Partition | None = None
+        self.required: Offset = 0
+
+
+class ToDelete(NamedTuple):
+    key: TopicPartition
+    before: Offset
+
+
+class Deletes:
+    def __init__(self, hosted: Hosted, metadata: MetadataCache) -> None:
+        self._hosted = hosted
+        self._metadata = metadata
+
+    async def delete(self, asked: Sequence[ToDelete], timeout_ms: int) -> list[Deletion]:
+        deletions = [self._start(one) for one in asked]
+        done: Future[None] = self._hosted.around.off.loop.create_future()
+        parked = DelayedDelete(self, deletions, timeout_ms, done)
+        keys = [one.key for one in asked]
+        self._hosted.waiting.delete_records.try_complete_else_watch(parked, keys)
+        await done
+        return deletions
+
+    def _start(self, asked: ToDelete) -> Deletion:
+        deletion = Deletion()
+        try:
+            partition = self._hosted.get(asked.key)
+            partition.led()
+            if asked.key.topic in INTERNAL_TOPICS:
+                raise KafkaError(ErrorCode.invalid_topic_exception)
+            if "delete" not in partition.log.config.cleanup_policy:
+                raise KafkaError(ErrorCode.policy_violation)
+            high = partition.log.high_watermark
+            before = high if asked.before == UP_TO_HIGH_WATERMARK else asked.before
+            if before < 0 or before > high:
+                raise KafkaError(ErrorCode.offset_out_of_range)
+            partition.log.raise_start_offset(before)
+            deletion.partition = partition
+            deletion.required = before
+        except KafkaError as refusal:
+            deletion.code = refusal.code
+        return deletion
+
+    def settled(self, deletion: Deletion) -> bool:
+        partition = deletion.partition
+        if partition is None:
+            return True
+        if partition.leadership is None:
+            deletion.code = ErrorCode.not_leader_or_follower
+            return True
+        live = self._metadata.image.brokers
+        low = partition.leadership.low_watermark(partition.log.start_offset, live)
+        deletion.low_watermark = low
+        return low >= deletion.required
+
+
+class DelayedDelete(Delayed):
+    """Waits until the low watermark of each partition has passed what was deleted."""
+
+    __slots__ = ("_answer", "_deletes", "_left")
+
+    def __init__(
+        self, deletes: Deletes, left: list[Deletion], timeout_ms: int, answer: Future[None]
+    ) -> None:
+        super().__init__(timeout_ms)
+        self._deletes = deletes
+        self._left = left
+        self._answer = answer
+
+    def try_complete(self) -> bool:
+        self._left = [one for one in self._left if not self._deletes.settled(one)]
+        return not self._left and self.force_complete()
+
+    def on_complete(self) -> None:
+        for one in self._left:  # out of time
+            one.code = ErrorCode.request_timed_out
+        if not self._answer.done():
+            self._answer.set_result(None)

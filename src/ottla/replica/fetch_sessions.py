@@ -1,0 +1,206 @@
+"""Incremental fetch: both sides remember the partitions, so that only changes travel.
+
+Owns the sessions and their bounded cache. Never reads a log or a clock: the time is an argument.
+
+A fetch belongs to one of three kinds. *Sessionless* (epoch -1) lists everything and leaves
+nothing behind. *Full* (epoch 0) lists everything and asks for a session. *Incremental* names a
+session and the epoch that follows its last one, and lists only what changed; its reply carries
+only partitions with records, an error, or a moved high watermark or log start.
+
+When the cache is full a session that has been idle for `EVICT_IDLE_MS` goes, or, for a follower,
+the least recently used consumer's; otherwise the newcomer gets no session and fetches in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import Final, NamedTuple
+
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import NO_TOPIC_ID, TopicPartition
+from ottla.replica.wanted import Fetched, Wanted
+
+NO_SESSION: Final = 0
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+EVICT_IDLE_MS: Final = 120_000
+MAX_INT32: Final = 0x7FFFFFFF
+
+
+class Asked(NamedTuple):
+    """The session part of one fetch request."""
+
+    session_id: int
+    epoch: int
+    wanted: list[Wanted]
+    forgotten: list[Wanted]
+    by_id: bool
+    """Topics are named by id (version 13 and later)."""
+    privileged: bool
+    """A follower asks: its session outranks a consumer's."""
+
+
+class _Seen:
+    """The reply a session last gave for one partition."""
+
+    __slots__ = ("high_watermark", "log_start", "wanted")
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+        self.high_watermark = -1
+        self.log_start = -1
+
+    def note(self, fetched: Fetched) -> bool:
+        """Remember this reply; True when it says something the client does not know yet."""
+        part = fetched.part
+        news = (
+            fetched.size > 0
+            or fetched.failed
+            or part.diverging_epoch is not None
+            or part.high_watermark != self.high_watermark
+            or part.log_start_offset != self.log_start
+            or part.preferred_read_replica >= 0
+        )
+        self.high_watermark = part.high_watermark
+        self.log_start = part.log_start_offset
+        if fetched.failed:  # an error must be said again until it is gone
+            self.high_watermark = -1
+        return news
+
+
+class Session:
+    """The partitions of one client, in the order they will be served next."""
+
+    __slots__ = ("by_id", "epoch", "id", "partitions", "privileged", "used_at_ms")
+
+    def __init__(self, session_id: int, asked: Asked, now_ms: int) -> None:
+        self.id = session_id
+        self.privileged = asked.privileged
+        self.by_id = asked.by_id
+        self.used_at_ms = now_ms
+        self.epoch = 1
+        self.partitions: dict[tuple[TopicPartition, int], _Seen] = {}
+
+    def update(self, wanted: Iterable[Wanted], forgotten: Iterable[Wanted]) -> None:
+        for want in wanted:
+            key = _key(want)
+            seen = self.partitions.get(key)
+            if seen is None:
+                self.partitions[key] = _Seen(want)
+            else:
+                seen.wanted = want
+        for want in forgotten:
+            self.partitions.pop(_key(want), None)
+
+    def changed(self, fetched: Sequence[Fetched]) -> list[Fetched]:
+        """The part of a reply worth sending; what gave data is served last next time."""
+        news = []
+        for one in fetched:
+            key = _key(one.wanted)
+            seen = self.partitions.get(key)
+            if seen is None or not seen.note(one):
+                continue
+            news.append(one)
+            if one.size > 0:
+                self.partitions[key] = self.partitions.pop(key)
+        return news
+
+
+class Fetching:
+    """One fetch under way: what it wants, and how its reply is cut down."""
+
+    __slots__ = ("_asks", "_session", "wanted")
+
+    def __init__(
+        self,
+        wanted: list[Wanted],
+        *,
+        session: Session | None = None,
+        asks: tuple[FetchSessions, Asked] | None = None,
+    ) -> None:
+        self.wanted = wanted
+        self._session = session
+        self._asks = asks
+
+    def finish(self, fetched: list[Fetched], now_ms: int) -> tuple[int, list[Fetched]]:
+        """The session id to answer with, and the partitions to answer for."""
+        if self._session is not None:
+            return self._session.id, self._session.changed(fetched)
+        if self._asks is None:
+            return NO_SESSION, fetched
+        sessions, asked = self._asks
+        session = sessions.create(asked, now_ms)
+        if session is None:
+            return NO_SESSION, fetched
+        session.update(self.wanted, ())
+        session.changed(fetched)
+        return session.id, fetched
+
+
+class FetchSessions:
+    """The broker's sessions, at most `slots` of them, least recently used first."""
+
+    def __init__(self, slots: int, dice: Random) -> None:
+        self.slots = slots
+        self._dice = dice
+        self._sessions: dict[int, Session] = {}
+        self.evictions = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def partitions(self) -> int:
+        return sum(len(session.partitions) for session in self._sessions.values())
+
+    def begin(self, asked: Asked, now_ms: int) -> Fetching:
+        """Which fetch this is; raises the session errors of the protocol."""
+        if asked.epoch == FINAL_EPOCH:
+            self._sessions.pop(asked.session_id, None)
+            return Fetching(asked.wanted)
+        if asked.epoch == INITIAL_EPOCH:
+            self._sessions.pop(asked.session_id, None)
+            return Fetching(asked.wanted, asks=(self, asked) if asked.wanted else None)
+        return self._resume(asked, now_ms)
+
+    def _resume(self, asked: Asked, now_ms: int) -> Fetching:
+        session = self._sessions.get(asked.session_id)
+        if session is None:
+            raise KafkaError(ErrorCode.fetch_session_id_not_found)
+        if session.epoch != asked.epoch:
+            raise KafkaError(ErrorCode.invalid_fetch_session_epoch)
+        if session.by_id != asked.by_id:
+            raise KafkaError(ErrorCode.fetch_session_topic_id_error)
+        session.update(asked.wanted, asked.forgotten)
+        del self._sessions[session.id]
+        if not session.partitions:
+            return Fetching([])
+        self._sessions[session.id] = session  # now the most recently used
+        session.used_at_ms = now_ms
+        session.epoch = asked.epoch + 1 if asked.epoch < MAX_INT32 else 1
+        return Fetching([seen.wanted for seen in session.partitions.values()], session=session)
+
+    def create(self, asked: Asked, now_ms: int) -> Session | None:
+        if len(self._sessions) >= self.slots and not self._evict(asked.privileged, now_ms):
+            return None
+        session_id = self._dice.randint(1, MAX_INT32)
+        while session_id in self._sessions:
+            session_id = self._dice.randint(1, MAX_INT32)
+        session = Session(session_id, asked, now_ms)
+        self._sessions[session_id] = session
+        return session
+
+    def _evict(self, privileged: bool, now_ms: int) -> bool:
+        for session in self._sessions.values():  # least recently used first
+            idle = now_ms - session.used_at_ms > EVICT_IDLE_MS
+            if idle or (privileged and not session.privileged):
+                del self._sessions[session.id]
+                self.evictions += 1
+                return True
+        return False
+
+
+def _key(wanted: Wanted) -> tuple[TopicPartition, int]:
+    """A topic made anew under its old name is another topic: the id tells them apart."""
+    return wanted.key, 0 if wanted.topic_id is NO_TOPIC_ID else wanted.topic_id.int

@@ -1,0 +1,63 @@
+"""Flushes that acknowledgements wait for: one on the pool serves every append before it.
+
+Owns which partitions want a flush and which are being flushed. Never decides whether an append
+must wait (the partition does) and never retries: after a failed fsync the kernel may have dropped
+the dirty pages and forgotten the error, so the directory is given up.
+"""
+
+from __future__ import annotations
+
+import logging
+from asyncio import Future
+from collections.abc import Callable
+
+from ottla.log.log import Flush
+from ottla.replica.hosted import Hosted
+from ottla.replica.partition import Partition
+
+log = logging.getLogger(__name__)
+
+
+class FlushLoop:
+    """Runs flushes off the loop, at most one per partition at a time."""
+
+    def __init__(
+        self, hosted: Hosted, directory_failed: Callable[[Partition, OSError], None]
+    ) -> None:
+        self._hosted = hosted
+        self._off = hosted.around.off
+        self.directory_failed = directory_failed
+        self._wanted: dict[Partition, None] = {}
+        self.in_flight = 0
+
+    def want(self, partition: Partition) -> None:
+        """An append waits. Flushes begin once the loop has answered what it already read."""
+        if partition.flushing or partition in self._wanted:
+            return
+        if not self._wanted:
+            self._off.loop.call_soon(self._begin)
+        self._wanted[partition] = None
+
+    def _begin(self) -> None:
+        wanted, self._wanted = self._wanted, {}
+        for partition in wanted:
+            flush = partition.log.flush_begin()
+            partition.flushing = True
+            self.in_flight += 1
+            done = self._off.run(flush.run)
+            done.add_done_callback(lambda f, p=partition, fl=flush: self._done(p, fl, f))  # type: ignore[misc]
+
+    def _done(self, partition: Partition, flush: Flush, done: Future[None]) -> None:
+        self.in_flight -= 1
+        partition.flushing = False
+        error = done.exception()
+        if isinstance(error, OSError):
+            self.directory_failed(partition, error)
+            return
+        if error is not None:
+            raise error
+        partition.log.flush_done(flush)
+        partition.flushed(flush.upto)
+        self._hosted.advance(partition)
+        if partition.waits_for_flush:
+            self.want(partition)

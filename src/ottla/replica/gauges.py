@@ -1,0 +1,88 @@
+"""Numbers of the replica layer that are worked out when somebody asks."""
+
+from __future__ import annotations
+
+from ottla.model.metrics import Gauge, Registry
+from ottla.replica.hosted import Hosted, Parked
+from ottla.replica.services import ReplicaServices
+
+
+def offer_gauges(registry: Registry, services: ReplicaServices) -> None:
+    hosted, sessions = services.hosted, services.sessions
+    gauges: dict[str, tuple[str, Gauge]] = {
+        "replicamanager_partition_count": ("Partitions held here.", lambda: len(hosted)),
+        "replicamanager_leader_count": ("Partitions led here.", lambda: _led(hosted)),
+        "replicamanager_under_replicated_partitions": (
+            "Led here, with fewer in sync than assigned.",
+            lambda: _under_replicated(hosted),
+        ),
+        "replicamanager_under_min_isr_partition_count": (
+            "Led here, with fewer in sync than acks=all needs.",
+            lambda: _under_min_isr(hosted),
+        ),
+        "replicamanager_offline_replica_count": (
+            "Replicas in failed log directories, or found corrupt.",
+            lambda: len(hosted.offline),
+        ),
+        "fetchsessioncache_num_incremental_fetch_sessions": (
+            "Fetch sessions.",
+            lambda: len(sessions),
+        ),
+        "fetchsessioncache_num_incremental_fetch_partitions_cached": (
+            "Partitions in fetch sessions.",
+            lambda: sessions.partitions,
+        ),
+        "fetchsessioncache_incremental_fetch_session_evictions": (
+            "Fetch sessions that had to go for another.",
+            lambda: sessions.evictions,
+        ),
+    }
+    for name, (doc, read) in gauges.items():
+        registry.gauge(f"kafka_server_{name}", doc, read)
+    waiting = hosted.waiting
+    for parked in (waiting.produce, waiting.fetch, waiting.delete_records):
+        _offer_purgatory_gauges(registry, parked)
+    _offer_log_gauges(registry, hosted)
+
+
+def _offer_purgatory_gauges(registry: Registry, parked: Parked) -> None:
+    group, name = "kafka_server_delayedoperationpurgatory", parked.name
+    registry.gauge(
+        f"{group}_purgatory_size",
+        "Entries in watch lists.",
+        lambda: parked.watched,
+        delayed_operation=name,
+    )
+    registry.gauge(
+        f"{group}_num_delayed_operations",
+        "Operations that wait.",
+        lambda: parked.delayed,
+        delayed_operation=name,
+    )
+
+
+def _offer_log_gauges(registry: Registry, hosted: Hosted) -> None:
+    """All logs together; one series for each of ten thousand partitions would help nobody."""
+    gauges: dict[str, tuple[str, Gauge]] = {
+        "size_bytes": ("Bytes of all logs.", lambda: sum(p.log.size for p in hosted)),
+        "segments": ("Segments of all logs.", lambda: sum(len(p.log.segments) for p in hosted)),
+    }
+    for name, (doc, read) in gauges.items():
+        registry.gauge(f"kafka_log_{name}", doc, read)
+
+
+def _led(hosted: Hosted) -> int:
+    return sum(partition.leadership is not None for partition in hosted)
+
+
+def _under_replicated(hosted: Hosted) -> int:
+    led = (partition.leadership for partition in hosted)
+    return sum(one is not None and len(one.isr) < len(one.replicas) for one in led)
+
+
+def _under_min_isr(hosted: Hosted) -> int:
+    return sum(
+        partition.leadership is not None
+        and len(partition.leadership.isr) < partition.min_isr(partition.leadership)
+        for partition in hosted
+    )

@@ -1,0 +1,119 @@
+"""Which partitions this broker holds, and who must hear when one of them changes.
+
+Owns the map from partition to replica and the partitions lost with a failed directory. Never
+appends, reads or elects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+from ottla.delay.purgatory import Purgatory
+from ottla.log.log import Log
+from ottla.metadata.cache import MetadataCache
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import TopicPartition
+from ottla.replica.partition import Partition
+from ottla.replica.surroundings import Surroundings
+from ottla.replica.traffic import Traffic
+
+Parked: TypeAlias = Purgatory[TopicPartition]
+
+
+class Waiting:
+    """The three purgatories of the data path, keyed by partition."""
+
+    __slots__ = ("delete_records", "fetch", "produce")
+
+    def __init__(self, produce: Parked, fetch: Parked, delete_records: Parked) -> None:
+        self.produce = produce
+        self.fetch = fetch
+        self.delete_records = delete_records
+
+    def check_all(self, key: TopicPartition) -> None:
+        self.produce.check(key)
+        self.fetch.check(key)
+        self.delete_records.check(key)
+
+
+class Hosted:
+    """Every partition with a replica here."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        metadata: MetadataCache,
+        waiting: Waiting,
+        traffic: Traffic,
+    ) -> None:
+        self.around = around
+        self.waiting = waiting
+        self.traffic = traffic
+        self._metadata = metadata
+        self._online: dict[TopicPartition, Partition] = {}
+        self._offline: set[TopicPartition] = set()
+        self._of_topic: dict[str, int] = {}
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(list(self._online.values()))
+
+    def __len__(self) -> int:
+        return len(self._online)
+
+    @property
+    def offline(self) -> frozenset[TopicPartition]:
+        return frozenset(self._offline)
+
+    def find(self, key: TopicPartition) -> Partition | None:
+        return self._online.get(key)
+
+    def get(self, key: TopicPartition) -> Partition:
+        """The replica held here, or the refusal a client must hear."""
+        partition = self._online.get(key)
+        if partition is not None:
+            return partition
+        if key in self._offline:
+            raise KafkaError(ErrorCode.kafka_storage_error)
+        if self._metadata.image.partition(key) is not None:
+            raise KafkaError(ErrorCode.not_leader_or_follower)
+        raise KafkaError(ErrorCode.unknown_topic_or_partition)
+
+    def host(self, log: Log) -> Partition:
+        topic = log.partition.topic
+        self._of_topic[topic] = self._of_topic.get(topic, 0) + 1
+        partition = Partition(log, self.around, self.traffic.of(topic))
+        self._online[log.partition] = partition
+        self._offline.discard(log.partition)
+        return partition
+
+    def drop(self, key: TopicPartition) -> None:
+        """This replica is no longer ours; whoever waits for it hears so."""
+        self._remove(key)
+        self._offline.discard(key)
+        self.waiting.check_all(key)
+
+    def lose(self, keys: Iterable[TopicPartition]) -> None:
+        """The directory of these replicas failed."""
+        for key in keys:
+            self._remove(key)
+            self._offline.add(key)
+            self.waiting.check_all(key)
+
+    def _remove(self, key: TopicPartition) -> None:
+        partition = self._online.pop(key, None)
+        if partition is None:
+            return
+        partition.leadership = None
+        self._of_topic[key.topic] -= 1
+        if not self._of_topic[key.topic]:
+            del self._of_topic[key.topic]
+            self.traffic.forget(key.topic)
+
+    def advance(self, partition: Partition) -> None:
+        """Raise the high watermark if it may rise, and wake whoever waited for that."""
+        key = partition.key
+        if partition.advance():
+            self.waiting.produce.check(key)
+            self.waiting.delete_records.check(key)
+        self.waiting.fetch.check(key)

@@ -1,0 +1,95 @@
+"""In-sync sets, proposed and committed: the one place where a leader changes them.
+
+Owns the periodic look for followers that fell behind and the proposals in flight. Never decides
+who is in sync (`leader.py` does) and never assumes that a proposal was taken: the store's
+compare-and-set on the partition's state decides, and until it has, the high watermark counts both
+sets, also when the store's answer never came. A leader that finds the state changed under it
+waits for the controller to say what is now.
+
+Lagging followers are looked for every half of `replica.lag.time.max.ms`, so that a stuck one
+leaves within one and a half times the limit. Joining is checked on each of its fetches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from ottla.model.ids import BrokerId
+from ottla.model.metrics import Registry
+from ottla.replica.hosted import Hosted
+from ottla.replica.partition import Partition
+
+log = logging.getLogger(__name__)
+
+
+class IsrWriter(Protocol):
+    """All that a leader needs of the metadata store."""
+
+    async def write(
+        self, partition: Partition, isr: frozenset[BrokerId], version: int
+    ) -> int | None:
+        """The new version of the partition's state, or None when it has changed under us."""
+
+
+class IsrLoop:
+    def __init__(
+        self,
+        hosted: Hosted,
+        writer: IsrWriter,
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+        registry: Registry,
+    ) -> None:
+        self._hosted = hosted
+        self._writer = writer
+        self._spawn = spawn
+        self._shrinks = registry.counter(
+            "kafka_server_replicamanager_isr_shrinks_total", "Replicas taken out of an in-sync set."
+        )
+        self._expands = registry.counter(
+            "kafka_server_replicamanager_isr_expands_total", "Replicas taken into an in-sync set."
+        )
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(self._hosted.around.limits.lag_max_ms / 2_000)
+            self.shrink()
+
+    def shrink(self) -> None:
+        """Propose, for each partition led here, a set without those that fell behind."""
+        around = self._hosted.around
+        now_ms = around.clock.mono_ms()
+        for partition in self._hosted:
+            leadership = partition.leadership
+            if leadership is None or not leadership.followers:
+                continue
+            kept = leadership.to_keep(
+                leader_end=partition.log.end_offset,
+                now_ms=now_ms,
+                lag_max_ms=around.limits.lag_max_ms,
+            )
+            if kept is not None:
+                self.propose(partition, kept)
+
+    def propose(self, partition: Partition, isr: frozenset[BrokerId]) -> None:
+        partition.led().proposed = isr
+        self._spawn(self._commit(partition, isr))
+
+    async def _commit(self, partition: Partition, isr: frozenset[BrokerId]) -> None:
+        leadership = partition.led()
+        before = leadership.isr
+        version = await self._writer.write(partition, isr, leadership.version)
+        leadership.proposed = None
+        if partition.leadership is not leadership:  # deposed while the store was asked
+            return
+        if version is None:
+            log.warning("%s: the in-sync set changed elsewhere; waiting to be told", partition.key)
+            return
+        leadership.isr = isr
+        leadership.version = version
+        self._shrinks.value += len(before - isr)
+        self._expands.value += len(isr - before)
+        log.info("%s: in-sync set %s -> %s", partition.key, sorted(before), sorted(isr))
+        self._hosted.advance(partition)

@@ -1,0 +1,96 @@
+"""A leader's in-sync set, written to the metadata store and announced.
+
+Owns the compare-and-set on a partition's state and the pacing of announcements: the controller
+hears of changed sets in one sequential node, at once after a quiet spell and at the latest after a
+minute, so that a flapping follower does not flood it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from ottla.model.clock import Clock
+from ottla.model.ids import BrokerId, TopicPartition
+from ottla.replica.partition import Partition
+from ottla.store import paths
+from ottla.store.nodes import PartitionsNode, StateNode
+from ottla.store.port import BadVersion, NoNode, Store, StoreUnavailable
+
+log = logging.getLogger(__name__)
+
+LOOK_EVERY_MS: Final = 2_500
+QUIET_MS: Final = 5_000
+LATEST_MS: Final = 60_000
+RETRY_S: Final = 0.5
+
+
+class StoredIsr:
+    """Writes in-sync sets to the store; `run` announces them."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._changed: set[TopicPartition] = set()
+        self._changed_at_ms = 0
+        self._announced_at_ms = clock.mono_ms()
+
+    async def write(
+        self, partition: Partition, isr: frozenset[BrokerId], version: int
+    ) -> int | None:
+        """The new version of the partition's state, or None when it has changed under us."""
+        path = paths.partition_state(partition.key)
+        epoch = partition.leader_epoch
+        while True:
+            try:
+                node = await self._store.get(path)
+                if node is None:
+                    return None
+                state = StateNode.decode(node.data)
+                if state.leader != partition.leader_id or state.leader_epoch != epoch:
+                    return None
+                if node.version == version + 1 and frozenset(state.isr) == isr:
+                    return node.version  # an earlier try was taken though its answer was lost
+                wanted = state._replace(isr=tuple(sorted(isr)))
+                taken = await self._store.set(path, wanted.encode(), version)
+            except (BadVersion, NoNode):
+                return None
+            except StoreUnavailable as gone:
+                log.warning("%s: the store cannot be reached (%s); trying again", path, gone)
+                await asyncio.sleep(RETRY_S)
+                continue
+            self._changed.add(partition.key)
+            self._changed_at_ms = self._clock.mono_ms()
+            return taken
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_EVERY_MS / 1000)
+            if due(
+                self._clock.mono_ms(),
+                bool(self._changed),
+                self._changed_at_ms,
+                self._announced_at_ms,
+            ):
+                await self.announce()
+
+    async def announce(self) -> None:
+        changed, self._changed = self._changed, set()
+        try:
+            await self._store.create(
+                f"{paths.ISR_CHANGES}/{paths.ISR_CHANGE_PREFIX}",
+                PartitionsNode(tuple(sorted(changed))).encode(),
+                sequential=True,
+            )
+        except StoreUnavailable:
+            self._changed |= changed
+            return
+        self._announced_at_ms = self._clock.mono_ms()
+
+
+def due(now_ms: int, pending: bool, changed_at_ms: int, announced_at_ms: int) -> bool:
+    """Something is pending, and either it has been quiet or the last word was long ago."""
+    quiet = now_ms - changed_at_ms > QUIET_MS
+    late = now_ms - announced_at_ms > LATEST_MS
+    return pending and (quiet or late)

@@ -1,0 +1,145 @@
+"""What the leader of one partition knows of its replicas, and what follows from it.
+
+Owns each follower's position as the leader last heard it, the in-sync set and the one change of it
+that may be proposed. Never reads the log, writes the store or looks at a clock: the log end and
+the time are arguments.
+
+The high watermark follows the slowest member of the *largest* in-sync set we may have: the
+committed one plus any we have proposed, because a replica we have asked to add may already count
+for a later leader. It also waits for a follower that is not in the set but has been caught up
+within the lag limit, so that a joining replica never misses what was committed. It does not move
+while the set is smaller than `min.insync.replicas`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from ottla.model.ids import BrokerId, LeaderEpoch, Offset
+
+UNKNOWN_OFFSET: Final[Offset] = -1
+
+
+class Assigned(NamedTuple):
+    """What the controller decided for one partition, as LeaderAndIsr carries it."""
+
+    leader: BrokerId
+    leader_epoch: LeaderEpoch
+    isr: tuple[BrokerId, ...]
+    replicas: tuple[BrokerId, ...]
+    version: int
+    """The version of the partition's state in the store: a change must name it."""
+
+
+class Follower:
+    """One remote replica: where it is, and when it last was where the leader was."""
+
+    __slots__ = (
+        "asked_at_ms",
+        "caught_up_at_ms",
+        "end",
+        "leader_end_when_asked",
+        "log_start",
+        "told",
+    )
+
+    def __init__(self, caught_up_at_ms: int | None) -> None:
+        self.end: Offset = UNKNOWN_OFFSET
+        self.log_start: Offset = UNKNOWN_OFFSET
+        self.caught_up_at_ms = caught_up_at_ms
+        self.asked_at_ms: int | None = None
+        self.leader_end_when_asked: Offset = 0
+        self.told: Offset = UNKNOWN_OFFSET
+        """The high watermark it was last told of."""
+
+    def asked(self, offset: Offset, log_start: Offset, *, leader_end: Offset, now_ms: int) -> None:
+        """A fetch from `offset` says that everything below it is on the follower's disk."""
+        if offset >= leader_end:
+            self.caught_up_at_ms = now_ms
+        elif self.asked_at_ms is not None and offset >= self.leader_end_when_asked:
+            self.caught_up_at_ms = self.asked_at_ms
+        self.end = offset
+        self.log_start = log_start
+        self.leader_end_when_asked = leader_end
+        self.asked_at_ms = now_ms
+
+    def keeps_up(self, *, now_ms: int, lag_max_ms: int) -> bool:
+        return self.caught_up_at_ms is not None and now_ms - self.caught_up_at_ms <= lag_max_ms
+
+
+class Leadership:
+    """The state of a led partition for one leader epoch; the partition is its only writer."""
+
+    __slots__ = ("epoch", "epoch_start", "followers", "isr", "proposed", "replicas", "version")
+
+    def __init__(
+        self,
+        assigned: Assigned,
+        *,
+        me: BrokerId,
+        epoch_start: Offset,
+        now_ms: int,
+    ) -> None:
+        self.epoch = assigned.leader_epoch
+        self.epoch_start = epoch_start
+        self.replicas = assigned.replicas
+        self.isr = frozenset(assigned.isr)
+        self.version = assigned.version
+        self.proposed: frozenset[BrokerId] | None = None
+        self.followers = {
+            replica: Follower(now_ms if replica in self.isr else None)
+            for replica in assigned.replicas
+            if replica != me
+        }
+
+    def high_watermark(
+        self, own_end: Offset, *, min_isr: int, now_ms: int, lag_max_ms: int
+    ) -> Offset | None:
+        """Where the high watermark may stand, or None where it may not move.
+
+        `own_end` is the leader's own vote: its log end, or the end of what is flushed where an
+        acknowledgement waits for the disk.
+        """
+        if len(self.isr) < min(min_isr, len(self.replicas)):
+            return None
+        if not self.followers:
+            return own_end
+        counted = self.isr if self.proposed is None else self.isr | self.proposed
+        lowest = own_end
+        for broker, follower in self.followers.items():
+            if follower.end < lowest and (
+                broker in counted or follower.keeps_up(now_ms=now_ms, lag_max_ms=lag_max_ms)
+            ):
+                lowest = follower.end
+        return lowest
+
+    def low_watermark(self, own_start: Offset, live: Iterable[BrokerId]) -> Offset:
+        """The smallest log start among live replicas: below it nothing can be read anywhere."""
+        alive = set(live)
+        starts = [f.log_start for b, f in self.followers.items() if b in alive]
+        return min([own_start, *starts])
+
+    def to_add(self, broker: BrokerId, *, high_watermark: Offset) -> frozenset[BrokerId] | None:
+        """The in-sync set with this follower in it, once it caught up and nothing is pending."""
+        follower = self.followers.get(broker)
+        if follower is None or self.proposed is not None or broker in self.isr:
+            return None
+        if follower.end < high_watermark or follower.end < self.epoch_start:
+            return None
+        return self.isr | {broker}
+
+    def to_keep(
+        self, *, leader_end: Offset, now_ms: int, lag_max_ms: int
+    ) -> frozenset[BrokerId] | None:
+        """The in-sync set without followers that have been behind for too long, if any have."""
+        if self.proposed is not None:
+            return None
+        lagging = {
+            broker
+            for broker, follower in self.followers.items()
+            if broker in self.isr
+            and follower.end < leader_end
+            and not follower.keeps_up(now_ms=now_ms, lag_max_ms=lag_max_ms)
+        }
+        return self.isr - lagging if lagging else None

@@ -1,0 +1,255 @@
+"""Fetching: read each partition asked for, or wait until there is something to read.
+
+Owns the order in which partitions share a reply's bytes, and the wait for `min_bytes`. Never
+decodes a request, encodes a reply or copies a record: a part of a reply is a slice of a file.
+Hot: benchmarks/requests.py.
+
+A follower's fetch is also its acknowledgement: its position is noted before the read, so that the
+high watermark it is told already counts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple, TypeAlias
+
+from ottla.delay.purgatory import Delayed
+from ottla.log.log import Log
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import NO_TOPIC_ID, BrokerId, Offset
+from ottla.protocol.hot import FetchedPartition, Sized
+from ottla.replica.hosted import Hosted
+from ottla.replica.isr_loop import IsrLoop
+from ottla.replica.partition import Partition
+from ottla.replica.wanted import UNKNOWN_TOPIC, Fetched, Wanted
+
+CONSUMER: Final = BrokerId(-1)
+ANY_SIZE: Final = 0x7FFFFFFF
+NO_ABORTED: Final[Sequence[tuple[int, int]]] = ()
+
+
+class Isolation(IntEnum):
+    READ_UNCOMMITTED = 0
+    READ_COMMITTED = 1
+
+
+class FetchTerms(NamedTuple):
+    """What a fetch asks for as a whole."""
+
+    replica_id: BrokerId
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    isolation: Isolation
+
+    @property
+    def from_follower(self) -> bool:
+        return self.replica_id >= 0
+
+    def bound(self, log: Log) -> Offset:
+        """The first offset this reader may not see."""
+        if self.from_follower:
+            return log.end_offset
+        if self.isolation is Isolation.READ_COMMITTED:
+            return log.last_stable_offset
+        return log.high_watermark
+
+
+Done: TypeAlias = Callable[[list[Fetched]], None]
+
+
+class Reads:
+    """Answers fetches from the partitions hosted here."""
+
+    def __init__(self, hosted: Hosted, isr: IsrLoop) -> None:
+        self._hosted = hosted
+        self._isr = isr
+
+    def fetch(self, wanted: list[Wanted], terms: FetchTerms, done: Done) -> None:
+        """Call `done` once with a part for each partition wanted, now or within the wait."""
+        if terms.from_follower:
+            for want in wanted:
+                self._note_follower(want, terms.replica_id)
+        fetched = self.read(wanted, terms)
+        if self._is_enough(fetched, terms):
+            self._tell(fetched, terms, done)
+            return
+        parked = DelayedFetch(self, wanted, terms, done)
+        self._hosted.waiting.fetch.try_complete_else_watch(parked, [w.key for w in wanted])
+
+    def answer(self, wanted: list[Wanted], terms: FetchTerms, done: Done) -> None:
+        self._tell(self.read(wanted, terms), terms, done)
+
+    def _tell(self, fetched: list[Fetched], terms: FetchTerms, done: Done) -> None:
+        if terms.from_follower:
+            self._note_told(fetched, terms.replica_id)
+        done(fetched)
+
+    def _is_enough(self, fetched: list[Fetched], terms: FetchTerms) -> bool:
+        if terms.max_wait_ms <= 0 or not fetched:
+            return True
+        size = 0
+        for one in fetched:
+            size += one.size
+            if size >= terms.min_bytes or one.failed or one.part.diverging_epoch is not None:
+                return True
+            if terms.from_follower and self._has_news(one.wanted, terms.replica_id):
+                return True
+        return False
+
+    def read(self, wanted: list[Wanted], terms: FetchTerms) -> list[Fetched]:
+        """One pass over the partitions, in the order asked for, within `max_bytes`."""
+        left = terms.max_bytes
+        empty = True
+        fetched = []
+        for want in wanted:
+            one = self._read_one(want, terms, left, min_one=empty)
+            if one.size:
+                left -= one.size
+                empty = False
+            fetched.append(one)
+        return fetched
+
+    def _read_one(self, want: Wanted, terms: FetchTerms, left: int, *, min_one: bool) -> Fetched:
+        try:
+            log = self._partition(want).log
+            if want.last_fetched_epoch >= 0:
+                diverging = _diverging(log, want)
+                if diverging is not None:
+                    return Fetched(want, _part(want, log, diverging=diverging), 0)
+            committed = terms.isolation is Isolation.READ_COMMITTED
+            aborted = NO_ABORTED if committed else None
+            bound = terms.bound(log)
+            if bound <= want.offset <= log.end_offset:
+                return Fetched(want, _part(want, log, aborted), 0)
+            limit = max(0, min(want.max_bytes, left))
+            records = log.read(want.offset, limit, end=bound, min_one=min_one).slice
+            if records is None:
+                return Fetched(want, _part(want, log, aborted), 0)
+            if committed:
+                found = log.aborted_transactions(want.offset, bound)
+                aborted = [(one.producer_id, one.first_offset) for one in found]
+            return Fetched(want, _part(want, log, aborted, records), records.size)
+        except KafkaError as refusal:
+            return Fetched(want, FetchedPartition(want.key.partition, refusal.code), 0)
+
+    def _partition(self, want: Wanted) -> Partition:
+        if want.key.topic == UNKNOWN_TOPIC:
+            raise KafkaError(ErrorCode.unknown_topic_id)
+        partition = self._hosted.get(want.key)
+        partition.led(want.leader_epoch)
+        if want.topic_id is not NO_TOPIC_ID and want.topic_id != partition.log.topic_id:
+            raise KafkaError(ErrorCode.inconsistent_topic_id)
+        return partition
+
+    # Followers
+
+    def _note_follower(self, want: Wanted, broker: BrokerId) -> None:
+        try:
+            partition = self._partition(want)
+            grown = partition.follower_asked(broker, want.offset, want.log_start)
+        except KafkaError:
+            return  # the read that follows says it
+        if grown is not None:
+            self._isr.propose(partition, grown)
+        self._hosted.advance(partition)
+        self._hosted.waiting.delete_records.check(partition.key)
+
+    def _has_news(self, want: Wanted, broker: BrokerId) -> bool:
+        """A follower must hear of a newer high watermark without waiting."""
+        partition = self._hosted.find(want.key)
+        if partition is None or partition.leadership is None:
+            return False
+        follower = partition.leadership.followers.get(broker)
+        return follower is not None and follower.told < partition.log.high_watermark
+
+    def _note_told(self, fetched: list[Fetched], broker: BrokerId) -> None:
+        """Remember which high watermark this follower is about to hear."""
+        for one in fetched:
+            partition = self._hosted.find(one.wanted.key)
+            if partition is not None and partition.leadership is not None:
+                follower = partition.leadership.followers.get(broker)
+                if follower is not None:
+                    follower.told = one.part.high_watermark
+
+    # Waiting
+
+    def is_ready(self, wanted: list[Wanted], terms: FetchTerms) -> bool:
+        """Whether a parked fetch would now get enough, or must hear of a change."""
+        size = 0
+        for want in wanted:
+            partition = self._hosted.find(want.key)
+            if partition is None or partition.leadership is None:
+                return True
+            log = partition.log
+            bound = terms.bound(log)
+            if want.offset < bound:
+                if terms.min_bytes <= 1:
+                    return True
+                size += self._size_of(log, want, bound)
+                if size >= terms.min_bytes:
+                    return True
+            elif want.offset > log.end_offset:  # truncated meanwhile
+                return True
+            if terms.from_follower and self._has_news(want, terms.replica_id):
+                return True
+        return False
+
+    @staticmethod
+    def _size_of(log: Log, want: Wanted, bound: Offset) -> int:
+        try:
+            read = log.read(want.offset, want.max_bytes, end=bound, min_one=True)
+        except KafkaError:
+            return ANY_SIZE  # the reply says it
+        return 0 if read.slice is None else read.slice.size
+
+
+class DelayedFetch(Delayed):
+    """A fetch that found too little; what it gets is read when it ends."""
+
+    __slots__ = ("_done", "_reads", "_terms", "_wanted")
+
+    def __init__(self, reads: Reads, wanted: list[Wanted], terms: FetchTerms, done: Done) -> None:
+        super().__init__(terms.max_wait_ms)
+        self._reads = reads
+        self._wanted = wanted
+        self._terms = terms
+        self._done = done
+
+    def try_complete(self) -> bool:
+        return self._reads.is_ready(self._wanted, self._terms) and self.force_complete()
+
+    def on_complete(self) -> None:
+        self._reads.answer(self._wanted, self._terms, self._done)
+
+
+def _part(
+    want: Wanted,
+    log: Log,
+    aborted: Sequence[tuple[int, int]] | None = None,
+    records: Sized | bytes = b"",
+    diverging: tuple[int, int] | None = None,
+) -> FetchedPartition:
+    return FetchedPartition(
+        want.key.partition,
+        ErrorCode.none,
+        log.high_watermark,
+        log.last_stable_offset,
+        log.start_offset,
+        aborted,
+        -1,
+        diverging,
+        None,
+        records,
+    )
+
+
+def _diverging(log: Log, want: Wanted) -> tuple[int, int] | None:
+    """Where the reader must cut back to, when its last batch is not on our log."""
+    epoch, end = log.offset_for_epoch(want.last_fetched_epoch)
+    if epoch < 0 or end < 0:
+        raise KafkaError(ErrorCode.offset_out_of_range)
+    if epoch < want.last_fetched_epoch or end < want.offset:
+        return epoch, end
+    return None

@@ -1,0 +1,42 @@
+"""What every partition of one broker shares: who we are, the clock, and limits that may change.
+
+Owns nothing that grows. One object, so that ten thousand partitions hold one reference each.
+"""
+
+from __future__ import annotations
+
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from ottla.model.clock import Clock
+from ottla.model.ids import BrokerId
+
+Result = TypeVar("Result")
+
+
+@dataclass(slots=True)
+class Limits:
+    """Broker settings the replica layer consults; changed in place when they change."""
+
+    lag_max_ms: int = 30_000
+
+
+class Off(NamedTuple):
+    """Where work that may block is done: off the loop."""
+
+    loop: AbstractEventLoop
+    pool: Executor | None
+
+    def run(self, work: Callable[..., Result], *arguments: object) -> Future[Result]:
+        return self.loop.run_in_executor(self.pool, work, *arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    me: BrokerId
+    clock: Clock
+    limits: Limits
+    off: Off

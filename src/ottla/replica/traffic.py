@@ -1,0 +1,77 @@
+"""How much goes in and out, by topic and in all: Kafka's BrokerTopicMetrics.
+
+Owns the counters. A topic's are made when it is first hosted and forgotten with it, so that a
+thousand topics that come and go leave nothing behind; the totals stay.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.model.metrics import Counter, Registry
+
+_ALL: Final = {
+    "messages_in": "Records appended for producers.",
+    "bytes_in": "Bytes appended for producers.",
+    "bytes_out": "Bytes sent to consumers.",
+    "bytes_rejected": "Bytes of record sets that were refused.",
+    "replication_bytes_out": "Bytes sent to followers.",
+    "total_produce_requests": "Record sets that producers asked to append.",
+    "total_fetch_requests": "Partitions that were asked for in fetches.",
+    "failed_produce_requests": "Record sets that were refused.",
+    "failed_fetch_requests": "Partitions of fetches that were refused.",
+}
+
+
+class TopicTraffic:
+    """One topic's counters, or the totals."""
+
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "bytes_rejected",
+        "failed_fetch_requests",
+        "failed_produce_requests",
+        "messages_in",
+        "replication_bytes_out",
+        "total_fetch_requests",
+        "total_produce_requests",
+    )
+
+    def __init__(self, registry: Registry, topic: str | None) -> None:
+        for name, doc in _ALL.items():
+            metric = f"kafka_server_brokertopicmetrics_{name}_total"
+            counter = (
+                registry.counter(f"{metric}_all_topics", doc)
+                if topic is None
+                else registry.counter(metric, doc, topic=topic)
+            )
+            setattr(self, name, counter)
+
+    bytes_in: Counter
+    bytes_out: Counter
+    bytes_rejected: Counter
+    failed_fetch_requests: Counter
+    failed_produce_requests: Counter
+    messages_in: Counter
+    replication_bytes_out: Counter
+    total_fetch_requests: Counter
+    total_produce_requests: Counter
+
+
+class Traffic:
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._topics: dict[str, TopicTraffic] = {}
+        self.all = TopicTraffic(registry, None)
+
+    def of(self, topic: str) -> TopicTraffic:
+        traffic = self._topics.get(topic)
+        if traffic is None:
+            traffic = self._topics[topic] = TopicTraffic(self._registry, topic)
+        return traffic
+
+    def forget(self, topic: str) -> None:
+        """The topic is gone from this broker."""
+        if self._topics.pop(topic, None) is not None:
+            self._registry.forget(topic=topic)

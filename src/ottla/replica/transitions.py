@@ -1,0 +1,142 @@
+"""What the controller tells this broker to be: leader, follower, or nothing, of which partition.
+
+Owns the order of these changes and the highest controller epoch heard. Never decides who leads.
+Work on many partitions gives the loop a turn now and then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from ottla.config.topic import TopicConfig
+from ottla.log.directories import LogDirectories
+from ottla.log.log import Log
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import (
+    NO_TOPIC_ID,
+    BrokerEpoch,
+    ControllerEpoch,
+    LeaderEpoch,
+    TopicId,
+    TopicPartition,
+)
+from ottla.replica.hosted import Hosted
+from ottla.replica.leader import Assigned
+
+log = logging.getLogger(__name__)
+
+TURN: Final = 64
+"""Partitions changed between two turns of the loop."""
+
+
+class ToBecome(NamedTuple):
+    """One partition of a LeaderAndIsr."""
+
+    key: TopicPartition
+    topic_id: TopicId
+    assigned: Assigned
+
+
+class ToStop(NamedTuple):
+    """One partition of a StopReplica."""
+
+    key: TopicPartition
+    leader_epoch: LeaderEpoch
+    delete: bool
+
+
+class Fence(NamedTuple):
+    """Who says so: what an old controller or an old life of this broker is refused by."""
+
+    controller_epoch: ControllerEpoch
+    broker_epoch: BrokerEpoch
+
+
+class Transitions:
+    def __init__(
+        self,
+        hosted: Hosted,
+        directories: LogDirectories,
+        topic_config: Callable[[str], TopicConfig],
+    ) -> None:
+        self._hosted = hosted
+        self._directories = directories
+        self._topic_config = topic_config
+        self.controller_epoch = ControllerEpoch(0)
+        self.broker_epoch = BrokerEpoch(-1)
+        self.followed: Callable[[TopicPartition], None] | None = None
+
+    def check(self, fence: Fence) -> None:
+        """Refuse what an older controller, or one that means our former life, says."""
+        if fence.controller_epoch < self.controller_epoch:
+            raise KafkaError(ErrorCode.stale_controller_epoch)
+        if -1 < fence.broker_epoch < self.broker_epoch:
+            raise KafkaError(ErrorCode.stale_broker_epoch)
+        self.controller_epoch = fence.controller_epoch
+
+    async def become(self, states: Iterable[ToBecome]) -> dict[TopicPartition, ErrorCode]:
+        codes: dict[TopicPartition, ErrorCode] = {}
+        for at, state in enumerate(states):
+            codes[state.key] = self._become_one(state)
+            if at % TURN == TURN - 1:
+                await asyncio.sleep(0)
+        return codes
+
+    def _become_one(self, state: ToBecome) -> ErrorCode:
+        hosted, me = self._hosted, self._hosted.around.me
+        try:
+            if state.key in hosted.offline:
+                return ErrorCode.kafka_storage_error
+            partition = hosted.find(state.key)
+            if partition is None:
+                partition = hosted.host(self._log(state))
+            if partition.log.topic_id not in (None, NO_TOPIC_ID, state.topic_id):
+                return ErrorCode.inconsistent_topic_id
+            if me not in state.assigned.replicas:
+                return ErrorCode.unknown_topic_or_partition
+            if state.assigned.leader_epoch <= partition.leader_epoch:
+                return ErrorCode.stale_controller_epoch
+            if state.assigned.leader == me:
+                partition.lead(state.assigned)
+            else:
+                partition.follow(state.assigned)
+            hosted.waiting.check_all(state.key)
+        except OSError as error:
+            log.error("%s cannot be hosted: %s", state.key, error)
+            hosted.lose([state.key])
+            return ErrorCode.kafka_storage_error
+        return ErrorCode.none
+
+    def _log(self, state: ToBecome) -> Log:
+        found = self._directories.get(state.key)
+        if found is not None:
+            return found
+        config = self._topic_config(state.key.topic)
+        return self._directories.create(state.key, state.topic_id, config)
+
+    async def stop(self, stops: Iterable[ToStop]) -> dict[TopicPartition, ErrorCode]:
+        codes: dict[TopicPartition, ErrorCode] = {}
+        for at, one in enumerate(stops):
+            codes[one.key] = self._stop_one(one)
+            if at % TURN == TURN - 1:
+                await asyncio.sleep(0)
+        return codes
+
+    def _stop_one(self, one: ToStop) -> ErrorCode:
+        partition = self._hosted.find(one.key)
+        if one.key in self._hosted.offline:
+            return ErrorCode.kafka_storage_error
+        if partition is not None and 0 <= one.leader_epoch < partition.leader_epoch:
+            return ErrorCode.fenced_leader_epoch
+        self._hosted.drop(one.key)
+        try:
+            if one.delete and self._directories.get(one.key) is not None:
+                self._directories.delete(one.key)
+        except OSError as error:
+            log.error("%s cannot be deleted: %s", one.key, error)
+            self._hosted.lose([one.key])
+            return ErrorCode.kafka_storage_error
+        return ErrorCode.none

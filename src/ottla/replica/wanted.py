@@ -1,0 +1,52 @@
+"""What one fetch asks of one partition, and what it gets: plain slots, made by the million.
+
+Owns the two value classes that the read path passes around. Never decides anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import NO_TOPIC_ID, Offset, TopicId, TopicPartition
+from ottla.protocol.hot import FetchedPartition
+
+UNKNOWN_TOPIC: Final = ""
+"""The topic name of a wanted partition whose topic id nobody here knows."""
+
+
+class Wanted:
+    """One partition of a fetch; in a session it lives on and changes from fetch to fetch."""
+
+    __slots__ = (
+        "key",
+        "last_fetched_epoch",
+        "leader_epoch",
+        "log_start",
+        "max_bytes",
+        "offset",
+        "topic_id",
+    )
+
+    def __init__(self, key: TopicPartition, topic_id: TopicId = NO_TOPIC_ID) -> None:
+        self.key = key
+        self.topic_id = topic_id
+        self.offset: Offset = 0
+        self.log_start: Offset = -1
+        self.max_bytes = 0
+        self.leader_epoch = -1
+        self.last_fetched_epoch = -1
+
+
+@dataclass(slots=True)
+class Fetched:
+    """One partition's part of a reply, with what a waiting fetch must remember."""
+
+    wanted: Wanted
+    part: FetchedPartition
+    size: int
+
+    @property
+    def failed(self) -> bool:
+        return self.part.error_code is not ErrorCode.none

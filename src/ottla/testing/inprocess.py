@@ -1,0 +1,129 @@
+"""The broker as an object of a test: `with Broker() as broker` or `async with`.
+
+Owns a temporary directory and, in the synchronous form, one thread with an event loop. Never
+differs from `ottla serve` in what it runs; only its defaults suit a test: a free port, no fsync
+before an acknowledgement, nothing kept afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from ottla.broker.app import App
+from ottla.broker.world import World
+
+FOR_TESTS: Final[Mapping[str, str]] = {
+    "listeners": "PLAINTEXT://127.0.0.1:0",
+    "flush.before.ack": "never",
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+
+class Broker:
+    """One broker, for as long as the block lasts.
+
+    `settings` are Kafka's broker settings. With `data_dir` the data stays there afterwards, and a
+    second Broker on it finds it again.
+    """
+
+    def __init__(
+        self, settings: Mapping[str, str] | None = None, *, data_dir: Path | None = None
+    ) -> None:
+        self._settings = {**FOR_TESTS, **(settings or {})}
+        self._data_dir = data_dir
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._app: App | None = None
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What a client's `bootstrap.servers` wants."""
+        assert self._app is not None, "the broker runs inside its with block"
+        return self._app.bootstrap_servers
+
+    @property
+    def data_dir(self) -> Path:
+        assert self._app is not None, "the broker runs inside its with block"
+        return Path(self._app.config.data_dirs[0])
+
+    # async with: on the caller's own loop
+
+    async def __aenter__(self) -> Self:
+        self._app = self._build()
+        await self._app.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._app is not None
+        await self._app.stop()
+        self._clean()
+
+    # with: on a loop of its own, in a thread
+
+    def __enter__(self) -> Self:
+        ready = threading.Event()
+        failed: list[BaseException] = []
+        self._thread = threading.Thread(
+            target=self._serve, args=(ready, failed), name="ottla-broker", daemon=True
+        )
+        self._thread.start()
+        ready.wait()
+        if failed:
+            self._thread.join()
+            self._clean()
+            raise failed[0]
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._loop is not None
+        assert self._stop is not None
+        assert self._thread is not None
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+        self._clean()
+
+    def _serve(self, ready: threading.Event, failed: list[BaseException]) -> None:
+        async def main() -> None:
+            self._loop = asyncio.get_running_loop()
+            self._stop = asyncio.Event()
+            self._app = self._build()
+            await self._app.start()
+            ready.set()
+            await self._stop.wait()
+            await self._app.stop()
+
+        try:
+            asyncio.run(main())
+        except BaseException as error:
+            failed.append(error)
+            ready.set()
+
+    def _build(self) -> App:
+        directory = self._data_dir
+        if directory is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="ottla-")
+            directory = Path(self._temporary.name)
+        return App({**self._settings, "log.dirs": str(directory)}, World.real())
+
+    def _clean(self) -> None:
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
