@@ -61,7 +61,10 @@ class Directory:
 
     def open(self) -> None:
         """Take the directory for this process, making it if need be, and read who it is."""
+        made = [one for one in (self.path, *self.path.parents) if not self.disk.exists(one)]
         self.disk.mkdir(self.path)
+        for one in made:
+            self.disk.sync_dir(one.parent)  # or a power cut takes the whole directory
         try:
             self._lock = self.disk.lock(self.path / LOCK_FILE)
         except BlockingIOError:

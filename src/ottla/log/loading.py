@@ -1,8 +1,8 @@
 """How the partitions of a broker are found and taken in at its start.
 
 Owns: what there is to load, and what a stop at an odd moment left behind. Never: reads a log
-itself, or starts a thread: `Pending.load` may run on as many as one likes, while the caller says how
-far it is.
+itself, or starts a thread: `Pending.load` may run on as many as one likes, while the caller says
+how far it is.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from ottla.log.directory import Directory
 from ottla.log.directory_names import Kind, name_of
 from ottla.log.log import Log
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import NO_TOPIC_ID, TopicPartition
+from ottla.model.ids import NO_TOPIC_ID, Offset, TopicPartition
 
 STEP_BYTES: Final = 1 << 20
 
@@ -107,15 +107,25 @@ class ReplicaMoves:
 
     def _copy_some(self, source: Log, target: Log) -> None:
         read = source.read(target.end_offset, STEP_BYTES, end=source.end_offset, min_one=True)
-        if read.slice is None:  # what is missing was compacted away: nothing up to the end
-            target.truncate_fully_and_start_at(source.end_offset)
-            return
-        target.append_as_follower(read.slice.read(), self._directories.place.now_ms)
+        now_ms = self._directories.place.now_ms
+        if read.slice is not None:
+            target.append_as_follower(read.slice.read(), now_ms)
+        else:  # the last offsets before the end were compacted away
+            target.roll(now_ms, source.end_offset)
+            target.end_offset = source.end_offset
 
 
 def _catch_up_with_cuts(source: Log, target: Log) -> None:
-    """The source may have been cut, or have lost its beginning, since the last step."""
-    if target.end_offset > source.end_offset:
-        target.truncate_to(source.end_offset)
+    """The source may have been cut and written again, or have lost its beginning, meanwhile."""
+    while target.end_offset > (agreed := _agreed_end(source, target)):
+        target.truncate_to(agreed)
     if target.end_offset < source.start_offset:
         target.truncate_fully_and_start_at(source.start_offset)
+
+
+def _agreed_end(source: Log, target: Log) -> Offset:
+    """Up to where both were written by the same leaders, as far as one look can tell."""
+    ends = [source.end_offset, target.end_offset]
+    epoch = min(source.epochs.latest, target.epochs.latest)
+    ends += [end for log in (source, target) if (end := log.offset_for_epoch(epoch)[1]) >= 0]
+    return min(ends)
