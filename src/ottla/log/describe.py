@@ -53,6 +53,6 @@ def _replicas(directories: LogDirectories, one: Directory) -> Iterator[ReplicaRe
             yield ReplicaReport(partition, held.log.size, lag, is_future=False)
     for partition, future in directories.futures.items():
         if future.directory is one:
-            current = directories.held[partition].log
-            lag = current.end_offset - future.log.end_offset
+            current = directories.get(partition) or future.log  # its own directory may have failed
+            lag = max(current.end_offset - future.log.end_offset, 0)
             yield ReplicaReport(partition, future.log.size, lag, is_future=True)
