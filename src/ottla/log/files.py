@@ -202,7 +202,8 @@ class RealFile:
             rest = rest[written:]
 
     def pread(self, size: int, position: int) -> bytes:
-        return os.pread(self.opened().fd, size, position)
+        # Through the handle: it stays open for the call, though another thread may drop ours.
+        return self.opened().pread(size, position)
 
     def slice(self, position: int, size: int) -> FileSlice:
         return FileSlice(self.opened(), position, size)
@@ -296,9 +297,14 @@ class RealDisk:
         return shutil.disk_usage(path).free
 
     def lock(self, path: Path) -> Lock:
-        """BlockingIOError when another process holds it."""
+        """BlockingIOError when another process holds it, or another broker of this one.
+
+        Two kinds of lock, because they do not see each other: `lockf` is what Apache Kafka takes,
+        `flock` is what keeps two holders within one process apart.
+        """
         handle = Handle(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
         fcntl.flock(handle.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(handle.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return FolderLock(handle)
 
 
