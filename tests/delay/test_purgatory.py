@@ -140,6 +140,18 @@ def test_one_completion_that_enables_another_tried_before_it_is_not_lost() -> No
     assert (wishes.watched, wishes.delayed) == (0, 0)
 
 
+def test_what_begins_to_wait_during_a_check_waits_for_the_next_one() -> None:
+    wishes, _ = purgatory()
+    first, next_one = Wish(), Wish()
+    wishes.try_complete_else_watch(first, ["a"])
+    first.granted = True
+    first.then = lambda: wishes.try_complete_else_watch(next_one, ["a"])
+    assert wishes.check("a") == 1
+    assert next_one.tries == 1
+    next_one.granted = True
+    assert wishes.check("a") == 1
+
+
 @pytest.mark.spec("DLY-22", "DLY-25", "DLY-26")
 def test_completed_operations_are_purged_by_count_from_lists_nobody_checks() -> None:
     wishes, scheduler = purgatory(purge_interval=100)

@@ -131,6 +131,22 @@ async def test_bytes_that_come_for_a_connection_that_waits_its_turn_stop_its_rea
     assert not line.transport.paused
 
 
+@on_a_loop
+async def test_more_requests_than_the_buffer_holds_wait_with_the_peer() -> None:
+    line = Rig().connect(echo)
+    data = b"".join(map(request, range(200_000)))
+    while data:
+        try:
+            line.send(data)
+            data = b""
+        except Unread as unread:
+            data = data[-unread.args[0] :]
+            await a_pass()
+    while len(line.transport.written) < 200_000 * 8:
+        await a_pass()
+    assert line.replies == list(range(200_000))
+
+
 @pytest.mark.spec("NET-23", "NET-25")
 @on_a_loop
 async def test_a_full_run_queue_stops_the_reading_of_newly_readable_connections() -> None:
@@ -306,6 +322,24 @@ async def test_a_peer_that_takes_nothing_for_the_idle_time_is_closed() -> None:
     assert not line.transport.is_closing()
     rig.sweep(11)
     assert line.transport.aborted
+
+
+@on_a_loop
+async def test_a_peer_that_is_found_gone_when_more_could_be_sent_is_let_go() -> None:
+    rig, parked = Rig(), Parked()
+    line = rig.connect(parked)
+    line.send(request(0))
+    line.channel.pause_writing()
+    parked.answer(0)
+    await a_pass()
+
+    def gone(_: object) -> None:
+        raise ConnectionResetError("by peer")
+
+    line.transport.write = gone  # type: ignore[method-assign]
+    line.channel.resume_writing()
+    assert line.transport.aborted
+    assert line.channel.idle
 
 
 @pytest.mark.spec("NET-16")

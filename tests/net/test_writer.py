@@ -200,6 +200,17 @@ def test_a_cold_file_is_warmed_on_a_thread_and_later_replies_wait_behind_it() ->
     assert bytes(wire.out) == b"headcoldnext"
 
 
+def test_every_cold_file_of_a_reply_is_warmed_before_it_is_sent() -> None:
+    wire = SlowWire()
+    made, threads, _ = writer(wire)
+    made.send([Piece(b"first", cold=True), Piece(b"second", cold=True)])
+    assert wire.out == b""
+    threads.finish()
+    assert bytes(wire.out) == b"first"
+    threads.finish()
+    assert bytes(wire.out) == b"firstsecond"
+
+
 def test_a_file_is_asked_once_whether_it_is_warm() -> None:
     asked: list[str] = []
 

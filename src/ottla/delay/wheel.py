@@ -135,8 +135,7 @@ class TimingWheel:
             expires_ms, _, bucket = heappop(queue)
             self._turn_to(expires_ms)
             entries = list(bucket)
-            bucket.clear()
-            bucket.expires_ms = NEVER
+            bucket.clear()  # its next expiration is another, so it will be queued again
             for entry in entries:
                 entry._bucket = None
                 if not self._place(entry):

@@ -176,8 +176,6 @@ class Inbox:
             self._start = self._end = 0
             return
         need = self._need()
-        if left >= need:
-            return  # it is here already and waits for its turn
         if self._start + need > kept.size:
             if left < kept.size:
                 kept.room[:left] = self._view[self._start : self._end]

@@ -49,7 +49,6 @@ class Writer:
         "_pending",
         "_probed",
         "_run_blocking",
-        "_warming",
         "_wire",
         "delivered",
         "failed",
@@ -70,7 +69,6 @@ class Writer:
         self._pending: list[Part] = []
         self._at = 0  # bytes of the first pending file that are sent
         self._probed = False  # the first pending file is known to be in memory
-        self._warming = False
         self._closed = False
 
     @property
@@ -164,20 +162,18 @@ class Writer:
         is_cached = getattr(head, "is_cached", None)
         if is_cached is None or is_cached():
             return True
-        self._warming = True
         self._wire.call_when_writable(None)
         warm: Callable[[], object] = head.warm  # type: ignore[attr-defined]
         self._run_blocking(warm).add_done_callback(self._warmed)
         return False
 
     def _warmed(self, done: Future[Any]) -> None:
-        self._warming = False
         if not done.cancelled():
             done.exception()  # a failing disk shows itself when the file is sent
         self._again()
 
     def _again(self) -> None:
-        if self._closed or self._warming:
+        if self._closed:
             return
         try:
             self._push()
