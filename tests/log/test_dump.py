@@ -102,7 +102,7 @@ def test_older_formats_are_told_too(tmp_path: Path, magic: int, time: str, codec
     assert f" magic: {magic} compresscodec: {codec.name.lower()} crc: " in batch
     assert batch.endswith(" isvalid: true")
     assert rest[0].startswith(f"| offset: 0 {time} keySize: 1 valueSize: 1 isValid: true crc: ")
-    assert rest[0].endswith("} key: k payload: v")
+    assert rest[0].endswith(" key: k payload: v")
 
 
 def test_gaps_between_offsets_are_mentioned_but_are_no_fault(tmp_path: Path) -> None:

@@ -146,8 +146,7 @@ def _old_records(entry: LegacyEntry, content: memoryview) -> Iterator[_Told]:
     messages = _messages(entry, content)
     for record, (is_valid, crc) in zip(legacy.records(entry), messages, strict=True):
         fields = _common_fields(record, name)
-        # The brace is Kafka's: its line ends with one that nothing opened.
-        yield _Told(record, fields | {"isValid": is_valid, "crc": f"{crc}}}"})
+        yield _Told(record, fields | {"isValid": is_valid, "crc": crc})
 
 
 def _messages(entry: LegacyEntry, content: memoryview) -> Iterator[tuple[bool, int]]:
