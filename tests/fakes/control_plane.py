@@ -207,7 +207,7 @@ class ControlPlane:
             ConfigStore(store, config, id),
             ProducerIds(store, id),
             Shown(metadata),
-            dice,
+            dice=dice,
         )
         held = Held()
         return Node(

@@ -26,14 +26,21 @@ The decisions, from the words to the table of contents:
 - `election`      who leads now: four strategies
 - `writing`       store operations
 
+- `internal_topics` how the system's own topics are made
+
 The actions:
 
 - `registration`  this broker's own node, its epoch, the cluster's id
+- `office`        how one broker becomes the active controller
 - `readings`      store -> events
+- `writer`        writes, fenced by the controller's epoch
 - `requests`      effects -> frames, replies -> events
 - `outbox`        one ordered queue of requests per broker
 - `loop`          the task: election, queue, fence
+- `asks`          questions that wait for their answers
+- `shown`         waiting until the metadata shows what was asked for
 - `facade`        what the rest of the broker asks for
+- `measures`      what can be read about a controller from outside
 - `producer_ids`  blocks of producer ids
 - `config_store`  settings in the store, written and heard
 """

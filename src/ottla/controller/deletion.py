@@ -147,7 +147,7 @@ def _start(draft: Draft, name: str) -> None:
     replicas.move(draft, left, R.OFFLINE)
     alive = [r for r in left if draft.state.is_online(r.broker, r.tp)]
     replicas.move(draft, alive, R.DELETION_STARTED)
-    dead = [replica for replica in left if replica not in set(alive)]
+    dead = [r for r in left if not draft.state.is_online(r.broker, r.tp)]
     if dead:
         replicas.move(draft, dead, R.DELETION_INELIGIBLE)
         _mark_ineligible(draft, name)

@@ -56,6 +56,7 @@ class Controller:
         configs: ConfigStore,
         producer_ids: ProducerIds,
         shown: Shown,
+        *,
         dice: Random,
     ) -> None:
         self._loop = loop

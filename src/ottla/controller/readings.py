@@ -89,7 +89,7 @@ class Readings:
         isr_changes = await self._children(paths.ISR_CHANGES)
         log_dirs = await self._children(paths.LOG_DIR_EVENTS)
         deletions = await self._children(paths.DELETE_TOPICS)
-        brokers = await self.brokers()
+        brokers = await self._brokers()
         topics = await self._topics(await self._children(paths.TOPICS))
         return Elected(
             term.epoch,
@@ -109,25 +109,25 @@ class Readings:
         """What a change amounts to, once the store has been read."""
         match change:
             case BrokersChanged() | BrokerChanged():
-                return await self.brokers()
+                return await self._brokers()
             case TopicsChanged():
                 return await self.topics(state.topics)
             case PartitionsChanged(topic) if topic in state.topics:
                 return await self.partitions(topic)
             case DeletionsAsked():
-                return await self.deletions()
+                return await self._deletions()
             case IsrsChanged():
-                return await self.isr_changes()
+                return await self._isr_changes()
             case LogDirsFailed():
-                return await self.log_dirs()
+                return await self._log_dirs()
             case PreferredElectionAsked():
-                return await self.preferred_election()
+                return await self._preferred_election()
             case ReassignmentAsked():
-                return await self.reassignment()
+                return await self._reassignment()
             case _:
                 return None
 
-    async def brokers(self) -> BrokersSeen:
+    async def _brokers(self) -> BrokersSeen:
         ids = [BrokerId(int(name)) for name in await self._children(paths.BROKER_IDS)]
         nodes = [(id, await self._data(paths.broker(id))) for id in sorted(ids)]
         return BrokersSeen({id: _broker(id, node) for id, node in nodes if node is not None})
@@ -148,10 +148,10 @@ class Readings:
             if node is not None and node.version != version:
                 self._tell(PartitionsChanged(name))  # somebody was quicker than the watch
 
-    async def deletions(self) -> DeletionsSeen:
+    async def _deletions(self) -> DeletionsSeen:
         return DeletionsSeen(frozenset(await self._children(paths.DELETE_TOPICS)))
 
-    async def isr_changes(self) -> StatesSeen:
+    async def _isr_changes(self) -> StatesSeen:
         names = await self._children(paths.ISR_CHANGES)
         notifications = [f"{paths.ISR_CHANGES}/{name}" for name in names]
         nodes = await self._store.get_many(notifications)
@@ -164,21 +164,21 @@ class Readings:
         pairs = zip(tps, nodes, strict=True)
         return StatesReread({tp: _leadership(node) for tp, node in pairs if node is not None})
 
-    async def log_dirs(self) -> LogDirsSeen:
+    async def _log_dirs(self) -> LogDirsSeen:
         names = await self._children(paths.LOG_DIR_EVENTS)
         notifications = [f"{paths.LOG_DIR_EVENTS}/{name}" for name in names]
         nodes = await self._store.get_many(notifications)
         brokers = frozenset(LogDirEventNode.decode(node.data).broker for node in nodes if node)
         return LogDirsSeen(brokers, tuple(notifications))
 
-    async def preferred_election(self) -> ElectionAsked | None:
+    async def _preferred_election(self) -> ElectionAsked | None:
         node = await self._data(paths.PREFERRED_ELECTION)
         if node is None:
             return None
         asked = PartitionsNode.decode(node.data).partitions
         return ElectionAsked(None, ElectionKind.PREFERRED, asked)
 
-    async def reassignment(self) -> MovesAsked | None:
+    async def _reassignment(self) -> MovesAsked | None:
         node = await self._data(paths.REASSIGN_PARTITIONS)
         return (
             None if node is None else MovesAsked(None, ReassignmentNode.decode(node.data).replicas)

@@ -35,8 +35,10 @@ def asked(state: ControllerState, event: ShutdownAsked) -> Step:
         and tp.topic not in state.deletions
     ]
     led = [tp for tp in shared if draft.partition(tp).leader == event.broker]
+    followed = [
+        Replica(tp, event.broker) for tp in shared if draft.partition(tp).leader != event.broker
+    ]
     failures = partitions.bring_online(draft, led, partitions.leaving)
-    followed = [Replica(tp, event.broker) for tp in shared if tp not in set(led)]
     replicas.move(draft, followed, ReplicaState.OFFLINE)
     draft.reply(event.ask, frozenset(failures))
     return draft.step()
