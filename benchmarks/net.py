@@ -71,9 +71,11 @@ def answer_small(_: memoryview, slot: Slot) -> None:
     slot.reply([SMALL_REPLY])
 
 
-def answer_from_file(_: memoryview, slot: Slot) -> None:
-    stretch = Stretch(FILE, 0, MB)
-    slot.reply([struct.pack(">i", MB + 8) + bytes(8), stretch])
+def answer_from_file(file: int) -> Answer:
+    def answer(_: memoryview, slot: Slot) -> None:
+        slot.reply([struct.pack(">i", MB + 8) + bytes(8), Stretch(file, 0, MB)])
+
+    return answer
 
 
 def serve(answer: Answer, limits: NetLimits, use_uvloop: bool, pipe: Pipe) -> None:
@@ -133,13 +135,21 @@ class Plan(NamedTuple):
     show: Callable[[float], str]
 
 
-PLANS: Final = (
-    Plan("small", answer_small, frame(60), 50, 10, 5, lambda n: f"{n / 1e3:.0f} k requests/s"),
-    Plan("receive", answer_small, frame(MB), 50, 2, 2, lambda n: f"{n * MB / 1e9:.2f} GB/s in"),
-    Plan(
-        "send", answer_from_file, frame(60), MB + 12, 2, 2, lambda n: f"{n * MB / 1e9:.2f} GB/s out"
-    ),
-)
+def plans(file: int) -> tuple[Plan, ...]:
+    """The promises; `file` has at least a megabyte, and is inherited by the server."""
+    return (
+        Plan("small", answer_small, frame(60), 50, 10, 5, lambda n: f"{n / 1e3:.0f} k requests/s"),
+        Plan("receive", answer_small, frame(MB), 50, 2, 2, lambda n: f"{n * MB / 1e9:.2f} GB/s in"),
+        Plan(
+            "send",
+            answer_from_file(file),
+            frame(60),
+            MB + 12,
+            2,
+            2,
+            lambda n: f"{n * MB / 1e9:.2f} GB/s out",
+        ),
+    )
 
 
 def measure(plan: Plan, limits: NetLimits, *, use_uvloop: bool, seconds: float) -> Result:
@@ -166,22 +176,21 @@ def main() -> None:
     parser.add_argument("--uvloop", action="store_true")
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--buffers", type=int, default=102_400, help="socket buffers, -1: system")
-    parser.add_argument("--only", choices=[plan.name for plan in PLANS])
+    parser.add_argument("--only", choices=["small", "receive", "send"])
     asked = parser.parse_args()
     limits = NetLimits(
         socket_send_buffer_bytes=asked.buffers, socket_receive_buffer_bytes=asked.buffers
     )
-    for plan in PLANS:
-        if asked.only in (None, plan.name):
-            result = measure(plan, limits, use_uvloop=asked.uvloop, seconds=asked.seconds)
-            rate = result.requests / result.seconds
-            each_us = result.cpu_seconds / result.requests * 1e6
-            print(f"{plan.name:8} {plan.show(rate):24} {each_us:8.1f} us of server CPU a request")
+    with tempfile.TemporaryFile() as file:
+        file.write(bytes(MB))
+        file.flush()
+        for plan in plans(file.fileno()):
+            if asked.only in (None, plan.name):
+                result = measure(plan, limits, use_uvloop=asked.uvloop, seconds=asked.seconds)
+                rate = result.requests / result.seconds
+                each_us = result.cpu_seconds / result.requests * 1e6
+                print(f"{plan.name:8} {plan.show(rate):24} {each_us:8.1f} us of server CPU each")
 
-
-with tempfile.TemporaryFile() as _file:
-    FILE: Final = os.dup(_file.fileno())  # forked servers send from it
-    os.write(FILE, bytes(MB))
 
 if __name__ == "__main__":
     main()

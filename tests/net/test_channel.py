@@ -336,10 +336,23 @@ async def test_a_peer_that_is_found_gone_when_more_could_be_sent_is_let_go() -> 
     def gone(_: object) -> None:
         raise ConnectionResetError("by peer")
 
-    line.transport.write = gone  # type: ignore[method-assign]
+    line.transport.write = gone  # type: ignore[method-assign,assignment]
     line.channel.resume_writing()
     assert line.transport.aborted
     assert line.channel.idle
+
+
+@on_a_loop
+async def test_a_reply_whose_file_fails_ends_the_connection_and_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "segment"
+    path.write_bytes(b"shorter than promised")
+    line = Rig().connect(lambda _, slot: slot.reply([b"head", FakeSlice(path, 0, 100_000)]))
+    with caplog.at_level(logging.WARNING):
+        line.send(request(1))
+    assert line.transport.aborted
+    assert "ended before" in caplog.text
 
 
 @pytest.mark.spec("NET-16")

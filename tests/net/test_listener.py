@@ -107,7 +107,7 @@ def files_open() -> int:
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
 
-@pytest.mark.spec("NET-03", "NET-08", "NET-28", "NET-36")
+@pytest.mark.spec("NET-01", "NET-03", "NET-08", "NET-24", "NET-26", "NET-28", "NET-36")
 @on_every_loop
 def test_requests_of_several_clients_are_answered_in_order(run: Run) -> None:
     async def main() -> None:

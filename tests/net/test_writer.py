@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ottla.net.limits import SEND_TURN_BYTES
 from ottla.net.slot import Bytes, FileSlice, Part
-from ottla.net.writer import Writer
+from ottla.net.writer import SMALL_FILE_BYTES, Writer
 
 
 class SlowWire:
@@ -59,13 +59,13 @@ class SlowWire:
 
 
 class Piece:
-    """A slice of no file at all."""
+    """A slice of no file at all; `large` ones are padded so that they are worth sendfile."""
 
     position = 0
 
-    def __init__(self, data: bytes, *, cold: bool = False) -> None:
-        self._data = data
-        self.size = len(data)
+    def __init__(self, data: bytes, *, cold: bool = False, large: bool = False) -> None:
+        self._data = data.ljust(SMALL_FILE_BYTES + 1, b".") if large else data
+        self.size = len(self._data)
         self.cold = cold
 
     def fileno(self) -> int:
@@ -140,16 +140,36 @@ def test_several_small_replies_are_one_write() -> None:
 
 def test_bytes_before_a_file_are_sent_with_the_hint_that_more_follows() -> None:
     wire = SlowWire()
-    assert writer(wire)[0].send([b"head", Piece(b"records"), b"middle", Piece(b"more"), b"tail"])
-    assert bytes(wire.out) == b"headrecordsmiddlemoretail"
+    parts: list[Part] = [
+        b"head",
+        Piece(b"x", large=True),
+        b"middle",
+        Piece(b"y", large=True),
+        b"tail",
+    ]
+    assert writer(wire)[0].send(parts)
+    assert bytes(wire.out) == bytes_of(parts)
     assert wire.hints == [True, True, False]
+
+
+def test_small_files_are_read_and_sent_with_the_bytes_around_them_in_one_write() -> None:
+    wire = SlowWire()
+    assert writer(wire)[0].send([b"head", Piece(b"records"), b"middle", Piece(b"more"), b"tail"])
+    assert (bytes(wire.out), wire.calls) == (b"headrecordsmiddlemoretail", 1)
+
+
+def test_a_small_file_that_ended_early_is_an_error_and_not_a_short_reply() -> None:
+    cut = Piece(b"records")
+    cut.size += 1
+    with pytest.raises(OSError, match="ended"):
+        writer(SlowWire())[0].send([b"head", cut])
 
 
 PARTS = st.one_of(
     st.binary(max_size=40),
     st.binary(max_size=40).map(bytearray),
     st.binary(max_size=40).map(lambda data: memoryview(data)),
-    st.builds(Piece, st.binary(max_size=60), cold=st.booleans()),
+    st.builds(Piece, st.binary(max_size=60), cold=st.booleans(), large=st.booleans()),
 )
 
 
@@ -169,7 +189,7 @@ def test_every_byte_leaves_once_and_in_order_whatever_the_wire_takes(
         threads.finish()
     while not made.idle:
         threads.finish()
-        wire.allow(7)
+        wire.allow(777)
     assert bytes(wire.out) == b"".join(map(bytes_of, sends))
     assert made.promised == made.delivered <= len(wire.out)
     assert made.unsent_bytes == 0
@@ -181,11 +201,12 @@ def test_every_byte_leaves_once_and_in_order_whatever_the_wire_takes(
 def test_what_is_unsent_is_known_and_files_cost_no_memory() -> None:
     wire = SlowWire(allowed=10)
     made, _, progress = writer(wire)
-    assert not made.send([b"x" * 30, Piece(b"y" * 1_000)])
-    assert (made.unsent_bytes, made.promised, made.delivered) == (20, 1_030, 10)
+    file = Piece(b"y", large=True)
+    assert not made.send([b"x" * 30, file])
+    assert (made.unsent_bytes, made.promised, made.delivered) == (20, 30 + file.size, 10)
     assert not made.idle
-    wire.allow(2_000)
-    assert progress == [1_030]
+    wire.allow(1 << 20)
+    assert progress == [30 + file.size]
     assert made.idle
 
 
@@ -221,9 +242,9 @@ def test_a_file_is_asked_once_whether_it_is_warm() -> None:
 
     wire = SlowWire(allowed=0)
     made, _, _ = writer(wire)
-    made.send([Curious(b"data")])
+    made.send([Curious(b"data", large=True)])
     for _ in range(4):
-        wire.allow(1)
+        wire.allow(10_000)
     assert made.idle
     assert asked == ["asked"]
 
@@ -244,7 +265,7 @@ def test_a_lost_peer_is_an_error_when_sending_and_a_flag_when_nobody_is() -> Non
     made.send([b"reply"])
     wire.broken = True
     wire.allow(5)
-    assert made.failed
+    assert isinstance(made.failed, ConnectionResetError)
     assert progress, "whoever owns the writer is told"
     wire = SlowWire()
     wire.broken = True

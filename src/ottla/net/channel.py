@@ -181,14 +181,14 @@ class Channel(asyncio.BufferedProtocol):
                 now_ns = self._send(now_ns)
         finally:
             network.turning = False
+            inbox.settle()
         network.metrics.busy_ns += now_ns - started_ns
-        inbox.settle()
         left = inbox.left
         if not left:
             self._partial_ns = 0
         elif answered or not self._partial_ns:
             self._partial_ns = received_ns
-        if left or self._paused or self.unsent or connection.muted or connection.ending:
+        if left or self._paused or self.unsent or connection.muted or connection.ending is not None:
             self._go_on()
         if network.dirty:
             network.flush()
@@ -238,8 +238,8 @@ class Channel(asyncio.BufferedProtocol):
         writer = self._writer
         try:
             sent = writer.send(parts) if parts else writer.idle
-        except OSError:
-            self._abort()
+        except OSError as error:
+            self._cannot_send(error)
             return flush_ns
         now_ns = self._network.clock.mono_ns()
         if sent:
@@ -260,14 +260,19 @@ class Channel(asyncio.BufferedProtocol):
 
     def _progressed(self) -> None:
         """Some of what was unsent has left, or it turned out that the peer is gone."""
-        if self._writer.failed:
-            self._abort()
+        if self._writer.failed is not None:
+            self._cannot_send(self._writer.failed)
             return
         self._progress_ns = now_ns = self._network.clock.mono_ns()
         while self.unsent and self.unsent[0][0] <= self._writer.delivered:
             _, flush_ns, slots = self.unsent.pop(0)
             self._sent(slots, flush_ns, now_ns)
         self._go_on()
+
+    def _cannot_send(self, error: OSError) -> None:
+        if not isinstance(error, ConnectionError):  # peers may go, files may not
+            self._network.complaints.closed(self.peer, f"its reply could not be sent: {error}")
+        self._abort()
 
     def _woken(self) -> None:
         if not self._dirty:

@@ -134,6 +134,7 @@ class Connection:
     def close(self) -> None:
         """The peer is gone: what is unanswered or unsent is dropped."""
         self.closed = True
+        self.wake = _nobody
         for slot in self.inflight:
             if slot.parts is not None:
                 slot.parts = NO_BYTES

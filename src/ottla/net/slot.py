@@ -15,8 +15,8 @@ Bytes: TypeAlias = bytes | bytearray | memoryview
 class FileSlice(Protocol):
     """A stretch of a file, to be sent without passing through this process.
 
-    A slice may also offer `is_cached() -> bool` and `warm() -> object`: then one whose pages are
-    not in memory is warmed on a thread before it is sent.
+    A slice may also offer `is_cached() -> bool`: then one whose pages are not in memory is warmed
+    on a thread before it is sent, by `warm() -> object` if it has that, else by reading it.
     """
 
     @property

@@ -19,7 +19,7 @@ from typing import Final
 
 from ottla.net.limits import NetLimits
 from ottla.net.slot import Bytes, FileSlice
-from ottla.net.writer import Wire
+from ottla.net.writer import CUT_SHORT, Wire
 
 MORE: Final = getattr(socket, "MSG_MORE", 0)  # Linux; elsewhere only packets are smaller
 
@@ -79,7 +79,7 @@ class SocketWire:
         except BlockingIOError:
             return 0
         if not taken:
-            raise OSError("a file ended before the part of it that was promised")
+            raise OSError(CUT_SHORT)
         return taken
 
     def call_when_writable(self, callback: Callable[[], None] | None) -> None:
@@ -131,7 +131,7 @@ class CopyWire:
             return 0
         data = slice_.read()
         if len(data) != slice_.size:
-            raise OSError("a file ended before the part of it that was promised")
+            raise OSError(CUT_SHORT)
         return self.write(data)
 
     def call_when_writable(self, callback: Callable[[], None] | None) -> None:

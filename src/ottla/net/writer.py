@@ -20,6 +20,8 @@ from ottla.net.slot import Bytes, FileSlice, Part
 BYTES: Final = frozenset({bytes, bytearray, memoryview})
 BUFFERS_MAX: Final = 512  # of one system call; the kernel's own limit is 1024
 JOIN_MAX_BYTES: Final = 64 << 10
+SMALL_FILE_BYTES: Final = 16 << 10  # below this reading and writing is quicker than sendfile
+CUT_SHORT: Final = "a file ended before the part of it that was promised"
 
 RunBlocking: TypeAlias = Callable[[Callable[[], object]], "Future[Any]"]
 """Runs a function on a thread; the future is done on the loop."""
@@ -40,7 +42,7 @@ class Wire(Protocol):
 
 
 class Writer:
-    """The sending half of one connection. `send` may raise OSError: then the peer is gone."""
+    """The sending half of one connection. `send` may raise OSError: peer or file is gone."""
 
     __slots__ = (
         "_at",
@@ -62,7 +64,7 @@ class Writer:
         self.promised = 0  # bytes ever put off
         self.delivered = 0  # bytes of those sent since
         self.unsent_bytes = 0  # in memory, files left out
-        self.failed = False  # the peer turned out to be gone while nobody was sending
+        self.failed: OSError | None = None  # what happened while nobody was sending
         self._wire = wire
         self._on_progress = on_progress
         self._run_blocking = run_blocking
@@ -79,13 +81,14 @@ class Writer:
         """Send now what can be sent. True: everything was."""
         pending = self._pending
         waiting = bool(pending)
-        if not waiting:
-            data = parts[0] if len(parts) == 1 else _joined(parts)
-            if type(data) is bytes:
-                taken = self._wire.write(data)
-                if taken == len(data):
-                    return True
-                parts = (memoryview(data)[taken:],)
+        if len(parts) > 1 or type(parts[0]) is not bytes:
+            parts = _merged(parts)
+        if not waiting and len(parts) == 1 and type(parts[0]) is bytes:
+            data = parts[0]
+            taken = self._wire.write(data)
+            if taken == len(data):
+                return True
+            parts = (memoryview(data)[taken:],)
         for part in parts:
             if type(part) in BYTES:
                 size = len(part)  # type: ignore[arg-type]
@@ -105,6 +108,7 @@ class Writer:
             self._closed = True
             self._pending.clear()
             self.unsent_bytes = 0
+            self._on_progress = _nobody  # whoever owns it can be freed at once
             self._wire.close()
 
     def _push(self) -> None:
@@ -163,7 +167,7 @@ class Writer:
         if is_cached is None or is_cached():
             return True
         self._wire.call_when_writable(None)
-        warm: Callable[[], object] = head.warm  # type: ignore[attr-defined]
+        warm: Callable[[], object] = getattr(head, "warm", head.read)
         self._run_blocking(warm).add_done_callback(self._warmed)
         return False
 
@@ -177,16 +181,47 @@ class Writer:
             return
         try:
             self._push()
-        except OSError:
-            self.failed = True
+        except OSError as error:
+            self.failed = error.with_traceback(None)  # which would keep the files alive
         self._on_progress()
 
 
-def _joined(parts: Sequence[Part]) -> bytes | None:
-    """Several small replies as one, because one write is quicker; None where it would not be."""
+def _nobody() -> None:
+    """Listens to the progress of a closed writer."""
+
+
+def _merged(parts: Sequence[Part]) -> Sequence[Part]:
+    """The same bytes in fewer parts: small ones side by side become one, small files are read.
+
+    A fetch of many partitions that got a few records each is one system call then, and not two
+    for every partition.
+    """
+    merged: list[Part] = []
+    run: list[bytes] = []
     size = 0
     for part in parts:
-        if type(part) is not bytes:
-            return None
-        size += len(part)
-    return b"".join(parts) if size <= JOIN_MAX_BYTES else None  # type: ignore[arg-type]
+        data = part if type(part) is bytes else _small_file(part)
+        if run and (data is None or size + len(data) > JOIN_MAX_BYTES):
+            merged.append(b"".join(run))
+            run, size = [], 0
+        if data is None:
+            merged.append(part)
+        else:
+            run.append(data)
+            size += len(data)
+    if run:
+        merged.append(b"".join(run))
+    return merged
+
+
+def _small_file(part: Part) -> bytes | None:
+    """What is in a file too small to be worth `sendfile`, unless that would wait for the disk."""
+    if isinstance(part, bytes | bytearray | memoryview) or part.size > SMALL_FILE_BYTES:
+        return None
+    is_cached = getattr(part, "is_cached", None)
+    if is_cached is not None and not is_cached():
+        return None
+    data = part.read()
+    if len(data) != part.size:
+        raise OSError(CUT_SHORT)
+    return data
