@@ -1,0 +1,135 @@
+"""`ottla adopt DIR`: go on with a data directory that Apache Kafka wrote.
+
+Reads what the directory holds, shows it, and writes the metadata store that a broker needs beside
+it. The records, and all else that Kafka wrote, stay as they are; to undo it, remove the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+from uuid import uuid4
+
+import typer
+
+from ottla.cli import topic_settings
+from ottla.cli.adoption import Plan, nodes, plan
+from ottla.cli.console import table
+from ottla.cli.topic_settings import Settings
+from ottla.log.directory import LOCK_FILE
+from ottla.log.files import Disk, RealDisk
+from ottla.log.partition_metadata import id_text
+from ottla.log.survey import Survey, survey
+from ottla.model.errors import UserError
+from ottla.store import paths
+from ottla.store.database import FILE_NAME, Database
+from ottla.store.embedded import EmbeddedStore
+
+
+def adopt(
+    directories: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="Kafka's log.dirs, all of them.")
+    ],
+    configs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The topics' settings: JSON, or what kafka-configs.sh --describe printed.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be taken over.")
+    ] = False,
+    recover: Annotated[
+        bool, typer.Option("--recover", help="Take it though Kafka was not stopped cleanly.")
+    ] = False,
+) -> int:
+    """Take over a data directory of Apache Kafka (3.9 or 4.x), where it is."""
+    disk = RealDisk()
+    settings = {} if configs is None else _settings(configs)
+    with ExitStack() as held:
+        for path in directories:
+            _hold(path, disk, held, dry_run=dry_run)
+        surveys = [survey(path, disk) for path in directories]
+        planned = plan(surveys, settings, new_ids=iter(uuid4, None))
+        _show(planned)
+        _refuse_unclean(surveys, recover or dry_run)
+        store = directories[0] / FILE_NAME
+        if dry_run:
+            if store.exists():
+                raise UserError(f"{store} is there: this directory has been taken over already")
+            print("Nothing was changed.")
+            return 0
+        asyncio.run(_write(planned, store))
+    print(
+        f"{len(planned.topics)} topics are ready. Serve them with: "
+        f"ottla serve --data-dir {','.join(map(str, directories))} "
+        f"--set broker.id={planned.broker_id}"
+    )
+    return 0
+
+
+def _settings(path: Path) -> Settings:
+    try:
+        return topic_settings.parse(path.read_text(encoding="utf-8"), source=str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: {error}") from None
+
+
+def _hold(path: Path, disk: Disk, held: ExitStack, *, dry_run: bool) -> None:
+    """Keep brokers out, theirs and ours. A dry run does not even make the lock's file."""
+    if not path.is_dir():
+        raise UserError(f"{path}: there is no such directory")
+    lock = path / LOCK_FILE
+    if dry_run and not disk.exists(lock):
+        return
+    try:
+        held.callback(disk.lock(lock).release)
+    except BlockingIOError:
+        raise UserError(f"{path}: in use by another process; stop Kafka first") from None
+
+
+def _refuse_unclean(surveys: Sequence[Survey], allowed: bool) -> None:
+    unclean = [str(one.path) for one in surveys if not one.stopped_cleanly]
+    if unclean and not allowed:
+        raise UserError(
+            f"{', '.join(unclean)}: Kafka was not stopped cleanly here. Start it once more and "
+            "stop it with kafka-server-stop.sh, or give --recover: each log is then read from its "
+            "last checkpoint on and cut at the first torn record"
+        )
+
+
+def _show(planned: Plan) -> None:
+    rows = [
+        (
+            topic.name,
+            id_text(topic.topic_id),
+            len(topic.partitions),
+            sum(one.end_offset - one.start_offset for one in topic.partitions),
+            sum(one.size for one in topic.partitions),
+            " ".join(f"{key}={value}" for key, value in sorted(topic.overrides.items())) or "-",
+        )
+        for topic in planned.topics
+    ]
+    print(f"broker {planned.broker_id}, cluster {planned.cluster_id or '(new)'}")
+    table("", ("topic", "id", "partitions", "offsets", "bytes", "settings"), rows)
+    for remark in planned.remarks:
+        print(f"note: {remark}", file=sys.stderr)
+
+
+async def _write(planned: Plan, path: Path) -> None:
+    """All nodes in one step: after a crash there is the whole tree or none."""
+    store = EmbeddedStore(Database(path))
+    await store.start()
+    try:
+        if await store.get(paths.TOPICS) is not None and await store.children(paths.TOPICS):
+            raise UserError(f"{path} holds topics already: this directory has been taken over")
+        wanted = nodes(planned)
+        found = await store.get_many([node.path for node in wanted])
+        await store.multi([node for node, old in zip(wanted, found, strict=True) if old is None])
+    finally:
+        await store.close()

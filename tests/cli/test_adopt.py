@@ -1,0 +1,133 @@
+"""Promises of `ottla adopt`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from random import Random
+from uuid import UUID
+
+import pytest
+
+from ottla.cli.main import run
+from ottla.log.directories import LogDirectories
+from ottla.log.files import RealDisk
+from ottla.log.loading import Loading
+from ottla.model.ids import BrokerId, TopicPartition
+from ottla.store import paths
+from ottla.store.database import FILE_NAME, Database
+from ottla.store.embedded import EmbeddedStore
+from ottla.store.nodes import ConfigNode, TopicNode
+from tests.fakes.manual_time import ManualClock
+from tests.log.hosting import CONFIG, write
+
+TOPIC_ID = UUID(int=77)
+# As Kafka 4 in KRaft mode writes it.
+META = (
+    "cluster.id=MkU3OEVBNTcwNTJENDM2Qg\ndirectory.id=tpx8pd1IQDqJwMfGzXj6GA\nnode.id=1\nversion=1\n"
+)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data directory as a stopped Kafka leaves it."""
+    path = tmp_path / "kafka"
+    directories = LogDirectories([path], RealDisk(), ManualClock(1_000), Random(1))
+    directories.open()
+    directories.claim(BrokerId(1), "unused")
+    Loading(directories).ready()
+    for number in range(2):
+        write(directories.create(TopicPartition("orders", number), TOPIC_ID, CONFIG), b"a", b"b")
+    directories.close()
+    (path / "meta.properties").write_text(META)
+    (path / "__cluster_metadata-0").mkdir()
+    return path
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    return {
+        str(one.relative_to(path)): one.read_bytes() for one in path.rglob("*") if one.is_file()
+    }
+
+
+async def read(path: Path) -> tuple[list[str], dict[str, bytes]]:
+    store = EmbeddedStore(Database(path / FILE_NAME))
+    await store.start()
+    try:
+        topics = await store.children(paths.TOPICS)
+        wanted = [paths.topic("orders"), paths.topic_config("orders")]
+        found = await store.get_many(wanted)
+        data = {key: node.data for key, node in zip(wanted, found, strict=True) if node}
+        return topics, data
+    finally:
+        await store.close()
+
+
+def test_a_directory_is_taken_over_without_changing_a_file(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = contents(data)
+    assert run(["adopt", str(data)]) == 0
+    assert {name: contents(data)[name] for name in before} == before
+    topics, nodes = asyncio.run(read(data))
+    assert topics == ["orders"]
+    assert TopicNode.decode(nodes[paths.topic("orders")]).topic_id == TOPIC_ID
+    shown = capsys.readouterr()
+    assert "orders" in shown.out and "--set broker.id=1" in shown.out
+    assert "the metadata of a KRaft cluster; left where it is" in shown.err
+
+
+def test_a_dry_run_changes_nothing_at_all(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = contents(data)
+    assert run(["adopt", str(data), "--dry-run"]) == 0
+    assert contents(data) == before
+    assert "Nothing was changed." in capsys.readouterr().out
+    (data / ".lock").unlink()
+    assert run(["adopt", str(data), "--dry-run"]) == 0
+    assert not (data / ".lock").exists()
+
+
+def test_settings_come_from_the_file(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text(json.dumps({"orders": {"cleanup.policy": "compact"}}))
+    assert run(["adopt", str(data), "--configs", str(file)]) == 0
+    _, nodes = asyncio.run(read(data))
+    config = ConfigNode.decode(nodes[paths.topic_config("orders")])
+    assert config.overrides == {"cleanup.policy": "compact"}
+
+
+def test_a_directory_in_use_is_refused(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lock = RealDisk().lock(data / ".lock")
+    assert run(["adopt", str(data)]) == 2
+    assert "in use by another process; stop Kafka first" in capsys.readouterr().err
+    lock.release()
+    assert run(["adopt", str(data)]) == 0
+
+
+def test_an_unclean_directory_is_refused_until_one_insists(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (data / ".kafka_cleanshutdown").unlink()
+    assert run(["adopt", str(data)]) == 2
+    assert "was not stopped cleanly" in capsys.readouterr().err
+    assert not (data / FILE_NAME).exists()
+    assert run(["adopt", str(data), "--dry-run"]) == 0
+    assert run(["adopt", str(data), "--recover"]) == 0
+
+
+def test_what_was_taken_over_is_not_taken_over_again(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["adopt", str(data)]) == 0
+    assert run(["adopt", str(data)]) == 2
+    assert "taken over" in capsys.readouterr().err
+    assert run(["adopt", str(data), "--dry-run"]) == 2
+
+
+@pytest.mark.parametrize("path", ["nowhere", "."])
+def test_a_path_that_is_no_data_directory_is_named(
+    tmp_path: Path, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["adopt", str(tmp_path / path)]) == 2
+    assert str(tmp_path / path) in capsys.readouterr().err
