@@ -19,7 +19,7 @@ from ottla.net.slot import Slot
 from ottla.protocol.hot import ProducedPartition, decode_produce, produce_reply
 from ottla.protocol.hot.produce import ProduceTopic
 from ottla.protocol.wire import Call
-from ottla.replica.append import AppendTerms, Outcome, ToAppend
+from ottla.replica.append import AppendTerms, ToAppend
 from ottla.replica.wanted import UNKNOWN_TOPIC
 
 KEY: Final = 0
@@ -31,11 +31,11 @@ def produce(call: Call, frame: memoryview, slot: Slot, services: Services) -> No
     request = decode_produce(call, frame)
     acks, topics = request.acks, request.topics
 
-    def answer(outcomes: Sequence[Outcome]) -> None:
+    def answer(outcomes: list[ProducedPartition]) -> None:
         if acks == 0:
             _end_without_reply(slot, outcomes)
         else:
-            slot.reply([produce_reply(call, _produced(topics, outcomes))])
+            slot.reply((produce_reply(call, _by_topic(topics, outcomes)),))
 
     terms = AppendTerms(acks, request.timeout_ms, zstd=call.version >= FIRST_WITH_ZSTD)
     services.replicas.appends.append(_sets(topics, acks, services), terms, answer)
@@ -55,32 +55,25 @@ def _sets(topics: Sequence[ProduceTopic], acks: int, services: Services) -> list
     return sets
 
 
-def _produced(
-    topics: Sequence[ProduceTopic], outcomes: Sequence[Outcome]
+def _by_topic(
+    topics: Sequence[ProduceTopic], outcomes: list[ProducedPartition]
 ) -> list[tuple[str | UUID, list[ProducedPartition]]]:
-    left = iter(outcomes)
+    """Outcomes come in the order the sets were asked for."""
+    if len(topics) == 1:
+        name, topic_id, _ = topics[0]
+        return [(name if name is not None else topic_id or NO_TOPIC_ID, outcomes)]
     produced: list[tuple[str | UUID, list[ProducedPartition]]] = []
+    at = 0
     for name, topic_id, partitions in topics:
-        parts = []
-        for index, _ in partitions:
-            out = next(left)
-            parts.append(
-                ProducedPartition(
-                    index,
-                    out.code,
-                    out.base_offset,
-                    out.append_time_ms,
-                    out.log_start,
-                    out.record_errors,
-                    out.message,
-                )
-            )
-        produced.append((name if name is not None else topic_id or NO_TOPIC_ID, parts))
+        end = at + len(partitions)
+        topic = name if name is not None else topic_id or NO_TOPIC_ID
+        produced.append((topic, outcomes[at:end]))
+        at = end
     return produced
 
 
-def _end_without_reply(slot: Slot, outcomes: Sequence[Outcome]) -> None:
-    failed = next((one.code for one in outcomes if one.code is not ErrorCode.none), None)
+def _end_without_reply(slot: Slot, outcomes: Sequence[ProducedPartition]) -> None:
+    failed = next((o.error_code for o in outcomes if o.error_code is not ErrorCode.none), None)
     if failed is None:
         slot.nothing()
     else:

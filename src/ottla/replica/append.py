@@ -20,11 +20,16 @@ from ottla.log.log import Origin
 from ottla.log.validate import Analysis, RefusedRecords, analyse, rewrite
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, LeaderEpoch, Offset, TopicPartition
+from ottla.protocol.hot import ProducedPartition
 from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted import Hosted
 from ottla.replica.partition import Partition
 
 ALL: Final = -1
+GOOD: Final = ErrorCode.none
+
+Outcome: TypeAlias = ProducedPartition
+Done: TypeAlias = Callable[[list[Outcome]], None]
 
 
 class ToAppend(NamedTuple):
@@ -32,7 +37,7 @@ class ToAppend(NamedTuple):
 
     key: TopicPartition
     records: memoryview | bytes | None
-    refused: ErrorCode = ErrorCode.none
+    refused: ErrorCode = GOOD
     """What the API layer already found wrong with it."""
 
 
@@ -46,195 +51,184 @@ class AppendTerms(NamedTuple):
     """The request's version knows that codec."""
 
 
-class Outcome:
-    """How one partition's append went; what a produce reply says of it."""
+class _Wait(NamedTuple):
+    """An acks=all append that still has to be acknowledged; `at` is its place in the reply."""
 
-    __slots__ = ("append_time_ms", "base_offset", "code", "log_start", "message", "record_errors")
-
-    def __init__(self) -> None:
-        self.code = ErrorCode.none
-        self.record_errors: Sequence[tuple[int, str | None]] = ()
-        self.base_offset: Offset = -1
-        self.append_time_ms = -1
-        self.log_start: Offset = -1
-        self.message: str | None = None
-
-    def refused(self, code: ErrorCode, message: str | None = None) -> None:
-        self.code = code
-        self.message = message
-        self.base_offset = -1
-        self.append_time_ms = -1
-
-    def refused_by(self, refusal: KafkaError) -> None:
-        self.refused(refusal.code, refusal.message)
-        if isinstance(refusal, RefusedRecords):
-            self.record_errors = refusal.errors
+    partition: Partition
+    epoch: LeaderEpoch
+    required: Offset
+    at: int
 
 
-Done: TypeAlias = Callable[[list[Outcome]], None]
+class _Work:
+    """One produce under way."""
+
+    __slots__ = ("done", "left", "outcomes", "terms", "waits")
+
+    def __init__(self, terms: AppendTerms, done: Done, count: int) -> None:
+        self.terms = terms
+        self.done = done
+        self.left = count
+        self.outcomes: list[Outcome] = []
+        self.waits: list[_Wait] = []
+
+    def refuse(self, at: int, refusal: KafkaError) -> None:
+        errors = refusal.errors if isinstance(refusal, RefusedRecords) else ()
+        self.outcomes[at] = self.outcomes[at]._replace(
+            error_code=refusal.code,
+            base_offset=-1,
+            log_append_time_ms=-1,
+            error_message=refusal.message,
+            record_errors=errors,
+        )
 
 
 class Appends:
     """Takes record sets for the partitions led here."""
 
     def __init__(self, hosted: Hosted, flushes: FlushLoop) -> None:
-        self.hosted = hosted
-        self.flushes = flushes
+        self._hosted = hosted
+        self._flushes = flushes
+        self._clock = hosted.around.clock
+        self._total = hosted.traffic.all
 
     def append(self, sets: Sequence[ToAppend], terms: AppendTerms, done: Done) -> None:
         """Call `done` once with an outcome for each set, now or when acks is satisfied."""
-        _Appending(self, terms, done).run(sets)
+        work = _Work(terms, done, len(sets))
+        outcomes = work.outcomes
+        for at, (key, records, refused) in enumerate(sets):
+            outcomes.append(ProducedPartition(key[1], refused))
+            if refused is not GOOD:
+                work.left -= 1
+            else:
+                self._start(work, at, key, records)
+        self._total.total_produce_requests.value += len(sets)
+        if not work.left:
+            self._appended(work)
 
-
-class _Wait(NamedTuple):
-    """An acks=all append that still has to be acknowledged."""
-
-    partition: Partition
-    epoch: LeaderEpoch
-    required: Offset
-    outcome: Outcome
-
-
-class _Appending:
-    """One produce under way."""
-
-    __slots__ = ("_appends", "_done", "_left", "_outcomes", "_terms", "_waits")
-
-    def __init__(self, appends: Appends, terms: AppendTerms, done: Done) -> None:
-        self._appends = appends
-        self._terms = terms
-        self._done = done
-        self._left = 1
-        self._outcomes: list[Outcome] = []
-        self._waits: list[_Wait] = []
-
-    def run(self, sets: Sequence[ToAppend]) -> None:
-        for one in sets:
-            outcome = Outcome()
-            self._outcomes.append(outcome)
-            self._start(one, outcome)
-        self._one_less()
-
-    def _start(self, one: ToAppend, outcome: Outcome) -> None:
+    def _start(
+        self, work: _Work, at: int, key: TopicPartition, records: memoryview | bytes | None
+    ) -> None:
+        """Append now, or queue behind a rewrite. `work.left` falls once it is appended."""
+        terms = work.terms
         try:
-            if one.refused is not ErrorCode.none:
-                raise KafkaError(one.refused)
-            partition = self._appends.hosted.get(one.key)
-            if one.key.topic in INTERNAL_TOPICS and self._terms.origin is Origin.CLIENT:
+            partition = self._hosted.get(key)
+            if key[0] in INTERNAL_TOPICS and terms.origin is Origin.CLIENT:
                 raise KafkaError(ErrorCode.invalid_topic_exception)
             if partition.rewriting is not None:
-                kept = bytes(one.records or b"")
-                self._left += 1
-                partition.rewriting.append(lambda: self._take_turn(partition, kept, outcome))
+                kept = bytes(records or b"")
+                partition.rewriting.append(lambda: self._take_turn(work, at, key, kept))
                 return
             analysis = analyse(
-                one.records,
+                records,
                 partition.log.config,
-                now_ms=self._appends.hosted.around.clock.wall_ms(),
-                origin=self._terms.origin,
-                zstd=self._terms.zstd,
+                now_ms=self._clock.wall_ms(),
+                origin=terms.origin,
+                zstd=terms.zstd,
             )
             if analysis.needs_rewrite:
-                self._rewrite(partition, analysis, outcome)
-            else:
-                self._append(partition, analysis, outcome)
+                self._rewrite(work, at, partition, analysis)
+                return
+            self._append(work, at, partition, analysis)
         except KafkaError as refusal:
-            outcome.refused_by(refusal)
+            self._refused(work, at, refusal)
+        work.left -= 1
 
-    def _append(self, partition: Partition, analysis: Analysis, outcome: Outcome) -> None:
-        appends, terms = self._appends, self._terms
+    def _append(self, work: _Work, at: int, partition: Partition, analysis: Analysis) -> None:
+        acks = work.terms.acks
         try:
-            appended = partition.append(analysis, acks=terms.acks, origin=terms.origin)
-        except KafkaError as refusal:
-            outcome.refused_by(refusal)
-            return
+            appended = partition.append(analysis, acks, work.terms.origin)
         except OSError as error:
-            appends.flushes.directory_failed(partition, error)
-            outcome.refused(ErrorCode.kafka_storage_error)
-            return
-        for traffic in (partition.traffic, appends.hosted.traffic.all):
-            traffic.bytes_in.value += appended.size
-            traffic.messages_in.value += appended.count
-        outcome.base_offset = appended.first_offset
-        outcome.append_time_ms = appended.append_time_ms
-        outcome.log_start = appended.log_start_offset
-        if appended.rolled or partition.waits_for_flush:
-            appends.flushes.want(partition)
-        appends.hosted.advance(partition)
-        if terms.acks == ALL:
-            required = appended.last_offset + 1
-            self._waits.append(_Wait(partition, partition.leader_epoch, required, outcome))
+            self._flushes.directory_failed(partition, error)
+            raise KafkaError(ErrorCode.kafka_storage_error) from None
+        first, last, stamp, start, size, count, _, rolled = appended
+        work.outcomes[at] = ProducedPartition(work.outcomes[at][0], GOOD, first, stamp, start)
+        traffic, total = partition.traffic, self._total
+        traffic.bytes_in.value += size
+        traffic.messages_in.value += count
+        total.bytes_in.value += size
+        total.messages_in.value += count
+        if rolled or partition.waits_for_flush:
+            self._flushes.want(partition)
+        self._hosted.advance(partition)
+        if acks == ALL and partition.log.high_watermark <= last:
+            work.waits.append(_Wait(partition, partition.leader_epoch, last + 1, at))
+
+    def _refused(self, work: _Work, at: int, refusal: KafkaError) -> None:
+        work.refuse(at, refusal)
+        self._total.failed_produce_requests.value += 1
 
     # Rewriting, off the loop
 
-    def _rewrite(self, partition: Partition, analysis: Analysis, outcome: Outcome) -> None:
-        self._left += 1
+    def _rewrite(self, work: _Work, at: int, partition: Partition, analysis: Analysis) -> None:
         partition.rewriting = deque()
         kept = analysis._replace(content=memoryview(bytes(analysis.content)))
-        around = self._appends.hosted.around
-        rewritten = around.off.run(rewrite, kept, partition.log.config, around.clock.wall_ms())
-        rewritten.add_done_callback(lambda done: self._rewritten(partition, done, outcome))
+        off = self._hosted.around.off
+        rewritten = off.run(rewrite, kept, partition.log.config, self._clock.wall_ms())
+        rewritten.add_done_callback(lambda done: self._rewritten(work, at, partition, done))
 
-    def _rewritten(self, partition: Partition, done: Future[Analysis], outcome: Outcome) -> None:
+    def _rewritten(
+        self, work: _Work, at: int, partition: Partition, done: Future[Analysis]
+    ) -> None:
         try:
-            self._append(partition, done.result(), outcome)
+            self._append(work, at, partition, done.result())
         except KafkaError as refusal:
-            outcome.refused_by(refusal)
+            self._refused(work, at, refusal)
+        self._one_less(work)
         queue, partition.rewriting = partition.rewriting, None
         while queue and partition.rewriting is None:
             queue.popleft()()
         if queue:  # one of them is being rewritten in its turn
             assert partition.rewriting is not None
             partition.rewriting.extend(queue)
-        self._one_less()
 
-    def _take_turn(self, partition: Partition, records: bytes, outcome: Outcome) -> None:
-        self._start(ToAppend(partition.key, records), outcome)
-        self._one_less()
+    def _take_turn(self, work: _Work, at: int, key: TopicPartition, records: bytes) -> None:
+        before = work.left
+        self._start(work, at, key, records)
+        if work.left < before and not work.left:
+            self._appended(work)
 
     # Waiting
 
-    def _one_less(self) -> None:
-        self._left -= 1
-        if self._left:
-            return
-        total = self._appends.hosted.traffic.all
-        total.total_produce_requests.value += len(self._outcomes)
-        if not self._waits:
-            self._done(self._outcomes)
-            return
-        waiting = self._appends.hosted.waiting.produce
-        parked = DelayedProduce(self._waits, self._terms.timeout_ms, self._finished)
-        waiting.try_complete_else_watch(parked, [wait.partition.key for wait in self._waits])
+    def _one_less(self, work: _Work) -> None:
+        work.left -= 1
+        if not work.left:
+            self._appended(work)
 
-    def _finished(self) -> None:
-        self._done(self._outcomes)
+    def _appended(self, work: _Work) -> None:
+        if not work.waits:
+            work.done(work.outcomes)
+            return
+        parked = DelayedProduce(work)
+        keys = [wait.partition.key for wait in work.waits]
+        self._hosted.waiting.produce.try_complete_else_watch(parked, keys)
 
 
 class DelayedProduce(Delayed):
     """Waits until each partition's high watermark covers what was appended to it."""
 
-    __slots__ = ("_done", "_waits")
+    __slots__ = ("_work",)
 
-    def __init__(self, waits: list[_Wait], timeout_ms: int, done: Callable[[], None]) -> None:
-        super().__init__(timeout_ms)
-        self._waits = waits
-        self._done = done
+    def __init__(self, work: _Work) -> None:
+        super().__init__(work.terms.timeout_ms)
+        self._work = work
 
     def try_complete(self) -> bool:
-        self._waits = [wait for wait in self._waits if not _settled(wait)]
-        return not self._waits and self.force_complete()
+        work = self._work
+        work.waits = [wait for wait in work.waits if not _settled(work, wait)]
+        return not work.waits and self.force_complete()
 
     def on_complete(self) -> None:
-        for wait in self._waits:  # out of time
-            wait.outcome.refused(ErrorCode.request_timed_out)
-        self._done()
+        work = self._work
+        for wait in work.waits:  # out of time
+            work.refuse(wait.at, KafkaError(ErrorCode.request_timed_out))
+        work.done(work.outcomes)
 
 
-def _settled(wait: _Wait) -> bool:
+def _settled(work: _Work, wait: _Wait) -> bool:
     code = wait.partition.acknowledged(wait.epoch, wait.required)
     if code is None:
         return False
-    if code is not ErrorCode.none:
-        wait.outcome.refused(code)
+    if code is not GOOD:
+        work.refuse(wait.at, KafkaError(code))
     return True

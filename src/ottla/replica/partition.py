@@ -93,14 +93,18 @@ class Partition:
 
     # Appending
 
-    def append(self, analysis: Analysis, *, acks: int, origin: Origin) -> Appended:
+    def append(self, analysis: Analysis, acks: int, origin: Origin) -> Appended:
         """Append as leader. With acks=all too small an in-sync set refuses before writing."""
-        leadership = self.led()
+        leadership = self.leadership
+        if leadership is None:
+            raise KafkaError(ErrorCode.not_leader_or_follower)
         if acks == -1 and len(leadership.isr) < self.min_isr(leadership):
             raise KafkaError(ErrorCode.not_enough_replicas)
-        now_ms = self._around.clock.wall_ms()
         appended = self.log.append(
-            analysis, leader_epoch=self.leader_epoch, origin=origin, now_ms=now_ms
+            analysis,
+            leader_epoch=self.leader_epoch,
+            now_ms=self._around.clock.wall_ms(),
+            origin=origin,
         )
         if acks == -1 and self.flushes_before_ack(leadership):
             if self._flush_from is None:
@@ -136,11 +140,13 @@ class Partition:
         own_end = log.end_offset if self._flush_from is None else self._flush_from
         if own_end <= log.high_watermark:
             return False
+        if not leadership.followers:  # nobody else to wait for
+            return log.raise_high_watermark(own_end)
         around = self._around
         watermark = leadership.high_watermark(
             own_end,
             min_isr=log.config.min_insync_replicas,
-            now_ms=around.clock.mono_ms() if leadership.followers else 0,
+            now_ms=around.clock.mono_ms(),
             lag_max_ms=around.limits.lag_max_ms,
         )
         return watermark is not None and log.raise_high_watermark(watermark)
