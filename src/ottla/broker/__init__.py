@@ -3,6 +3,12 @@
 - `app`         builds the parts in order, and takes them down in reverse
 - `world`       what is handed in: time, dice, disk, store, threads
 - `lifecycle`   the process: signals, the ready line, exit codes
+- `control`     the control side: registration, controller, settings that change
+- `data`        the data side: partitions and everything that waits on them
+- `identity`    which broker of which cluster this is
+- `loading`     opening every log at the start
+- `kernels`     native record validation, when it is first needed
+- `net_settings`  the network's limits, as the settings have them
 - `local_link`  the controller's way to its own broker
 - `exposition`  metrics over HTTP
 """

@@ -89,6 +89,10 @@ class App:
 
     async def _open(self, stack: AsyncExitStack) -> None:
         world, config = self._world, self.config
+        if config.zookeeper_connect is not None:
+            raise UserError(
+                "zookeeper.connect: clusters are not offered; leave it out for one node"
+            )
         listeners = Listeners.of(config)
         directories = LogDirectories(
             [Path(path) for path in config.data_dirs], world.disk, world.clock, world.dice

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 
+from ottla.broker.kernels import load_kernels
 from ottla.broker.loading import load
 from ottla.broker.world import World
 from ottla.config.broker import BrokerConfig
@@ -94,6 +95,7 @@ class Data:
             traffic=traffic,
         )
         directories.on_failure = self._directory_failed
+        self.services.appends.on_first = lambda: spawn(load_kernels(self._around.off))
         config.on_broker(self._broker_settings_changed)
         config.on_topic(self._topic_settings_changed)
         offer_gauges(registry, self.services)

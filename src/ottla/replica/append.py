@@ -91,9 +91,14 @@ class Appends:
         self._flushes = flushes
         self._clock = hosted.around.clock
         self._total = hosted.traffic.all
+        self.on_first: Callable[[], object] | None = None
+        """Called once, when the first record set arrives."""
 
     def append(self, sets: Sequence[ToAppend], terms: AppendTerms, done: Done) -> None:
         """Call `done` once with an outcome for each set, now or when acks is satisfied."""
+        if self.on_first is not None:
+            on_first, self.on_first = self.on_first, None
+            on_first()
         work = _Work(terms, done, len(sets))
         outcomes = work.outcomes
         for at, (key, records, refused) in enumerate(sets):
