@@ -314,6 +314,26 @@ def test_every_listener_has_its_own_door_and_they_share_the_rest() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.spec("NET-36")
+@on_every_loop
+def test_a_bound_listener_knows_its_port_and_lets_nobody_in_before_it_serves(run: Run) -> None:
+    async def main() -> None:
+        async with serving(echo) as served:
+            later = Listener(Place("LATER"), echo, served.network)
+            served_later = Served(served.network, later, await later.bind())
+            assert served_later.port > 0
+            with pytest.raises(OSError):
+                await served_later.client()
+            await later.serve()
+            client = await served_later.client()
+            client.writer.write(request(1))
+            assert await client.numbers(1) == [1]
+            await served_later.hang_up()
+            await later.stop(1_000)
+
+    run(main())
+
+
 def test_a_port_that_is_taken_is_an_error_at_start() -> None:
     async def main() -> None:
         async with serving(echo) as served:
