@@ -30,9 +30,6 @@ def run(arguments: Sequence[str]) -> int:
     except UserError as mistake:
         print(f"ottla: {mistake}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # the reader has seen enough, as `| head` has
-        sys.stdout = None  # nothing is left to flush
-        return 0
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 0
 
