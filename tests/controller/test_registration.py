@@ -1,0 +1,118 @@
+"""This broker's own node, and the ground of the tree."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+from ottla.controller.registration import Registration, generate_broker_id, lay_ground
+from ottla.model.errors import UserError
+from ottla.model.ids import BrokerId
+from ottla.store import paths
+from ottla.store.memory import Ensemble, MemoryStore
+from ottla.store.nodes import BrokerNode, EndpointNode
+from tests.fakes.virtual_loop import LoopClock, run
+
+ENDPOINT = EndpointNode("PLAINTEXT", "here", 9092)
+
+
+async def opened(ensemble: Ensemble) -> MemoryStore:
+    store = MemoryStore(ensemble)
+    await store.start()
+    return store
+
+
+@pytest.mark.spec("CTL-13")
+def test_a_new_tree_gets_its_fixed_nodes_and_an_id_that_stays() -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        store = await opened(ensemble)
+        id = await lay_ground(store, None, Random(1))
+        assert len(id) == 22
+        assert await lay_ground(await opened(ensemble), "another", Random(2)) == id
+        assert all(node is not None for node in await store.get_many(paths.ROOTS))
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-13")
+def test_a_tree_without_an_id_takes_the_one_the_log_directories_remember() -> None:
+    async def story() -> None:
+        store = await opened(Ensemble())
+        assert await lay_ground(store, "remembered", Random(1)) == "remembered"
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-13")
+def test_brokers_that_start_at_once_agree_on_the_id() -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        stores = [await opened(ensemble) for _ in range(3)]
+        ids = await asyncio.gather(
+            *(lay_ground(store, None, Random(seed)) for seed, store in enumerate(stores))
+        )
+        assert len(set(ids)) == 1
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-04", "CTL-35")
+def test_a_registered_broker_can_be_found_and_has_a_higher_epoch_after_each_start() -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        first = await opened(ensemble)
+        await lay_ground(first, None, Random(1))
+        before = Registration(first, LoopClock(), BrokerId(1))
+        before.describe([ENDPOINT], "rack-a")
+        epoch = await before.register()
+        node = await first.get(paths.broker(BrokerId(1)))
+        assert node is not None
+        assert node.ephemeral
+        assert BrokerNode.decode(node.data).endpoints == (ENDPOINT,)
+        assert BrokerNode.decode(node.data).rack == "rack-a"
+        await first.close()
+        after = Registration(await opened(ensemble), LoopClock(), BrokerId(1))
+        assert await after.register() > epoch
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-71")
+def test_an_id_that_is_in_use_is_refused_by_name() -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        store = await opened(ensemble)
+        await lay_ground(store, None, Random(1))
+        await Registration(store, LoopClock(), BrokerId(1)).register()
+        twin = Registration(await opened(ensemble), LoopClock(), BrokerId(1))
+        with pytest.raises(UserError, match=r"broker\.id=1"):
+            await twin.register()
+
+    run(story())
+
+
+def test_the_node_of_an_earlier_life_is_waited_out() -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        old = await opened(ensemble)
+        await lay_ground(old, None, Random(1))
+        await Registration(old, LoopClock(), BrokerId(1)).register()
+        new = Registration(await opened(ensemble), LoopClock(), BrokerId(1))
+        asyncio.get_running_loop().call_later(6, ensemble.end, old.session)
+        assert await new.register(patience_ms=18_000) > 0
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-07", "CTL-73")
+def test_generated_ids_lie_above_the_reserved_ones() -> None:
+    async def story() -> None:
+        store = await opened(Ensemble())
+        await lay_ground(store, None, Random(1))
+        assert await generate_broker_id(store, 1_000) == 1_001
+        assert await generate_broker_id(store, 1_000) == 1_002
+
+    run(story())
