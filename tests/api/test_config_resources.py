@@ -1,0 +1,40 @@
+"""What has settings."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.api.config_resources import Kind, Resource, answer_each, unsupported
+from ottla.model.errors import ErrorCode, KafkaError
+from tests.fakes.virtual_loop import run
+
+T, U = Resource(Kind.TOPIC, "t"), Resource(Kind.TOPIC, "u")
+
+
+def test_one_refusal_leaves_the_others_alone() -> None:
+    async def alter(resource: Resource) -> None:
+        if resource == T:
+            raise KafkaError(ErrorCode.invalid_config, "why")
+
+    said = run(answer_each([T, U], alter))
+    assert said["responses"] == [
+        {
+            "error_code": ErrorCode.invalid_config,
+            "error_message": "why",
+            "resource_type": 2,
+            "resource_name": "t",
+        },
+        {
+            "error_code": ErrorCode.none,
+            "error_message": None,
+            "resource_type": 2,
+            "resource_name": "u",
+        },
+    ]
+
+
+@pytest.mark.parametrize("kind", [0, 3, 99])
+def test_an_unknown_kind_is_named_in_the_refusal(kind: int) -> None:
+    refusal = unsupported(Resource(kind, "x"))
+    assert refusal.code is ErrorCode.invalid_request
+    assert str(kind) in str(refusal)
