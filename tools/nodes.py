@@ -204,7 +204,7 @@ def _launch(name: str, folder: Path, command: Sequence[str], bootstrap: str) -> 
     folder.mkdir(parents=True, exist_ok=True)
     said = folder / "said.txt"
     with said.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=folder)
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
     return Node(name, bootstrap, process, folder / "data", said)
 
 
