@@ -20,6 +20,7 @@ TOPIC: Final = "orders"
 PARTITIONS: Final = 3
 RECORDS: Final = 20_000
 PATIENCE_S: Final = 30
+QUIET: Final = 4  # librdkafka: warnings and worse
 
 
 class Row(NamedTuple):
@@ -40,7 +41,7 @@ def main() -> int:
         nodes.ottla(Path(folder)) as node,
     ):
         at = node.bootstrap
-        print(f"{node.said.read_text().strip()} ({time.monotonic() - began:.2f} s)")
+        print(f"{node.said.read_text().splitlines()[-1]} ({time.monotonic() - began:.2f} s)")
         create_topic(at)
         rows = [
             timed("confluent-kafka", "wrote with zstd", lambda: confluent_writes(at)),
@@ -68,7 +69,7 @@ def create_topic(address: str) -> None:
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.cimpl import NewTopic
 
-    admin = AdminClient({"bootstrap.servers": address})
+    admin = AdminClient({"bootstrap.servers": address, "log_level": QUIET})
     for done in admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)]).values():
         done.result(PATIENCE_S)
 
@@ -81,7 +82,9 @@ def confluent_writes(address: str) -> int:
     from confluent_kafka import Producer
 
     written: list[Any] = []
-    producer = Producer({"bootstrap.servers": address, "compression.type": "zstd", "acks": "all"})
+    producer = Producer(
+        {"bootstrap.servers": address, "compression.type": "zstd", "log_level": QUIET}
+    )
     for number in range(RECORDS):
         key, value = record(number)
         producer.produce(TOPIC, value, key, on_delivery=lambda error, _: written.append(error))
@@ -93,7 +96,7 @@ def confluent_writes(address: str) -> int:
 def confluent_reads(address: str, expected: int) -> int:
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-    settings = {"bootstrap.servers": address, "group.id": "demo", "enable.auto.commit": False}
+    settings = {"bootstrap.servers": address, "group.id": "demo", "log_level": QUIET}
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(TOPIC, at, OFFSET_BEGINNING) for at in range(PARTITIONS)])
     count, deadline = 0, time.monotonic() + PATIENCE_S
