@@ -1,0 +1,12 @@
+"""Real broker processes on real disks: killed, stopped, starved, and given bad directories.
+
+- `process`       one `ottla serve` that is started, killed and looked at
+- `load`          producers and consumers whose every step is written into a history
+- `asking`        single requests over a plain socket
+- `test_kill`     `kill -9` under load, in recovery, SIGTERM, SIGSTOP, what a restart keeps
+- `test_damage`   torn tails, flipped bits, lost indexes and checkpoints
+- `test_disks`    full disks, failing disks, several directories, wiped and locked ones
+- `test_hostile`  peers that stall, never read, or ask for more memory than there is
+
+The long forms carry the mark `slow` and run with `make soak`.
+"""
