@@ -96,7 +96,12 @@ def confluent_writes(address: str) -> int:
 def confluent_reads(address: str, expected: int) -> int:
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-    settings = {"bootstrap.servers": address, "group.id": "demo", "log_level": QUIET}
+    settings = {
+        "bootstrap.servers": address,
+        "group.id": "demo",  # librdkafka insists on one; nothing joins it
+        "enable.auto.commit": False,
+        "log_level": QUIET,
+    }
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(TOPIC, at, OFFSET_BEGINNING) for at in range(PARTITIONS)])
     count, deadline = 0, time.monotonic() + PATIENCE_S
