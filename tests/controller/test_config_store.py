@@ -117,10 +117,31 @@ def test_settings_that_cannot_be_read_are_left_out_and_stop_nobody() -> None:
             assert one.config.topic_overrides("t") == {}
             running = tasks.create_task(one.configs.run())
             await one.store.create(f"{paths.CONFIG_CHANGES}/config_change_0000000000", b"broken")
+            await one.store.create(f"{paths.CONFIG_CHANGES}/something-else")
             await settle()
             await one.configs.change_topic("u", lambda _: {"retention.ms": "5"})
             assert one.config.topic("u").retention_ms == 5
             running.cancel()
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-23")
+def test_after_an_expired_session_changes_are_heard_again() -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        one, two = Broker(ensemble, 1), Broker(ensemble, 2)
+        async with asyncio.TaskGroup() as tasks:
+            running = [await one.start(tasks), await two.start(tasks)]
+            ensemble.expire(two.store)
+            await settle()
+            await one.configs.change_topic("t", lambda _: {"retention.ms": "5"})
+            await two.store.start()
+            await until(lambda: two.config.topic("t").retention_ms == 5)
+            await one.configs.change_topic("t", lambda _: {"retention.ms": "6"})
+            await until(lambda: two.config.topic("t").retention_ms == 6)
+            for task in running:
+                task.cancel()
 
     run(story())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import cast
 
 import pytest
@@ -133,6 +134,35 @@ def test_automatic_topics_have_defaults_and_our_own_have_theirs() -> None:
             assert cast(Created, said["t"]).partition_count == 4
             assert cast(Created, said[CONSUMER_OFFSETS]).partition_count == 50
             assert one.config.topic(CONSUMER_OFFSETS).cleanup_policy == {"compact"}
+
+    run(story())
+
+
+def test_two_who_use_a_new_topic_at_once_both_find_it() -> None:
+    async def story() -> None:
+        async with control_plane() as plane:
+            one = await plane.start(1)
+
+            async def use() -> bool:
+                await one.controller.auto_create(["t"], 5_000)
+                return "t" in one.metadata.image.topics
+
+            assert all(await asyncio.gather(*(use() for _ in range(5))))
+
+    run(story())
+
+
+def test_a_started_broker_shows_and_holds_what_it_had_before() -> None:
+    async def story() -> None:
+        async with control_plane() as plane:
+            one = await plane.start(1)
+            await one.controller.started()
+            await one.controller.create_topics([NewTopic("t", 3)], 5_000)
+            await plane.kill(1)
+            again = await plane.start(1)
+            await again.controller.started()
+            assert len(again.metadata.image.topics["t"].partitions) == 3
+            assert len(again.held.states) == 3
 
     run(story())
 

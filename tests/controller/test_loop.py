@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import cast
 
 import pytest
@@ -22,7 +23,7 @@ from ottla.store.nodes import (
     TopicNode,
 )
 from ottla.store.port import Node as Stored
-from ottla.store.port import Session
+from ottla.store.port import Session, StoreUnavailable
 from tests.fakes.control_plane import Node, control_plane, settle, until
 from tests.fakes.virtual_loop import run
 
@@ -225,6 +226,50 @@ def test_a_store_that_cannot_be_reached_for_a_while_delays_and_loses_nothing() -
     run(story())
 
 
+def test_a_store_that_falls_silent_just_after_the_election_delays_the_start() -> None:
+    async def story() -> None:
+        async with control_plane() as plane:
+            one = await plane.start(1)
+            store = cast(MemoryStore, one.store)
+
+            def silence(_: str) -> None:
+                store.turn(Session.SUSPENDED)
+                asyncio.get_running_loop().call_later(2, store.turn, Session.CONNECTED)
+
+            await store.delete(paths.CONTROLLER)
+            await store.watch_data(paths.CONTROLLER_EPOCH, silence)
+            await asyncio.sleep(10)
+            assert one.controller.is_active
+            assert one.loop.state.epoch == 2
+            await create(one, "t", 1)
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-23")
+def test_a_session_that_cannot_be_opened_again_at_once_is_tried_until_it_can() -> None:
+    class Reluctant(MemoryStore):
+        refusals = 3
+
+        async def start(self) -> None:
+            if self.session and self.refusals:
+                self.refusals -= 1
+                raise StoreUnavailable("not yet")
+            await super().start()
+
+    async def story() -> None:
+        async with control_plane() as plane:
+            store = Reluctant(plane.ensemble)
+            one = await plane.start(1, store=store)
+            plane.ensemble.expire(store)
+            await asyncio.sleep(10)
+            assert store.refusals == 0
+            assert one.controller.is_active
+            assert one.loop.state.epoch == 2
+
+    run(story())
+
+
 @pytest.mark.spec("CTL-30")
 def test_one_events_fault_does_not_stop_the_controller() -> None:
     async def story() -> None:
@@ -232,8 +277,12 @@ def test_one_events_fault_does_not_stop_the_controller() -> None:
             one = await plane.start(1)
             await settle()
             await one.store.create(f"{paths.ISR_CHANGES}/isr_change_0", b"not json")
+            await one.store.create(f"{paths.BROKER_IDS}/not-a-number", b"")
             await settle()
-            await create(one, "t", 1)
+            await plane.start(2)
+            await until(lambda: len(one.metadata.image.brokers) == 2)
+            await create(one, "t", 2)
+            assert await one.store.children(paths.ISR_CHANGES) == []
 
     run(story())
 

@@ -130,6 +130,25 @@ def test_a_topic_written_without_an_id_is_given_one() -> None:
     run(story())
 
 
+def test_one_broken_node_does_not_hide_the_others() -> None:
+    async def story() -> None:
+        store, readings, _ = await opened()
+        for name in ("t", "u", "v"):
+            await write_topic(store, name)
+        await store.set(paths.topic("t"), b"{broken")
+        await store.set(paths.partition_state(TopicPartition("u", 0)), b"{broken")
+        await store.create(paths.topic_config("v"), b"{broken")
+        await store.create(paths.broker(BrokerId(7)), b"{broken", ephemeral=True)
+        seen = await readings.everything(TERM)
+        assert sorted(seen.topics) == ["u", "v"]
+        assert seen.brokers == {}
+        unreadable = seen.topics["u"].partitions[0].leadership
+        assert unreadable is not None
+        assert (unreadable.leader, unreadable.isr) == (-1, ()), "nobody may lead by chance"
+
+    run(story())
+
+
 def test_topic_ids_never_read_like_an_option() -> None:
     dice = Random(5)
     ids = [new_topic_id(dice) for _ in range(2_000)]

@@ -25,6 +25,8 @@ from ottla.store.port import (
     NodeExists,
     NoNode,
     Op,
+    Session,
+    SessionExpired,
     Set,
     Store,
     StoreUnavailable,
@@ -45,11 +47,13 @@ class ConfigStore:
         self._config = config
         self._broker_id = broker_id
         self._changed = asyncio.Event()
+        self._watching = False
         self._last_note = -1
 
     async def load(self) -> None:
         """Everything that concerns this broker. Watched first, so that no change is missed."""
-        notes = await self._store.watch_children(paths.CONFIG_CHANGES, self._told)
+        self._store.on_session(self._session_changed)
+        notes = await self._notes()
         self._last_note = max(map(_number, notes), default=self._last_note)
         await self._load_brokers()
         await self.load_topics(await self._store.children(paths.CONFIG_TOPICS))
@@ -61,7 +65,8 @@ class ConfigStore:
             self._changed.clear()
             try:
                 await self._hear()
-            except StoreUnavailable as gone:
+            except (StoreUnavailable, SessionExpired) as gone:
+                self._watching = False
                 log.warning("settings cannot be read: %s", gone)
                 await asyncio.sleep(STORE_RETRY_S)
                 self._changed.set()
@@ -106,17 +111,32 @@ class ConfigStore:
             write: Op = Create(path, wanted) if node is None else Set(path, wanted, node.version)
             try:
                 await self._store.multi([write, note])
-            except (BadVersion, NodeExists, NoNode):
+            except (BadVersion, NodeExists, NoNode) as refused:
+                if refused.at > 0:
+                    raise  # it is the note that has no place, and never will
                 continue  # somebody else changed it: change what they made of it
             return
 
     def _told(self, _: str) -> None:
+        self._watching = False
         self._changed.set()
 
+    def _session_changed(self, state: Session) -> None:
+        if state is Session.EXPIRED:
+            self._watching = False  # the watch went with its session
+        elif state is Session.CONNECTED:
+            self._changed.set()
+
+    async def _notes(self) -> list[str]:
+        if self._watching:
+            names = await self._store.children(paths.CONFIG_CHANGES)
+        else:
+            self._watching = True
+            names = await self._store.watch_children(paths.CONFIG_CHANGES, self._told)
+        return [name for name in names if name.removeprefix(paths.CONFIG_CHANGE_PREFIX).isdigit()]
+
     async def _hear(self) -> None:
-        notes = sorted(
-            await self._store.watch_children(paths.CONFIG_CHANGES, self._told), key=_number
-        )
+        notes = sorted(await self._notes(), key=_number)
         new = [note for note in notes if _number(note) > self._last_note]
         if not new:
             return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from random import Random
 from typing import TypeVar, cast
@@ -73,6 +74,14 @@ class Controller:
     def is_active(self) -> bool:
         return self._loop.is_active
 
+    async def started(self) -> None:
+        """The first election is over, and this broker shows all that the controller knows.
+
+        What a broker hears of its own replicas comes before what it shows, so it then leads too.
+        """
+        await self._loop.settled.wait()
+        await self.shown.until(self._shows_everything)
+
     async def create_topics(
         self, topics: Sequence[NewTopic], timeout_ms: int, *, validate_only: bool = False
     ) -> dict[str, Created | KafkaError]:
@@ -104,7 +113,16 @@ class Controller:
             return {name: KafkaError(ErrorCode.not_controller) for name in names}
         live = len(self._loop.state.live)
         new = [automatic(name, self._config.current, live) for name in names]
-        return await self.create_topics(new, timeout_ms)
+        answer = await self.create_topics(new, timeout_ms)
+        others = [  # somebody asked for it at the same time: it will be shown just as soon
+            name
+            for name, outcome in answer.items()
+            if isinstance(outcome, KafkaError) and outcome.code is ErrorCode.topic_already_exists
+        ]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self.shown.until(lambda image: all(name in image.topics for name in others))
+        return answer
 
     async def create_partitions(
         self, topics: Sequence[MorePartitions], timeout_ms: int, *, validate_only: bool = False
@@ -187,6 +205,12 @@ class Controller:
                 return answer
         except TimeoutError:
             return on_timeout
+
+    def _shows_everything(self, image: Image) -> bool:
+        if image.controller_id is None:
+            return False
+        state = self._loop.state  # empty unless this is the controller
+        return image.topics.keys() >= state.topics.keys() - state.deletions.keys()
 
     def _rolled(self, topic: NewTopic) -> NewTopic:
         roll = Roll(self._dice.getrandbits(31), self._dice.getrandbits(31))

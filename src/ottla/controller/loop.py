@@ -78,6 +78,8 @@ class ControllerLoop:
         self._arrived = asyncio.Event()
         self._outbox: Outbox | None = None
         self.state = ControllerState(registration.broker_id)
+        self._term: Term | None = None
+        """Of the office we hold, from the moment it was taken."""
         self.active_id: BrokerId = NO_BROKER
         self.settled = asyncio.Event()
         """Set when the first election is over, won or lost."""
@@ -121,7 +123,7 @@ class ControllerLoop:
             self._outbox = Outbox(self._links, self.put, tasks, self._measures)
             if balance_every_s is not None:
                 tasks.create_task(self._balance(balance_every_s))
-            await self._guarded(self._elect())
+            await self._guarded(self._elect(), Session.CONNECTED)
             self.settled.set()
             while True:
                 await self._next()
@@ -134,11 +136,12 @@ class ControllerLoop:
             await self._arrived.wait()
         put_ns, item = self._queue.popleft()
         self._measures.waited((self._clock.mono_ns() - put_ns) / 1e6)
+        again = item if isinstance(item, Session) else Session.CONNECTED
         with self._measures.timing(item):
-            await self._guarded(self._process(item))
+            await self._guarded(self._process(item), again)
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        """One event's fault does not stop the others."""
+    async def _guarded(self, work: Coroutine[Any, Any, None], again: Session) -> None:
+        """One event's fault does not stop the others. After a silence of the store, start over."""
         try:
             await work
         except SessionExpired:
@@ -146,7 +149,7 @@ class ControllerLoop:
         except StoreUnavailable as gone:
             log.warning("the store cannot be reached: %s", gone)
             await asyncio.sleep(STORE_RETRY_S)
-            self.put(Session.CONNECTED)  # what was written is unknown: read it all again
+            self.put(again)  # what was written is unknown: read it all again
         except Exception:
             log.exception("the controller could not handle an event")
 
@@ -214,12 +217,12 @@ class ControllerLoop:
         """Take the office if it is free."""
         holder = await self._readings.controller()
         if holder is None:
-            term = await office.take(self._store, self.state.broker_id, self._clock.wall_ms())
-            if term is not None:
-                await self._enter_office(term)
-                return
+            self._term = await office.take(self._store, self.state.broker_id, self._clock.wall_ms())
             holder = await self._readings.controller()
-        self.active_id = NO_BROKER if holder is None else holder
+        if self._term is not None and holder == self.state.broker_id:
+            await self._enter_office(self._term)
+        else:
+            self.active_id = NO_BROKER if holder is None else holder
 
     async def _enter_office(self, term: Term) -> None:
         log.info("broker %d is the controller, epoch %d", self.state.broker_id, term.epoch)
@@ -244,6 +247,7 @@ class ControllerLoop:
         self._outbox.close()
         self.state = ControllerState(self.state.broker_id, self.state.rules)
         self.active_id = NO_BROKER
+        self._term = None
         self._asks.refuse_all()
 
     # the session with the store
@@ -262,11 +266,8 @@ class ControllerLoop:
                 await self._store.start()
                 await self._registration.register()
                 await self._elect()
-            case Session.CONNECTED if self.is_active:
-                term = Term(self.state.epoch, self.state.epoch_version)
-                await self._handle(await self._readings.everything(term))
             case Session.CONNECTED:
-                await self._elect()
+                await self._elect()  # whoever holds the office reads everything again
             case Session.SUSPENDED:
                 return  # cut off: what is asked meanwhile fails, until we know more
 

@@ -7,8 +7,10 @@ watched twice. Never decides anything.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
+from typing import TypeVar
 
 from ottla.controller.events import (
     BrokersSeen,
@@ -28,9 +30,12 @@ from ottla.controller.office import Term
 from ottla.controller.state import Broker, ControllerState, Leadership, Partition, Topic
 from ottla.controller.topics import UNCLEAN
 from ottla.model.ids import (
+    NO_BROKER,
+    NO_EPOCH,
     NO_TOPIC_ID,
     BrokerEpoch,
     BrokerId,
+    ControllerEpoch,
     TopicId,
     TopicPartition,
 )
@@ -62,6 +67,10 @@ from ottla.store.watches import (
     Watcher,
 )
 
+log = logging.getLogger(__name__)
+
+Read = TypeVar("Read")
+
 
 class Readings:
     def __init__(self, store: Store, tell: Callable[[Change], None], dice: Random) -> None:
@@ -76,11 +85,8 @@ class Readings:
 
     async def controller(self) -> BrokerId | None:
         """Who is controller; a node that cannot be read counts as none."""
-        node = await self._data(paths.CONTROLLER)
-        try:
-            return None if node is None else ControllerNode.decode(node.data).broker
-        except BadNode:
-            return None
+        node = _read(ControllerNode.decode, await self._data(paths.CONTROLLER))
+        return None if node is None else node.broker
 
     async def everything(self, term: Term) -> Elected:
         """All that a new controller must know, watched from here on."""
@@ -128,9 +134,10 @@ class Readings:
                 return None
 
     async def _brokers(self) -> BrokersSeen:
-        ids = [BrokerId(int(name)) for name in await self._children(paths.BROKER_IDS)]
-        nodes = [(id, await self._data(paths.broker(id))) for id in sorted(ids)]
-        return BrokersSeen({id: _broker(id, node) for id, node in nodes if node is not None})
+        names = await self._children(paths.BROKER_IDS)
+        ids = [BrokerId(int(name)) for name in names if name.isdigit()]
+        found = [_broker(id, await self._data(paths.broker(id))) for id in sorted(ids)]
+        return BrokersSeen({broker.id: broker for broker in found if broker is not None})
 
     async def topics(self, known: Iterable[str]) -> TopicsSeen:
         names = frozenset(await self._children(paths.TOPICS))
@@ -155,58 +162,61 @@ class Readings:
         names = await self._children(paths.ISR_CHANGES)
         notifications = [f"{paths.ISR_CHANGES}/{name}" for name in names]
         nodes = await self._store.get_many(notifications)
-        told = [PartitionsNode.decode(node.data).partitions for node in nodes if node]
-        states = await self.states(sorted({tp for partitions in told for tp in partitions}))
+        told = [_read(PartitionsNode.decode, node) for node in nodes]
+        changed = {tp for partitions in told if partitions for tp in partitions.partitions}
+        states = await self.states(sorted(changed))
         return StatesSeen(states.states, tuple(notifications))
 
     async def states(self, tps: Sequence[TopicPartition]) -> StatesReread:
         nodes = await self._store.get_many([paths.partition_state(tp) for tp in tps])
-        pairs = zip(tps, nodes, strict=True)
-        return StatesReread({tp: _leadership(node) for tp, node in pairs if node is not None})
+        found = {tp: _leadership(node) for tp, node in zip(tps, nodes, strict=True)}
+        return StatesReread({tp: led for tp, led in found.items() if led is not None})
 
     async def _log_dirs(self) -> LogDirsSeen:
         names = await self._children(paths.LOG_DIR_EVENTS)
         notifications = [f"{paths.LOG_DIR_EVENTS}/{name}" for name in names]
         nodes = await self._store.get_many(notifications)
-        brokers = frozenset(LogDirEventNode.decode(node.data).broker for node in nodes if node)
-        return LogDirsSeen(brokers, tuple(notifications))
+        events = [_read(LogDirEventNode.decode, node) for node in nodes]
+        return LogDirsSeen(frozenset(e.broker for e in events if e), tuple(notifications))
 
     async def _preferred_election(self) -> ElectionAsked | None:
         node = await self._data(paths.PREFERRED_ELECTION)
         if node is None:
             return None
-        asked = PartitionsNode.decode(node.data).partitions
-        return ElectionAsked(None, ElectionKind.PREFERRED, asked)
+        asked = _read(PartitionsNode.decode, node)
+        partitions = () if asked is None else asked.partitions
+        return ElectionAsked(None, ElectionKind.PREFERRED, partitions)
 
     async def _reassignment(self) -> MovesAsked | None:
         node = await self._data(paths.REASSIGN_PARTITIONS)
-        return (
-            None if node is None else MovesAsked(None, ReassignmentNode.decode(node.data).replicas)
-        )
+        if node is None:
+            return None
+        asked = _read(ReassignmentNode.decode, node)
+        return MovesAsked(None, {} if asked is None else asked.replicas)
 
     async def _topics(self, names: Sequence[str]) -> dict[str, Topic]:
-        nodes = [(name, await self._data(paths.topic(name))) for name in names]
-        found = {name: (TopicNode.decode(n.data), n.version) for name, n in nodes if n is not None}
+        found: dict[str, tuple[TopicNode, int]] = {}
+        for name in names:
+            node = await self._data(paths.topic(name))
+            topic = _read(TopicNode.decode, node)
+            if node is not None and topic is not None:
+                found[name] = (topic, node.version)
         tps = [
-            TopicPartition(name, number) for name in found for number in found[name][0].partitions
+            TopicPartition(name, n) for name, (topic, _) in found.items() for n in topic.partitions
         ]
         states = (await self.states(tps)).states
         return {
-            name: _topic(name, node, version, states) for name, (node, version) in found.items()
+            name: _topic(name, topic, version, states) for name, (topic, version) in found.items()
         }
 
     async def _unclean(self, topics: Iterable[str]) -> dict[str, bool]:
         names = list(topics)
         nodes = await self._store.get_many([paths.topic_config(name) for name in names])
-        overrides = {
-            name: ConfigNode.decode(node.data).overrides
-            for name, node in zip(names, nodes, strict=True)
-            if node is not None
-        }
+        configs = [_read(ConfigNode.decode, node) for node in nodes]
         return {
-            name: said[UNCLEAN].strip().lower() == "true"
-            for name, said in overrides.items()
-            if UNCLEAN in said
+            name: config.overrides[UNCLEAN].strip().lower() == "true"
+            for name, config in zip(names, configs, strict=True)
+            if config is not None and UNCLEAN in config.overrides
         }
 
     def _ids(self, topics: Mapping[str, Topic]) -> dict[str, TopicId]:
@@ -242,13 +252,28 @@ def new_topic_id(dice: Random) -> TopicId:
             return id
 
 
-def _broker(id: BrokerId, node: Node) -> Broker:
-    registered = BrokerNode.decode(node.data)
+def _read(decode: Callable[[bytes], Read], node: Node | None) -> Read | None:
+    """A node that cannot be read counts as not there: one broken node must not stop a cluster."""
+    try:
+        return None if node is None else decode(node.data)
+    except BadNode as error:
+        log.error("a node of the store cannot be read and is left out: %s", error)
+        return None
+
+
+def _broker(id: BrokerId, node: Node | None) -> Broker | None:
+    registered = _read(BrokerNode.decode, node)
+    if node is None or registered is None:
+        return None
     return Broker(id, BrokerEpoch(node.created), registered.endpoints, registered.rack)
 
 
-def _leadership(node: Node) -> Leadership:
-    state = StateNode.decode(node.data)
+def _leadership(node: Node | None) -> Leadership | None:
+    if node is None:
+        return None
+    state = _read(StateNode.decode, node)
+    if state is None:  # nobody can say who was in sync: nobody leads until an operator decides
+        return Leadership(NO_BROKER, (), NO_EPOCH, ControllerEpoch(0), node.version)
     return Leadership(
         state.leader, state.isr, state.leader_epoch, state.controller_epoch, node.version
     )

@@ -33,7 +33,10 @@ from ottla.model.ids import TopicPartition
 
 def elected(state: ControllerState, event: Elected) -> Step:
     wanted = event.deletions if state.rules.delete_topic_enable else frozenset[str]()
-    deletions = {name: Deletion() for name in sorted(wanted & event.topics.keys())}
+    waiting = {name: going.asks for name, going in state.deletions.items()}
+    deletions = {
+        name: Deletion(asks=waiting.get(name, ())) for name in sorted(wanted & event.topics.keys())
+    }
     believed = {name: _believed(topic, event) for name, topic in event.topics.items()}
     draft = Draft(
         replace(
