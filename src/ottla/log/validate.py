@@ -89,8 +89,8 @@ class Analysis(NamedTuple):
 _native: Walk | None = None
 
 
-def use_native_kernels(walk: Walk) -> None:
-    """From now on walk records with this, and let `record.validation=auto` mean full."""
+def use_native_kernels(walk: Walk | None) -> None:
+    """Walk records with this from now on, and let `record.validation=auto` mean full."""
     global _native  # set once, when the kernels are loaded and warm
     _native = walk
 
@@ -148,9 +148,10 @@ def rewrite(analysis: Analysis, config: TopicConfig, now_ms: int) -> Analysis:
     summary = _checked(section, header)
     _check_keys(summary, config)
     header = _with_newest(header, summary)
-    _check_times(header, config, summary.min_timestamp, now_ms)
+    if not header.timestamp_type:  # else `analyse` has put our own time there
+        _check_times(header, config, summary.min_timestamp, now_ms)
     codec = CODECS[config.compression_type]
-    packed = compress(codec, section, _level(codec, config)) if codec else bytes(section)
+    packed = compress(codec, bytes(section), _level(codec, config))
     header = header._replace(
         length=HEADER_SIZE - OVERHEAD + len(packed),
         attributes=header.attributes & ~CODEC_BITS | codec,
