@@ -7,7 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from ottla.testing.history import FINAL, Event, Fault, Outcome, Poll, Send, check, read, write
+from ottla.testing.history import (
+    FINAL,
+    Event,
+    Fault,
+    Kept,
+    Outcome,
+    Poll,
+    Send,
+    check,
+    read,
+    write,
+)
 
 TP = "t-0"
 
@@ -40,6 +51,42 @@ def test_an_unknown_send_that_was_never_written_is_no_violation() -> None:
     assert check([*clean(), sent("gone", -1, 70, Outcome.UNKNOWN)]) == []
 
 
+def test_what_retention_took_is_not_missed() -> None:
+    kept = ((2, "u"), (3, "c"))
+    events = swapped(clean(), 8, records=kept)
+    assert check([*swapped(events, 7, records=kept), Kept(TP, start=2)]) == []
+
+
+def compacted(*final: tuple[int, str]) -> list[Event]:
+    """Key a has two values, key b a tombstone behind one."""
+
+    def one(key: str, value: str, offset: int, *, tombstone: bool = False) -> Send:
+        return Send("p1", TP, value, offset, offset, Outcome.OK, offset, key, tombstone)
+
+    sends = [one("a", "a1", 0), one("b", "b1", 1), one("a", "a2", 2)]
+    return [
+        *sends,
+        one("b", "b2", 3, tombstone=True),
+        Kept(TP, compacted=True),
+        Poll(FINAL, TP, 0, final),
+    ]
+
+
+@pytest.mark.parametrize(
+    "final",
+    [
+        ((0, "a1"), (1, "b1"), (2, "a2"), (3, "b2")),
+        ((1, "b1"), (2, "a2"), (3, "b2")),
+        ((2, "a2"), (3, "b2")),
+        ((2, "a2"),),
+    ],
+)
+def test_a_compacted_partition_may_keep_any_more_than_the_last_values(
+    final: tuple[tuple[int, str], ...],
+) -> None:
+    assert check(compacted(*final)) == []
+
+
 def swapped(events: list[Event], index: int, **changes: object) -> list[Event]:
     return [
         replace(event, **changes) if at == index else event  # type: ignore[arg-type]
@@ -58,6 +105,9 @@ MUTATIONS: list[tuple[str, list[Event]]] = [
     ("poll_order", swapped(clean(), 5, records=((1, "b"), (0, "a")))),
     ("poll_order", swapped(clean(), 7, records=((0, "a"), (3, "c")))),
     ("send_order", swapped(clean(), 0, invoked_ns=25)),
+    ("unseen", [*swapped(clean(), 8, records=((2, "u"), (3, "c"))), Kept(TP, start=1)]),
+    ("compaction", compacted((0, "a1"), (3, "b2"))),
+    ("compaction", compacted((1, "b1"), (2, "a2"))),
     ("high_watermark", [*clean(), Poll("c1", TP, 1, (), high_watermark=3, leader_epoch=1)]),
 ]
 
@@ -69,7 +119,7 @@ def test_a_broken_promise_is_named(invariant: str, events: list[Event]) -> None:
 
 def test_a_history_survives_its_file_and_an_unfinished_last_line(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
-    write(path, clean())
+    write(path, [*clean(), Kept(TP, start=1)])
     with path.open("a") as file:
         file.write('{"kind": "send", "proc')
-    assert read(path) == clean()
+    assert read(path) == [*clean(), Kept(TP, start=1)]

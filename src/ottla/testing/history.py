@@ -39,6 +39,9 @@ class Send:
     completed_ns: int
     outcome: Outcome
     offset: int = -1
+    key: str = ""
+    tombstone: bool = False
+    """It says that its key has no value; `value` is only its name here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,19 @@ class Poll:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What a partition need not have any more when it is read for the last time.
+
+    Nothing below `start`, which retention or DeleteRecords moved; where it is compacted, only the
+    last value of each key.
+    """
+
+    partition: str
+    start: int = 0
+    compacted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
     """Something the test did to the broker; for whoever reads the history."""
 
@@ -65,8 +81,8 @@ class Fault:
     at_ns: int
 
 
-Event: TypeAlias = Send | Poll | Fault
-_KINDS: Final = {"send": Send, "poll": Poll, "fault": Fault}
+Event: TypeAlias = Send | Poll | Kept | Fault
+_KINDS: Final = {"send": Send, "poll": Poll, "kept": Kept, "fault": Fault}
 
 
 class Violation(NamedTuple):
@@ -108,11 +124,14 @@ class History:
     def __init__(self, events: Iterable[Event]) -> None:
         self.sends: dict[str, list[Send]] = defaultdict(list)
         self.polls: dict[str, list[Poll]] = defaultdict(list)
+        self.kept: dict[str, Kept] = {}
         for event in events:
             if isinstance(event, Send):
                 self.sends[event.partition].append(event)
             elif isinstance(event, Poll):
                 self.polls[event.partition].append(event)
+            elif isinstance(event, Kept):
+                self.kept[event.partition] = event
 
     def partitions(self) -> list[str]:
         return sorted({*self.sends, *self.polls})
@@ -128,6 +147,14 @@ class History:
             if poll.process == FINAL
             for offset, value in poll.records
         }
+
+    def lasting(self, partition: str) -> Iterator[Send]:
+        """The acknowledged records that must be there whenever somebody looks."""
+        kept = self.kept.get(partition, Kept(partition))
+        for send in self.sends[partition]:
+            known = send.outcome is Outcome.OK and (send.offset < 0 or send.offset >= kept.start)
+            if known and not kept.compacted:
+                yield send
 
 
 def inconsistent_offset(history: History, partition: str) -> Iterator[str]:
@@ -148,17 +175,40 @@ def lost_write(history: History, partition: str) -> Iterator[str]:
     seen = dict(history.seen(partition))
     highest = max(seen, default=-1)
     shown = set(seen.values())
-    for send in history.sends[partition]:
-        if send.outcome is Outcome.OK and send.value not in shown and send.offset < highest:
+    for send in history.lasting(partition):
+        if send.value not in shown and send.offset < highest:
             yield f"{send.value} was acknowledged at {send.offset}, reads reached {highest}"
 
 
 def unseen(history: History, partition: str) -> Iterator[str]:
     """Acknowledged, absent from the final reads."""
     final = set(history.final(partition).values())
-    for send in history.sends[partition]:
-        if send.outcome is Outcome.OK and send.value not in final:
+    for send in history.lasting(partition):
+        if send.value not in final:
             yield f"{send.value} was acknowledged at {send.offset} and is not there"
+
+
+def compaction(history: History, partition: str) -> Iterator[str]:
+    """Each key has its last value; one that a tombstone ended does not come back."""
+    kept = history.kept.get(partition, Kept(partition))
+    if not kept.compacted:
+        return
+    offsets = {value: offset for offset, value in history.final(partition).items()}
+    final: dict[str, list[int]] = defaultdict(list)
+    last: dict[str, tuple[int, Send]] = {}
+    for send in history.sends[partition]:
+        offset = offsets.get(send.value, send.offset if send.outcome is Outcome.OK else -1)
+        if send.value in offsets:
+            final[send.key].append(offset)
+        if offset >= max(kept.start, last[send.key][0] if send.key in last else 0):
+            last[send.key] = (offset, send)
+    for key, (offset, send) in sorted(last.items()):
+        if offset in final[key]:
+            continue
+        if not send.tombstone:
+            yield f"{send.value}, the last of key {key}, stood at {offset} and is not there"
+        elif final[key]:
+            yield f"key {key} ended at {offset}, and stands at {sorted(final[key])} again"
 
 
 def duplicate(history: History, partition: str) -> Iterator[str]:
@@ -224,6 +274,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     inconsistent_offset,
     lost_write,
     unseen,
+    compaction,
     duplicate,
     phantom,
     poll_order,

@@ -1,0 +1,31 @@
+"""What the clients of one simulation did and saw.
+
+Owns the history that is checked at the end, and complaints that need no checker: an answer that no
+broker may give.
+"""
+
+from __future__ import annotations
+
+from ottla.testing.history import Event, Fault, Violation
+from tests.sim.loop import SimLoop
+
+
+class Book:
+    def __init__(self, loop: SimLoop) -> None:
+        self._loop = loop
+        self.events: list[Event] = []
+        self.complaints: list[Violation] = []
+
+    @property
+    def now_ns(self) -> int:
+        return self._loop.now_ns
+
+    def write(self, event: Event) -> None:
+        self.events.append(event)
+
+    def fault(self, name: str) -> None:
+        self._loop.trace.note("fault", name)
+        self.events.append(Fault(name, self.now_ns))
+
+    def complain(self, invariant: str, partition: str, detail: str) -> None:
+        self.complaints.append(Violation(invariant, partition, detail))

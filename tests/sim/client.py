@@ -1,0 +1,76 @@
+"""Asking a simulated broker: our own link and wire code, with a deadline and a retry around them.
+
+Owns one connection. Never decides what an answer means; producers, consumers and admins do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from random import Random
+from typing import Any, Final
+
+from ottla.model.errors import ErrorCode
+
+from ottla.model.clock import Clock
+from ottla.net.peer import LinkLimits, PeerLink
+from ottla.protocol import wire
+from tests.sim.broker import HOST, PORT
+
+PRODUCE: Final = 0
+FETCH: Final = 1
+LIST_OFFSETS: Final = 2
+METADATA: Final = 3
+CREATE_TOPICS: Final = 19
+DELETE_TOPICS: Final = 20
+DELETE_RECORDS: Final = 21
+INIT_PRODUCER_ID: Final = 22
+
+RETRIABLE: Final = frozenset(
+    {
+        ErrorCode.not_leader_or_follower,
+        ErrorCode.unknown_topic_or_partition,
+        ErrorCode.unknown_topic_id,
+        ErrorCode.kafka_storage_error,
+        ErrorCode.request_timed_out,
+        ErrorCode.not_enough_replicas,
+        ErrorCode.not_enough_replicas_after_append,
+        ErrorCode.leader_not_available,
+        ErrorCode.not_controller,
+        ErrorCode.fenced_leader_epoch,
+        ErrorCode.unknown_leader_epoch,
+    }
+)
+"""What a client may see while a broker starts, stops or loses its disk."""
+
+
+class Client:
+    def __init__(self, name: str, clock: Clock, dice: Random) -> None:
+        self.name = name
+        self.clock = clock
+        self.dice = dice
+        limits = LinkLimits(reconnect_backoff_ms=20, reconnect_backoff_max_ms=500)
+        self._link = PeerLink(HOST, PORT, clock, Random(dice.random()), limits)
+        self._correlation_id = 0
+
+    def close(self) -> None:
+        self._link.close()
+
+    async def ask(
+        self, key: int, version: int, fields: Mapping[str, Any], timeout_ms: int = 5_000
+    ) -> Any:
+        """One question, one try: OSError when no answer came."""
+        self._correlation_id += 1
+        frame = wire.encode_request(key, version, self._correlation_id, self.name, fields)
+        reply = await self._link.call(frame, timeout_ms)
+        return wire.decode_reply(key, version, reply)
+
+    async def ask_until_answered(self, key: int, version: int, fields: Mapping[str, Any]) -> Any:
+        while True:
+            try:
+                return await self.ask(key, version, fields)
+            except OSError:
+                await self.back_off()
+
+    async def back_off(self) -> None:
+        await asyncio.sleep(0.02 + self.dice.random() * 0.2)

@@ -1,0 +1,240 @@
+"""An event loop on virtual time, with processes that can die.
+
+Owns time, which jumps to the next timer when nothing is ready, and whatever would leave the
+process: threads become pauses, sockets a memory network. Never reads a clock, opens a socket or
+starts a thread. Callbacks run in the order they were asked for, as asyncio promises; chance comes
+in only through how long things take.
+
+A `Process` is a context variable, which tasks, timers and callbacks inherit: `kill` drops all that
+one of them still had to do, without running a line of it, as the death of a real process does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import math
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import Context, ContextVar
+from random import Random
+from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
+
+from tests.sim.trace import Trace
+
+Result = TypeVar("Result")
+Args = TypeVarTuple("Args")
+
+START_NS: Final = 1_000_000_000_000
+STUCK_TURNS: Final = 1_000_000
+"""Turns without a tick of the clock after which something runs in circles."""
+
+
+class Process:
+    """Whoever runs under this name shares one life."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.alive = True
+        self.tasks: list[asyncio.Task[Any]] = []
+
+    def pending(self) -> list[asyncio.Task[Any]]:
+        self.tasks = [task for task in self.tasks if not task.done()]
+        return self.tasks
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """What is started in here belongs to this process."""
+        token = PROCESS.set(self)
+        try:
+            yield
+        finally:
+            PROCESS.reset(token)
+
+
+PROCESS: ContextVar[Process] = ContextVar("process")
+
+
+class NothingLeft(RuntimeError):
+    """Everybody waits, and nobody for a timer: this would hang for ever."""
+
+
+class _Jump:
+    """Stands where asyncio has a selector: instead of waiting, it moves the time."""
+
+    def __init__(self, loop: SimLoop) -> None:
+        self._loop = loop
+        self._turns = 0
+
+    def select(self, timeout: float | None) -> list[object]:
+        if timeout is None:
+            raise NothingLeft("nothing is left to happen")
+        self._turns += 1
+        if timeout > 0:
+            self._loop.jump(self._turns)
+            self._turns = 0
+        assert self._turns < STUCK_TURNS, "the simulation runs in circles"
+        return []
+
+    def close(self) -> None:
+        return
+
+
+class SimLoop(asyncio.BaseEventLoop):
+    """Runs one simulation, whose every chance comes from `dice`."""
+
+    def __init__(self, dice: Random, trace: Trace) -> None:
+        super().__init__()
+        self._selector = _Jump(self)
+        self._clock_resolution = 1e-9
+        self.dice = dice
+        self.trace = trace
+        self.now_ns = START_NS
+        self.slowness = 1.0
+        """How much longer than usual what is done off the loop takes."""
+        self.unhandled: list[str] = []
+        self.set_task_factory(self._make_task)
+        self.set_exception_handler(self._not_handled)
+
+    # Time
+
+    def time(self) -> float:
+        return self.now_ns / 1e9
+
+    def jump(self, turns: int) -> None:
+        """To the next timer, after so many turns without one."""
+        when: float = self._scheduled[0].when()  # type: ignore[attr-defined]
+        self.now_ns = max(self.now_ns, math.ceil(when * 1e9))
+        self.trace.note(self.now_ns, turns)
+
+    # Processes
+
+    def call_soon(
+        self,
+        callback: Callable[[Unpack[Args]], object],
+        *args: Unpack[Args],
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        if not _alive(context):
+            return _never(asyncio.Handle(callback, args, self, context))
+        return super().call_soon(callback, *args, context=context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Args]], object],
+        *args: Unpack[Args],
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        if not _alive(context):
+            return _never(asyncio.TimerHandle(when, callback, args, self, context))
+        return super().call_at(when, callback, *args, context=context)
+
+    def kill(self, process: Process) -> None:
+        """It runs no further line: what was scheduled for it is dropped, its tasks stand still."""
+        assert PROCESS.get() is not process, "nobody can watch his own death"
+        process.alive = False
+        self.trace.note("killed", process.name)
+        for handle in (*self._ready, *self._scheduled):  # type: ignore[attr-defined]
+            if handle._context.get(PROCESS) is process:
+                handle.cancel()
+
+    def bury(self, processes: Sequence[Process]) -> None:
+        """After the simulation: let their tasks go, without a word about what they left undone."""
+        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+        for process in processes:
+            for task in process.pending():
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                coroutine = task.get_coro()
+                assert coroutine is not None
+                with suppress(BaseException):
+                    coroutine.close()
+            process.tasks.clear()
+        self._ready.clear()  # type: ignore[attr-defined]
+        self._scheduled.clear()  # type: ignore[attr-defined]
+        self.close()
+        gc.collect()
+        sys.unraisablehook = hook
+
+    def _make_task(
+        self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **how: Any
+    ) -> asyncio.Task[Any]:
+        task = asyncio.Task(work, loop=loop, **how)
+        PROCESS.get().tasks.append(task)
+        return task
+
+    # Instead of threads and sockets
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: object, func: Callable[[Unpack[Args]], Result], *args: Unpack[Args]
+    ) -> Awaitable[Result]:
+        """Done in one piece at some moment, and known at a later one."""
+        known: asyncio.Future[Result] = self.create_future()
+        done: asyncio.Future[Result] = asyncio.Future(loop=self)
+
+        def work() -> None:
+            self.trace.note("work", getattr(func, "__qualname__", type(func).__qualname__))
+            try:
+                done.set_result(func(*args))
+            except Exception as error:
+                done.set_exception(error)
+            self.call_later(self._pause_s(), tell)
+
+        def tell() -> None:
+            error = done.exception()
+            if known.cancelled():
+                return
+            if error is not None:
+                known.set_exception(error)
+            else:
+                known.set_result(done.result())
+
+        self.call_later(self._pause_s(), work)
+        return known
+
+    def _pause_s(self) -> float:
+        return self.dice.random() ** 4 * 0.01 * self.slowness
+
+    # What BaseEventLoop leaves to its kinds
+
+    def _process_events(self, event_list: list[object]) -> None:
+        """There are none: nothing happens outside."""
+
+    def _write_to_self(self) -> None:
+        """Nobody waits in a selector."""
+
+    def _not_handled(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        self.unhandled.append(f"{context['message']}: {error!r}")
+
+
+def _alive(context: Context | None) -> bool:
+    process = PROCESS.get(None) if context is None else context.get(PROCESS)
+    return process is None or process.alive
+
+
+Handle = TypeVar("Handle", bound=asyncio.Handle)
+
+
+def _never(handle: Handle) -> Handle:
+    """A call asked for by the dead."""
+    handle._cancelled = True  # type: ignore[attr-defined]
+    return handle
+
+
+class SimClock:
+    """The loop's time for waiting; for stamping, a wall clock that somebody may set wrong."""
+
+    def __init__(self, loop: SimLoop) -> None:
+        self._loop = loop
+        self.wall_ahead_ms = 1_700_000_000_000
+
+    def mono_ns(self) -> int:
+        return self._loop.now_ns
+
+    def mono_ms(self) -> int:
+        return self._loop.now_ns // 1_000_000
+
+    def wall_ms(self) -> int:
+        return self.mono_ms() + self.wall_ahead_ms

@@ -1,0 +1,361 @@
+"""A network in memory: bytes arrive late, in pieces, or not at all, but in order.
+
+Owns every connection between simulated processes and the weather between them. Never reorders the
+bytes of one direction and never makes one up. What may happen is TCP's: a stall, a reset that
+overtakes what was under way or follows it, a peer that vanished without a word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final, TypeVar
+
+from tests.sim.loop import PROCESS, Process, SimLoop
+
+HIGH_WATER: Final = 64 << 10
+LOW_WATER: Final = 16 << 10
+CONNECT_TIMEOUT_S: Final = 2.0
+TICK_S: Final = 1e-8
+"""Between two pieces: timers that are due at the same moment run in any order."""
+
+
+@dataclass(slots=True)
+class Weather:
+    """How likely misfortunes are, for each write."""
+
+    delay_s: float = 0.0005
+    stall: float = 0.0
+    stall_s: float = 2.0
+    reset: float = 0.0
+    silence: float = 0.0
+    """The connection goes half-open: nothing arrives any more, and nobody is told."""
+    fragment: float = 0.05
+
+
+class MemoryNetwork:
+    """Listeners by port, and the lines between processes."""
+
+    def __init__(self, loop: SimLoop, dice: Random) -> None:
+        self.loop = loop
+        self.dice = dice
+        self.weather = Weather()
+        self.down = False
+        """The broker's machine has no power."""
+        self.lines: dict[int, Line] = {}
+        self._servers: dict[int, SimServer] = {}
+        self._count = 0
+
+    def listen(self, port: int, factory: Callable[[], asyncio.BaseProtocol]) -> SimServer:
+        taken = self._servers.get(port)
+        if taken is not None and taken.bound:
+            raise OSError(errno.EADDRINUSE, "address already in use")
+        server = self._servers[port] = SimServer(factory)
+        return server
+
+    async def connect(self, port: int, factory: Callable[[], Any]) -> tuple[SimTransport, Any]:
+        await asyncio.sleep(self._delay_s())
+        if self.down:
+            await asyncio.sleep(CONNECT_TIMEOUT_S)
+            raise TimeoutError(errno.ETIMEDOUT, "no route to the host")
+        server = self._servers.get(port)
+        if server is None or not server.accepts:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody listens there")
+        self._count += 1
+        line = Line(self, self._count, (copy_context(), server.context))
+        self.lines[line.number] = line
+        near, far = line.ends
+        self.loop.call_soon(far.meet, server.factory, context=far.context)
+        near.meet(factory)
+        self.loop.trace.note("connect", line.number)
+        return near, near.protocol
+
+    def lose(self, process: Process, *, silently: bool) -> None:
+        """A process is gone. Its peers hear of it, unless the whole machine went."""
+        for server in self._servers.values():
+            if server.process is process:
+                server.close()
+        for line in tuple(self.lines.values()):
+            for end in line.ends:
+                if end.process is process:
+                    end.die(silently=silently)
+
+    def storm(self) -> None:
+        """Every connection is reset."""
+        for line in tuple(self.lines.values()):
+            line.reset()
+
+    def _delay_s(self) -> float:
+        weather = self.weather
+        delay_s = self.dice.random() * weather.delay_s
+        if weather.stall and self.dice.random() < weather.stall:
+            delay_s += self.dice.random() * weather.stall_s
+        return delay_s
+
+    def arrival(self, after_s: float) -> float:
+        """When a piece arrives that is sent now, behind one that arrives at `after_s`."""
+        return max(after_s + TICK_S, self.loop.time() + self._delay_s())
+
+    def mishap(self, line: Line) -> bool:
+        """Whether the connection breaks on this write."""
+        weather, dice = self.weather, self.dice
+        if weather.reset and dice.random() < weather.reset:
+            line.reset()
+            return True
+        if weather.silence and dice.random() < weather.silence:
+            self.loop.trace.note("silence", line.number)
+            line.silent = True
+        return line.silent
+
+    def pieces(self, data: bytes) -> list[bytes]:
+        if len(data) < 2 or self.dice.random() >= self.weather.fragment:
+            return [data]
+        cut = self.dice.randrange(1, len(data))
+        return [data[:cut], *self.pieces(data[cut:])]
+
+
+class SimServer(asyncio.AbstractServer):
+    """Takes connections between `start_serving` and `close`."""
+
+    def __init__(self, factory: Callable[[], asyncio.BaseProtocol]) -> None:
+        self.factory = factory
+        self.context = copy_context()
+        self.process = PROCESS.get()
+        self.bound = True
+        self._serving = False
+
+    @property
+    def accepts(self) -> bool:
+        return self.bound and self._serving
+
+    async def start_serving(self) -> None:
+        self._serving = True
+
+    def is_serving(self) -> bool:
+        return self.accepts
+
+    def close(self) -> None:
+        self.bound = False
+
+    async def wait_closed(self) -> None:
+        return
+
+
+class Line:
+    """One connection: two ends."""
+
+    def __init__(
+        self, network: MemoryNetwork, number: int, contexts: tuple[Context, Context]
+    ) -> None:
+        self.network = network
+        self.number = number
+        self.silent = False
+        self.ends = (
+            SimTransport(self, 0, contexts[0]),
+            SimTransport(self, 1, contexts[1]),
+        )
+
+    def other(self, end: SimTransport) -> SimTransport:
+        return self.ends[1 - end.side]
+
+    def reset(self) -> None:
+        self.network.loop.trace.note("reset", self.number)
+        for end in self.ends:
+            end.cut(ConnectionResetError(errno.ECONNRESET, "connection reset by peer"))
+
+    def over(self) -> None:
+        if all(end.lost for end in self.ends):
+            self.network.lines.pop(self.number, None)
+
+
+END: Final = b""
+"""Stands behind the last byte: the peer closed its side."""
+
+
+class SimTransport(asyncio.Transport):
+    """One end of a line. `inbound` holds what has arrived and was not read."""
+
+    def __init__(self, line: Line, side: int, context: Context) -> None:
+        super().__init__()
+        self.protocol: Any = None  # asyncio's protocols have no common type for what is called here
+        self.line = line
+        self.side = side
+        self.context = context
+        self.process = context[PROCESS]
+        self.inbound: deque[bytes] = deque()
+        self.under_way = 0  # bytes sent to the other end that it has not read
+        self.lost = False  # its protocol heard, or will hear, that the connection is over
+        self._closing = False
+        self._reading = True
+        self._paused_writing = False
+        self._last_arrival = 0.0
+
+    def __repr__(self) -> str:
+        return f"{self.line.number}{'<>'[self.side]}"
+
+    def meet(self, factory: Callable[[], asyncio.BaseProtocol]) -> None:
+        if not self.lost:
+            self.protocol = factory()
+            self.protocol.connection_made(self)
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return ("10.0.0.1", 40_000 + self.line.number) if name == "peername" else default
+
+    # Sending
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self.lost or self._closing or not data:
+            return
+        line, other, network = self.line, self.line.other(self), self.line.network
+        content = bytes(data)
+        network.loop.trace.data(repr(self), content)
+        if not other.process.alive:
+            if not network.down:
+                line.reset()  # the machine is up again and knows of no such connection
+            return
+        if network.mishap(line):
+            return
+        self.under_way += len(content)
+        for piece in network.pieces(content):
+            self._send(piece)
+        if self.under_way > HIGH_WATER and not self._paused_writing:
+            self._paused_writing = True
+            self.protocol.pause_writing()
+
+    def _send(self, piece: bytes) -> None:
+        other, network = self.line.other(self), self.line.network
+        self._last_arrival = network.arrival(self._last_arrival)
+        network.loop.call_at(self._last_arrival, other.arrived, piece, context=other.context)
+
+    def _taken(self, size: int) -> None:
+        self.under_way -= size
+        if self._paused_writing and self.under_way < LOW_WATER and not self.lost:
+            self._paused_writing = False
+            self.protocol.resume_writing()
+
+    # Receiving
+
+    def arrived(self, piece: bytes) -> None:
+        if self.line.silent:
+            return
+        if not self.lost:
+            self.inbound.append(piece)
+            self._deliver()
+        elif piece != END:  # nobody is there to read it
+            self.line.reset()
+
+    def _deliver(self) -> None:
+        while self.inbound and self._reading and not self._closing and not self.lost:
+            piece = self.inbound.popleft()
+            if piece == END:
+                if not self.protocol.eof_received():
+                    self.close()
+                return
+            self._give(piece)
+            other = self.line.other(self)
+            loop = self.line.network.loop
+            loop.call_soon(other._taken, len(piece), context=other.context)
+
+    def _give(self, piece: bytes) -> None:
+        if not isinstance(self.protocol, asyncio.BufferedProtocol):
+            self.protocol.data_received(piece)
+            return
+        view = memoryview(piece)
+        while view and not self.lost and not self._closing:
+            space = memoryview(self.protocol.get_buffer(len(view)))
+            size = min(len(space), len(view))
+            space[:size] = view[:size]
+            view = view[size:]
+            self.protocol.buffer_updated(size)
+
+    def pause_reading(self) -> None:
+        self._reading = False
+
+    def resume_reading(self) -> None:
+        self._reading = True
+        self.line.network.loop.call_soon(self._deliver, context=self.context)
+
+    def is_reading(self) -> bool:
+        return self._reading
+
+    # Ending
+
+    def is_closing(self) -> bool:
+        return self._closing or self.lost
+
+    def close(self) -> None:
+        """What was written still arrives, then the end."""
+        if self._closing or self.lost:
+            return
+        self._closing = True
+        self._send(END)
+        self.cut(None)
+
+    def abort(self) -> None:
+        """The peer hears of it: at once, or behind what was under way to it."""
+        if self.lost:
+            return
+        self.cut(None)
+        other = self.line.other(self)
+        if self.line.silent:
+            return
+        network = self.line.network
+        reset = ConnectionResetError(errno.ECONNRESET, "connection reset by peer")
+        when = network.loop.time()
+        if network.dice.random() < 0.5:
+            when = network.arrival(self._last_arrival)
+        network.loop.call_at(when, other.cut, reset, context=other.context)
+
+    def die(self, *, silently: bool) -> None:
+        """The process at this end is gone."""
+        if not self.lost:
+            self.lost = True
+            if silently:
+                self.line.silent = True
+            elif not self.line.silent:
+                self._send(END)
+            self.line.over()
+
+    def cut(self, reason: Exception | None) -> None:
+        if not self.lost:
+            self.lost = True
+            if self.protocol is not None:
+                loop = self.line.network.loop
+                loop.call_soon(self.protocol.connection_lost, reason, context=self.context)
+            self.line.over()
+
+
+Protocol_ = TypeVar("Protocol_", bound=asyncio.BaseProtocol)
+
+
+class NetLoop(SimLoop):
+    """A simulated loop with a network."""
+
+    network: MemoryNetwork
+
+    async def create_server(  # type: ignore[override]
+        self,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        host: str | None = None,
+        port: int = 0,
+        *,
+        start_serving: bool = True,
+        **_: Any,
+    ) -> asyncio.AbstractServer:
+        server = self.network.listen(port, protocol_factory)
+        if start_serving:
+            await server.start_serving()
+        return server
+
+    async def create_connection(  # type: ignore[override]
+        self, protocol_factory: Callable[[], Protocol_], host: str, port: int, **_: Any
+    ) -> tuple[asyncio.Transport, Protocol_]:
+        return await self.network.connect(port, protocol_factory)
+
+    async def getaddrinfo(self, host: Any, port: Any, **_: Any) -> list[Any]:  # type: ignore[override]
+        raise OSError(errno.ENOENT, "names are not looked up in a simulation")

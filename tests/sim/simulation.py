@@ -1,0 +1,186 @@
+"""Telling one seed's story: a broker, its clients, what befalls them, and what became of it all.
+
+Owns the order of events. The verdict is the history's, plus what needs no history: a broker that
+does not start again, a traceback in its log, a task that outlived it, a request never answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from ottla.model.ids import TopicPartition
+from ottla.testing.history import FINAL, Event, Kept, Violation, check
+from tests.fakes.forgetting_disk import ForgettingDisk
+from tests.sim import admin
+from tests.sim.book import Book
+from tests.sim.broker import SimBroker
+from tests.sim.client import Client
+from tests.sim.consumer import EARLIEST, LATEST, Consumer, Tastes, read_everything
+from tests.sim.fate import Fate
+from tests.sim.loop import Process, SimClock
+from tests.sim.network import MemoryNetwork, NetLoop
+from tests.sim.plan import Plan
+from tests.sim.producer import Producer
+from tests.sim.trace import Trace
+
+LIMIT_S: Final = 900.0
+"""Virtual seconds after which a story should have ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one simulation showed."""
+
+    plan: Plan
+    violations: list[Violation]
+    events: list[Event]
+    trace: Trace
+    virtual_s: float
+
+    def __str__(self) -> str:
+        faults = [getattr(event, "name", "") for event in self.events]
+        told = "\n".join(map(str, self.violations[:20]))
+        return f"seed {self.plan.seed}: {[f for f in faults if f]}\n{self.plan}\n{told}"
+
+
+def simulate(
+    plan: Plan,
+    *,
+    make_disk: Callable[[Callable[[], int]], ForgettingDisk] = ForgettingDisk,
+    keep_trace: bool = False,
+) -> Report:
+    """Run the plan from beginning to end."""
+    trace = Trace(keep=keep_trace)
+    loop = NetLoop(Random(plan.seed + 1), trace)
+    loop.network = MemoryNetwork(loop, Random(plan.seed + 2))
+    clock = SimClock(loop)
+    story = Story(plan, loop, clock, make_disk(clock.wall_ms))
+    clients = Process("clients")
+    watching = LogWatch(story.book, trace)
+    with clients.running(), watching:
+        try:
+            loop.run_until_complete(asyncio.wait_for(story.tell(), LIMIT_S))
+        except Exception as error:
+            story.book.complain("ended", "", "".join(traceback.format_exception(error)))
+    violations = [*story.book.complaints, *check(story.book.events)]
+    violations += [Violation("unhandled", "", what) for what in loop.unhandled]
+    report = Report(plan, violations, story.book.events, trace, loop.time())
+    lives = [*story.broker.lives, clients]
+    del story, watching
+    with suppress_logs():
+        loop.bury(lives)
+    return report
+
+
+class Story:
+    def __init__(self, plan: Plan, loop: NetLoop, clock: SimClock, disk: ForgettingDisk) -> None:
+        self.plan = plan
+        self.book = Book(loop)
+        self.broker = SimBroker(loop, clock, disk, plan.settings)
+        self._clock = clock
+        self._dice = Random(plan.seed + 3)
+        self._admin = self._client("admin")
+        self._fate = Fate(self.broker, loop, clock, self.book, Random(plan.seed + 4))
+
+    def _client(self, name: str) -> Client:
+        return Client(name, self._clock, Random(self._dice.random()))
+
+    async def tell(self) -> None:
+        await self._fate.start()
+        for planned in self.plan.topics:
+            await admin.create(self._admin, planned.topic)
+        consumers = [
+            asyncio.get_running_loop().create_task(one.run()) for one in self._consumers()
+        ]
+        async with asyncio.TaskGroup() as tasks:
+            for producer in self._producers():
+                tasks.create_task(producer.run())
+            await self._misfortunes()
+        for consumer in consumers:
+            consumer.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(*consumers)
+        await self._fate.end(self.plan.last)
+        await self._read_for_the_last_time()
+        await self._fate.finish()
+
+    async def _misfortunes(self) -> None:
+        for quiet_s, misfortune in self.plan.misfortunes:
+            await asyncio.sleep(quiet_s)
+            await self._fate.meet(misfortune, self._admin, self._deletable())
+
+    def _producers(self) -> list[Producer]:
+        habits = self.plan.habits
+        return [
+            Producer(self._client(f"p{at}"), tp, self.book, habits[at % len(habits)])
+            for at, tp in enumerate(self._partitions())
+        ]
+
+    def _consumers(self) -> list[Consumer]:
+        return [
+            Consumer(self._client(f"c{at}"), self._partitions(), self.book, tastes)
+            for at, tastes in enumerate(self.plan.tastes)
+        ]
+
+    def _partitions(self) -> list[TopicPartition]:
+        return [tp for planned in self.plan.topics for tp in planned.topic.all()]
+
+    def _deletable(self) -> list[TopicPartition]:
+        return [tp for one in self.plan.topics if one.loses_old for tp in one.topic.all()]
+
+    async def _read_for_the_last_time(self) -> None:
+        reader = Consumer(self._client(FINAL), self._partitions(), self.book, Tastes())
+        await read_everything(reader)
+        for planned in self.plan.topics:
+            for tp in planned.topic.all():
+                start, end = await reader.bound(tp, EARLIEST), await reader.bound(tp, LATEST)
+                watermark = reader.positions[tp].high_watermark
+                if not start <= watermark <= end:
+                    self.book.complain("bounds", str(tp), f"{start} <= {watermark} <= {end}")
+                if start and not planned.loses_old:
+                    self.book.complain("bounds", str(tp), f"begins at {start} for no reason")
+                self.book.write(Kept(str(tp), start, planned.compacted))
+
+
+class LogWatch(logging.Handler):
+    """The broker's log belongs to the trace, and must never show a traceback."""
+
+    def __init__(self, book: Book, trace: Trace) -> None:
+        super().__init__()
+        self._book = book
+        self._trace = trace
+        self._logger = logging.getLogger("ottla")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._trace.note(record.levelname, record.getMessage())
+        if record.exc_info:
+            error = record.exc_info[1]
+            self._book.complain("traceback", "", f"{record.getMessage()}: {error!r}")
+
+    def __enter__(self) -> None:
+        self._level, self._propagate = self._logger.level, self._logger.propagate
+        self._logger.setLevel(logging.INFO)
+        self._logger.propagate = False
+        self._logger.addHandler(self)
+
+    def __exit__(self, *_: object) -> None:
+        self._logger.removeHandler(self)
+        self._logger.propagate = self._propagate
+        self._logger.setLevel(self._level)
+
+
+@contextmanager
+def suppress_logs() -> Iterator[None]:
+    """What the dead say while they are buried is of no interest."""
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
