@@ -198,7 +198,8 @@ def surface(module: Module) -> Iterator[Fault]:
 def is_public_method(node: ast.stmt) -> bool:
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name.startswith("_"):
         return False
-    return not any("property" in ast.unparse(mark) for mark in node.decorator_list)
+    marks = [ast.unparse(mark) for mark in node.decorator_list]
+    return not any(mark.endswith(("property", ".setter")) for mark in marks)
 
 
 def names(module: Module) -> Iterator[Fault]:

@@ -26,7 +26,7 @@ def faults(root: Path, modules: Sequence[Module]) -> list[Fault]:
     entry_points = (root / "pyproject.toml").read_text()
     return [
         *unlisted_apis(ours),
-        *never_imported(ours, entry_points),
+        *never_imported(ours, modules, entry_points),
         *untested(root, ours),
         *unmapped(ours),
         *broken_links(root),
@@ -55,11 +55,14 @@ def declares_api(module: Module) -> bool:
     return any(isinstance(target, ast.Name) and target.id == "API" for target in targets)
 
 
-def never_imported(modules: Sequence[Module], entry_points: str) -> Iterator[Fault]:
-    """A module nobody imports is dead, or forgotten."""
+def never_imported(
+    modules: Sequence[Module], users: Sequence[Module], entry_points: str
+) -> Iterator[Fault]:
+    """A module that nobody imports, but itself and its own test, is dead or forgotten."""
     used = set(DOTTED.findall(entry_points))
-    for module in modules:
-        used.update(name for name in imports(module) if name != dotted(module))
+    for user in users:
+        own = PurePosixPath(user.path).stem.removeprefix("test_")
+        used.update(name for name in imports(user) if name.rpartition(".")[2] != own)
     for module in modules:
         is_entry = module.is_package or module.path.endswith("/__main__.py")
         if not is_entry and dotted(module) not in used:

@@ -96,7 +96,8 @@ def test_five_positional_parameters_are_enough() -> None:
 
 def test_twelve_public_methods_are_enough_and_properties_are_not_counted() -> None:
     twelve = "".join(f"    def m{n}(self): ...\n" for n in range(12))
-    extra = "    @property\n    def p(self): ...\n    def _private(self): ...\n"
+    extra = "    @property\n    def p(self): ...\n    @p.setter\n    def p(self, to): ...\n"
+    extra += "    def _private(self): ...\n"
     assert not faults_of(tidy.surface, f"class A:\n{twelve}{extra}")
     assert faults_of(tidy.surface, f"class A:\n{twelve}    def one_more(self): ...\n")
 

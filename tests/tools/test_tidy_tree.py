@@ -27,8 +27,16 @@ def test_a_module_nobody_imports_is_a_fault() -> None:
     named = module("cli/named.py")
     alone = module("log/alone.py", "import ottla.log.alone")
     user = module("broker/app.py", "from ottla.log import used\nTARGET = 'ottla.cli.named:run'")
-    faults = tidy_tree.never_imported([used, named, alone, user], "ottla.broker.app:main")
+    modules = [used, named, alone, user]
+    its_test = Module("tests/log/test_alone.py", "from ottla.log import alone")
+    faults = tidy_tree.never_imported(modules, [*modules, its_test], "ottla.broker.app:main")
     assert [fault.path for fault in faults] == ["src/ottla/log/alone.py"]
+
+
+def test_a_module_that_a_simulation_is_built_on_is_in_use() -> None:
+    memory = module("store/memory.py")
+    simulation = Module("tests/sim/world.py", "from ottla.store.memory import MemoryStore")
+    assert not list(tidy_tree.never_imported([memory], [memory, simulation], ""))
 
 
 def test_a_module_that_does_something_has_its_test_file(tmp_path: Path) -> None:

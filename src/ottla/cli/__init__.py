@@ -7,5 +7,7 @@ Never imports the broker, except `serve`, whose work that is.
 - `console`   how tables are shown to people
 - `serve`     runs a broker; alone in reading its options without typer
 - `adopt`     takes over a data directory that Apache Kafka wrote
+- `adoption`  the plan of that, without touching anything
+- `topic_settings`  the file of topic settings it is given
 - `log`       looks into the files of a data directory
 """
