@@ -138,7 +138,6 @@ class Wires:
         self.nodes: dict[BrokerId, Node] = {}
         self.cut: set[BrokerId] = set()
         self.frames: list[tuple[BrokerId, int]] = []
-        self.gate: Callable[[], asyncio.Future[None]] | None = None
 
     def open(self, broker: Broker) -> Link:
         return _Wire(self, broker.id)

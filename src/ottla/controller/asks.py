@@ -16,9 +16,6 @@ class Asks:
         self._numbers = count(1)
         self._open: dict[int, asyncio.Future[object]] = {}
 
-    def __len__(self) -> int:
-        return len(self._open)
-
     def open(self) -> tuple[int, asyncio.Future[object]]:
         number = next(self._numbers)
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()

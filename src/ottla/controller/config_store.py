@@ -80,14 +80,6 @@ class ConfigStore:
             if overrides != self._config.topic_overrides(name):
                 self._config.set_topic(name, overrides)
 
-    async def topics(self) -> list[str]:
-        """Topics that have a node of settings."""
-        return await self._store.children(paths.CONFIG_TOPICS)
-
-    async def brokers(self) -> list[str]:
-        """Brokers that have a node of settings; `<default>` stands for all of them."""
-        return await self._store.children(paths.CONFIG_BROKERS)
-
     async def change_topic(self, name: str, change: Callable[[Overrides], Overrides]) -> None:
         """Write what `change` makes of the stored overrides, note it, and apply it here at once."""
         await self._change(paths.topic_config(name), f"topics/{name}", change)
@@ -144,7 +136,7 @@ class ConfigStore:
         self._last_note = _number(new[-1])
         if missed:
             await self._load_brokers()
-            await self.load_topics(await self.topics())
+            await self.load_topics(await self._store.children(paths.CONFIG_TOPICS))
         else:
             await self._apply(new)
         await self._forget(notes)

@@ -65,6 +65,7 @@ def answered(state: ControllerState, event: StopReplicaAnswered) -> Step:
         tp: code
         for tp, code in event.codes.items()
         if tp.topic in state.deletions
+        and tp.partition in state.topics[tp.topic].partitions
         and replicas.state_of(draft.partition(tp), event.broker) is R.DELETION_STARTED
     }
     done = [tp for tp, code in waiting.items() if code is ErrorCode.none]
