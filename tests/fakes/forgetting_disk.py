@@ -23,7 +23,7 @@ from typing import Final, TypeAlias
 from ottla.log.files import Buffer, File, FileSlice, Lock
 from ottla.log.slices import Source
 
-PAGE_BYTES: Final = 512  # smaller than a real page, so that small files tear too
+PAGE_BYTES: Final = 64  # far smaller than a real page, so that one small batch can tear
 
 
 class Inode:

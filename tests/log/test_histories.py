@@ -67,7 +67,7 @@ class LogLife(RuleBasedStateMachine):
         value = b"%d:" % self.serial + b"x" * size
         state = self.log.producers.get(PRODUCER)  # it outlives the batches it was learnt from
         sequence = state.last_sequence + 1 if state else 0
-        stamp, end = NOW_MS - back, self.log.end_offset
+        stamp, end = NOW_MS - back * 10_000 + self.serial, self.log.end_offset
         content = batch(
             *[value] * count,
             timestamp=stamp,

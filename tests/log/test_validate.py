@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable
 
 import pytest
@@ -17,7 +18,12 @@ from ottla.protocol.records import legacy
 from ottla.protocol.records.batch import build, compute_crc, crc_ok, read_header
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
-from ottla.protocol.records.record import NewRecord, encode_varint, read_records
+from ottla.protocol.records.record import (
+    NewRecord,
+    encode_varint,
+    read_records,
+    validate_records,
+)
 
 NOW = 1_700_000_000_000
 RECORDS = [NewRecord(b"k", b"value", timestamp=NOW + at) for at in range(3)]
@@ -141,7 +147,7 @@ def test_auto_walks_once_the_kernels_are_there() -> None:
     auto = TopicConfig(record_validation="auto")
     validate.use_native_kernels(None)
     assert code_of(bad, auto) is ErrorCode.none
-    validate.use_native_kernels(validate.record.validate_records)
+    validate.use_native_kernels(validate_records)
     assert code_of(bad, auto) is INVALID
     validate.use_native_kernels(None)
 
@@ -193,8 +199,6 @@ def test_a_bomb_is_refused_without_being_inflated() -> None:
 
 
 def zlib_bomb() -> bytes:
-    import zlib
-
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     return b"".join(packer.compress(b"\0" * (1 << 20)) for _ in range(100)) + packer.flush()
 

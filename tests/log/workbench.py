@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 from uuid import UUID
 
 from ottla.config.topic import TopicConfig
@@ -25,7 +26,7 @@ NOW_MS = 1_700_000_000_000
 class Workbench:
     """Opens, closes and breaks one log."""
 
-    def __init__(self, disk: Disk | None = None, dir: Path = DIR, **settings: object) -> None:
+    def __init__(self, disk: Disk | None = None, dir: Path = DIR, **settings: Any) -> None:
         self.disk = disk or ForgettingDisk(lambda: NOW_MS)
         self.dir = dir
         self.config = TopicConfig(**settings)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from ottla.log.files import Buffer
 from ottla.log.rolling import must_roll
 from ottla.log.segment import MAX_RELATIVE_OFFSET, Mark
-from ottla.log.stored import HEADER_SIZE, StoredBatch, checksum_ok, parse
+from ottla.log.stored import HEADER_SIZE, LEAST_BYTES, StoredBatch, checksum_ok, parse
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset
 from ottla.protocol.records.batch import CorruptBatch
+from ottla.protocol.records.header import MAGIC_AT
 
 if TYPE_CHECKING:
     from ottla.log.log import Log
@@ -24,7 +25,7 @@ def whole_batches(log: Log, view: memoryview) -> list[StoredBatch]:
     """What of a fetched record set may be appended; KafkaError if any of it must not be."""
     found: list[StoredBatch] = []
     at, expected = 0, log.end_offset
-    while len(view) - at >= HEADER_SIZE:
+    while not _cut_short(view, at):
         try:
             batch = parse(view, at, at)
         except CorruptBatch as fault:
@@ -38,6 +39,11 @@ def whole_batches(log: Log, view: memoryview) -> list[StoredBatch]:
         found.append(batch)
         at = batch.next_position
     return found
+
+
+def _cut_short(view: memoryview, at: int) -> bool:
+    left = len(view) - at
+    return left < LEAST_BYTES or (left < HEADER_SIZE and view[at + MAGIC_AT] == 2)
 
 
 def _check_offsets(batch: StoredBatch, expected: Offset) -> None:
@@ -56,7 +62,9 @@ def write(log: Log, view: memoryview, batches: list[StoredBatch], now_ms: int) -
     for batch in batches:
         mark = Mark(batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size)
         ahead = mark._replace(size=pending + batch.size)
-        if must_roll(log.segments.active, log.config, ahead, now_ms):
+        active = log.segments.active
+        full = bool(run) and active.size + ahead.size > log.config.segment_bytes
+        if full or must_roll(active, log.config, ahead, now_ms):
             _write_run(log, view, run)
             run, pending = [], 0
             rolled = log.roll(now_ms, _new_base(log, batch)) or rolled

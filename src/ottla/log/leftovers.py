@@ -83,6 +83,6 @@ def _range(disk: Disk, dir: Path, name: str) -> tuple[Offset, Offset]:
     base = base_offset_of(name)
     assert base is not None
     segment = Segment(disk, dir, base, size=disk.file_size(dir / name), suffix=SWAP)
-    end = max(base + 1, segment.load_end())
+    end = max(base + 1, segment.load_end().offset)
     segment.release()
     return base, end

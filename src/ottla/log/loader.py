@@ -18,8 +18,8 @@ from ottla.log.files import Disk
 from ottla.log.leftovers import base_offset_of, tidy
 from ottla.log.log import CorruptLog, Log
 from ottla.log.producer_history import snapshot_offsets, snapshot_path, states_at
-from ottla.log.recovery import QUARANTINED, recover
-from ottla.log.segment import INDEX, LOG, SUFFIXES, TIME_INDEX, Segment, file_name
+from ottla.log.recovery import QUARANTINED, condemn, recover
+from ottla.log.segment import INDEX, LOG, SUFFIXES, TIME_INDEX, End, Segment, file_name
 from ottla.log.segments import Segments
 from ottla.model.ids import NO_TOPIC_ID, Offset, TopicId, TopicPartition
 from ottla.protocol.records.batch import CorruptBatch
@@ -65,6 +65,15 @@ def load(
 ) -> Log:
     """The log that a folder holds; CorruptLog if what was flushed is not there any more."""
     log = Log(partition, dir, config, place.disk, place.dice)
+    try:
+        _load(log, place, known)
+    except CorruptBatch as fault:
+        condemn(log, fault)
+    return log
+
+
+def _load(log: Log, place: Place, known: Known) -> None:
+    dir = log.dir
     names = tidy(place.disk, dir)
     if rotten := next((name for name in names if name.endswith(QUARANTINED)), None):
         raise CorruptLog(f"{dir / rotten}: was found corrupt earlier")
@@ -76,13 +85,15 @@ def load(
     if known.clean:
         _open_cleanly(log, names)
     else:
+        at = log.segments.index_of(known.recovery_point)
+        if at > 0:
+            _check_epochs(log, log.segments[at - 1].load_end())
         recover(log, known.recovery_point)
         names = place.disk.list(dir)
     _start_at(log, known.start_offset)
     _tidy_snapshots(log, names)
     for segment in log.segments:
         segment.release()
-    return log
 
 
 def _load_segments(log: Log, names: list[str], known: Known, now_ms: int) -> None:
@@ -111,19 +122,27 @@ def _load_epochs(log: Log, names: list[str]) -> None:
             return
         except BadCheckpoint as fault:
             logger.warning("%s: leader epochs read from the log: %s", log.partition, fault)
+    _learn_epochs(log)
+
+
+def _check_epochs(log: Log, end: End) -> None:
+    """The last epoch must be the last batch's, else the file is of another time."""
+    log.epochs.truncate_from_end(end.offset)
+    if end.leader_epoch != log.epochs.latest and end.leader_epoch >= 0:
+        logger.warning("%s: leader epochs read from the log: they do not fit it", log.partition)
+        _learn_epochs(log)
+        log.epochs.truncate_from_end(end.offset)
+
+
+def _learn_epochs(log: Log) -> None:
     log.epochs = LeaderEpochs(saved=False)
     for segment in log.segments:
-        if segment.size:
-            _learn_epochs(log, segment)
-
-
-def _learn_epochs(log: Log, segment: Segment) -> None:
-    try:
-        for batch in segment.headers():
-            if batch.leader_epoch > log.epochs.latest:
-                log.epochs.assign(batch.leader_epoch, batch.base_offset)
-    except CorruptBatch:
-        return  # recovery says what that means, and learns the rest
+        try:
+            for batch in segment.headers():
+                if batch.leader_epoch > log.epochs.latest:
+                    log.epochs.assign(batch.leader_epoch, batch.base_offset)
+        except CorruptBatch:
+            return  # recovery says what that means, and learns the rest
 
 
 def _open_cleanly(log: Log, names: list[str]) -> None:
@@ -133,8 +152,9 @@ def _open_cleanly(log: Log, names: list[str]) -> None:
         if segment.size and not needed <= present:
             segment.rebuild_indexes("an index is missing", log.config.index_interval_bytes)
     active = log.segments.active
-    log.end_offset = active.load_end() if active.size else active.base_offset
-    log.recovery_point = log.end_offset
+    end = active.load_end() if active.size else End(active.base_offset, -1)
+    _check_epochs(log, end)
+    log.end_offset = log.recovery_point = end.offset
     if log.end_offset > log.segments.first.base_offset:
         log.producers = states_at(log.disk, log.dir, log.segments, log.end_offset)
 

@@ -9,7 +9,8 @@ The one rule all of it keeps: an offset, once given to a batch that a reader or 
 is never given to another. So nothing in memory changes until the bytes are written, and a write
 that fails leaves the file as it was.
 
-An OSError that escapes means that the log directory has failed.
+An OSError that escapes means that the log directory has failed, a CorruptBatch that flushed data
+has rotted (`FAULTS`).
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from ottla.log.validate import Analysis, Origin, analyse, rewrite, stamped_head
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import LeaderEpoch, Offset, TopicId, TopicPartition
 from ottla.protocol.records.batch import HEAD, HEADER_SIZE, OVERHEAD, BatchHeader
+from ottla.protocol.records.corrupt import CorruptBatch
 from ottla.protocol.records.header import LOG_APPEND_TIME_BIT
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 
     from ottla.config.topic import TopicConfig
 
-__all__ = ["Appended", "CorruptLog", "Flush", "Log", "Origin", "Read", "TimestampOffset"]
+__all__ = ["FAULTS", "Appended", "CorruptLog", "Flush", "Log", "Origin", "Read", "TimestampOffset"]
 
 HEAD_SIZE: Final = HEAD.size
 _new: Final = tuple.__new__  # half the cost of a named tuple's own constructor
@@ -51,6 +53,10 @@ _new: Final = tuple.__new__  # half the cost of a named tuple's own constructor
 
 class CorruptLog(Exception):
     """Data that was flushed is not what was written: the partition cannot be served."""
+
+
+FAULTS: Final = (OSError, CorruptBatch)
+"""What a log cannot go on from: its disk has failed, or what was flushed to it has rotted."""
 
 
 class Appended(NamedTuple):

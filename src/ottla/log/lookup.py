@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.log import txn_index
 from ottla.log.producer_history import read_marker, replay_segment, snapshot_path, states_at
@@ -23,6 +23,8 @@ from ottla.protocol.records.batch import CorruptBatch
 from ottla.protocol.records.record import read_records
 
 logger = logging.getLogger(__name__)
+
+NOBODY: Final = -1
 
 if TYPE_CHECKING:
     from ottla.log.log import Log
@@ -93,7 +95,7 @@ def aborted_in(log: Log, segment: Segment) -> list[AbortedTxn]:
         try:
             entries = txn_index.read(log.disk, segment.path(TXN_INDEX))
             missing = not entries and _may_have_markers(log, segment)
-            trusted = not missing and all(_borne_out(segment, entry) for entry in entries)
+            trusted = not missing and all(_borne_out(log, segment, entry) for entry in entries)
         except CorruptIndex:
             trusted = False
         segment.aborted = entries if trusted else _rebuild(log, segment)
@@ -117,8 +119,9 @@ def _may_have_markers(log: Log, segment: Segment) -> bool:
         return True
 
 
-def _borne_out(segment: Segment, entry: AbortedTxn) -> bool:
-    """Whether the marker an entry speaks of is there."""
+def _borne_out(log: Log, segment: Segment, entry: AbortedTxn) -> bool:
+    """Whether what an entry speaks of is there: its marker, its first batch, and the one that
+    still held the stable offset."""
     position = segment.position_of(entry.last_offset)
     try:
         header = segment.batch_at(position).header if position < segment.size else None
@@ -127,7 +130,30 @@ def _borne_out(segment: Segment, entry: AbortedTxn) -> bool:
         marker = read_marker(segment.slice(position, header.size).read())
     except CorruptBatch:
         return False
-    return header.last_offset == entry.last_offset and marker is not None and not marker.commits
+    if header.last_offset != entry.last_offset or marker is None or marker.commits:
+        return False
+    owner = _writer_of(log, entry.first_offset)
+    if owner not in (None, entry.producer_id):
+        return False
+    if entry.last_stable_offset == entry.last_offset + 1:
+        return True
+    return _writer_of(log, entry.last_stable_offset) not in (NOBODY, entry.producer_id)
+
+
+def _writer_of(log: Log, offset: Offset) -> int | None:
+    """Whose transaction has a batch that begins here; NOBODY's if another batch has the offset,
+    None if none has: it was deleted or compacted."""
+    segment = log.segments.floor(offset)
+    position = segment.position_of(offset)
+    if position >= segment.size:
+        return None
+    batch = segment.batch_at(position)
+    header = batch.header
+    if batch.base_offset > offset or offset < segment.base_offset:
+        return None
+    if header is None or header.is_control or not header.is_transactional:
+        return NOBODY
+    return header.producer_id if header.base_offset == offset else NOBODY
 
 
 def _rebuild(log: Log, segment: Segment) -> list[AbortedTxn]:

@@ -13,7 +13,7 @@ Killed half way, it starts again from what it finds.
 from __future__ import annotations
 
 import logging
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 from ottla.log import txn_index
 from ottla.log.files import copy_range
@@ -59,13 +59,24 @@ def recover(log: Log, recovery_point: Offset) -> None:
     log.flush()
 
 
-def quarantine(log: Log, segment: Segment, fault: str) -> None:
+def quarantine(log: Log, segment: Segment, fault: str) -> NoReturn:
     """Take a segment that has rotted out of use, for good, and say so."""
     segment.release()
     path = segment.path(LOG)
     log.disk.rename(path, path.with_name(path.name + QUARANTINED))
     log.disk.sync_dir(log.dir)
     raise CorruptLog(f"{path}: {fault}")
+
+
+def condemn(log: Log, fault: CorruptBatch) -> NoReturn:
+    """A batch that was flushed is none any more: find its segment and take it out of use."""
+    for segment in log.segments:
+        try:
+            for _ in segment.headers():
+                pass
+        except CorruptBatch as rotten:
+            quarantine(log, segment, str(rotten))
+    raise CorruptLog(f"{log.dir}: {fault}")
 
 
 def _walk(log: Log, segment: Segment) -> Walked:

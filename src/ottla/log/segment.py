@@ -50,6 +50,13 @@ class Mark(NamedTuple):
     size: int
 
 
+class End(NamedTuple):
+    """The offset after a segment's last batch, and the leader epoch of that batch (-1: none)."""
+
+    offset: Offset
+    leader_epoch: int
+
+
 def file_name(base_offset: Offset, kind: str) -> str:
     """The name all files of a segment share: its base offset in twenty digits."""
     return f"{base_offset:020d}{kind}"
@@ -150,6 +157,7 @@ class Segment:
         if self.max_timestamp >= 0:
             self.indexes().times.append_risen(*self._newest())
         self.indexes().write()
+        self.indexes().create()
 
     def _newest(self) -> tuple[int, int]:
         """A time index entry for what there is now."""
@@ -163,10 +171,10 @@ class Segment:
         known = None if recent is None else recent.floor(offset)
         if known is not None:
             return known[1] if known[0] == offset else self._scan(offset, known[1])
-        entry = self.indexes().offsets.floor(offset - self.base_offset)
-        if entry is None:
-            return self._scan(offset, 0)
         try:
+            entry = self.indexes().offsets.floor(offset - self.base_offset)
+            if entry is None:
+                return self._scan(offset, 0)
             return self._scan(offset, entry[1], self.base_offset + entry[0])
         except CorruptIndex as fault:
             self.rebuild_indexes(str(fault))
@@ -265,27 +273,39 @@ class Segment:
 
     def position_for_timestamp(self, timestamp: int) -> int:
         """A position before which no batch is as new as `timestamp`."""
-        entry = self.indexes().times.floor(timestamp)
-        if entry is None:
-            return 0
-        position = self.position_of(self.base_offset + entry[1])
-        if position < self.size and self.batch_at(position).max_timestamp == entry[0]:
-            return position
-        self.rebuild_indexes("a time index entry names a batch of another time")
+        try:
+            entry = self.indexes().times.floor(timestamp - 1)
+            if entry is None:
+                return 0
+            position = self._borne_out(entry)
+            if position is not None:
+                return position
+            reason = "a time index entry names a batch of another time"
+        except CorruptIndex as fault:
+            reason = str(fault)
+        self.rebuild_indexes(reason)
         return self.position_for_timestamp(timestamp)
+
+    def _borne_out(self, entry: tuple[int, int]) -> int | None:
+        """Where the batch begins that a time index entry names, if it is the one."""
+        last_offset = self.base_offset + entry[1]
+        position = self.position_of(last_offset)
+        if position < self.size:
+            batch = self.batch_at(position)
+            if batch.max_timestamp == entry[0] and batch.last_offset == last_offset:
+                return position
+        return None
 
     def _load_max_timestamp(self) -> None:
         """From the last entry of the time index, which every closed segment has, if it is true."""
         last = self.indexes().times.last
-        if last is not None:
-            position = self.position_of(self.base_offset + last[1])
-            if position >= self.size or self.batch_at(position).max_timestamp != last[0]:
-                self.rebuild_indexes("the last time index entry names a batch of another time")
-                return
+        if last is None:
+            self._scan_max_timestamp()
+        elif self._borne_out(last) is None:
+            self.rebuild_indexes("the last time index entry names a batch of another time")
+        else:
             self._max_timestamp = last[0]
             self._max_timestamp_offset = self.base_offset + last[1]
-            return
-        self._scan_max_timestamp()
 
     def _scan_max_timestamp(self) -> None:
         newest, at = -1, self.base_offset
@@ -332,14 +352,14 @@ class Segment:
         self._first_timestamp, self._max_timestamp = None, -1
         self._max_timestamp_offset = self.base_offset
 
-    def load_end(self) -> Offset:
-        """The offset after the last batch, found from the last index entry on (a clean start)."""
+    def load_end(self) -> End:
+        """Where it ends, found from the last index entry on (a clean start)."""
         last = self.indexes().offsets.last
         start, expected = (0, None) if last is None else (last[1], self.base_offset + last[0])
-        end, seen = self.base_offset, expected is None
+        end, seen = End(self.base_offset, -1), expected is None
         try:
             for batch in self.headers(start):
-                end = batch.last_offset + 1
+                end = End(batch.last_offset + 1, batch.leader_epoch)
                 seen = seen or batch.last_offset == expected
         except CorruptBatch:
             if expected is None:

@@ -52,6 +52,10 @@ class SegmentIndexes:
         self.offsets.write()
         self.times.write()
 
+    def create(self) -> None:
+        self.offsets.create()
+        self.times.create()
+
     def sync(self) -> None:
         self.offsets.sync()
         self.times.sync()

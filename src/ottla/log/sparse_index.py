@@ -113,13 +113,17 @@ class SparseIndex:
 
     def write(self) -> None:
         """Put what the file lacks into it; after this it is the index, but for a sync."""
-        if self._written == len(self) and self._written:
-            return
         first = self._written - self._start
+        if first == len(self._keys):
+            return
         pending = zip(self._keys[first:], self._values[first:], strict=True)
         content = b"".join(self.ENTRY.pack(key, value) for key, value in pending)
-        self._opened().append([content])  # an index without entries is an empty file, not none
+        self._opened().append([content])
         self._written = len(self)
+
+    def create(self) -> None:
+        """Have a file, if only an empty one: a missing index is one to rebuild."""
+        self._opened()
 
     def sync(self) -> None:
         self._opened().sync()
@@ -141,7 +145,11 @@ class SparseIndex:
             return keys, values
         width = self.ENTRY.size
         content = self._opened().pread((end - start) * width, start * width)
+        last = -1
         for key, value in self.ENTRY.iter_unpack(content):
+            if key <= last or value < 0:
+                raise CorruptIndex(f"{self._path.name}: ({key}, {value}) cannot be an entry")
+            last = key
             keys.append(key)
             values.append(value)
         return keys, values
@@ -156,6 +164,8 @@ class SparseIndex:
         )
         if at:
             found: tuple[int, int] = entry.unpack_from(content, (at - 1) * entry.size)
+            if min(found) < 0:
+                raise CorruptIndex(f"{self._path.name}: {found} cannot be an entry")
             return found
         return None
 

@@ -21,7 +21,15 @@ from ottla.protocol.records.batch import (
     read_header,
 )
 
-__all__ = ["HEADER_SIZE", "StoredBatch", "checksum_ok", "parse", "walk_headers", "walk_whole"]
+__all__ = [
+    "HEADER_SIZE",
+    "LEAST_BYTES",
+    "StoredBatch",
+    "checksum_ok",
+    "parse",
+    "walk_headers",
+    "walk_whole",
+]
 
 CHUNK_BYTES: Final = 256 * 1024
 PEEK_BYTES: Final = 4_096

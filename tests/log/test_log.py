@@ -1,0 +1,380 @@
+"""Promises of `ottla.log.log`: appending, reading, watermarks, closing."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from ottla.log.log import Origin
+from ottla.log.validate import analyse
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.protocol.records.batch import crc_ok, read_header, walk
+from ottla.protocol.records.compression import Codec
+from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
+from ottla.protocol.records.record import read_records
+from tests.fakes.forgetting_disk import ForgettingDisk
+from tests.log.workbench import NOW_MS, Workbench, add, batch, stored, values
+
+A, B, C = b"a", b"b", b"c"
+
+
+def refused(log_append: object, code: ErrorCode) -> None:
+    assert isinstance(log_append, KafkaError)
+    assert log_append.code is code
+
+
+@pytest.mark.spec("LOG-46", "LOG-53", "REC-17", "REC-18")
+def test_batches_get_the_next_offsets_and_the_leaders_epoch() -> None:
+    log = Workbench().create()
+    first = log.append(batch(A, B), leader_epoch=4, now_ms=NOW_MS)
+    second = log.append(batch(C), leader_epoch=4, now_ms=NOW_MS)
+    assert (first.first_offset, first.last_offset, first.count) == (0, 1, 2)
+    assert (second.first_offset, second.last_offset) == (2, 2)
+    assert log.end_offset == 3
+    assert [record.offset for record in stored(log)] == [0, 1, 2]
+    headers = [found.header for found in log.segments.active.headers()]
+    assert [header.leader_epoch for header in headers if header] == [4, 4]
+
+
+@pytest.mark.spec("REC-16", "REC-34")
+def test_a_client_batch_is_stored_byte_for_byte_but_for_its_place() -> None:
+    log = Workbench().create()
+    add(log, A)
+    sent = batch(B, C, codec=Codec.ZSTD)
+    log.append(memoryview(sent), leader_epoch=2, now_ms=NOW_MS)
+    (_, first), (_, second) = log.segments.active.batches()
+    assert bytes(second[16:]) == sent[16:]
+    assert crc_ok(second)
+    assert bytes(first[:16]) == bytes.fromhex("0000000000000000 0000003c 00000000")
+
+
+@pytest.mark.spec("REC-10", "REC-31")
+def test_append_time_is_told_and_stored() -> None:
+    log = Workbench(message_timestamp_type="LogAppendTime").create()
+    appended = log.append(batch(A, timestamp=5), leader_epoch=0, now_ms=NOW_MS + 3)
+    assert appended.append_time_ms == NOW_MS + 3
+    assert [record.timestamp for record in stored(log)] == [NOW_MS + 3]
+    assert log.segments.active.max_timestamp == NOW_MS + 3
+    plain = Workbench().create()
+    assert plain.append(batch(A), leader_epoch=0, now_ms=NOW_MS).append_time_ms == -1
+
+
+@pytest.mark.spec("REC-27")
+def test_a_topics_own_codec_is_what_is_stored() -> None:
+    log = Workbench(compression_type="lz4").create()
+    log.append(batch(A * 500, B * 500, codec=Codec.GZIP), leader_epoch=0, now_ms=NOW_MS)
+    (_, content), *_ = log.segments.active.batches()
+    assert read_header(content).codec is Codec.LZ4
+    assert crc_ok(content)
+    assert values(log) == [A * 500, B * 500]
+
+
+def test_an_analysed_batch_is_appended_as_it_was_analysed() -> None:
+    bench = Workbench()
+    log = bench.create()
+    analysis = analyse(batch(A), bench.config, now_ms=NOW_MS)
+    assert log.append(analysis, leader_epoch=0, now_ms=NOW_MS).first_offset == 0
+
+
+@pytest.mark.spec("LOG-48")
+def test_a_batch_larger_than_a_segment_is_refused_and_leaves_no_trace() -> None:
+    log = Workbench(segment_bytes=200).create()
+    with pytest.raises(KafkaError) as error:
+        add(log, b"x" * 300)
+    assert error.value.code is ErrorCode.record_list_too_large
+    assert (log.end_offset, log.size) == (0, 0)
+
+
+@pytest.mark.spec("LOG-50", "TXN-08")
+def test_a_repeated_batch_is_answered_with_its_first_place_and_not_written() -> None:
+    log = Workbench().create()
+    sent = batch(A, B, producer_id=3, producer_epoch=0, base_sequence=0)
+    first = log.append(sent, leader_epoch=0, now_ms=NOW_MS)
+    size = log.size
+    again = log.append(sent, leader_epoch=0, now_ms=NOW_MS + 50)
+    assert again.duplicate
+    assert not first.duplicate
+    assert (again.first_offset, again.last_offset) == (0, 1)
+    assert (log.size, log.end_offset) == (size, 2)
+
+
+def test_a_repeat_keeps_the_append_time_of_the_first() -> None:
+    log = Workbench(message_timestamp_type="LogAppendTime").create()
+    sent = batch(A, producer_id=3, producer_epoch=0, base_sequence=0)
+    log.append(sent, leader_epoch=0, now_ms=NOW_MS)
+    assert log.append(sent, leader_epoch=0, now_ms=NOW_MS + 50).append_time_ms == NOW_MS
+
+
+@pytest.mark.parametrize(
+    ("sequence", "epoch", "code"),
+    [
+        (5, 2, ErrorCode.out_of_order_sequence_number),
+        (0, 1, ErrorCode.invalid_producer_epoch),
+        (3, 3, ErrorCode.out_of_order_sequence_number),
+    ],
+)
+def test_a_producer_out_of_order_is_refused_and_nothing_changes(
+    sequence: int, epoch: int, code: ErrorCode
+) -> None:
+    log = Workbench().create()
+    add(log, A, B, producer_id=3, producer_epoch=2, base_sequence=0)
+    with pytest.raises(KafkaError) as error:
+        add(log, C, producer_id=3, producer_epoch=epoch, base_sequence=sequence)
+    assert error.value.code is code
+    assert log.end_offset == 2
+    add(log, C, producer_id=3, producer_epoch=2, base_sequence=2)
+
+
+@pytest.mark.spec("LOG-23")
+@pytest.mark.parametrize("producer", [-1, 3])
+def test_a_full_disk_fails_the_append_and_no_offset_is_used_up(producer: int) -> None:
+    disk = ForgettingDisk()
+    log = Workbench(disk).create()
+    fields = {"producer_id": producer, "producer_epoch": 0, "base_sequence": 0}
+    sent = batch(A, **(fields if producer >= 0 else {}))
+    disk.capacity_bytes = disk.written_bytes + 20
+    with pytest.raises(OSError, match="No space") as error:
+        log.append(sent, leader_epoch=7, now_ms=NOW_MS)
+    assert error.value.errno == errno.ENOSPC
+    assert (log.end_offset, log.size, log.epochs.latest) == (0, 0, -1)
+    disk.capacity_bytes = None
+    assert log.append(sent, leader_epoch=7, now_ms=NOW_MS).first_offset == 0
+    assert values(log) == [A]
+
+
+@pytest.mark.spec("LOG-05", "LOG-18", "LOG-49", "LOG-55")
+def test_a_full_segment_is_closed_and_the_next_begins_at_the_next_offset() -> None:
+    bench = Workbench(segment_bytes=250)
+    log = bench.create()
+    results = [
+        log.append(batch(b"%d" % number, b"x"), leader_epoch=0, now_ms=NOW_MS)
+        for number in range(6)
+    ]
+    assert [segment.base_offset for segment in log.segments] == [0, 6]
+    assert [appended.rolled for appended in results] == [False] * 3 + [True] + [False] * 2
+    assert [record.offset for record in stored(log)] == list(range(12))
+
+
+@pytest.mark.spec("LOG-57", "LOG-92")
+def test_closing_a_segment_writes_its_indexes_and_the_producers_so_far() -> None:
+    bench = Workbench()
+    log = bench.create()
+    add(log, A, producer_id=3, producer_epoch=0, base_sequence=0)
+    log.roll(NOW_MS)
+    assert bench.names() == [
+        "00000000000000000000.index",
+        "00000000000000000000.log",
+        "00000000000000000000.timeindex",
+        "00000000000000000001.log",
+        "00000000000000000001.snapshot",
+        "partition.metadata",
+    ]
+    assert bench.disk.file_size(bench.dir / "00000000000000000000.timeindex") == 12
+
+
+def test_an_empty_segment_is_not_closed() -> None:
+    log = Workbench().create()
+    assert not log.roll(NOW_MS)
+    assert len(log.segments) == 1
+
+
+@pytest.mark.spec("LOG-55")
+def test_an_old_segment_is_closed_though_nothing_comes() -> None:
+    log = Workbench(segment_ms=1_000).create()
+    assert not log.maybe_roll(NOW_MS + 5_000)
+    add(log, A)
+    assert not log.maybe_roll(NOW_MS + 1_000)
+    assert log.maybe_roll(NOW_MS + 1_001)
+    assert len(log.segments) == 2
+
+
+@pytest.mark.spec("LOG-51")
+def test_a_flush_comes_with_the_message_limit() -> None:
+    log = Workbench(flush_messages=3).create()
+    add(log, A, B)
+    assert log.recovery_point == 0
+    add(log, C)
+    assert log.recovery_point == 3
+
+
+# Reading
+
+
+def read_values(content: bytes | None) -> list[bytes | None]:
+    if content is None:
+        return []
+    found: list[bytes | None] = []
+    for at, header in walk(content):
+        found += [record.value for record in read_records(content[at : at + header.size])]
+    return found
+
+
+@pytest.mark.spec("LOG-27", "LOG-29", "LOG-30", "LOG-52")
+def test_a_read_gives_whole_batches_up_to_the_bytes_asked_for() -> None:
+    log = Workbench().create()
+    for value in (A, B, C):
+        add(log, value)
+    size = log.size // 3
+    read = log.read(1, 10_000, end=3, min_one=False)
+    assert read.slice is not None
+    assert (read.offset, read.segment_base, read.position) == (1, 0, size)
+    assert read_values(read.slice.read()) == [B, C]
+    cut = log.read(0, size + 10, end=3, min_one=False)
+    assert cut.slice is not None
+    assert cut.slice.size == size + 10
+    assert read_values(cut.slice.read()) == [A]
+
+
+@pytest.mark.spec("LOG-52")
+@pytest.mark.parametrize("end", [0, 1, 2, 3])
+def test_nothing_at_or_beyond_the_bound_is_given(end: int) -> None:
+    log = Workbench(segment_bytes=100).create()
+    for value in (A, B, C):
+        add(log, value)
+    assert len(log.segments) == 3
+    found: list[bytes | None] = []
+    offset = 0
+    while (part := log.read(offset, 10_000, end=end, min_one=True).slice) is not None:
+        found += read_values(part.read())
+        offset = len(found)
+    assert found == [A, B, C][:end]
+
+
+def test_a_bound_inside_a_batch_leaves_that_batch_out() -> None:
+    log = Workbench().create()
+    add(log, A)
+    add(log, B, C)
+    part = log.read(0, 10_000, end=2, min_one=True).slice
+    assert part is not None
+    assert read_values(part.read()) == [A]
+    assert log.read(1, 10_000, end=2, min_one=True).slice is None
+
+
+@pytest.mark.spec("LOG-31")
+def test_a_first_batch_that_is_too_large_comes_whole_or_not_at_all() -> None:
+    log = Workbench().create()
+    add(log, b"x" * 1_000)
+    add(log, A)
+    part = log.read(0, 10, end=2, min_one=True).slice
+    assert part is not None
+    assert read_values(part.read()) == [b"x" * 1_000]
+    assert log.read(0, 10, end=2, min_one=False).slice is None
+
+
+def test_an_offset_outside_the_log_is_out_of_range() -> None:
+    log = Workbench().create()
+    add(log, A, B)
+    log.raise_high_watermark(2)
+    log.delete_records(1)
+    for offset in (-1, 0, 3):
+        with pytest.raises(KafkaError) as error:
+            log.read(offset, 100, end=2, min_one=True)
+        assert error.value.code is ErrorCode.offset_out_of_range
+    assert log.read(2, 100, end=2, min_one=True).slice is None
+
+
+def test_a_slice_still_reads_after_its_segment_has_gone() -> None:
+    log = Workbench(retention_ms=0).create()
+    add(log, A)
+    part = log.read(0, 100, end=1, min_one=True).slice
+    log.raise_high_watermark(1)
+    log.delete_old_segments(NOW_MS + 10**9)
+    log.purge_deleted(NOW_MS + 10**10)
+    assert part is not None
+    assert read_values(part.read()) == [A]
+
+
+# Watermarks
+
+
+@pytest.mark.spec("LOG-94", "LOG-95")
+def test_a_leader_raises_the_high_watermark_and_never_lowers_it() -> None:
+    log = Workbench().create()
+    add(log, A, B, C)
+    assert log.high_watermark == 0
+    assert log.raise_high_watermark(2)
+    assert not log.raise_high_watermark(1)
+    assert not log.raise_high_watermark(2)
+    assert log.raise_high_watermark(99)
+    assert log.high_watermark == 3
+
+
+@pytest.mark.spec("LOG-95")
+def test_a_followers_high_watermark_is_kept_within_its_log() -> None:
+    log = Workbench().create()
+    add(log, A, B, C)
+    for told, kept in [(2, 2), (1, 1), (99, 3), (-5, 0)]:
+        log.set_high_watermark(told)
+        assert log.high_watermark == kept
+
+
+def marker(kind: ControlType, producer: int) -> bytes:
+    return build_marker(
+        EndTxnMarker(kind, 0), producer_id=producer, producer_epoch=0, timestamp=NOW_MS
+    )
+
+
+@pytest.mark.spec("REC-37", "REC-38", "LOG-101")
+def test_the_last_stable_offset_waits_for_open_transactions_and_their_markers() -> None:
+    log = Workbench().create()
+    add(log, A)
+    add(log, B, producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)
+    add(log, C)
+    log.raise_high_watermark(3)
+    assert log.last_stable_offset == 1
+    log.append(
+        marker(ControlType.ABORT, 5), leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR
+    )
+    assert log.last_stable_offset == 1
+    log.raise_high_watermark(4)
+    assert log.last_stable_offset == 4
+    assert [txn[:3] for txn in log.aborted_transactions(0, 4)] == [(5, 1, 3)]
+    assert log.aborted_transactions(0, 1) == []
+
+
+# Closing and moving
+
+
+@pytest.mark.spec("LOG-07", "LOG-35")
+def test_a_log_stopped_cleanly_comes_back_as_it_was() -> None:
+    bench = Workbench(segment_bytes=250, index_interval_bytes=50)
+    log = bench.create()
+    for number in range(20):
+        add(log, b"%d" % number, epoch=number // 7)
+    log.raise_high_watermark(15)
+    again = bench.reopen(log)
+    assert again.end_offset == again.recovery_point == 20
+    assert again.topic_id == log.topic_id
+    assert again.epochs.entries == log.epochs.entries
+    assert values(again) == values(log)
+    assert [s.base_offset for s in again.segments] == [s.base_offset for s in log.segments]
+    assert add(again, b"next") == 20
+
+
+def test_an_idle_log_is_closed_without_touching_the_disk() -> None:
+    disk = ForgettingDisk()
+    bench = Workbench(disk)
+    log = bench.create()
+    add(log, A)
+    again = bench.reopen(log)
+    again.epochs.assign(5, again.end_offset)  # it led again, and nothing came
+    syncs, written = disk.syncs, disk.written_bytes
+    again.close()
+    assert (disk.syncs, disk.written_bytes) == (syncs, written)
+
+
+@pytest.mark.spec("LOG-41")
+def test_a_log_goes_on_in_another_folder() -> None:
+    bench = Workbench()
+    log = bench.create()
+    add(log, A)
+    moved = bench.dir.with_name("orders-3.0123-delete")
+    log.rename_dir(moved)
+    assert not bench.disk.exists(bench.dir)
+    add(log, B)
+    log.roll(NOW_MS)
+    log.flush()
+    assert values(log) == [A, B]
+    log.remove()
+    assert not bench.disk.exists(moved)
