@@ -7,6 +7,7 @@ Work on many partitions gives the loop a turn now and then.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
@@ -38,6 +39,8 @@ class ToBecome(NamedTuple):
     key: TopicPartition
     topic_id: TopicId
     assigned: Assigned
+    is_new: bool = False
+    """The partition has just been made: there can be no replica of it anywhere yet."""
 
 
 class ToStop(NamedTuple):
@@ -114,6 +117,9 @@ class Transitions:
         found = self._directories.get(state.key)
         if found is not None:
             return found
+        if not state.is_new and len(self._directories.online) < len(self._directories.all):
+            # It may well be in the directory that is offline: an empty one must not replace it.
+            raise OSError(errno.EIO, "a log directory is offline and may hold it")
         config = self._topic_config(state.key.topic)
         return self._directories.create(state.key, state.topic_id, config)
 

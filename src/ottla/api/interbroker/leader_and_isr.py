@@ -62,6 +62,7 @@ def _states(request: Request) -> list[ToBecome]:
                 tuple(map(BrokerId, one.replicas)),
                 one.partition_epoch,
             ),
+            one.is_new,
         )
         for topic in request.topic_states
         for one in topic.partition_states
