@@ -20,12 +20,23 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import ceilings, latency, report, small_requests, start, throughput
+from benchmarks import (
+    ceilings,
+    compaction_latency,
+    latency,
+    partitions_10k,
+    report,
+    small_requests,
+    start,
+    testing_broker,
+    throughput,
+)
 from benchmarks.contenders import Contender, rss_mb, running
 from benchmarks.scenario import DEFAULT, Scenario
 from tools import kafka_cache
 
 PROMISES: Final = (start, throughput, small_requests, latency)
+ALONE: Final = (testing_broker, partitions_10k, compaction_latency)  # brokers of their own
 _WARM_TURNS: Final = 6  # loads of a gigabyte; then the JVM's rate has settled
 
 
@@ -49,6 +60,9 @@ def main(args: Sequence[str]) -> int:
     for missed in (row for row in rows if "MISSED" in row.verdict):
         print(f"goal missed: {missed.scenario}: {missed.metric}")
     _keep(options.json, machine, rows)
+    for promise in ALONE if options.full else ():
+        _say(f"{promise.__name__}:")
+        promise.main()
     return 0
 
 
