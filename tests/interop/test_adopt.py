@@ -1,0 +1,69 @@
+"""A data directory that Apache Kafka wrote, served by Ottla: every record, every offset."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.interop.kafka_data import Everything, fill, read_everything
+from tools import kafka_cache, nodes
+
+ALL, COMMITTED = "read_uncommitted", "read_committed"
+
+
+class Written(NamedTuple):
+    """What Kafka had before it was stopped."""
+
+    folder: Path
+    configs: Path
+    read: dict[str, Everything]
+
+
+@pytest.fixture(scope="module", params=["server", "server-3.9"])
+def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Written:
+    folder = tmp_path_factory.mktemp(request.param)
+    try:
+        with nodes.kafka(folder, kind=request.param) as node:
+            fill(node.bootstrap)
+            described = kafka_cache.run_tool(
+                "kafka-configs", "--bootstrap-server", node.bootstrap,
+                "--entity-type", "topics", "--describe",
+            )  # fmt: skip
+            read = {
+                level: read_everything(node.bootstrap, isolation=level)
+                for level in (ALL, COMMITTED)
+            }
+    except kafka_cache.Missing as missing:
+        pytest.skip(str(missing))
+    configs = folder / "configs.txt"
+    configs.write_text(described.stdout)
+    return Written(folder, configs, read)
+
+
+def adopt(written: Written, *options: str) -> subprocess.CompletedProcess[str]:
+    data = str(written.folder / "data")
+    command = [sys.executable, "-m", "ottla", "adopt", data, "--configs", str(written.configs)]
+    return subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+
+
+def test_ottla_serves_every_record_of_it_at_its_own_offset(written: Written) -> None:
+    looked = adopt(written, "--dry-run")
+    assert looked.returncode == 0, looked.stderr
+    adopted = adopt(written)
+    assert adopted.returncode == 0, adopted.stderr
+    assert "__cluster_metadata-0: the metadata of a KRaft cluster" in adopted.stderr
+    with nodes.ottla(written.folder, {"broker.id": "1"}) as node:
+        for level, kept in written.read.items():
+            assert read_everything(node.bootstrap, isolation=level) == kept
+        producer = Producer({"bootstrap.servers": node.bootstrap})
+        offsets: list[int] = []
+        producer.produce("cut", b"new", on_delivery=lambda _, m: offsets.append(m.offset()))
+        assert producer.flush(30) == 0
+        assert offsets == [written.read[ALL][("cut", 0)].end]
+    again = adopt(written)
+    assert again.returncode == 2 and "taken over" in again.stderr
