@@ -7,23 +7,26 @@ held back by the test), and what a controller would say is said with `lead`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
+from typing import Any, Final
 from uuid import UUID
 
 from ottla.broker.data import Data
 from ottla.broker.world import World
 from ottla.config.dynamic import DynamicConfig
+from ottla.controller.registration import lay_ground
 from ottla.log.directories import LogDirectories
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.image import Broker, Partition, Update
-from ottla.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
-from ottla.model.metrics import Registry
-from ottla.protocol.hot import ProducedPartition
-from ottla.protocol.records.batch import build
-from ottla.protocol.records.record import NewRecord
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import NO_TOPIC_ID, BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
+from ottla.model.metrics import Counter, Registry
+from ottla.protocol.hot import FetchedPartition, ProducedPartition
+from ottla.protocol.records.batch import build, walk
+from ottla.protocol.records.record import NewRecord, read_records
 from ottla.replica.append import AppendTerms, ToAppend
 from ottla.replica.leader import Assigned
 from ottla.replica.partition import Partition as Hosted
@@ -44,8 +47,14 @@ TOPIC_ID = UUID(int=7)
 
 class DataSide:
     def __init__(
-        self, disk: ForgettingDisk, settings: Mapping[str, str], dirs: list[Path], spawn: object
+        self,
+        disk: ForgettingDisk,
+        settings: Mapping[str, str],
+        dirs: list[Path],
+        tasks: asyncio.TaskGroup,
     ) -> None:
+        self._tasks = tasks
+        self._running: list[asyncio.Task[None]] = []
         self.clock = LoopClock()
         self.disk = disk
         self.pool = InlinePool()
@@ -66,11 +75,19 @@ class DataSide:
             metadata=self.metadata,
             directories=self.directories,
             registry=self.registry,
-            spawn=spawn,  # type: ignore[arg-type]
+            spawn=tasks.create_task,
         )
         self.services = self.data.services
         self.data.services.appends.on_first = None
         self.hosted = self.data.hosted
+
+    def run(self, *loops: Coroutine[Any, Any, None]) -> None:
+        """Let these loops run until the end of the test."""
+        self._running += [self._tasks.create_task(loop) for loop in loops]
+
+    def end(self) -> None:
+        for task in self._running:
+            task.cancel()
 
     async def lead(
         self,
@@ -105,6 +122,10 @@ class DataSide:
         await self.store.create(path, content)
         return 0
 
+    async def follow(self, key: TopicPartition = TP, *, epoch: int) -> Hosted:
+        """Lose the leadership to the other broker."""
+        return await self.lead(key, epoch=epoch, replicas=(ME, OTHER), leader=OTHER)
+
     def start_append(
         self,
         *values: bytes | None,
@@ -128,33 +149,69 @@ class DataSide:
     ) -> ProducedPartition:
         return await self.start_append(*values, key=key, acks=acks)
 
-    def batch(self, *values: bytes | None, key: bytes | None = None) -> bytes:
+    def batch(self, *values: bytes | None, key: bytes | None = None, **header: Any) -> bytes:
         now_ms = self.clock.wall_ms()
-        return build([NewRecord(key, value, (), now_ms) for value in values])
+        return build([NewRecord(key, value, (), now_ms) for value in values], **header)
 
-    def start_fetch(
-        self,
-        offset: int,
-        *,
-        key: TopicPartition = TP,
-        replica: BrokerId = CONSUMER,
-        wait_ms: int = 500,
-        min_bytes: int = 1,
-        isolation: Isolation = Isolation.READ_UNCOMMITTED,
-    ) -> asyncio.Future[Fetched]:
-        done: asyncio.Future[Fetched] = asyncio.get_running_loop().create_future()
-        wanted = Wanted(key)
-        wanted.offset = offset
-        wanted.max_bytes = 1 << 20
-        wanted.log_start = 0
-        terms = FetchTerms(replica, wait_ms, min_bytes, 1 << 20, isolation)
-        self.services.reads.fetch([wanted], terms, lambda fetched: done.set_result(fetched[0]))
+    def fetch(self, *wanted: Wanted, **terms: Any) -> asyncio.Future[list[Fetched]]:
+        """Fetch these; the future has the parts of the reply when it would be sent."""
+        done: asyncio.Future[list[Fetched]] = asyncio.get_running_loop().create_future()
+        self.services.reads.fetch(list(wanted), TERMS._replace(**terms), done.set_result)
         return done
+
+    def start_fetch(self, offset: int, **terms: Any) -> asyncio.Future[list[Fetched]]:
+        """Fetch the one partition from here on."""
+        return self.fetch(wanted(offset), **terms)
+
+    async def read(self, offset: int = 0, **terms: Any) -> FetchedPartition:
+        """What there is from here on, at once."""
+        [fetched] = await self.start_fetch(offset, max_wait_ms=0, **terms)
+        return fetched.part
 
     async def settle(self) -> None:
         """Until the loop has nothing left to do at this moment."""
-        for _ in range(20):
+        for _ in range(30):
             await asyncio.sleep(0)
+
+    async def until(self, mono_ms: int) -> None:
+        """Let time pass."""
+        await asyncio.sleep((mono_ms - self.clock.mono_ms()) / 1000)
+
+    def count(self, name: str, **labels: str) -> float:
+        """What a metric says now."""
+        for family in self.registry.families():
+            if family.name == name:
+                metric = family.metrics[tuple(sorted(labels.items()))]
+                return metric.value if isinstance(metric, Counter) else metric()  # type: ignore[operator]
+        raise AssertionError(f"there is no {name}")
+
+
+TERMS: Final = FetchTerms(CONSUMER, 500, 1, 1 << 20, Isolation.READ_UNCOMMITTED)
+
+
+def wanted(offset: int, key: TopicPartition = TP, **more: Any) -> Wanted:
+    """One partition of a fetch."""
+    want = Wanted(key, more.pop("topic_id", NO_TOPIC_ID))
+    want.offset = offset
+    want.max_bytes = 1 << 20
+    want.log_start = 0
+    for name, value in more.items():
+        setattr(want, name, value)
+    return want
+
+
+def values_of(part: FetchedPartition) -> list[bytes | None]:
+    """The values of the whole batches in a reply."""
+    assert part.error_code is ErrorCode.none, part.error_code
+    records = part.records
+    assert records is not None
+    content = records if isinstance(records, bytes) else records.read()  # type: ignore[attr-defined]
+    view = memoryview(content)
+    return [
+        record.value
+        for at, header in walk(view)
+        for record in read_records(view[at : at + header.size])
+    ]
 
 
 @asynccontextmanager
@@ -169,8 +226,10 @@ async def data_side(
             disk or ForgettingDisk(),
             {"flush.before.ack": "never", **(settings or {})},
             [Path(one) for one in dirs],
-            tasks.create_task,
+            tasks,
         )
         await side.store.start()
+        await lay_ground(side.store, None, Random(0))
         await side.data.load()
         yield side
+        side.end()

@@ -29,6 +29,11 @@ class InlinePool(Executor):
             work()
         return future
 
+    @property
+    def waiting(self) -> int:
+        """How much was kept."""
+        return len(self._waiting)
+
     def run_all(self) -> None:
         """Let everything that was kept happen now."""
         waiting, self._waiting = self._waiting, []
