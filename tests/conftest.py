@@ -1,4 +1,4 @@
-"""What every test can count on: Hypothesis without deadlines, and seeds for simulations.
+"""What every test can count on: a broker, Hypothesis without deadlines, seeds for simulations.
 
 A test with an argument `sim_seed` runs once for each seed of `make sim SEED=… N=…`.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["ottla.testing.plugin"]
 
 # Deadlines measure the machine, which is shared, and not the code.
 settings.register_profile("ottla", deadline=None, suppress_health_check=[HealthCheck.too_slow])
