@@ -280,7 +280,7 @@ class Log:
             segment = segments[at]
         size = limit - position
         if size > max_bytes:
-            first = segment.batch_at(position).size
+            first = segment.batch_size_at(position)
             if first > max_bytes and not min_one:
                 return Read(None, offset, segment.base_offset, position)
             size = max(first, max_bytes)

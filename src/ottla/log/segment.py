@@ -23,7 +23,7 @@ from ottla.log.sparse_index import CorruptIndex
 from ottla.log.stored import HEADER_SIZE, StoredBatch, parse, walk_headers, walk_whole
 from ottla.log.txn_index import AbortedTxn
 from ottla.model.ids import Offset
-from ottla.protocol.records.batch import CorruptBatch
+from ottla.protocol.records.batch import OVERHEAD, CorruptBatch
 
 __all__ = ["INDEX", "LOG", "SUFFIXES", "TIME_INDEX", "TXN_INDEX", "Mark", "Segment", "file_name"]
 
@@ -198,7 +198,7 @@ class Segment:
                 indexed = None
                 if base + delta >= offset:
                     return position + at
-                at += length + 12
+                at += length + OVERHEAD
                 if base + delta + 1 == offset:
                     return int(min(position + at, size))
             if at <= usable or usable < 0:
@@ -229,6 +229,10 @@ class Segment:
         if batch.next_position > self.size:
             raise CorruptBatch("entry runs past the end", position)
         return batch
+
+    def batch_size_at(self, position: int) -> int:
+        """The size of the batch that begins at `position`, which is known to be one."""
+        return OVERHEAD + int.from_bytes(self.file().pread(4, position + 8), "big")
 
     def slice(self, position: int, size: int) -> FileSlice:
         return self.file().slice(position, size)

@@ -17,7 +17,7 @@ from array import array
 from bisect import bisect_right
 from pathlib import Path
 from struct import Struct
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from ottla.log.files import Disk, File
 
@@ -26,6 +26,14 @@ WARM_BYTES: Final = 8_192
 
 class CorruptIndex(Exception):
     """An index file that cannot be what was written; it is rebuilt from the log."""
+
+
+class _Block(NamedTuple):
+    """A piece of the file: the keys it begins with, and that the next piece begins with."""
+
+    first_key: int
+    next_key: int
+    content: bytes
 
 
 class SparseIndex:
@@ -44,7 +52,7 @@ class SparseIndex:
         self._written = 0  # entries that are in the file
         self._keys = array(self.CODES[0])
         self._values = array(self.CODES[1])
-        self._block: tuple[int, bytes] | None = None
+        self._block: _Block | None = None
 
     def load(self) -> None:
         """Take up the entries that are in the file; a missing file has none."""
@@ -156,7 +164,7 @@ class SparseIndex:
 
     def _cold_floor(self, key: int) -> tuple[int, int] | None:
         """The same among entries that are in the file alone."""
-        entry, content = self.ENTRY, self._cold_block(key)[1]
+        entry, content = self.ENTRY, self._cold_block(key)
         at = bisect_right(
             range(len(content) // entry.size),
             key,
@@ -169,12 +177,12 @@ class SparseIndex:
             return found
         return None
 
-    def _cold_block(self, key: int) -> tuple[int, bytes]:
-        """The block of the file that holds the last entry not above `key`, and its place."""
-        per_block = WARM_BYTES // self.ENTRY.size
+    def _cold_block(self, key: int) -> bytes:
+        """The block of the file that holds the last entry not above `key`."""
         block = self._block
-        if block is not None and self._key_at(block[0]) <= key < self._key_at(block[0] + per_block):
-            return block
+        if block is not None and block.first_key <= key < block.next_key:
+            return block.content
+        per_block, width = WARM_BYTES // self.ENTRY.size, self.ENTRY.size
         low, high = 0, -(-self._start // per_block)  # blocks; the answer is in [low, high)
         while high - low > 1:
             middle = (low + high) // 2
@@ -182,19 +190,16 @@ class SparseIndex:
                 low = middle
             else:
                 high = middle
-        first, width = low * per_block, self.ENTRY.size
+        first = low * per_block
         count = min(per_block, self._start - first)
-        self._block = (first, self._opened().pread(count * width, first * width))
-        return self._block
+        content = self._opened().pread(count * width, first * width)
+        first_key: int = self.ENTRY.unpack_from(content)[0]
+        self._block = _Block(first_key, self._key_at(first + count), content)
+        return content
 
     def _key_at(self, entry: int) -> int:
         if entry >= self._start:
             return int(self._keys[0])
         width = self.ENTRY.size
-        block = self._block
-        if block is not None and entry == block[0]:
-            content = block[1]
-        else:
-            content = self._opened().pread(width, entry * width)
-        key: int = self.ENTRY.unpack_from(content)[0]
+        key: int = self.ENTRY.unpack(self._opened().pread(width, entry * width))[0]
         return key

@@ -111,7 +111,7 @@ def analyse(
     if len(view) < HEADER_SIZE:
         raise _too_short(view)
     header = _new(BatchHeader, HEADER.unpack_from(view))
-    base, length, _, magic, crc, attributes, *_ = header
+    base, length, _, magic, crc, attributes, _, oldest, _, _, _, _, _ = header
     size = length + OVERHEAD
     if magic != 2 or size != len(view) or base:
         view = _only_batch(view, header, origin)
@@ -130,7 +130,6 @@ def analyse(
     wanted = config.compression_type
     control = attributes & CONTROL_BIT
     rewrites = wanted != "producer" and CODECS[wanted] != codec and not control
-    oldest = header.base_timestamp
     stamped = header
     if not rewrites and not control and _walks(config):
         summary = _walk_records(view, header, config)
