@@ -28,8 +28,7 @@ def test_every_whole_message_passes_and_no_part_of_one_does(key: int) -> None:
         for fields in (filled(entity), sparse(entity)):
             body = kio_bytes(entity, fields)
             check(walk, memoryview(body), 0)
-            with pytest.raises(Disconnect, match="bytes after"):
-                check(walk, memoryview(body + b"\0"), 0)
+            check(walk, memoryview(body + b"\0\0\0"), 0)  # librdkafka sends bytes too many
             for end in range(len(body)):
                 with pytest.raises(Disconnect):
                     check(walk, memoryview(body)[:end], 0)

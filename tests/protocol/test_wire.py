@@ -137,7 +137,6 @@ def test_tagged_fields_in_a_header_are_passed_over() -> None:
     ("key", "version", "body"),
     [
         (3, 1, b"\x00\x00\x00\x01\x00\x02\xff\xfe"),  # text that is not UTF-8
-        (3, 1, b"\x00\x00\x00\x00junk"),
         (3, 12, b"\xff\xff\xff\xff\x07" + bytes(64)),
         (8, 2, b"\0\1g\0\0\0\1\0\1m" + b"\x7f" + b"\xff" * 7 + bytes(4)),  # 292 million years
         (12, 0, b""),

@@ -3,9 +3,12 @@
 Dispatch, the ApiVersions reply, metrics labels and `docs/compat.md` come from `APIS`; a test ties
 it to the folder. Handlers translate requests into calls of the layers below and never hold state.
 
-- `api`       what a declaration is
-- `services`  what handlers may use
-- `dispatch`  from a frame to a reply
+- `api`               what a declaration is
+- `services`          what handlers may use
+- `dispatch`          from a frame to a reply
+- `config_resources`  what has settings, and where they are stored
+- `loggers`           levels of this process's loggers
+- `interbroker`       what only brokers say to each other
 """
 
 from collections.abc import Mapping

@@ -29,16 +29,13 @@ from ottla.config.dynamic import DynamicConfig
 from ottla.config.listeners import Endpoint, Listeners
 from ottla.log.directories import LogDirectories
 from ottla.metadata.cache import MetadataCache
-from ottla.metadata.image import Image
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerId
 from ottla.model.metrics import Registry
 from ottla.net.listener import Listener
 from ottla.net.network import Network
 from ottla.net.request_metrics import RequestMetrics
-from ottla.store import paths
 from ottla.store.nodes import EndpointNode
-from ottla.store.port import Store
 
 log = logging.getLogger(__name__)
 
@@ -129,9 +126,8 @@ class App:
         self.endpoints = listeners.told({one.name: one.port for one in bound}, host=_host_name())
         await self._register(control)
         data.services.transitions.broker_epoch = control.registration.epoch
-        topics = await _topics(store)
         _run(stack, tasks, [*control.loops(), *data.loops()])
-        await control.facade.shown.until(lambda image: self._is_shown(image, topics))
+        await control.facade.started()
         for one in bound:
             stack.push_async_callback(one.listener.stop, DRAIN_MS)
             await one.listener.serve()
@@ -165,14 +161,6 @@ class App:
         control.registration.describe(told, self.config.broker_rack)
         await control.registration.register(self.config.zookeeper_session_timeout_ms)
 
-    def _is_shown(self, image: Image, topics: frozenset[str]) -> bool:
-        """The controller has spoken to this broker: it knows itself, and every topic there was.
-
-        The brokers come in a message of their own before the topics; a client that was let in
-        between the two would hear that its topic does not exist.
-        """
-        return self.broker_id in image.brokers and topics <= image.topics.keys()
-
     async def _expose(self, stack: AsyncExitStack) -> None:
         if self.config.metrics_port is None:
             return
@@ -196,12 +184,6 @@ def _run(
         await asyncio.wait(running)
 
     stack.push_async_callback(end)
-
-
-async def _topics(store: Store) -> frozenset[str]:
-    """The topics of the cluster, without those on their way out."""
-    going = await store.children(paths.DELETE_TOPICS)
-    return frozenset(await store.children(paths.TOPICS)) - frozenset(going)
 
 
 def _host_name() -> str:

@@ -28,13 +28,17 @@ Walk: TypeAlias = Callable[[memoryview, int, int], tuple[int, int]]
 
 
 def check(walk: Walk, body: memoryview, at: int, max_values: int = MAX_VALUES) -> None:
-    """Raise Disconnect unless the bytes from `at` on are one whole message and no more."""
+    """Raise Disconnect unless one whole message lies in the bytes from `at` on.
+
+    What follows it is ignored, as Kafka does: librdkafka's Metadata requests end with bytes too
+    many.
+    """
     try:
         end, _ = walk(body, at, max_values)
     except (IndexError, StructError):
         raise Disconnect("message is cut short") from None
-    if end != len(body):
-        raise Disconnect("message is cut short" if end > len(body) else "bytes after the message")
+    if end > len(body):
+        raise Disconnect("message is cut short")
 
 
 @cache

@@ -71,8 +71,7 @@ def test_no_part_of_a_request_is_a_request(version: int) -> None:
     for end in range(call.body_at, len(frame)):
         with pytest.raises(Disconnect):
             decode_produce(call, frame[:end])
-    with pytest.raises(Disconnect, match="bytes after"):
-        decode_produce(call, memoryview(bytes(frame) + b"\0"))
+    assert decode_produce(call, memoryview(bytes(frame) + b"\0")) == decode_produce(call, frame)
 
 
 def test_a_megabyte_of_records_is_not_copied() -> None:

@@ -89,8 +89,8 @@ def _plain(call: Call, frame: memoryview) -> ProduceRequest:
             else:
                 raise Disconnect(f"negative length ({size})")
         topics.append((name, None, partitions))
-    if at != len(frame):
-        raise _not_whole(at - len(frame))
+    if at > len(frame):
+        raise Disconnect("message is cut short")
     return ProduceRequest(transactional_id, acks, timeout_ms, topics)
 
 
@@ -140,8 +140,8 @@ def _flexible(call: Call, frame: memoryview) -> ProduceRequest:
         topics.append((name, topic_id, partitions))
         at = skip_tags(frame, at) if frame[at] else at + 1
     at = skip_tags(frame, at) if frame[at] else at + 1
-    if at != len(frame):
-        raise _not_whole(at - len(frame))
+    if at > len(frame):
+        raise Disconnect("message is cut short")
     return ProduceRequest(transactional_id, acks, timeout_ms, topics)
 
 
@@ -162,10 +162,6 @@ def _flexible_partitions(
             partitions.append((index, None))
         at = skip_tags(frame, at) if frame[at] else at + 1
     return partitions, at
-
-
-def _not_whole(beyond: int) -> Disconnect:
-    return Disconnect("message is cut short" if beyond > 0 else "bytes after the message")
 
 
 def _compact_string(frame: memoryview, at: int) -> tuple[str | None, int]:
