@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ottla.log.files import RealDisk
-from ottla.log.log import Log
+from ottla.log.log import CorruptLog, Log
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.log.workbench import NOW_MS, TOPIC_ID, Workbench, add, values
 
@@ -183,3 +183,23 @@ def test_files_kept_for_an_operator_are_not_read() -> None:
         bench.disk.replace(bench.dir / name, b"whatever")
     assert values(bench.load(clean=True)) == DIGITS
     assert "notes.txt" in bench.names()
+
+
+@pytest.mark.parametrize(("base", "index"), [(7, True), (7, False), (0, False), (4, False)])
+def test_rot_that_a_clean_start_meets_takes_only_its_partition_offline(
+    base: int, index: bool
+) -> None:
+    """It meets the end of the last segment, and each one whose index it must rebuild."""
+    bench = Workbench(index_interval_bytes=0)
+    ten(bench).close()
+    name = f"{base:020d}.log"
+    size = len(bench.disk.read(bench.dir / name))
+    bench.flip(name, size - size // 3 + 16, bit=6)  # the magic of the last batch but for one
+    if not index:
+        bench.disk.remove(bench.dir / f"{base:020d}.index")
+    with pytest.raises(CorruptLog, match=name):
+        bench.load(clean=True)
+    assert name not in bench.names()
+    assert f"{name}.quarantined" in bench.names()
+    with pytest.raises(CorruptLog, match="earlier"):
+        bench.load(clean=True)

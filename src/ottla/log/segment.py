@@ -342,8 +342,11 @@ class Segment:
         logger.warning("%r: indexes rebuilt: %s", self, reason)
         size = self.size
         self.reset_indexes()
-        for batch in walk_headers(self.file(), 0, size):
-            self.note_stored(batch, interval_bytes)
+        try:
+            for batch in walk_headers(self.file(), 0, size):
+                self.note_stored(batch, interval_bytes)
+        finally:
+            self.size = size  # all of it is still there, good or bad
         self.finish()
 
     def reset_indexes(self) -> None:
