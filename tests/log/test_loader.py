@@ -185,16 +185,18 @@ def test_files_kept_for_an_operator_are_not_read() -> None:
     assert "notes.txt" in bench.names()
 
 
-@pytest.mark.parametrize(("base", "index"), [(7, True), (7, False), (0, False), (4, False)])
+@pytest.mark.parametrize(
+    ("base", "batches", "index"), [(7, 3, True), (7, 3, False), (0, 4, False), (4, 3, False)]
+)
 def test_rot_that_a_clean_start_meets_takes_only_its_partition_offline(
-    base: int, index: bool
+    base: int, batches: int, index: bool
 ) -> None:
     """It meets the end of the last segment, and each one whose index it must rebuild."""
     bench = Workbench(index_interval_bytes=0)
     ten(bench).close()
     name = f"{base:020d}.log"
     size = len(bench.disk.read(bench.dir / name))
-    bench.flip(name, size - size // 3 + 16, bit=6)  # the magic of the last batch but for one
+    bench.flip(name, size - size // batches + 16, bit=6)  # the magic of the last batch
     if not index:
         bench.disk.remove(bench.dir / f"{base:020d}.index")
     with pytest.raises(CorruptLog, match=name):
