@@ -143,7 +143,7 @@ def _pairs(words: Iterable[str]) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def _elected(actor: Actor, words: list[str]) -> Event:
+def _elected(actor: Actor, words: list[str]) -> Elected:
     """elected EPOCH BROKER... [topic-N=AR/leader/isr[/adding/removing]]... [deleting=TOPIC]"""
     epoch, *rest = words
     there = brokers(word for word in rest if "=" not in word)
@@ -287,6 +287,7 @@ def _rules(actor: Actor, words: list[str]) -> Event:
 
 COMMANDS: Mapping[str, Callable[[Actor, list[str]], Event]] = {
     "elected": _elected,
+    "returned": lambda actor, words: replace(_elected(actor, words), returned=True),
     "brokers": lambda _, words: BrokersSeen(brokers(words)),
     "behind": lambda _, words: BrokerBehind(BrokerId(int(words[0]))),
     "create": _create,

@@ -42,6 +42,9 @@ class Elected:
     """Nodes left by ISR and log-directory changes: read anew with everything else, so removed."""
     ids: Mapping[str, TopicId] = field(default_factory=dict)
     """For topics that were written without one, as old releases did."""
+    returned: bool = False
+    """This broker has just started, and no controller was there to see it come: what it led before
+    it may have lost in part."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,7 @@ class ControllerLoop:
         self.state = ControllerState(registration.broker_id)
         self._term: Term | None = None
         """Of the office we hold, from the moment it was taken."""
+        self._just_started = True
         self.active_id: BrokerId = NO_BROKER
         self.settled = asyncio.Event()
         """Set when the first election is over, won or lost."""
@@ -216,17 +217,19 @@ class ControllerLoop:
     async def _elect(self) -> None:
         """Take the office if it is free."""
         holder = await self._readings.controller()
+        returned, self._just_started = self._just_started and holder is None, False
         if holder is None:
             self._term = await office.take(self._store, self.state.broker_id, self._clock.wall_ms())
             holder = await self._readings.controller()
         if self._term is not None and holder == self.state.broker_id:
-            await self._enter_office(self._term)
+            await self._enter_office(self._term, returned=returned)
         else:
             self.active_id = NO_BROKER if holder is None else holder
 
-    async def _enter_office(self, term: Term) -> None:
+    async def _enter_office(self, term: Term, *, returned: bool) -> None:
         log.info("broker %d is the controller, epoch %d", self.state.broker_id, term.epoch)
-        await self._handle(await self._readings.everything(term))
+        elected = await self._readings.everything(term)
+        await self._handle(replace(elected, returned=returned))
         self.active_id = self.state.broker_id
         for change in (PreferredElectionAsked(), ReassignmentAsked()):
             self.put(change)  # what was asked of an earlier controller

@@ -71,6 +71,17 @@ def _lead(draft: Draft, event: Elected, tps: list[TopicPartition]) -> None:
     topics.bring_up(draft, unborn)
     leaderless = [tp for tp in staying if draft.partition(tp).state is PartitionState.OFFLINE]
     partitions.bring_online(draft, leaderless, partitions.offline)
+    if event.returned:
+        _begin_anew(draft, set(staying) - {*unborn, *leaderless})
+
+
+def _begin_anew(draft: Draft, tps: set[TopicPartition]) -> None:
+    """A leader that was away leads on, under a new epoch: its log may end earlier than it did, and
+    a reader that had seen more must be able to tell."""
+    for tp in sorted(tps):
+        leadership = draft.partition(tp).leadership
+        if leadership is not None and leadership.leader == draft.state.broker_id:
+            partitions.bump_epoch(draft, tp, draft.live_replicas(tp))
 
 
 def _leave_behind_the_dead(draft: Draft, tps: list[TopicPartition]) -> None:
