@@ -97,6 +97,7 @@ class DataSide:
         replicas: tuple[BrokerId, ...] = (ME,),
         isr: tuple[BrokerId, ...] | None = None,
         leader: BrokerId = ME,
+        is_new: bool = True,
     ) -> Hosted:
         """What a LeaderAndIsr and an UpdateMetadata would say, and the store with them."""
         in_sync = replicas if isr is None else isr
@@ -104,7 +105,7 @@ class DataSide:
         path = paths.partition_state(key)
         version = await self._put(path, state.encode())
         assigned = Assigned(leader, LeaderEpoch(epoch), in_sync, replicas, version)
-        await self.services.transitions.become([ToBecome(key, TOPIC_ID, assigned)])
+        await self.services.transitions.become([ToBecome(key, TOPIC_ID, assigned, is_new)])
         told = Partition(leader, LeaderEpoch(epoch), in_sync, replicas)
         brokers = tuple(Broker(broker, {}) for broker in replicas)
         self.metadata.apply(Update(ME, ControllerEpoch(1), brokers, [(key, TOPIC_ID, told)]))

@@ -78,7 +78,7 @@ class Data:
         self.hosted = Hosted(self._around, metadata, waiting, traffic)
         flushes = FlushLoop(self.hosted, self._failed)
         self._isr_writer = StoredIsr(store, world.clock)
-        self._isr_loop = IsrLoop(self.hosted, self._isr_writer, spawn, registry)
+        self._isr_loop = IsrLoop(self.hosted, self._isr_writer, spawn, flushes, registry)
         self._care = CareLoop(self.hosted, directories, config, flushes)
         self._compaction = CompactionLoop(self.hosted, directories, config, flushes, registry)
         self._moves = MoveLoop(self.hosted, directories)
@@ -89,7 +89,7 @@ class Data:
             reads=Reads(self.hosted, self._isr_loop),
             deletes=Deletes(self.hosted, metadata),
             sessions=FetchSessions(slots, world.dice),
-            transitions=Transitions(self.hosted, directories, config.topic),
+            transitions=Transitions(self.hosted, directories, config.topic, flushes),
             directories=directories,
             moves=self._moves,
             traffic=traffic,

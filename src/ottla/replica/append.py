@@ -156,7 +156,7 @@ class Appends:
         if rolled or partition.waits_for_flush:
             self._flushes.want(partition)
         self._hosted.advance(partition)
-        if acks == ALL and partition.log.high_watermark <= last:
+        if acks == ALL and (partition.log.high_watermark <= last or partition.waits_for_flush):
             work.waits.append(_Wait(partition, partition.leader_epoch, last + 1, at))
 
     def _refused(self, work: _Work, at: int, refusal: KafkaError) -> None:

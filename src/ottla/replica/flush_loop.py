@@ -28,7 +28,6 @@ class FlushLoop:
         self._off = hosted.around.off
         self.directory_failed = directory_failed
         self._wanted: dict[Partition, None] = {}
-        self.in_flight = 0
 
     def want(self, partition: Partition) -> None:
         """An append waits. Flushes begin once the loop has answered what it already read."""
@@ -43,12 +42,10 @@ class FlushLoop:
         for partition in wanted:
             flush = partition.log.flush_begin()
             partition.flushing = True
-            self.in_flight += 1
             done = self._off.run(flush.run)
             done.add_done_callback(lambda f, p=partition, fl=flush: self._done(p, fl, f))  # type: ignore[misc]
 
     def _done(self, partition: Partition, flush: Flush, done: Future[None]) -> None:
-        self.in_flight -= 1
         partition.flushing = False
         error = done.exception()
         if isinstance(error, OSError):
@@ -57,7 +54,8 @@ class FlushLoop:
         if error is not None:
             raise error
         partition.log.flush_done(flush)
-        partition.flushed(flush.upto)
+        partition.flushed()
         self._hosted.advance(partition)
+        self._hosted.waiting.produce.check(partition.key)  # lesser acks may have moved it before
         if partition.waits_for_flush:
             self.want(partition)

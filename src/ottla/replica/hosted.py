@@ -89,22 +89,23 @@ class Hosted:
 
     def drop(self, key: TopicPartition) -> None:
         """This replica is no longer ours; whoever waits for it hears so."""
-        self._remove(key)
+        self._remove(key, ErrorCode.not_leader_or_follower)
         self._offline.discard(key)
         self.waiting.check_all(key)
 
     def lose(self, keys: Iterable[TopicPartition]) -> None:
         """The directory of these replicas failed."""
         for key in keys:
-            self._remove(key)
+            self._remove(key, ErrorCode.kafka_storage_error)
             self._offline.add(key)
             self.waiting.check_all(key)
 
-    def _remove(self, key: TopicPartition) -> None:
+    def _remove(self, key: TopicPartition, why: ErrorCode) -> None:
         partition = self._online.pop(key, None)
         if partition is None:
             return
         partition.leadership = None
+        partition.unled = why
         self._of_topic[key.topic] -= 1
         if not self._of_topic[key.topic]:
             del self._of_topic[key.topic]

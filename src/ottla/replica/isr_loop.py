@@ -19,7 +19,9 @@ from typing import Any, Protocol
 
 from ottla.model.ids import BrokerId
 from ottla.model.metrics import Registry
+from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted import Hosted
+from ottla.replica.leader import Leadership
 from ottla.replica.partition import Partition
 
 log = logging.getLogger(__name__)
@@ -40,9 +42,11 @@ class IsrLoop:
         hosted: Hosted,
         writer: IsrWriter,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
+        flushes: FlushLoop,
         registry: Registry,
     ) -> None:
         self._hosted = hosted
+        self._flushes = flushes
         self._writer = writer
         self._spawn = spawn
         self._shrinks = registry.counter(
@@ -74,11 +78,13 @@ class IsrLoop:
                 self.propose(partition, kept)
 
     def propose(self, partition: Partition, isr: frozenset[BrokerId]) -> None:
-        partition.led().proposed = isr
-        self._spawn(self._commit(partition, isr))
-
-    async def _commit(self, partition: Partition, isr: frozenset[BrokerId]) -> None:
         leadership = partition.led()
+        leadership.proposed = isr
+        self._spawn(self._commit(partition, leadership, isr))
+
+    async def _commit(
+        self, partition: Partition, leadership: Leadership, isr: frozenset[BrokerId]
+    ) -> None:
         before = leadership.isr
         version = await self._writer.write(partition, isr, leadership.version)
         leadership.proposed = None
@@ -87,8 +93,9 @@ class IsrLoop:
         if version is None:
             log.warning("%s: the in-sync set changed elsewhere; waiting to be told", partition.key)
             return
-        leadership.isr = isr
-        leadership.version = version
+        partition.isr_is(isr, version)
+        if partition.waits_for_flush:
+            self._flushes.want(partition)
         self._shrinks.value += len(before - isr)
         self._expands.value += len(isr - before)
         log.info("%s: in-sync set %s -> %s", partition.key, sorted(before), sorted(isr))

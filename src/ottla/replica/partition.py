@@ -37,6 +37,7 @@ class Partition:
         "log",
         "rewriting",
         "traffic",
+        "unled",
     )
 
     def __init__(self, log: Log, around: Surroundings, traffic: TopicTraffic) -> None:
@@ -45,6 +46,8 @@ class Partition:
         self.leader_epoch: LeaderEpoch = NO_EPOCH
         self.leader_id: BrokerId = NO_BROKER
         self.leadership: Leadership | None = None
+        self.unled = ErrorCode.not_leader_or_follower
+        """What clients hear while it is not led here."""
         self.flushed_at_ms = around.clock.mono_ms()
         self.flushing = False
         self.rewriting: deque[Callable[[], None]] | None = None
@@ -71,6 +74,7 @@ class Partition:
             epoch_start=self.log.end_offset,
             now_ms=self._around.clock.mono_ms(),
         )
+        self._hold_uncommitted()
         self.advance()
 
     def follow(self, assigned: Assigned) -> None:
@@ -88,7 +92,7 @@ class Partition:
                 ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch
             )
         if leadership is None:
-            raise KafkaError(ErrorCode.not_leader_or_follower)
+            raise KafkaError(self.unled)
         return leadership
 
     # Appending
@@ -97,7 +101,7 @@ class Partition:
         """Append as leader. With acks=all too small an in-sync set refuses before writing."""
         leadership = self.leadership
         if leadership is None:
-            raise KafkaError(ErrorCode.not_leader_or_follower)
+            raise KafkaError(self.unled)
         if acks == -1 and len(leadership.isr) < self.min_isr(leadership):
             raise KafkaError(ErrorCode.not_enough_replicas)
         appended = self.log.append(
@@ -107,9 +111,7 @@ class Partition:
             origin=origin,
         )
         if acks == -1 and self.flushes_before_ack(leadership):
-            if self._flush_from is None:
-                self._flush_from = appended.first_offset
-            self._flush_to = appended.last_offset + 1
+            self._hold(appended.first_offset, appended.last_offset + 1)
         return appended
 
     def min_isr(self, leadership: Leadership) -> int:
@@ -123,11 +125,28 @@ class Partition:
     def waits_for_flush(self) -> bool:
         return self._flush_from is not None
 
-    def flushed(self, upto: Offset) -> None:
-        """Everything below `upto` is on the disk."""
+    def flushed(self) -> None:
+        """Everything below the log's recovery point is on the disk."""
         self.flushed_at_ms = self._around.clock.mono_ms()
+        durable = self.log.recovery_point
         if self._flush_from is not None:
-            self._flush_from = None if upto >= self._flush_to else max(self._flush_from, upto)
+            self._flush_from = None if durable >= self._flush_to else max(self._flush_from, durable)
+
+    def _hold(self, start: Offset, end: Offset) -> None:
+        """Neither commit nor acknowledge from `start` on until all below `end` is on the disk."""
+        if end <= self.log.recovery_point:
+            return  # a repeat of what is there already
+        waiting = self._flush_from
+        if waiting is None:
+            self._flush_from, self._flush_to = start, end
+        else:  # a repeat may lie before what waits
+            self._flush_from, self._flush_to = min(waiting, start), max(self._flush_to, end)
+
+    def _hold_uncommitted(self) -> None:
+        """Where the disk begins to count, it counts for what is not committed yet as well."""
+        start, end = self.log.high_watermark, self.log.end_offset
+        if start < end and self.flushes_before_ack(self.led()):
+            self._hold(start, end)
 
     # Watermarks
 
@@ -155,24 +174,31 @@ class Partition:
         """How an acks=all append stands: None while it waits, else what to answer."""
         leadership = self.leadership
         if leadership is None or leadership.epoch != epoch:
-            return ErrorCode.not_leader_or_follower
+            return self.unled
         if self.log.high_watermark < required:
             return None
+        if self._flush_from is not None and self._flush_from < required:
+            return None  # committed by lesser acks before the disk had it
         if len(leadership.isr) < self.min_isr(leadership):
             return ErrorCode.not_enough_replicas_after_append
         return ErrorCode.none
 
     # Followers
 
+    def isr_is(self, isr: frozenset[BrokerId], version: int) -> None:
+        """The store has taken this in-sync set."""
+        leadership = self.led()
+        leadership.isr = isr
+        leadership.version = version
+        self._hold_uncommitted()
+
     def follower_asked(
         self, broker: BrokerId, offset: Offset, log_start: Offset
     ) -> frozenset[BrokerId] | None:
         """Note a follower's position; the answer is the in-sync set to propose, if it grew."""
         leadership = self.led()
-        follower = leadership.followers.get(broker)
-        if follower is None:
-            raise KafkaError(ErrorCode.unknown_leader_epoch)
         log = self.log
         now_ms = self._around.clock.mono_ms()
+        follower = leadership.followers[broker]
         follower.asked(offset, log_start, leader_end=log.end_offset, now_ms=now_ms)
         return leadership.to_add(broker, high_watermark=log.high_watermark)

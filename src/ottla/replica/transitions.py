@@ -24,6 +24,7 @@ from ottla.model.ids import (
     TopicId,
     TopicPartition,
 )
+from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted import Hosted
 from ottla.replica.leader import Assigned
 
@@ -64,13 +65,14 @@ class Transitions:
         hosted: Hosted,
         directories: LogDirectories,
         topic_config: Callable[[str], TopicConfig],
+        flushes: FlushLoop,
     ) -> None:
         self._hosted = hosted
+        self._flushes = flushes
         self._directories = directories
         self._topic_config = topic_config
         self.controller_epoch = ControllerEpoch(0)
         self.broker_epoch = BrokerEpoch(-1)
-        self.followed: Callable[[TopicPartition], None] | None = None
 
     def check(self, fence: Fence) -> None:
         """Refuse what an older controller, or one that means our former life, says."""
@@ -93,21 +95,23 @@ class Transitions:
         try:
             if state.key in hosted.offline:
                 return ErrorCode.kafka_storage_error
+            if me not in state.assigned.replicas:
+                return ErrorCode.unknown_topic_or_partition
             partition = hosted.find(state.key)
             if partition is None:
                 partition = hosted.host(self._log(state))
-            if partition.log.topic_id not in (None, NO_TOPIC_ID, state.topic_id):
+            if not _is_same_topic(partition.log, state.topic_id):
                 return ErrorCode.inconsistent_topic_id
-            if me not in state.assigned.replicas:
-                return ErrorCode.unknown_topic_or_partition
             if state.assigned.leader_epoch <= partition.leader_epoch:
                 return ErrorCode.stale_controller_epoch
             if state.assigned.leader == me:
                 partition.lead(state.assigned)
+                if partition.waits_for_flush:
+                    self._flushes.want(partition)
             else:
                 partition.follow(state.assigned)
             hosted.waiting.check_all(state.key)
-        except OSError as error:
+        except (OSError, KafkaError) as error:
             log.error("%s cannot be hosted: %s", state.key, error)
             hosted.lose([state.key])
             return ErrorCode.kafka_storage_error
@@ -146,3 +150,12 @@ class Transitions:
             self._hosted.lose([one.key])
             return ErrorCode.kafka_storage_error
         return ErrorCode.none
+
+
+def _is_same_topic(log: Log, topic_id: TopicId) -> bool:
+    """A log without an id, from before topics had them, takes the one it is told."""
+    if log.topic_id in (None, NO_TOPIC_ID):
+        if topic_id != NO_TOPIC_ID:
+            log.set_topic_id(topic_id)
+        return True
+    return topic_id in (NO_TOPIC_ID, log.topic_id)
