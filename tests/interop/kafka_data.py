@@ -6,11 +6,13 @@ Never: judges; the tests that compare two readings do.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 SMALL_SEGMENTS: Final = {"segment.bytes": "1048576", "index.interval.bytes": "1024"}
@@ -27,6 +29,7 @@ TOPICS: Final[Mapping[str, tuple[int, Mapping[str, str]]]] = {  # partitions and
     "plain.with-odd_name": (1, {}),
     "txn": (1, {}),
 }
+EAGER: Final = {"log.cleaner.backoff.ms": "50", "log.segment.delete.delay.ms": "0"}
 _TIMEOUT_S: Final = 30.0
 
 
@@ -51,7 +54,7 @@ class Extent(NamedTuple):
 Everything: TypeAlias = dict[tuple[str, int], Extent]
 
 
-def fill(bootstrap: str) -> None:
+def fill(bootstrap: str, *, transactions: bool = True) -> None:
     """A topic for each codec, a compacted one, one with transactions, one cut at its start."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     topics = [
@@ -63,12 +66,22 @@ def fill(bootstrap: str) -> None:
     for codec in CODECS:
         _produce(bootstrap, f"codec-{codec}", 4_000, codec=codec, partitions=2)
     for _ in range(3):
-        _produce(bootstrap, "compacted", 3_000, keys=50)
+        _produce(bootstrap, "compacted", 3_000, keys=53)
     _produce(bootstrap, "cut", 5_000)
     _produce(bootstrap, "plain.with-odd_name", 10)
-    _transactions(bootstrap)
+    if transactions:
+        _transactions(bootstrap)
     [cut] = admin.delete_records([TopicPartition("cut", 0, 1_234)]).values()
     cut.result(_TIMEOUT_S)
+
+
+def until_compacted(data: Path) -> None:
+    """Until the broker of this directory has written down that it compacted what it could."""
+    checkpoint = data / "cleaner-offset-checkpoint"
+    deadline = time.monotonic() + _TIMEOUT_S
+    while not (checkpoint.exists() and "\ncompacted 0 " in checkpoint.read_text()):
+        assert time.monotonic() < deadline, "nothing was compacted"
+        time.sleep(0.05)
 
 
 def read_everything(bootstrap: str, *, isolation: str = "read_uncommitted") -> Everything:
@@ -102,7 +115,7 @@ def _read(consumer: Consumer, extents: Everything) -> None:
     while unfinished:
         message = consumer.poll(_TIMEOUT_S)
         assert message is not None, "nothing came"
-        error, key = message.error(), (message.topic(), message.partition())
+        error, key = message.error(), (str(message.topic()), message.partition() or 0)
         if error is None:
             extents[key].entries.append(_entry(message))
         elif error.name() == "_PARTITION_EOF":
@@ -137,7 +150,7 @@ def _produce(
     for number in range(count):
         producer.produce(
             topic,
-            key=b"key-%d" % (number % keys),
+            key=b"key-%d" % (number * number % keys),
             value=None if number % 50 == 49 else b"value-%d-" % number * (number % 40),
             partition=number % partitions,
             headers=[("number", b"%d" % number), ("null", None)] if number % 3 == 0 else [],

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 from confluent_kafka import Producer
 
-from tests.interop.kafka_data import Everything, fill, read_everything
+from tests.interop.kafka_data import EAGER, Everything, fill, read_everything, until_compacted
 from tools import kafka_cache, nodes
 
 ALL, COMMITTED = "read_uncommitted", "read_committed"
@@ -28,8 +28,9 @@ class Written(NamedTuple):
 def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Written:
     folder = tmp_path_factory.mktemp(request.param)
     try:
-        with nodes.kafka(folder, kind=request.param) as node:
+        with nodes.kafka(folder, EAGER, kind=request.param) as node:
             fill(node.bootstrap)
+            until_compacted(node.data_dir)
             described = kafka_cache.run_tool(
                 "kafka-configs", "--bootstrap-server", node.bootstrap,
                 "--entity-type", "topics", "--describe",
@@ -57,11 +58,12 @@ def test_ottla_serves_every_record_of_it_at_its_own_offset(written: Written) -> 
     adopted = adopt(written)
     assert adopted.returncode == 0, adopted.stderr
     assert "__cluster_metadata-0: the metadata of a KRaft cluster" in adopted.stderr
-    with nodes.ottla(written.folder, {"broker.id": "1"}) as node:
+    settings = {"broker.id": "1", "log.cleaner.enable": "false"}
+    with nodes.ottla(written.folder, settings) as node:
         for level, kept in written.read.items():
             assert read_everything(node.bootstrap, isolation=level) == kept
         producer = Producer({"bootstrap.servers": node.bootstrap})
-        offsets: list[int] = []
+        offsets: list[int | None] = []
         producer.produce("cut", b"new", on_delivery=lambda _, m: offsets.append(m.offset()))
         assert producer.flush(30) == 0
         assert offsets == [written.read[ALL][("cut", 0)].end]
