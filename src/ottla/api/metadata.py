@@ -132,8 +132,8 @@ def _partition_fields(image: Image, listener: str, index: int, partition: Partit
             for broker in partition.replicas
             if broker in partition.offline or broker not in image.brokers
         ],
-        "eligible_leader_replicas": None,
-        "last_known_elr": None,
+        "eligible_leader_replicas": (),
+        "last_known_elr": (),
     }
 
 
