@@ -10,8 +10,10 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.log.log import FAULTS
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId, TopicPartition
+from ottla.replica.partition import Partition
 from ottla.replica.read import FetchTerms, Isolation
 
 KEY: Final = 2
@@ -72,12 +74,20 @@ def _answer(topic: str, asked: Any, terms: FetchTerms, ctx: Context) -> Fields:
 def _find(key: TopicPartition, asked: Any, terms: FetchTerms, ctx: Context) -> Found:
     if ctx.call.version < OLDEST_VERSION_OF.get(asked.timestamp, 0):
         raise KafkaError(ErrorCode.unsupported_version)
-    partition = ctx.services.replicas.hosted.get(key)
+    hosted = ctx.services.replicas.hosted
+    partition = hosted.get(key)
     if terms.replica_id != DEBUGGER:
         partition.led(asked.current_leader_epoch)
+    try:
+        return _found(partition, asked.timestamp, terms)
+    except FAULTS as fault:
+        raise hosted.fail(partition, fault) from fault
+
+
+def _found(partition: Partition, asked: int, terms: FetchTerms) -> Found:
     log, epoch = partition.log, partition.leader_epoch
     end = terms.bound(log)
-    match asked.timestamp:
+    match asked:
         case -1:
             return Found(-1, end, epoch)
         case -2 | -4:

@@ -20,9 +20,12 @@ from ottla.delay.purgatory import Purgatory
 from ottla.delay.timers import Timers
 from ottla.log.directories import LogDirectories
 from ottla.log.directory import Directory
+from ottla.log.log import CorruptLog
+from ottla.log.recovery import condemn
 from ottla.metadata.cache import MetadataCache
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.model.metrics import Registry
+from ottla.protocol.records.corrupt import CorruptBatch
 from ottla.replica.append import Appends
 from ottla.replica.care_loop import CareLoop
 from ottla.replica.compaction_loop import CompactionLoop
@@ -76,7 +79,7 @@ class Data:
         waiting = _waiting(Timers(world.clock, loop), config.current)
         traffic = Traffic(registry)
         self.hosted = Hosted(self._around, metadata, waiting, traffic)
-        flushes = FlushLoop(self.hosted, self._failed)
+        flushes = FlushLoop(self.hosted, self._log_failed)
         self._isr_writer = StoredIsr(store, world.clock)
         self._isr_loop = IsrLoop(self.hosted, self._isr_writer, spawn, flushes, registry)
         self._care = CareLoop(self.hosted, directories, config, flushes)
@@ -95,6 +98,7 @@ class Data:
             traffic=traffic,
         )
         directories.on_failure = self._directory_failed
+        self.hosted.on_fault = self._log_failed
         self.services.appends.on_first = lambda: spawn(load_kernels(self._around.off))
         config.on_broker(self._broker_settings_changed)
         config.on_topic(self._topic_settings_changed)
@@ -119,10 +123,27 @@ class Data:
         """Flush and close every log, and say that the stop was clean."""
         await self._around.off.run(self._directories.close)
 
-    # A directory that failed
+    # A log or a directory that failed
 
-    def _failed(self, partition: Partition, error: OSError) -> None:
-        self._directories.failed(partition.log.dir.parent, error)
+    def _log_failed(self, partition: Partition, fault: Exception) -> None:
+        """One of `FAULTS`: the whole directory goes with a failed disk, one log with rot."""
+        if isinstance(fault, CorruptBatch):
+            self._rotten(partition, fault)
+        else:
+            assert isinstance(fault, OSError), fault
+            self._directories.failed(partition.log.dir.parent, fault)
+
+    def _rotten(self, partition: Partition, fault: CorruptBatch) -> None:
+        held = self._directories.held.pop(partition.key, None)
+        if held is None:
+            return  # it failed while it was failing
+        self.hosted.lose([partition.key])
+        with self._directories.guard(held.directory):
+            try:
+                condemn(held.log, fault)
+            except CorruptLog as found:
+                log.error("%s goes offline: %s", partition.key, found)
+        self._spawn(self._tell_controller(held.directory))
 
     def _directory_failed(self, directory: Directory, lost: list[TopicPartition]) -> None:
         self.hosted.lose(lost)

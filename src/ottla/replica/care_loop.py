@@ -16,7 +16,7 @@ from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories import LogDirectories
 from ottla.log.directory import CheckpointWrite
-from ottla.log.log import Log
+from ottla.log.log import FAULTS, Log
 from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted import Hosted
 
@@ -111,8 +111,8 @@ class CareLoop:
         for at, partition in enumerate(self._hosted):
             try:
                 work(partition.log)
-            except OSError as error:
-                self._flushes.directory_failed(partition, error)
+            except FAULTS as fault:
+                self._hosted.fail(partition, fault)
             if at % TURN == TURN - 1:
                 await asyncio.sleep(0)
 

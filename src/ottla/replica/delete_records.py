@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ottla.delay.purgatory import Delayed
+from ottla.log.log import FAULTS
 from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, Offset, TopicPartition
@@ -64,7 +65,7 @@ class Deletes:
             before = high if asked.before == UP_TO_HIGH_WATERMARK else asked.before
             if before < 0 or before > high:
                 raise KafkaError(ErrorCode.offset_out_of_range)
-            partition.log.raise_start_offset(before)
+            _raise_start(self._hosted, partition, before)
             deletion.partition = partition
             deletion.required = before
         except KafkaError as refusal:
@@ -82,6 +83,13 @@ class Deletes:
         low = partition.leadership.low_watermark(partition.log.start_offset, live)
         deletion.low_watermark = low
         return low >= deletion.required
+
+
+def _raise_start(hosted: Hosted, partition: Partition, before: Offset) -> None:
+    try:
+        partition.log.raise_start_offset(before)
+    except FAULTS as fault:
+        raise hosted.fail(partition, fault) from fault
 
 
 class DelayedDelete(Delayed):

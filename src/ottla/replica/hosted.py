@@ -6,7 +6,7 @@ appends, reads or elects.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from ottla.delay.purgatory import Purgatory
@@ -51,6 +51,7 @@ class Hosted:
         self.waiting = waiting
         self.traffic = traffic
         self._metadata = metadata
+        self.on_fault: Callable[[Partition, Exception], None] | None = None
         self._online: dict[TopicPartition, Partition] = {}
         self._offline: set[TopicPartition] = set()
         self._of_topic: dict[str, int] = {}
@@ -93,8 +94,14 @@ class Hosted:
         self._offline.discard(key)
         self.waiting.check_all(key)
 
+    def fail(self, partition: Partition, fault: Exception) -> KafkaError:
+        """Its log cannot be gone on with (`FAULTS`): it goes offline, and this says so."""
+        assert self.on_fault is not None, "whoever builds the broker knows what a fault means"
+        self.on_fault(partition, fault)
+        return KafkaError(ErrorCode.kafka_storage_error)
+
     def lose(self, keys: Iterable[TopicPartition]) -> None:
-        """The directory of these replicas failed."""
+        """These replicas cannot be served any more: their directory failed, or they rotted."""
         for key in keys:
             self._remove(key, ErrorCode.kafka_storage_error)
             self._offline.add(key)

@@ -15,7 +15,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
 from ottla.delay.purgatory import Delayed
-from ottla.log.log import Log
+from ottla.log.log import FAULTS, Log
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, Offset
 from ottla.protocol.hot import FetchedPartition, Sized
@@ -113,7 +113,8 @@ class Reads:
 
     def _read_one(self, want: Wanted, terms: FetchTerms, left: int, *, min_one: bool) -> Fetched:
         try:
-            log = self._partition(want).log
+            partition = self._partition(want)
+            log = partition.log
             if want.last_fetched_epoch >= 0:
                 diverging = _diverging(log, want)
                 if diverging is not None:
@@ -132,7 +133,10 @@ class Reads:
                 aborted = [(one.producer_id, one.first_offset) for one in found]
             return Fetched(want, _part(want, log, aborted, records), records.size)
         except KafkaError as refusal:
-            return Fetched(want, FetchedPartition(want.key.partition, refusal.code), 0)
+            code = refusal.code
+        except FAULTS as fault:
+            code = self._hosted.fail(partition, fault).code
+        return Fetched(want, FetchedPartition(want.key.partition, code), 0)
 
     def _partition(self, want: Wanted) -> Partition:
         if want.key.topic == UNKNOWN_TOPIC:
@@ -200,7 +204,7 @@ class Reads:
     def _size_of(log: Log, want: Wanted, bound: Offset) -> int:
         try:
             read = log.read(want.offset, want.max_bytes, end=bound, min_one=True)
-        except KafkaError:
+        except (KafkaError, *FAULTS):
             return ANY_SIZE  # the reply says it
         return 0 if read.slice is None else read.slice.size
 
