@@ -1,9 +1,8 @@
-"""Promises of `ottla.log.loading` and `ottla.log.directory`."""
+"""Promises of `ottla.log.loading`."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from random import Random
 from uuid import UUID
 
@@ -49,13 +48,6 @@ def test_a_clean_stop_is_marked_and_the_mark_is_gone_after_the_start(disk: Forge
     assert json.loads(content) == {"version": 0, "brokerEpoch": 42}
     started(disk, [A])
     assert not disk.exists(A / CLEAN_SHUTDOWN)
-
-
-@pytest.mark.spec("LOG-07")
-def test_the_mark_counts_whatever_it_says(disk: ForgettingDisk) -> None:
-    disk.mkdir(A)
-    disk.replace(A / CLEAN_SHUTDOWN, b"")
-    assert Directory(A, disk).was_stopped_cleanly
 
 
 @pytest.mark.spec("LOG-07")
@@ -135,7 +127,3 @@ def test_a_damaged_checkpoint_is_passed_over(disk: ForgettingDisk) -> None:
     disk.remove(A / CLEAN_SHUTDOWN)
     log = started(disk, [A]).get(T0)
     assert log is not None and values(log) == [b"1", b"2"]
-
-
-def test_each_directory_knows_its_path(disk: ForgettingDisk) -> None:
-    assert started(disk, [A, B]).first == Path("a")

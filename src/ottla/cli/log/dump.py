@@ -24,6 +24,7 @@ from ottla.model.errors import UserError
 
 def dump(
     files: Annotated[list[Path], typer.Argument(help="Files of a partition: .log, .index, ...")],
+    *,
     print_data_log: Annotated[bool, typer.Option(help="Show keys and values.")] = False,
     deep_iteration: Annotated[
         bool, typer.Option(help="Show records, not only batches; --print-data-log implies it.")

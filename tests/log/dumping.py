@@ -1,0 +1,24 @@
+"""Reading dumps in tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from ottla.log.dump import dump
+from ottla.log.dump_rows import Complaint, Item, Note, Wishes, line_of
+from ottla.log.files import RealDisk
+
+NAME: Final = "00000000000000000000"
+PLAIN: Final = Wishes()
+
+
+def items(path: Path, wishes: Wishes = PLAIN) -> list[Item]:
+    return list(dump(path, RealDisk(), wishes))
+
+
+def lines(path: Path, wishes: Wishes = PLAIN) -> list[str]:
+    return [
+        item.text if isinstance(item, Note | Complaint) else line_of(item)
+        for item in items(path, wishes)
+    ]
