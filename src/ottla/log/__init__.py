@@ -15,6 +15,10 @@ look like is in docs/formats/.
 - `loader`, `recovery`   how a folder becomes a log again, after a clean stop or a crash
 - `cleaner`          compaction (with `compaction`, `survivors`, `offset_map`,
                      `transaction_trail`, `replacement`)
-- `directories`      the log directories of a broker (with `directory_names`)
+- `directories`      the log directories of a broker: each a `directory` (with `directory_names`),
+                     their `checkpoints`, `loading` at the start, `moves` between them, and
+                     `describe` for whoever asks
+- `dump`             what the files say, for people (with `dump_log`, `dump_indexes`, `dump_rows`)
+- `survey`           what a directory that Kafka wrote holds, for `ottla adopt`
 - `files`, `slices`  the disk
 """
