@@ -9,6 +9,7 @@ LONG_MAX = "9223372036854775807"
 ROWS: list[Row] = [
     ("log.dirs", None, ("CFG-019",)),
     ("log.dir", "./data", ("CFG-019",)),
+    ("log.dirs.accept.missing", "false", ()),
     ("num.recovery.threads.per.data.dir", "2", ("CFG-020",)),
     ("log.retention.ms", None, ("CFG-024",)),
     ("log.retention.minutes", None, ("CFG-025",)),

@@ -77,6 +77,10 @@ EXAMPLES: list[tuple[Coded, object]] = [
         nodes.ReassignmentNode({TopicPartition("orders", 3): (B1, B0)}),
         {"version": 1, "partitions": [{"topic": "orders", "partition": 3, "replicas": [1, 0]}]},
     ),
+    (
+        nodes.LogDirsNode({TOPIC_ID: "/disk/one"}),
+        {"version": 1, "directories": {nodes.id_text(TOPIC_ID): "/disk/one"}},
+    ),
     (nodes.LogDirEventNode(B1), {"version": 1, "broker": 1, "event": 1}),
     (
         nodes.ConfigNode({"retention.ms": "1"}),

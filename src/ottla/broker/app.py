@@ -98,7 +98,7 @@ class App:
         )
         stack.callback(directories.release)
         directories.open()
-        store = world.open_store(directories.online[0].path)
+        store = world.open_store(_home(directories))
         stack.push_async_callback(store.close)
         await store.start()
         identity = await identify(store, directories, config, world.dice)
@@ -184,6 +184,17 @@ def _run(
         await asyncio.wait(running)
 
     stack.push_async_callback(end)
+
+
+def _home(directories: LogDirectories) -> Path:
+    """The first directory: what the whole broker needs is in it, so it cannot be done without."""
+    first = directories.all[0]
+    if not first.online:
+        raise UserError(
+            f"log.dirs: {first.path}, the first one, holds the metadata and cannot be used: "
+            f"{first.failure}"
+        )
+    return first.path
 
 
 def _host_name() -> str:

@@ -1,20 +1,34 @@
-"""Who this broker is: its id, its cluster, and that its directories are its own.
+"""Who this broker is: its id, its cluster, and that its directories are its own and all there.
 
 Owns the order of asking: the settings, the directories' meta.properties, the store. A contradiction
 stops the start with a message that names both sides.
+
+The store remembers each directory the broker has had. One that was wiped, replaced or left out
+took acknowledged records with it, and what is gone would look like empty partitions: the broker
+starts without it only on the operator's word (`log.dirs.accept.missing`).
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from random import Random
 from typing import NamedTuple
+from uuid import UUID
 
 from ottla.config.broker import BrokerConfig
 from ottla.controller.registration import generate_broker_id, lay_ground
 from ottla.log.directories import LogDirectories
-from ottla.log.meta_properties import check_cluster
+from ottla.log.meta_properties import check_cluster, missing_directories
+from ottla.model.errors import UserError
 from ottla.model.ids import BrokerId
+from ottla.store import paths
+from ottla.store.nodes import LogDirsNode
 from ottla.store.port import Store
+
+log = logging.getLogger(__name__)
+
+FLAG = "log.dirs.accept.missing=true"
 
 
 class BrokerIdentity(NamedTuple):
@@ -26,12 +40,69 @@ async def identify(
     store: Store, directories: LogDirectories, config: BrokerConfig, dice: Random
 ) -> BrokerIdentity:
     """Settle id and cluster, and write both down in every directory."""
+    accepts = config.log_dirs_accept_missing
     configured = None if config.broker_id < 0 else BrokerId(config.broker_id)
     known = directories.identity(configured)
+    if known.cluster_id is not None and await store.get(paths.CLUSTER_ID) is None:
+        _without_store(directories, known.cluster_id, accepts)
     cluster_id = await lay_ground(store, known.cluster_id, dice)
     check_cluster(known, cluster_id)
     broker_id = known.broker_id
     if broker_id is None:
         broker_id = await generate_broker_id(store, config.reserved_broker_max_id)
+    kept = await _kept(store, directories, broker_id, accepts)
     directories.claim(broker_id, cluster_id)
+    await _remember(store, broker_id, {**kept, **_present(directories)})
     return BrokerIdentity(broker_id, cluster_id)
+
+
+def _without_store(directories: LogDirectories, cluster_id: str, accepts: bool) -> None:
+    """The directories belong to a cluster of which the store knows nothing."""
+    there = ", ".join(str(one.path) for one in directories.online if one.meta.cluster_id)
+    said = (
+        f"log.dirs: {there} has data of cluster {cluster_id}, "
+        f"but there is no metadata of it in {directories.first}"
+    )
+    if not accepts:
+        raise UserError(
+            f"{said}: its disk was wiped or replaced, the order of log.dirs has changed, or Apache "
+            f"Kafka wrote it (see ottla adopt); {FLAG} starts without the topics in it"
+        )
+    log.warning("%s; accepted", said)
+
+
+async def _kept(
+    store: Store, directories: LogDirectories, broker_id: BrokerId, accepts: bool
+) -> Mapping[UUID, str]:
+    """The directories that are not here but may be back: as many as cannot be read now."""
+    node = await store.get(paths.log_dirs(broker_id))
+    registered = {} if node is None else LogDirsNode.decode(node.data).paths
+    gone = missing_directories(registered, _present(directories))
+    unreadable = len(directories.all) - len(directories.online)
+    if len(gone) <= unreadable:
+        return {id_: registered[id_] for id_ in gone}
+    listed = ", ".join(sorted(registered[id_] for id_ in gone))
+    if not accepts:
+        raise UserError(
+            f"log.dirs: what broker {broker_id} had in {listed} is gone: the disk was wiped, "
+            f"replaced or left out; put it back, or {FLAG} starts without its records"
+        )
+    log.warning("what broker %d had in %s is gone; accepted", broker_id, listed)
+    return {}
+
+
+async def _remember(store: Store, broker_id: BrokerId, known: Mapping[UUID, str]) -> None:
+    path, data = paths.log_dirs(broker_id), LogDirsNode(known).encode()
+    node = await store.get(path)
+    if node is None:
+        await store.create(path, data)
+    elif node.data != data:
+        await store.set(path, data)
+
+
+def _present(directories: LogDirectories) -> dict[UUID, str]:
+    return {
+        one.meta.directory_id: str(one.path)
+        for one in directories.online
+        if one.meta.directory_id is not None
+    }

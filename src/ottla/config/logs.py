@@ -25,6 +25,9 @@ class LogSettings(Settings):
         None
     )
     log_dir: Annotated[str, Doc("The directory of the logs.")] = "./data"
+    log_dirs_accept_missing: Annotated[
+        bool, Doc("Ours. Start though a log directory of this broker is gone, without its records.")
+    ] = False
     num_recovery_threads_per_data_dir: Annotated[
         int, AtLeast(1), Dynamic("cluster"), Doc("Threads a directory for loading and recovery.")
     ] = 2

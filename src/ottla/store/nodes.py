@@ -203,6 +203,21 @@ class ReassignmentNode(NamedTuple):
         return cls({_partition(item): tuple(map(BrokerId, item["replicas"])) for item in items})
 
 
+class LogDirsNode(NamedTuple):
+    """/brokers/log_dirs/<id>, ours: the log directories a broker has had, and where they were."""
+
+    paths: Mapping[UUID, str]
+
+    def encode(self) -> bytes:
+        listed = {id_text(id_): path for id_, path in self.paths.items()}
+        return _dump({"version": 1, "directories": dict(sorted(listed.items()))})
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        listed = _load(data, "directories")["directories"]
+        return cls({id_of(text): path for text, path in listed.items()})
+
+
 class LogDirEventNode(NamedTuple):
     """/log_dir_event_notification/log_dir_event_<n>: a broker lost a directory."""
 

@@ -18,6 +18,7 @@ CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 DELETE_TOPICS: Final = "/admin/delete_topics"
 ISR_CHANGES: Final = "/isr_change_notification"
+LOG_DIRS: Final = "/brokers/log_dirs"  # ours
 LOG_DIR_EVENTS: Final = "/log_dir_event_notification"
 PREFERRED_ELECTION: Final = "/admin/preferred_replica_election"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
@@ -35,6 +36,7 @@ ROOTS: Final = (
     BROKER_IDS,
     TOPICS,
     BROKER_SEQUENCE,
+    LOG_DIRS,
     "/cluster",
     "/config",
     CONFIG_BROKERS,
@@ -49,6 +51,10 @@ ROOTS: Final = (
 
 def broker(broker_id: BrokerId) -> str:
     return f"{BROKER_IDS}/{broker_id}"
+
+
+def log_dirs(broker_id: BrokerId) -> str:
+    return f"{LOG_DIRS}/{broker_id}"
 
 
 def topic(name: str) -> str:

@@ -1,0 +1,260 @@
+"""Disks that fill up, fail, go missing or come back empty under a real broker."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from ottla.model.errors import ErrorCode
+from tests.asking import METADATA, Line, batch, create_topics, fetched, produced
+from tests.cluster.load import create_topic, produce, values
+from tests.cluster.process import BrokerProcess, Ended, wait_for
+
+NO_MORE = {"allow_auto_topic_creation": False, "include_topic_authorized_operations": False}
+FAILED = ErrorCode.kafka_storage_error
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+
+
+@contextmanager
+def small_disk(path: Path, size: str = "8m") -> Iterator[Path]:
+    """A file system of its own."""
+    path.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", path], check=True)
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "-l", path], check=True)
+
+
+def fill_until_refused(line: Line, topic: str, size: int = 200_000) -> int:
+    """Produce until the disk takes no more; how many batches were acknowledged."""
+    for number in range(1000):
+        answer = produced(line, topic, batch("." * size))
+        if answer.error_code is not ErrorCode.none:
+            assert answer.error_code is FAILED
+            return number
+        assert answer.base_offset == number
+    raise AssertionError("the disk never filled up")
+
+
+def on_directory(broker: BrokerProcess, topics: list[str], directory: Path) -> list[str]:
+    return [topic for topic in topics if (directory / f"{topic}-0").is_dir()]
+
+
+@as_root
+@pytest.mark.spec("LOG-99")
+def test_a_full_disk_refuses_appends_and_no_offset_is_given_twice(tmp_path: Path) -> None:
+    """With 56 and without half a batch; the partitions of the other disk serve on."""
+    with small_disk(tmp_path / "small") as small:
+        dirs = [tmp_path / "large", small / "data"]
+        with BrokerProcess(tmp_path, dirs=dirs) as broker:
+            topics = ["a", "b"]
+            with Line(broker.address) as line:
+                create_topics(line, topics)
+                [small_topic] = on_directory(broker, topics, dirs[1])
+                [large_topic] = on_directory(broker, topics, dirs[0])
+                assert produced(line, large_topic, batch("before")).base_offset == 0
+                taken = fill_until_refused(line, small_topic)
+                assert taken > 10
+                assert fetched(line, small_topic).error_code is FAILED
+                assert produced(line, small_topic, batch("small")).error_code is FAILED
+                assert produced(line, large_topic, batch("after")).base_offset == 1
+                wait_for(lambda: leader(line, small_topic) == -1, what="the controller to hear")
+                assert leader(line, large_topic) == 0
+            assert "Traceback" not in broker.said
+            assert broker.terminate() == 0
+            for old in (small / "data" / f"{small_topic}-0").glob("*.log"):
+                whole = old.stat().st_size
+            assert whole == taken * (whole // taken)  # no half batch behind the last whole one
+            subprocess.run(["mount", "-o", "remount,size=64m", small], check=True)
+            broker.start()
+            with Line(broker.address) as line:
+                wait_for(lambda: leader(line, small_topic) == 0, what="a leader")
+                assert produced(line, small_topic, batch("again")).base_offset == taken
+
+
+def leader(line: Line, topic: str) -> int:
+    asked = [{"topic_id": None, "name": topic}]
+    reply = line.ask(METADATA, 12, topics=asked, **NO_MORE)
+    found: int = reply.topics[0].partitions[0].leader_id
+    return found
+
+
+@pytest.mark.spec("LOG-99")
+def test_a_short_write_leaves_nothing_behind(tmp_path: Path) -> None:
+    """The kernel takes a part of a batch and no more: the only directory has failed."""
+    with BrokerProcess(tmp_path) as broker:
+        create_topic(broker.address, "short")
+        with Line(broker.address) as line:
+            assert produced(line, "short", batch("." * 300_000)).base_offset == 0
+            log = broker.partition_dir("short") / f"{0:020d}.log"
+            whole = log.read_bytes()
+            limit = len(whole) + 150_000
+            resource.prlimit(broker.process.pid, resource.RLIMIT_FSIZE, (limit, limit))
+            answer = produced(line, "short", batch("." * 300_000))
+            assert answer.error_code is FAILED
+        assert broker.ends() == 1  # nothing is left to keep records in
+        assert "was the last log directory" in broker.said
+        assert log.read_bytes() == whole
+        broker.start()
+        with Line(broker.address) as line:
+            assert produced(line, "short", batch("next")).base_offset == 1
+
+
+def fill(disk: Path) -> None:
+    """Take every byte that is left, as a careless neighbour would."""
+    with (disk / "filler").open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+
+
+@as_root
+@pytest.mark.spec("LOG-99")
+def test_a_directory_that_fails_takes_only_its_own_partitions(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "other") as other:
+        dirs = [tmp_path / "first", other / "data"]
+        with BrokerProcess(tmp_path, dirs=dirs) as broker:
+            topics = ["a", "b", "c", "d"]
+            with Line(broker.address) as line:
+                create_topics(line, topics)
+                for topic in topics:
+                    assert produced(line, topic, batch("one")).base_offset == 0
+                lost = on_directory(broker, topics, dirs[1])
+                assert len(lost) == 2
+                fill(other)
+                for topic in topics:
+                    expected = FAILED if topic in lost else ErrorCode.none
+                    assert produced(line, topic, batch("two" * 5_000)).error_code is expected
+                kept = [topic for topic in topics if topic not in lost]
+                create_topics(line, ["new"])  # goes where there is still a disk
+                assert produced(line, "new", batch("one")).error_code is ErrorCode.none
+            for topic in kept:
+                produce(broker.address, topic, ["three"])
+            assert broker.terminate() == 0
+            # It starts without the disk, too, and makes no empty partitions in place of the lost.
+            subprocess.run(["mount", "-o", "remount,ro", other], check=True)
+            broker.start()
+            with Line(broker.address) as line:
+                for topic in lost:
+                    assert produced(line, topic, batch("more")).error_code is FAILED
+                for topic in [*kept, "new"]:
+                    assert produced(line, topic, batch("more")).error_code is ErrorCode.none
+            assert broker.terminate() == 0
+            subprocess.run(["mount", "-o", "remount,rw", other], check=True)
+            (other / "filler").unlink()
+            broker.start()
+            with Line(broker.address) as line:
+                for topic in lost:
+                    wait_for(lambda topic=topic: leader(line, topic) == 0)  # type: ignore[misc]
+                    assert produced(line, topic, batch("back")).base_offset == 1
+            assert "Traceback" not in broker.said_ever
+
+
+# A disk that comes back as another
+
+
+def two_directories(tmp_path: Path) -> BrokerProcess:
+    """A stopped broker with a topic in each of its directories."""
+    broker = BrokerProcess(tmp_path, dirs=[tmp_path / "one", tmp_path / "two"])
+    with broker:
+        with Line(broker.address) as line:
+            create_topics(line, ["a", "b"])
+        for topic in ("a", "b"):
+            produce(broker.address, topic, ["kept"])
+        assert broker.terminate() == 0
+    return broker
+
+
+def wiped_second(broker: BrokerProcess) -> Path:
+    shutil.rmtree(broker.dirs[1])
+    return broker.dirs[1]
+
+
+def left_out_second(broker: BrokerProcess) -> Path:
+    return broker.dirs.pop()
+
+
+def replaced_second(broker: BrokerProcess) -> Path:
+    meta = (broker.dirs[1] / "meta.properties").read_text()
+    other = re.sub(r"directory.id=.*", "directory.id=AAAAAAAAAAAAAAAAAAAAAQ", meta)
+    shutil.rmtree(broker.dirs[1])
+    broker.dirs[1].mkdir()
+    (broker.dirs[1] / "meta.properties").write_text(other)
+    return broker.dirs[1]
+
+
+@pytest.mark.parametrize("lose", [wiped_second, left_out_second, replaced_second])
+def test_a_lost_directory_is_started_without_only_on_the_operators_word(
+    tmp_path: Path, lose: Callable[[BrokerProcess], Path]
+) -> None:
+    broker = two_directories(tmp_path)
+    [gone_topic] = on_directory(broker, ["a", "b"], broker.dirs[1])
+    [kept_topic] = on_directory(broker, ["a", "b"], broker.dirs[0])
+    lost = lose(broker)
+    for _ in range(2):  # the attempt itself must not make it look right
+        with pytest.raises(Ended, match="exit code 2"):
+            broker.start()
+        assert broker.said.count("\n") == 1
+        assert str(lost) in broker.said
+        assert "log.dirs.accept.missing" in broker.said
+    broker.settings["log.dirs.accept.missing"] = "true"
+    with broker:
+        [warning] = broker.warnings()
+        assert str(lost) in warning
+        assert values(broker.address, kept_topic) == ["kept"]
+        with Line(broker.address) as line:
+            wait_for(lambda: leader(line, gone_topic) == 0)
+            assert produced(line, gone_topic, batch("anew")).base_offset == 0
+        assert broker.terminate() == 0
+    del broker.settings["log.dirs.accept.missing"]
+    with broker:  # said once: from now on it is as it is
+        assert broker.warnings() == []
+
+
+def test_without_its_metadata_a_broker_does_not_pretend_to_be_new(tmp_path: Path) -> None:
+    """The first directory was wiped, or the directories were named in another order."""
+    broker = two_directories(tmp_path)
+    broker.dirs.reverse()
+    with pytest.raises(Ended, match="exit code 2"):
+        broker.start()
+    assert "no metadata of it in" in broker.said
+    broker.dirs.reverse()
+    with broker:
+        assert values(broker.address, "a") == values(broker.address, "b") == ["kept"]
+        assert broker.terminate() == 0
+    shutil.rmtree(broker.dirs[0])
+    with pytest.raises(Ended, match="exit code 2"):
+        broker.start()
+    assert "log.dirs.accept.missing" in broker.said
+
+
+@as_root
+def test_the_first_directory_cannot_be_done_without(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "first") as first:
+        broker = BrokerProcess(tmp_path, dirs=[first / "data", tmp_path / "second"])
+        with broker:
+            assert broker.terminate() == 0
+        subprocess.run(["mount", "-o", "remount,ro", first], check=True)
+        with pytest.raises(Ended, match="exit code 2"):
+            broker.start()
+        assert f"log.dirs: {first / 'data'}, the first one" in broker.said
+
+
+def test_a_directory_of_another_broker_or_cluster_is_refused(tmp_path: Path) -> None:
+    broker = two_directories(tmp_path)
+    meta = broker.dirs[1] / "meta.properties"
+    told = meta.read_text()
+    for key, value in (("broker.id", "7"), ("cluster.id", "another-cluster-entirely")):
+        meta.write_text(re.sub(rf"^{key}=.*$", f"{key}={value}", told, flags=re.MULTILINE))
+        with pytest.raises(Ended, match="exit code 2"):
+            broker.start()
+        assert value in broker.said
+        assert broker.said.count("\n") == 1
