@@ -76,7 +76,8 @@ class Data:
         self._directories = directories
         self._limits = Limits(config.current.replica_lag_time_max_ms)
         self._around = Surroundings(me, world.clock, self._limits, Off(loop, world.pool))
-        waiting = _waiting(Timers(world.clock, loop), config.current)
+        self.timers = Timers(world.clock, loop)
+        waiting = _waiting(self.timers, config.current)
         traffic = Traffic(registry)
         self.hosted = Hosted(self._around, metadata, waiting, traffic)
         flushes = FlushLoop(self.hosted, self._log_failed)

@@ -7,7 +7,7 @@ appends, reads or elects.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from ottla.delay.purgatory import Purgatory
 from ottla.log.log import Log
@@ -37,6 +37,14 @@ class Waiting:
         self.delete_records.check(key)
 
 
+class RoleListener(Protocol):
+    """Hears of partitions that begin and cease to be led here."""
+
+    def on_lead(self, partition: Partition) -> None: ...
+
+    def on_unlead(self, key: TopicPartition) -> None: ...
+
+
 class Hosted:
     """Every partition with a replica here."""
 
@@ -52,6 +60,7 @@ class Hosted:
         self.traffic = traffic
         self._metadata = metadata
         self.on_fault: Callable[[Partition, Exception], None] | None = None
+        self.listeners: list[RoleListener] = []
         self._online: dict[TopicPartition, Partition] = {}
         self._offline: set[TopicPartition] = set()
         self._of_topic: dict[str, int] = {}
@@ -88,6 +97,15 @@ class Hosted:
         self._offline.discard(log.partition)
         return partition
 
+    def role_changed(self, partition: Partition) -> None:
+        """It was told to lead, or to follow."""
+        for listener in self.listeners:
+            if partition.leadership is None:
+                listener.on_unlead(partition.key)
+            else:
+                listener.on_lead(partition)
+        self.waiting.check_all(partition.key)
+
     def drop(self, key: TopicPartition) -> None:
         """This replica is no longer ours; whoever waits for it hears so."""
         self._remove(key, ErrorCode.not_leader_or_follower)
@@ -113,6 +131,8 @@ class Hosted:
             return
         partition.leadership = None
         partition.unled = why
+        for listener in self.listeners:
+            listener.on_unlead(key)
         self._of_topic[key.topic] -= 1
         if not self._of_topic[key.topic]:
             del self._of_topic[key.topic]

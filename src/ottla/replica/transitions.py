@@ -110,7 +110,7 @@ class Transitions:
                     self._flushes.want(partition)
             else:
                 partition.follow(state.assigned)
-            hosted.waiting.check_all(state.key)
+            hosted.role_changed(partition)
         except (OSError, KafkaError) as error:
             log.error("%s cannot be hosted: %s", state.key, error)
             hosted.lose([state.key])

@@ -1,0 +1,122 @@
+"""Appending to an internal topic, and waiting until what stands there is committed.
+
+Owns the terms of such an append and what a failed one means to a client of the coordinator. Never
+knows what is appended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from ottla.coordinator.outcome import CoordinatorRecord
+from ottla.delay.purgatory import Delayed
+from ottla.log.validate import CODECS, Origin
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import Offset, ProducerId
+from ottla.protocol.hot import ProducedPartition
+from ottla.protocol.records.batch import build
+from ottla.protocol.records.compression import Codec
+from ottla.protocol.records.record import NewRecord
+from ottla.replica.append import ALL, Appends, AppendTerms, ToAppend
+from ottla.replica.hosted import Hosted
+from ottla.replica.partition import Partition
+
+SAID: Final = {
+    ErrorCode.unknown_topic_or_partition: ErrorCode.coordinator_not_available,
+    ErrorCode.not_enough_replicas: ErrorCode.coordinator_not_available,
+    ErrorCode.not_enough_replicas_after_append: ErrorCode.coordinator_not_available,
+    ErrorCode.request_timed_out: ErrorCode.coordinator_not_available,
+    ErrorCode.not_leader_or_follower: ErrorCode.not_coordinator,
+    ErrorCode.kafka_storage_error: ErrorCode.not_coordinator,
+    ErrorCode.message_too_large: ErrorCode.unknown_server_error,
+    ErrorCode.record_list_too_large: ErrorCode.unknown_server_error,
+}
+"""What a client hears when an internal topic could not be written; any other code as it is."""
+
+
+class Producer(NamedTuple):
+    """In whose transaction records are written."""
+
+    id: ProducerId
+    epoch: int
+
+
+class Journal:
+    def __init__(
+        self, appends: Appends, hosted: Hosted, *, timeout_ms: int, codec: Codec = Codec.NONE
+    ) -> None:
+        self._appends = appends
+        self._hosted = hosted
+        self._clock = hosted.around.clock
+        self._terms = AppendTerms(ALL, timeout_ms, Origin.COORDINATOR)
+        self._codec = codec
+
+    def batch(
+        self,
+        partition: Partition,
+        records: Iterable[CoordinatorRecord],
+        producer: Producer | None,
+    ) -> bytes:
+        now = self._clock.wall_ms()
+        wanted = partition.log.config.compression_type
+        return build(
+            [NewRecord(record.key, record.value, (), now) for record in records],
+            # In the codec the topic asks for, or the append would have to wait for a rewrite.
+            codec=self._codec if wanted == "producer" else Codec(CODECS[wanted]),
+            producer_id=-1 if producer is None else producer.id,
+            producer_epoch=-1 if producer is None else producer.epoch,
+            transactional=producer is not None,
+        )
+
+    def append(self, partition: Partition, batch: bytes) -> asyncio.Future[None]:
+        """Append now; the future ends with the high watermark, or with a refusal."""
+        committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def done(outcomes: list[ProducedPartition]) -> None:
+            _settle(committed, outcomes[0].error_code)
+
+        to_append = ToAppend(partition.key, memoryview(batch))
+        self._appends.append([to_append], self._terms, done)
+        return committed
+
+    def settled(self, partition: Partition) -> asyncio.Future[None] | None:
+        """Ends when all that stands in the log now is committed; None when it is."""
+        end = partition.log.end_offset
+        if partition.acknowledged(partition.leader_epoch, end) is ErrorCode.none:
+            return None
+        waiting = Settling(partition, end, self._terms.timeout_ms)
+        produce = self._hosted.waiting.produce
+        produce.try_complete_else_watch(waiting, [partition.key])
+        return waiting.done
+
+
+class Settling(Delayed):
+    """Waits until the high watermark covers what somebody has been shown."""
+
+    __slots__ = ("_end", "_epoch", "_partition", "done")
+
+    def __init__(self, partition: Partition, end: Offset, timeout_ms: int) -> None:
+        super().__init__(timeout_ms)
+        self._partition = partition
+        self._epoch = partition.leader_epoch
+        self._end = end
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def try_complete(self) -> bool:
+        code = self._partition.acknowledged(self._epoch, self._end)
+        return code is not None and self.force_complete()
+
+    def on_complete(self) -> None:
+        code = self._partition.acknowledged(self._epoch, self._end)
+        _settle(self.done, ErrorCode.request_timed_out if code is None else code)
+
+
+def _settle(future: asyncio.Future[None], code: ErrorCode) -> None:
+    if future.done():
+        return  # whoever waited has gone
+    if code is ErrorCode.none:
+        future.set_result(None)
+    else:
+        future.set_exception(KafkaError(SAID.get(code, code)))

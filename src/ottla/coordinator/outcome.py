@@ -1,0 +1,58 @@
+"""What a coordinator's decision yields: a reply, records to persist, timers to set.
+
+Owns nothing. A decision never appends, waits or looks at a clock; the runtime carries it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+from ottla.model.errors import ErrorCode
+
+R = TypeVar("R")
+
+
+class CoordinatorRecord(NamedTuple):
+    """One record of an internal topic, and what it says."""
+
+    what: Any
+    """The typed value that `replay` takes; each coordinator has its own."""
+    key: bytes
+    value: bytes | None
+    """None is a tombstone."""
+
+
+class SetTimer(NamedTuple):
+    """Call the shard's `on_timer` with this key after the delay, instead of any earlier plan."""
+
+    key: Hashable
+    delay_ms: int
+
+
+class CancelTimer(NamedTuple):
+    key: Hashable
+
+
+TimerOp: TypeAlias = SetTimer | CancelTimer
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[R]):
+    """The whole of a decision.
+
+    The records become one batch, all or none of it. `then` decides again once they are committed,
+    or once it is known that they are not: it is told which, and the time.
+    """
+
+    reply: R
+    records: tuple[CoordinatorRecord, ...] = ()
+    timers: tuple[TimerOp, ...] = ()
+    then: Then | None = None
+
+
+Then: TypeAlias = "Callable[[ErrorCode, int], Outcome[None]]"
+Decide: TypeAlias = "Callable[[Any, int], Outcome[R]]"
+
+NOTHING: Outcome[None] = Outcome(None)
