@@ -1,0 +1,184 @@
+"""The keys and values of `__transaction_state`, in Kafka's own formats.
+
+Owns the bytes: a key of version 0; values of version 1, which Kafka writes since transactions v2,
+and of version 0, which is only read. `docs/formats/internal-topics.md` describes them.
+
+The classes are declared as kio declares messages, so that the same reader and writer serve them.
+(They need real types: no postponed annotations in this module.)
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
+
+from kio.serial import entity_reader
+from kio.static.constants import EntityType
+from kio.static.primitive import i8, i16, i32, i64
+
+from ottla.coordinator.outcome import CoordinatorRecord
+from ottla.coordinator.txn.state import Transaction, TxnState
+from ottla.model.ids import ProducerId, TopicPartition
+from ottla.protocol.encode import writer_of
+
+VERSION: Final = Struct(">h")
+KEY_VERSION: Final = 0
+VALUE_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionLogKey:
+    __type__: ClassVar = EntityType.nested
+    __version__: ClassVar[i16] = i16(0)
+    __flexible__: ClassVar[bool] = False
+    transactional_id: str = field(metadata={"kafka_type": "string"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionsV0:
+    __type__: ClassVar = EntityType.nested
+    __version__: ClassVar[i16] = i16(0)
+    __flexible__: ClassVar[bool] = False
+    topic: str = field(metadata={"kafka_type": "string"})
+    partition_ids: tuple[i32, ...] = field(metadata={"kafka_type": "int32"}, default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionLogValueV0:
+    __type__: ClassVar = EntityType.nested
+    __version__: ClassVar[i16] = i16(0)
+    __flexible__: ClassVar[bool] = False
+    producer_id: i64 = field(metadata={"kafka_type": "int64"})
+    producer_epoch: i16 = field(metadata={"kafka_type": "int16"})
+    transaction_timeout_ms: i32 = field(metadata={"kafka_type": "int32"})
+    transaction_status: i8 = field(metadata={"kafka_type": "int8"})
+    transaction_partitions: tuple[PartitionsV0, ...] | None
+    transaction_last_update_timestamp_ms: i64 = field(metadata={"kafka_type": "int64"})
+    transaction_start_timestamp_ms: i64 = field(metadata={"kafka_type": "int64"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionsV1:
+    __type__: ClassVar = EntityType.nested
+    __version__: ClassVar[i16] = i16(1)
+    __flexible__: ClassVar[bool] = True
+    topic: str = field(metadata={"kafka_type": "string"})
+    partition_ids: tuple[i32, ...] = field(metadata={"kafka_type": "int32"}, default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionLogValueV1:
+    __type__: ClassVar = EntityType.nested
+    __version__: ClassVar[i16] = i16(1)
+    __flexible__: ClassVar[bool] = True
+    producer_id: i64 = field(metadata={"kafka_type": "int64"})
+    previous_producer_id: i64 = field(metadata={"kafka_type": "int64", "tag": 0}, default=i64(-1))
+    next_producer_id: i64 = field(metadata={"kafka_type": "int64", "tag": 1}, default=i64(-1))
+    producer_epoch: i16 = field(metadata={"kafka_type": "int16"})
+    transaction_timeout_ms: i32 = field(metadata={"kafka_type": "int32"})
+    transaction_status: i8 = field(metadata={"kafka_type": "int8"})
+    transaction_partitions: tuple[PartitionsV1, ...] | None
+    transaction_last_update_timestamp_ms: i64 = field(metadata={"kafka_type": "int64"})
+    transaction_start_timestamp_ms: i64 = field(metadata={"kafka_type": "int64"})
+    client_transaction_version: i16 = field(
+        metadata={"kafka_type": "int16", "tag": 2}, default=i16(0)
+    )
+    next_producer_epoch: i16 = field(metadata={"kafka_type": "int16", "tag": 3}, default=i16(-1))
+
+
+class Forgotten(NamedTuple):
+    """A transactional id that has expired."""
+
+    id: str
+
+
+What: TypeAlias = Transaction | Forgotten
+
+_write_value: Final = writer_of(TransactionLogValueV1)
+_read_key: Final = entity_reader(TransactionLogKey)
+_READ_VALUE: Final[dict[int, Any]] = {
+    0: entity_reader(TransactionLogValueV0),
+    1: entity_reader(TransactionLogValueV1),
+}
+
+
+def record_of(what: What) -> CoordinatorRecord:
+    value = None if isinstance(what, Forgotten) else encode_value(what)
+    return CoordinatorRecord(what, encode_key(what.id), value)
+
+
+def encode_key(transactional_id: str) -> bytes:
+    name = transactional_id.encode()
+    return VERSION.pack(KEY_VERSION) + VERSION.pack(len(name)) + name
+
+
+def encode_value(txn: Transaction) -> bytes:
+    out = bytearray(VERSION.pack(VALUE_VERSION))
+    fields = {
+        "producer_id": txn.producer_id,
+        "previous_producer_id": txn.previous_producer_id,
+        "next_producer_id": txn.next_producer_id,
+        "producer_epoch": txn.epoch,
+        "transaction_timeout_ms": txn.timeout_ms,
+        "transaction_status": txn.state,
+        "transaction_partitions": (
+            None if txn.state is TxnState.EMPTY else _by_topic(txn.partitions)
+        ),
+        "transaction_last_update_timestamp_ms": txn.updated_ms,
+        "transaction_start_timestamp_ms": txn.started_ms,
+        "client_transaction_version": txn.version,
+        "next_producer_epoch": txn.next_epoch,
+    }
+    _write_value(fields, out)
+    return bytes(out)
+
+
+def decode(key: bytes, value: bytes | None) -> What | None:
+    """What a record says; None where its key is of a kind this release does not know."""
+    try:
+        (version,) = VERSION.unpack_from(key)
+        if version != KEY_VERSION:
+            return None
+        id = _read_key(key, VERSION.size)[0].transactional_id
+        return Forgotten(id) if value is None else _transaction(id, value)
+    except ValueError:
+        raise
+    except Exception as fault:  # kio has one class for each way bytes can be wrong
+        raise ValueError(f"no transaction log record: {fault!r}") from fault
+
+
+def _transaction(id: str, value: bytes) -> Transaction:
+    (version,) = VERSION.unpack_from(value)
+    if version not in _READ_VALUE:
+        raise ValueError(f"transaction log value of version {version}")
+    read = _READ_VALUE[version](value, VERSION.size)[0]
+    tagged = {}
+    if version >= 1:
+        tagged = {
+            "version": read.client_transaction_version,
+            "previous_producer_id": ProducerId(read.previous_producer_id),
+            "next_producer_id": ProducerId(read.next_producer_id),
+            "next_epoch": read.next_producer_epoch,
+        }
+    return Transaction(
+        id,
+        ProducerId(read.producer_id),
+        read.producer_epoch,
+        TxnState(read.transaction_status),
+        read.transaction_timeout_ms,
+        frozenset(
+            TopicPartition(topic.topic, index)
+            for topic in read.transaction_partitions or ()
+            for index in topic.partition_ids
+        ),
+        read.transaction_start_timestamp_ms,
+        read.transaction_last_update_timestamp_ms,
+        **tagged,
+    )
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> list[dict[str, Any]]:
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(partitions):
+        topics.setdefault(topic, []).append(index)
+    return [{"topic": topic, "partition_ids": ids} for topic, ids in topics.items()]

@@ -1,0 +1,123 @@
+"""What handlers ask of the transaction coordinator.
+
+Owns the order of a request's steps and how long an answer may be held back. Never decides.
+
+An EndTxn is answered when the decision is committed and, if that takes no longer than
+`ANSWER_WITHIN_MS`, its markers are written: the client's next transaction then begins without
+being sent away first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from ottla.coordinator.outcome import Outcome
+from ottla.coordinator.runtime import Runtime
+from ottla.coordinator.txn.adding import verify
+from ottla.coordinator.txn.ending import EndAsked
+from ottla.coordinator.txn.finishing import Finishing
+from ottla.coordinator.txn.initialise import InitAsked, Initialised
+from ottla.coordinator.txn.shard import TxnShard
+from ottla.coordinator.txn.state import NeedsProducerId, Producer, Transaction, TxnState
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import ProducerId, TopicPartition
+
+R = TypeVar("R")
+ANSWER_WITHIN_MS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class TxnLimits:
+    max_timeout_ms: int
+    two_phase: bool
+    """Whether producers may keep a prepared transaction open for as long as they like."""
+
+
+class Transactions:
+    def __init__(
+        self,
+        runtime: Runtime[TxnShard],
+        finishing: Finishing,
+        next_producer_id: Callable[[], Awaitable[ProducerId]],
+        limits: Callable[[], TxnLimits],
+    ) -> None:
+        self._runtime = runtime
+        self._finishing = finishing
+        self._next_producer_id = next_producer_id
+        self._limits = limits
+
+    async def initialise(self, id: str, asked: InitAsked) -> Initialised:
+        _check(id)
+        limits = self._limits()
+        if asked.two_phase and not limits.two_phase:
+            raise KafkaError(
+                ErrorCode.transactional_id_authorization_failed,
+                "transaction.two.phase.commit.enable is false here",
+            )
+        if not asked.two_phase and not 0 < asked.timeout_ms <= limits.max_timeout_ms:
+            raise KafkaError(ErrorCode.invalid_transaction_timeout)
+        reply = await self._with_producer_id(
+            id, lambda shard, fresh, now: shard.initialise(id, asked, fresh, now)
+        )
+        if reply is None:
+            raise KafkaError(ErrorCode.concurrent_transactions)
+        return reply
+
+    async def add(
+        self, id: str, who: Producer, partitions: frozenset[TopicPartition], version: int = 0
+    ) -> None:
+        _check(id)
+        runtime = self._runtime
+        added = await runtime.write(
+            id, lambda shard, now: shard.add(id, who, partitions, version, now)
+        )
+        if not added:  # by an earlier request, which may still be on its way to be committed
+            await runtime.read(id, len)
+
+    def verify(self, id: str, who: Producer, partition: TopicPartition) -> ErrorCode:
+        """Whether the partition is part of the open transaction; the refusal if it is not."""
+        try:
+            _check(id)
+            txn = self._runtime.owned(id).shard.get(id)
+        except KafkaError as refusal:
+            return refusal.code
+        return verify(txn, who, partition)
+
+    async def end(self, id: str, asked: EndAsked) -> Producer:
+        """The identity under which the client goes on."""
+        _check(id)
+        client = await self._with_producer_id(
+            id, lambda shard, fresh, now: shard.end(id, asked, fresh, now)
+        )
+        await self._finishing.completion(id, ANSWER_WITHIN_MS)
+        return client
+
+    async def describe(self, id: str) -> Transaction:
+        _check(id)
+        txn = await self._runtime.read(id, lambda shard: shard.get(id))
+        if txn is None or txn.state is TxnState.DEAD:
+            raise KafkaError(ErrorCode.transactional_id_not_found)
+        return txn
+
+    def list(self) -> list[Transaction]:
+        """Every transactional id coordinated here; refused while some are still being loaded."""
+        if self._runtime.is_loading():
+            raise KafkaError(ErrorCode.coordinator_load_in_progress)
+        return [txn for owned in self._runtime.active() for txn in owned.shard]
+
+    async def _with_producer_id(
+        self, id: str, decide: Callable[[TxnShard, ProducerId | None, int], Outcome[R]]
+    ) -> R:
+        """Decide; where that takes a new producer id, get one and decide again."""
+        try:
+            return await self._runtime.write(id, lambda shard, now: decide(shard, None, now))
+        except NeedsProducerId:
+            fresh = await self._next_producer_id()
+            return await self._runtime.write(id, lambda shard, now: decide(shard, fresh, now))
+
+
+def _check(id: str) -> None:
+    if not id:
+        raise KafkaError(ErrorCode.invalid_request, "a transactional id cannot be empty")
