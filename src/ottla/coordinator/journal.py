@@ -7,7 +7,7 @@ knows what is appended.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from ottla.coordinator.outcome import CoordinatorRecord
@@ -16,12 +16,18 @@ from ottla.log.validate import CODECS, Origin
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset, ProducerId
 from ottla.protocol.hot import ProducedPartition
-from ottla.protocol.records.batch import build
+from ottla.protocol.records.batch import HEADER_SIZE, build
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.record import NewRecord
 from ottla.replica.append import ALL, Appends, AppendTerms, ToAppend
 from ottla.replica.hosted import Hosted
 from ottla.replica.partition import Partition
+
+RECORD_OVERHEAD: Final = 32
+"""More than a record's lengths and deltas can take."""
+FEW: Final = 64
+FEW_BYTES: Final = 1 << 19
+"""So many records, of the sizes ours have, need no counting."""
 
 SAID: Final = {
     ErrorCode.unknown_topic_or_partition: ErrorCode.coordinator_not_available,
@@ -52,6 +58,24 @@ class Journal:
         self._clock = hosted.around.clock
         self._terms = AppendTerms(ALL, timeout_ms, Origin.COORDINATOR)
         self._codec = codec
+
+    def parts(
+        self, partition: Partition, records: Sequence[CoordinatorRecord]
+    ) -> list[Sequence[CoordinatorRecord]]:
+        """One part, unless the topic's largest batch cannot hold them all."""
+        room = partition.log.config.max_message_bytes - HEADER_SIZE
+        if len(records) < FEW and room > FEW_BYTES:
+            return [records]
+        parts: list[list[CoordinatorRecord]] = [[]]
+        left = room
+        for record in records:
+            size = RECORD_OVERHEAD + len(record.key) + len(record.value or b"")
+            if size > left and parts[-1]:
+                parts.append([])
+                left = room
+            parts[-1].append(record)
+            left -= size
+        return list(parts)
 
     def batch(
         self,

@@ -42,8 +42,9 @@ TimerOp: TypeAlias = SetTimer | CancelTimer
 class Outcome(Generic[R]):
     """The whole of a decision.
 
-    The records become one batch, all or none of it. `then` decides again once they are committed,
-    or once it is known that they are not: it is told which, and the time.
+    The records become one batch, all or none of it, as long as one batch can hold them. `then`
+    decides again once they are committed, or once it is known that they are not: it is told
+    which, and the time.
     """
 
     reply: R

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Hashable, Iterable
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
 
 from ottla.coordinator.journal import Journal, Producer
 from ottla.coordinator.loading import load
-from ottla.coordinator.outcome import Outcome, SetTimer, Then, TimerOp
+from ottla.coordinator.outcome import CoordinatorRecord, Outcome, SetTimer, Then, TimerOp
 from ottla.coordinator.partitioning import partition_for
 from ottla.coordinator.shard import Shard
 from ottla.delay.timers import Call, Timers
@@ -250,6 +250,17 @@ class Runtime(Generic[S]):
             if then is not None:
                 self._start(owned, then(ErrorCode.none, self._clock.wall_ms()))
             return None
+        parts = self._journal.parts(owned.partition, records)
+        appended = [self._write(owned, part, producer) for part in parts]
+        committed = appended[0] if len(appended) == 1 else _all(appended)
+        if then is not None:
+            committed.add_done_callback(lambda done: self._decide_again(owned, then, done))
+        return committed
+
+    def _write(
+        self, owned: Owned[S], records: Sequence[CoordinatorRecord], producer: Producer | None
+    ) -> asyncio.Future[None]:
+        """Append one batch and, unless it was refused, replay it."""
         partition = owned.partition
         first = partition.log.end_offset
         batch = self._journal.batch(partition, records, producer)
@@ -258,8 +269,6 @@ class Runtime(Generic[S]):
             producer_id = NO_PRODUCER if producer is None else producer.id
             for offset, record in enumerate(records, first):
                 owned.shard.replay(record.what, offset, producer_id)
-        if then is not None:
-            committed.add_done_callback(lambda done: self._decide_again(owned, then, done))
         return committed
 
     def _decide_again(self, owned: Owned[S], then: Then, done: asyncio.Future[None]) -> None:
@@ -284,6 +293,10 @@ class Runtime(Generic[S]):
         owned.timers.pop(key, None)
         if self._is_current(owned):
             self._start(owned, owned.shard.on_timer(key, self._clock.wall_ms()))
+
+
+def _all(futures: Iterable[asyncio.Future[None]]) -> asyncio.Future[None]:
+    return cast("asyncio.Future[None]", asyncio.gather(*futures))
 
 
 def _code(done: asyncio.Future[None]) -> ErrorCode:

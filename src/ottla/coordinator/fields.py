@@ -1,0 +1,161 @@
+"""Fields of persisted records, read and written in Kafka's own encoding.
+
+Pure. The records inside internal topics are not requests, so the wire schema does not have them;
+they begin with an int16 version, and from some version on are "flexible": lengths are unsigned
+varints, one more than the length, and each structure ends with tagged fields. Reading skips tags
+it does not know. Whatever does not fit is a ValueError.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+INT16: Final = struct.Struct(">h")
+INT32: Final = struct.Struct(">i")
+INT64: Final = struct.Struct(">q")
+
+
+class Writer:
+    """Appends fields one after the other."""
+
+    __slots__ = ("_flexible", "_parts")
+
+    def __init__(self, version: int, *, flexible: bool = False) -> None:
+        self._flexible = flexible
+        self._parts = [INT16.pack(version)]
+
+    def int8(self, value: int) -> Writer:
+        self._parts.append(value.to_bytes(1, "big", signed=True))
+        return self
+
+    def int16(self, value: int) -> Writer:
+        self._parts.append(INT16.pack(value))
+        return self
+
+    def int32(self, value: int) -> Writer:
+        self._parts.append(INT32.pack(value))
+        return self
+
+    def int64(self, value: int) -> Writer:
+        self._parts.append(INT64.pack(value))
+        return self
+
+    def raw(self, value: bytes) -> Writer:
+        """Bytes of a known size: a uuid."""
+        self._parts.append(value)
+        return self
+
+    def string(self, value: str | None) -> Writer:
+        return self._sized(None if value is None else value.encode(), INT16)
+
+    def blob(self, value: bytes | None) -> Writer:
+        return self._sized(value, INT32)
+
+    def array(self, length: int) -> Writer:
+        """How many elements follow; the caller writes them."""
+        return self.varint(length + 1) if self._flexible else self.int32(length)
+
+    def tags(self) -> Writer:
+        """The end of a structure: nothing tagged."""
+        if self._flexible:
+            self._parts.append(b"\0")
+        return self
+
+    def varint(self, value: int) -> Writer:
+        out = bytearray()
+        while value > 0x7F:
+            out.append(value & 0x7F | 0x80)
+            value >>= 7
+        out.append(value)
+        self._parts.append(bytes(out))
+        return self
+
+    def done(self) -> bytes:
+        return b"".join(self._parts)
+
+    def _sized(self, value: bytes | None, length: struct.Struct) -> Writer:
+        if self._flexible:
+            self.varint(0 if value is None else len(value) + 1)
+        else:
+            self._parts.append(length.pack(-1 if value is None else len(value)))
+        if value is not None:
+            self._parts.append(value)
+        return self
+
+
+class Reader:
+    """Takes fields one after the other; ValueError where they are not what they should be."""
+
+    __slots__ = ("_at", "_data", "flexible", "version")
+
+    def __init__(self, data: bytes, *, flexible_from: int = 1 << 15) -> None:
+        self._data = data
+        self._at = 0
+        self.version = self.int16()
+        self.flexible = self.version >= flexible_from
+
+    def int8(self) -> int:
+        return int.from_bytes(self.raw(1), "big", signed=True)
+
+    def int16(self) -> int:
+        return self._int(INT16)
+
+    def int32(self) -> int:
+        return self._int(INT32)
+
+    def int64(self) -> int:
+        return self._int(INT64)
+
+    def raw(self, size: int) -> bytes:
+        start, end = self._at, self._at + size
+        if size < 0 or end > len(self._data):
+            raise ValueError(f"a field of {size} bytes at {start} runs past the end")
+        self._at = end
+        return self._data[start:end]
+
+    def string(self) -> str | None:
+        size = self.varint() - 1 if self.flexible else self.int16()
+        return None if size == -1 else self.raw(size).decode()
+
+    def text(self) -> str:
+        value = self.string()
+        if value is None:
+            raise ValueError("a text is null")
+        return value
+
+    def blob(self) -> bytes | None:
+        size = self.varint() - 1 if self.flexible else self.int32()
+        return None if size == -1 else self.raw(size)
+
+    def array(self) -> int:
+        """How many elements follow; a null array has none."""
+        length = self.varint() - 1 if self.flexible else self.int32()
+        if length > len(self._data) - self._at:
+            raise ValueError(f"an array of {length} elements runs past the end")
+        return max(0, length)
+
+    def tags(self) -> None:
+        if self.flexible:
+            for _ in range(self.varint()):
+                self.varint()
+                self.raw(self.varint())
+
+    def varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.raw(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+            if shift > 28:
+                raise ValueError("a variable-length integer is too long")
+
+    def _int(self, kind: struct.Struct) -> int:
+        try:
+            (value,) = kind.unpack_from(self._data, self._at)
+        except struct.error:
+            raise ValueError(f"an integer at {self._at} runs past the end") from None
+        self._at += kind.size
+        return int(value)

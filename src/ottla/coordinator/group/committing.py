@@ -1,0 +1,101 @@
+"""OffsetCommit and OffsetDelete: who may change a group's offsets.
+
+Pure. A consumer that takes no part in a group (generation -1) may commit while the group has no
+members; a member may commit for its own generation only, so that one that was thought dead cannot
+undo what its successor has done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ottla.coordinator.group.classic import ClassicGroup
+from ottla.coordinator.group.draft import Draft
+from ottla.coordinator.group.limits import GroupLimits
+from ottla.coordinator.group.offsets import Offsets
+from ottla.coordinator.group.phases import Phase
+from ottla.coordinator.group.rebalance import hear
+from ottla.coordinator.group.records import Committed, OffsetChanged, offset_record
+from ottla.coordinator.outcome import Outcome
+from ottla.model.errors import ErrorCode, KafkaError
+
+
+class CommitAsk(NamedTuple):
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+    offsets: Sequence[ToCommit]
+    retention_ms: int = -1
+    """-1: as long as the broker keeps them."""
+    transactional: bool = False
+    unknown_group: ErrorCode = ErrorCode.illegal_generation
+    """How this version of the API says that there is no such group."""
+
+
+class ToCommit(NamedTuple):
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+def check_commit(group: ClassicGroup | None, ask: CommitAsk) -> None:
+    """Raise the refusal a committer must hear."""
+    if group is None:
+        if ask.generation >= 0:
+            raise KafkaError(ask.unknown_group)
+        return  # it will be a group without members
+    if group.phase is Phase.DEAD:
+        raise KafkaError(ErrorCode.coordinator_not_available)
+    if ask.generation < 0 and group.phase is Phase.EMPTY:
+        return
+    if ask.generation >= 0 or ask.member_id or ask.instance_id is not None:
+        group.known(ask.member_id, ask.instance_id)
+        if ask.generation != group.generation:
+            raise KafkaError(ErrorCode.illegal_generation)
+    elif not ask.transactional and group.phase is not Phase.EMPTY:
+        raise KafkaError(ErrorCode.unknown_member_id)
+    if not ask.transactional and group.phase is Phase.COMPLETING:
+        raise KafkaError(ErrorCode.rebalance_in_progress)
+
+
+def commit(
+    group: ClassicGroup | None, ask: CommitAsk, draft: Draft, limits: GroupLimits
+) -> list[ErrorCode]:
+    """Records for what may be stored; a code for each offset asked for."""
+    check_commit(group, ask)
+    if group is not None and not ask.transactional and ask.member_id in group.members:
+        hear(group, group.members[ask.member_id], draft)
+    expires_ms = -1 if ask.retention_ms < 0 else draft.now + ask.retention_ms
+    codes = []
+    for topic, partition, offset, leader_epoch, metadata in ask.offsets:
+        if len(metadata.encode()) > limits.offset_metadata_max_bytes:
+            codes.append(ErrorCode.offset_metadata_too_large)
+            continue
+        committed = Committed(offset, leader_epoch, metadata, draft.now, expires_ms)
+        change = OffsetChanged(ask.group_id, topic, partition, committed)
+        draft.records.append(offset_record(change))
+        codes.append(ErrorCode.none)
+    return codes
+
+
+def delete_offsets(
+    group: ClassicGroup | None, offsets: Offsets, keys: Iterable[tuple[str, int]], now: int
+) -> Outcome[dict[str, ErrorCode]]:
+    """Tombstones for these; the refusal for each topic that its members still read."""
+    if group is None or group.phase is Phase.DEAD:
+        raise KafkaError(ErrorCode.group_id_not_found)
+    if group.phase is not Phase.EMPTY and not group.is_consumer_group:
+        raise KafkaError(ErrorCode.non_empty_group)
+    draft = Draft(now)
+    refused: dict[str, ErrorCode] = {}
+    in_use = frozenset[str]() if group.phase is Phase.EMPTY else group.subscribed
+    for topic, partition in keys:
+        if in_use is None or topic in in_use:
+            refused[topic] = ErrorCode.group_subscribed_to_topic
+        elif offsets.get(group.id, topic, partition) is not None:
+            draft.records.append(offset_record(OffsetChanged(group.id, topic, partition, None)))
+    return draft.outcome(refused)

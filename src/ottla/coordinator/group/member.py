@@ -1,0 +1,93 @@
+"""One member of a group, and what it is answered.
+
+Owns nothing but data. A member that waits for a reply holds the function that gives it; whoever
+answers takes it away, so that nobody is answered twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from ottla.model.errors import ErrorCode
+
+
+class Protocol(NamedTuple):
+    """A way of sharing out work that a member knows, with what it says to it."""
+
+    name: str
+    metadata: bytes
+
+
+class Joiner(NamedTuple):
+    """A member as the leader is told of it."""
+
+    member_id: str
+    instance_id: str | None
+    metadata: bytes
+
+
+class JoinReply(NamedTuple):
+    error: ErrorCode = ErrorCode.none
+    member_id: str = ""
+    generation: int = -1
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str = ""
+    members: tuple[Joiner, ...] = ()
+    skip_assignment: bool = False
+
+
+class SyncReply(NamedTuple):
+    error: ErrorCode = ErrorCode.none
+    assignment: bytes = b""
+    protocol_type: str | None = None
+    protocol: str | None = None
+
+
+JoinAnswer: TypeAlias = Callable[[JoinReply], None]
+SyncAnswer: TypeAlias = Callable[[SyncReply], None]
+
+
+@dataclass(slots=True)
+class Member:
+    id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: tuple[Protocol, ...]
+    assignment: bytes = b""
+    is_new: bool = False
+    """Has never been given a generation: it must come into one within the joining limit."""
+    awaits_join: JoinAnswer | None = None
+    awaits_sync: SyncAnswer | None = None
+
+    @property
+    def waits(self) -> bool:
+        return self.awaits_join is not None or self.awaits_sync is not None
+
+    def metadata_for(self, protocol: str | None) -> bytes:
+        for known in self.protocols:
+            if known.name == protocol:
+                return known.metadata
+        return b""
+
+    def vote(self, candidates: frozenset[str]) -> str:
+        """The first of its own protocols that everybody knows."""
+        for known in self.protocols:
+            if known.name in candidates:
+                return known.name
+        raise ValueError(f"{self.id} supports none of {sorted(candidates)}")
+
+    def answer_join(self, reply: JoinReply) -> None:
+        answer, self.awaits_join = self.awaits_join, None
+        if answer is not None:
+            answer(reply)
+
+    def answer_sync(self, reply: SyncReply) -> None:
+        answer, self.awaits_sync = self.awaits_sync, None
+        if answer is not None:
+            answer(reply)

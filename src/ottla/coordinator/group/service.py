@@ -1,0 +1,170 @@
+"""The asynchronous face of the group coordinator: what API handlers call.
+
+Owns nothing. Each call finds the group's shard, decides there, and waits for what the decision
+waits for. Refusals are raised as KafkaError.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
+
+from ottla.coordinator.group import committing, overview
+from ottla.coordinator.group.committing import CommitAsk
+from ottla.coordinator.group.joining import JoinAsk
+from ottla.coordinator.group.liveness import Leaver
+from ottla.coordinator.group.member import JoinReply, SyncReply
+from ottla.coordinator.group.overview import GroupOverview, GroupSummary
+from ottla.coordinator.group.records import Committed
+from ottla.coordinator.group.shard import GroupShard
+from ottla.coordinator.group.syncing import SyncAsk
+from ottla.coordinator.journal import Producer
+from ottla.coordinator.runtime import Runtime
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import TopicPartition
+
+R = TypeVar("R")
+
+Asked = dict[str, list[int]]
+"""Topics with the partitions asked for."""
+Found = dict[str, dict[int, Committed | ErrorCode | None]]
+
+
+class Groups:
+    def __init__(self, runtime: Runtime[GroupShard]) -> None:
+        self.runtime = runtime
+
+    # Members
+
+    async def join(self, group_id: str, ask: JoinAsk) -> JoinReply:
+        _check_id(group_id)
+        reply, answer = _promise(JoinReply)
+        await self.runtime.write(
+            group_id, lambda shard, now: shard.join(group_id, ask, answer, now)
+        )
+        return await reply
+
+    async def sync(self, group_id: str, ask: SyncAsk) -> SyncReply:
+        _check_id(group_id)
+        reply, answer = _promise(SyncReply)
+        try:
+            await self.runtime.write(
+                group_id, lambda shard, now: shard.sync(group_id, ask, answer, now)
+            )
+        except KafkaError as refusal:
+            if refusal.code is ErrorCode.coordinator_load_in_progress:
+                # The generation may be lost: joining again is what helps.
+                return SyncReply(ErrorCode.rebalance_in_progress)
+            if not reply.done():
+                raise
+        return await reply
+
+    async def heartbeat(self, group_id: str, who: Leaver, generation: int) -> ErrorCode:
+        _check_id(group_id)
+        try:
+            return await self.runtime.write(
+                group_id, lambda shard, now: shard.heartbeat(group_id, who, generation, now)
+            )
+        except KafkaError as refusal:
+            if refusal.code is ErrorCode.coordinator_load_in_progress:
+                return ErrorCode.none  # sessions begin anew when it is loaded
+            raise
+
+    async def leave(self, group_id: str, leavers: Sequence[Leaver]) -> list[ErrorCode]:
+        _check_id(group_id)
+        return await self.runtime.write(
+            group_id, lambda shard, now: shard.leave(group_id, leavers, now)
+        )
+
+    # Offsets
+
+    async def commit(self, ask: CommitAsk, producer: Producer | None = None) -> list[ErrorCode]:
+        """A code for each offset; in a transaction they count when it is committed."""
+        _check_id(ask.group_id)
+        return await self.runtime.write(
+            ask.group_id, lambda shard, now: shard.commit(ask, now), producer=producer
+        )
+
+    async def fetch(self, group_id: str, asked: Asked | None, *, stable: bool) -> Found:
+        """Committed offsets, all of them if none are named; None where there is none.
+
+        With `stable`, one that an open transaction may change is said to be unstable.
+        """
+        _check_id(group_id)
+        return await self.runtime.read(
+            group_id, lambda shard: _found(shard, group_id, asked, stable=stable)
+        )
+
+    async def delete_offsets(
+        self, group_id: str, keys: Collection[tuple[str, int]]
+    ) -> dict[str, ErrorCode]:
+        """The refusal for each topic that was not touched."""
+        _check_id(group_id)
+        return await self.runtime.write(
+            group_id,
+            lambda shard, now: committing.delete_offsets(
+                shard.groups.get(group_id), shard.offsets, keys, now
+            ),
+        )
+
+    def partitions_deleted(self, gone: Collection[TopicPartition]) -> None:
+        self.runtime.write_all(lambda shard, now: shard.forget_partitions(gone, now))
+
+    # Tools
+
+    async def describe(self, group_id: str) -> GroupSummary | None:
+        _check_id(group_id)
+        return await self.runtime.read(
+            group_id, lambda shard: overview.summary(shard.groups.get(group_id))
+        )
+
+    def overviews(self, states: Collection[str], types: Collection[str]) -> list[GroupOverview]:
+        """Every group coordinated here that passes the filters."""
+        if self.runtime.is_loading():
+            raise KafkaError(ErrorCode.coordinator_load_in_progress)
+        shown = (
+            overview.overview(group)
+            for owned in self.runtime.active()
+            for group in owned.shard.groups.values()
+        )
+        return [one for one in shown if overview.is_asked_for(one, states, types)]
+
+    async def delete(self, group_id: str) -> None:
+        _check_id(group_id)
+        await self.runtime.write(
+            group_id,
+            lambda shard, now: overview.delete(shard.groups.get(group_id), shard.offsets, now),
+        )
+
+
+def _check_id(group_id: str) -> None:
+    if not group_id:
+        raise KafkaError(ErrorCode.invalid_group_id)
+
+
+def _promise(_: type[R]) -> tuple[asyncio.Future[R], Callable[[R], None]]:
+    """A reply to wait for, and how it is given."""
+    future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+
+    def answer(reply: R) -> None:
+        if not future.done():  # whoever waited may have gone
+            future.set_result(reply)
+
+    return future, answer
+
+
+def _found(shard: GroupShard, group_id: str, asked: Asked | None, *, stable: bool) -> Found:
+    offsets = shard.offsets
+    if asked is None:
+        asked = {topic: list(kept) for topic, kept in offsets.of(group_id).items()}
+
+    def one(topic: str, partition: int) -> Committed | ErrorCode | None:
+        if stable and offsets.is_pending(group_id, topic, partition):
+            return ErrorCode.unstable_offset_commit
+        return offsets.get(group_id, topic, partition)
+
+    return {
+        topic: {partition: one(topic, partition) for partition in partitions}
+        for topic, partitions in asked.items()
+    }

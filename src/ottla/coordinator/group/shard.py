@@ -1,0 +1,233 @@
+"""One partition's groups: what the log says of them, and who waits for them.
+
+Owns the groups and their offsets. `replay` is the only writer of what is persisted; members that
+join, wait and vanish are changed by the decisions themselves, because nothing of that is stored
+until a generation is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Sequence
+from typing import Any, Final
+
+from ottla.coordinator.group import committing, liveness, rebalance, syncing
+from ottla.coordinator.group.classic import ClassicGroup
+from ottla.coordinator.group.committing import CommitAsk
+from ottla.coordinator.group.draft import Draft
+from ottla.coordinator.group.expiry import expired
+from ottla.coordinator.group.joining import JoinAsk, Joining
+from ottla.coordinator.group.limits import GroupLimits
+from ottla.coordinator.group.liveness import Leaver
+from ottla.coordinator.group.member import (
+    JoinAnswer,
+    JoinReply,
+    Member,
+    Protocol,
+    SyncAnswer,
+    SyncReply,
+)
+from ottla.coordinator.group.offsets import Offsets
+from ottla.coordinator.group.phases import Phase
+from ottla.coordinator.group.records import (
+    GroupChanged,
+    GroupGone,
+    OffsetChanged,
+    TimerKey,
+    decode,
+    offset_record,
+    tombstone,
+)
+from ottla.coordinator.group.syncing import SyncAsk
+from ottla.coordinator.outcome import Outcome
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import Offset, ProducerId, TopicPartition
+
+EXPIRE: Final = TimerKey("expire")
+OFFSETS_A_TURN: Final = 5_000
+"""Offsets looked at between two turns of the loop."""
+
+
+class GroupShard:
+    """Every group whose id belongs to one partition of `__consumer_offsets`."""
+
+    def __init__(self, limits: Callable[[], GroupLimits], new_id: Callable[[], str]) -> None:
+        self.groups: dict[str, ClassicGroup] = {}
+        self.offsets = Offsets()
+        self._limits = limits
+        self._new_id = new_id
+        self._loading = True
+        self._unchecked: list[str] = []
+
+    # What the log says
+
+    @staticmethod
+    def decode(key: bytes, value: bytes | None) -> Any | None:
+        return decode(key, value)
+
+    def replay(self, what: Any, offset: Offset, producer_id: ProducerId) -> None:
+        if type(what) is OffsetChanged:
+            self.offsets.apply(what, offset, producer_id)
+            if what.committed is not None and what.group not in self.groups:
+                self.groups[what.group] = ClassicGroup(what.group)
+        elif type(what) is GroupChanged:
+            self._replay_group(what)
+        elif type(what) is GroupGone:
+            self.groups.pop(what.group, None)
+
+    def _replay_group(self, what: GroupChanged) -> None:
+        if self._loading:
+            self.groups[what.group] = restored(what)
+            return
+        group = self.groups[what.group]  # it was written down just now
+        for stored in what.members:
+            group.members[stored.id].assignment = stored.assignment
+
+    def end_transaction(self, producer_id: ProducerId, *, committed: bool) -> None:
+        self.offsets.end_transaction(producer_id, committed=committed)
+
+    def loaded(self, now: int) -> Outcome[None]:
+        self._loading = False
+        draft, limits = Draft(now), self._limits()
+        for group_id in self.offsets.groups():
+            if group_id not in self.groups:
+                self.groups[group_id] = ClassicGroup(group_id)
+        for group in self.groups.values():
+            for member in group.members.values():
+                rebalance.hear(group, member, draft)
+            if len(group.members) > limits.max_size:
+                rebalance.prepare(group, draft, limits, "it has more members than are allowed")
+        draft.set(EXPIRE, limits.offsets_retention_check_interval_ms)
+        return draft.outcome(None)
+
+    def unloaded(self) -> None:
+        for group in self.groups.values():
+            for member in group.members.values():
+                member.answer_join(JoinReply(ErrorCode.not_coordinator, member.id))
+                member.answer_sync(SyncReply(ErrorCode.not_coordinator))
+            group.move(Phase.DEAD, group.since_ms)
+        self.groups.clear()
+
+    # Members
+
+    def join(self, group_id: str, ask: JoinAsk, answer: JoinAnswer, now: int) -> Outcome[None]:
+        limits = self._limits()
+        lowest, highest = limits.min_session_timeout_ms, limits.max_session_timeout_ms
+        if not lowest <= ask.session_timeout_ms <= highest:
+            raise KafkaError(ErrorCode.invalid_session_timeout)
+        group = self.groups.get(group_id)
+        if group is None:
+            if ask.member_id:
+                raise KafkaError(ErrorCode.unknown_member_id)
+            group = ClassicGroup(group_id, now)
+        draft = Draft(now)
+        Joining(group, ask, answer, draft, limits, self._new_id).decide()
+        self.groups[group_id] = group
+        return draft.outcome(None)
+
+    def sync(self, group_id: str, ask: SyncAsk, answer: SyncAnswer, now: int) -> Outcome[None]:
+        draft = Draft(now)
+        syncing.sync(self._group(group_id), ask, answer, draft, self._limits())
+        return draft.outcome(None)
+
+    def heartbeat(
+        self, group_id: str, who: Leaver, generation: int, now: int
+    ) -> Outcome[ErrorCode]:
+        draft = Draft(now)
+        code = liveness.heartbeat(self._group(group_id), who, generation, draft)
+        return draft.outcome(code)
+
+    def leave(self, group_id: str, leavers: Sequence[Leaver], now: int) -> Outcome[list[ErrorCode]]:
+        draft = Draft(now)
+        codes = liveness.leave(self._group(group_id), leavers, draft, self._limits())
+        return draft.outcome(codes)
+
+    def _group(self, group_id: str) -> ClassicGroup:
+        group = self.groups.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.unknown_member_id)
+        return group
+
+    def on_timer(self, key: Hashable, now: int) -> Outcome[None]:
+        assert isinstance(key, TimerKey)
+        draft = Draft(now)
+        group = self.groups.get(key.group)
+        if key == EXPIRE:
+            self._expire(draft)
+        elif group is not None:
+            self._ring(group, key, draft)
+        return draft.outcome(None)
+
+    def _ring(self, group: ClassicGroup, key: TimerKey, draft: Draft) -> None:
+        limits = self._limits()
+        match key.kind:
+            case rebalance.SESSION:
+                liveness.session_timeout(group, key.member, draft, limits)
+            case rebalance.JOIN:
+                rebalance.join_timeout(group, draft, limits)
+            case rebalance.SYNC:
+                syncing.sync_timeout(group, draft, limits)
+
+    # Offsets
+
+    def commit(self, ask: CommitAsk, now: int) -> Outcome[list[ErrorCode]]:
+        draft = Draft(now)
+        group = self.groups.get(ask.group_id)
+        return draft.outcome(committing.commit(group, ask, draft, self._limits()))
+
+    def forget_partitions(self, gone: Collection[TopicPartition], now: int) -> Outcome[None]:
+        """These partitions do not exist any more: nor do positions in them."""
+        draft = Draft(now)
+        for group_id in self.offsets.groups():
+            for topic, partition in gone:
+                if self.offsets.get(group_id, topic, partition) is not None:
+                    change = OffsetChanged(group_id, topic, partition, None)
+                    draft.records.append(offset_record(change))
+        return draft.outcome(None)
+
+    def _expire(self, draft: Draft) -> None:
+        """Look at some groups; go on after a turn of the loop until all have been seen."""
+        limits = self._limits()
+        if not self._unchecked:
+            self._unchecked = list(self.groups)
+        seen = 0
+        while self._unchecked and seen < OFFSETS_A_TURN:
+            group = self.groups.get(self._unchecked.pop())
+            if group is not None:
+                seen += 1 + self._expire_group(group, draft, limits)
+        pause_ms = 1 if self._unchecked else limits.offsets_retention_check_interval_ms
+        draft.set(EXPIRE, pause_ms)
+
+    def _expire_group(self, group: ClassicGroup, draft: Draft, limits: GroupLimits) -> int:
+        held = sum(map(len, self.offsets.of(group.id).values()))
+        old = list(expired(group, self.offsets, draft.now, limits.offsets_retention_ms))
+        for topic, partition in old:
+            change = OffsetChanged(group.id, topic, partition, None)
+            draft.records.append(offset_record(change))
+        is_over = group.phase is Phase.EMPTY and not group.pending and held == len(old)
+        if is_over and group.id not in self.offsets.pending_groups():
+            draft.records.append(tombstone(group.id))
+        return held
+
+
+def restored(what: GroupChanged) -> ClassicGroup:
+    """A group as it was when it was written down."""
+    group = ClassicGroup(what.group, what.since_ms)
+    group.protocol_type = what.protocol_type or None
+    for stored in what.members:
+        member = Member(
+            stored.id,
+            stored.instance_id,
+            stored.client_id,
+            stored.client_host,
+            stored.rebalance_timeout_ms,
+            stored.session_timeout_ms,
+            (Protocol(what.protocol or "", stored.subscription),),
+            stored.assignment,
+        )
+        group.add(member, what.protocol_type)
+    group.generation = what.generation
+    group.protocol = what.protocol
+    group.leader = what.leader
+    group.phase = Phase.STABLE if what.members else Phase.EMPTY
+    group.note_subscriptions()
+    return group
