@@ -20,11 +20,15 @@ from ottla.protocol.hot import ProducedPartition, decode_produce, produce_reply
 from ottla.protocol.hot.produce import ProduceTopic
 from ottla.protocol.wire import Call
 from ottla.replica.append import AppendTerms, ToAppend
+from ottla.replica.txn_gate import TxnTerms
 from ottla.replica.wanted import UNKNOWN_TOPIC
 
 KEY: Final = 0
 ACKS: Final = (-1, 0, 1)
 FIRST_WITH_ZSTD: Final = 7
+FIRST_WITH_ABORTABLE: Final = 11
+FIRST_THAT_ADDS: Final = 12
+"""From here on a producer leaves it to the broker to add partitions to its transaction."""
 
 
 def produce(call: Call, frame: memoryview, slot: Slot, services: Services) -> None:
@@ -37,7 +41,16 @@ def produce(call: Call, frame: memoryview, slot: Slot, services: Services) -> No
         else:
             slot.reply((produce_reply(call, _by_topic(topics, outcomes)),))
 
-    terms = AppendTerms(acks, request.timeout_ms, zstd=call.version >= FIRST_WITH_ZSTD)
+    txn = None
+    if request.transactional_id is not None:
+        version = call.version
+        txn = TxnTerms(
+            request.transactional_id,
+            adds=version >= FIRST_THAT_ADDS,
+            knows_abortable=version >= FIRST_WITH_ABORTABLE,
+        )
+    zstd = call.version >= FIRST_WITH_ZSTD
+    terms = AppendTerms(acks, request.timeout_ms, zstd=zstd, txn=txn)
     services.replicas.appends.append(_sets(topics, acks, services), terms, answer)
 
 

@@ -5,7 +5,9 @@ a reply. Hot: benchmarks/requests.py.
 
 Appends run inline, on the loop, straight from the receive buffer. A batch that must be rewritten
 first (another codec) is copied and rewritten on the pool; until it is appended, later appends to
-that partition queue behind it, so that a producer's sequence is kept.
+that partition queue behind it, so that a producer's sequence is kept. The first batch of a
+transaction waits at the gate until its coordinator knows of the partition, and that producer's
+later ones behind it.
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ from ottla.log.validate import Analysis, RefusedRecords, analyse, rewrite
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, LeaderEpoch, Offset, TopicPartition
 from ottla.protocol.hot import ProducedPartition
+from ottla.protocol.records.header import TRANSACTIONAL_BIT
 from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted import Hosted
 from ottla.replica.partition import Partition
+from ottla.replica.txn_gate import TxnGate, TxnTerms, must_ask
 
 ALL: Final = -1
 GOOD: Final = ErrorCode.none
@@ -49,6 +53,8 @@ class AppendTerms(NamedTuple):
     origin: Origin = Origin.CLIENT
     zstd: bool = True
     """The request's version knows that codec."""
+    txn: TxnTerms | None = None
+    """Whose transaction it is part of, if it is."""
 
 
 class _Wait(NamedTuple):
@@ -93,6 +99,9 @@ class Appends:
         self._total = hosted.traffic.all
         self.on_first: Callable[[], object] | None = None
         """Called once, when the first record set arrives."""
+        self.gate: TxnGate | None = None
+        """Who admits transactions; none until there is a coordinator to ask."""
+        self._at_gate: dict[tuple[TopicPartition, int], deque[Callable[[], None]]] = {}
 
     def append(self, sets: Sequence[ToAppend], terms: AppendTerms, done: Done) -> None:
         """Call `done` once with an outcome for each set, now or when acks is satisfied."""
@@ -112,7 +121,12 @@ class Appends:
             self._appended(work)
 
     def _start(
-        self, work: _Work, at: int, key: TopicPartition, records: memoryview | bytes | None
+        self,
+        work: _Work,
+        at: int,
+        key: TopicPartition,
+        records: memoryview | bytes | None,
+        admitted: bool = False,
     ) -> None:
         """Append now, or queue behind a rewrite. `work.left` falls once it is appended."""
         terms = work.terms
@@ -122,7 +136,7 @@ class Appends:
                 raise KafkaError(ErrorCode.invalid_topic_exception)
             if partition.rewriting is not None:
                 kept = bytes(records or b"")
-                partition.rewriting.append(lambda: self._take_turn(work, at, key, kept))
+                partition.rewriting.append(lambda: self._take_turn(work, at, key, kept, admitted))
                 return
             analysis = analyse(
                 records,
@@ -131,6 +145,12 @@ class Appends:
                 origin=terms.origin,
                 zstd=terms.zstd,
             )
+            if (
+                analysis.header.attributes & TRANSACTIONAL_BIT
+                and not admitted
+                and self._waits_at_gate(work, at, partition, analysis)
+            ):
+                return
             if analysis.needs_rewrite:
                 self._rewrite(work, at, partition, analysis)
                 return
@@ -163,6 +183,60 @@ class Appends:
         work.refuse(at, refusal)
         self._total.failed_produce_requests.value += 1
 
+    # Transactions
+
+    def _waits_at_gate(
+        self, work: _Work, at: int, partition: Partition, analysis: Analysis
+    ) -> bool:
+        """Whether the coordinator, or an earlier batch of this producer, has to be waited for."""
+        terms, gate, header = work.terms, self.gate, analysis.header
+        if gate is None or terms.origin is not Origin.CLIENT:
+            return False
+        key, kept = partition.key, analysis.content
+        place = (key, header.producer_id)
+        queue = self._at_gate.get(place)
+        if queue is not None:
+            kept = memoryview(bytes(kept))
+            queue.append(lambda: self._take_turn(work, at, key, kept))
+            return True
+        if not must_ask(partition.log.producers.get(header.producer_id), header, terms.txn):
+            return False
+        assert terms.txn is not None
+        verdict: ErrorCode | None = None
+        waiting = False
+
+        def done(code: ErrorCode) -> None:
+            nonlocal verdict
+            verdict = code
+            if waiting:
+                self._answered(work, at, place, kept, code)
+
+        gate.admit(terms.txn, key, header.producer_id, header.producer_epoch, done)
+        if verdict is None:
+            waiting, kept = True, memoryview(bytes(kept))
+            self._at_gate[place] = deque()
+            return True
+        if verdict is not GOOD:
+            raise KafkaError(verdict)
+        return False
+
+    def _answered(
+        self,
+        work: _Work,
+        at: int,
+        place: tuple[TopicPartition, int],
+        kept: memoryview,
+        code: ErrorCode,
+    ) -> None:
+        queue = self._at_gate.pop(place)
+        if code is GOOD:
+            self._take_turn(work, at, place[0], kept, admitted=True)
+        else:
+            self._refused(work, at, KafkaError(code))
+            self._one_less(work)
+        for turn in queue:
+            turn()
+
     # Rewriting, off the loop
 
     def _rewrite(self, work: _Work, at: int, partition: Partition, analysis: Analysis) -> None:
@@ -187,9 +261,16 @@ class Appends:
             assert partition.rewriting is not None
             partition.rewriting.extend(queue)
 
-    def _take_turn(self, work: _Work, at: int, key: TopicPartition, records: bytes) -> None:
+    def _take_turn(
+        self,
+        work: _Work,
+        at: int,
+        key: TopicPartition,
+        records: bytes | memoryview,
+        admitted: bool = False,
+    ) -> None:
         before = work.left
-        self._start(work, at, key, records)
+        self._start(work, at, key, records, admitted)
         if work.left < before and not work.left:
             self._appended(work)
 

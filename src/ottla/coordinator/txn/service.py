@@ -19,6 +19,7 @@ from ottla.coordinator.txn.adding import verify
 from ottla.coordinator.txn.ending import EndAsked
 from ottla.coordinator.txn.finishing import Finishing
 from ottla.coordinator.txn.initialise import InitAsked, Initialised
+from ottla.coordinator.txn.markers import Markers
 from ottla.coordinator.txn.shard import TxnShard
 from ottla.coordinator.txn.state import NeedsProducerId, Producer, Transaction, TxnState
 from ottla.model.errors import ErrorCode, KafkaError
@@ -40,11 +41,13 @@ class Transactions:
         self,
         runtime: Runtime[TxnShard],
         finishing: Finishing,
+        markers: Markers,
         next_producer_id: Callable[[], Awaitable[ProducerId]],
         limits: Callable[[], TxnLimits],
     ) -> None:
         self._runtime = runtime
         self._finishing = finishing
+        self.markers = markers
         self._next_producer_id = next_producer_id
         self._limits = limits
 
