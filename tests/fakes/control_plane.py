@@ -15,7 +15,7 @@ from typing import cast
 
 from ottla.api.api import Api, Context
 from ottla.api.interbroker import controlled_shutdown, leader_and_isr, stop_replica, update_metadata
-from ottla.api.services import Services
+from ottla.api.services import Identity, Services
 from ottla.config.dynamic import DynamicConfig
 from ottla.controller.config_store import ConfigStore
 from ottla.controller.facade import Controller
@@ -67,6 +67,9 @@ class Held:
             raise KafkaError(ErrorCode.stale_broker_epoch)
         self.controller_epoch = fence.controller_epoch
 
+    def partitions_deleted(self, gone: Iterable[TopicPartition]) -> None:
+        """Of committed offsets there are none here."""
+
     async def become(self, states: Iterable[ToBecome]) -> dict[TopicPartition, ErrorCode]:
         codes = {}
         for state in states:
@@ -105,14 +108,15 @@ class Node:
     def context(self, call: wire.Call, listener: str = "PLAINTEXT") -> Context:
         peer = Peer("127.0.0.1", 1, listener, "PLAINTEXT")
         services = Services(
-            broker_id=self.id,
-            cluster_id="the-cluster",
+            identity=Identity(self.id, "the-cluster"),
             clock=self.clock,
             config=self.config,
             listeners=None,  # type: ignore[arg-type]
             metadata=self.metadata,
             controller=self.controller,
             replicas=self.held,  # type: ignore[arg-type]
+            groups=self.held,  # type: ignore[arg-type]
+            txns=self.held,  # type: ignore[arg-type]
         )
         return Context(call, peer, services)
 

@@ -21,26 +21,37 @@ from ottla.api.api import Api
 from ottla.api.api_versions import API as API_VERSIONS
 from ottla.api.create_partitions import API as CREATE_PARTITIONS
 from ottla.api.create_topics import API as CREATE_TOPICS
+from ottla.api.delete_groups import API as DELETE_GROUPS
 from ottla.api.delete_records import API as DELETE_RECORDS
 from ottla.api.delete_topics import API as DELETE_TOPICS
 from ottla.api.describe_cluster import API as DESCRIBE_CLUSTER
 from ottla.api.describe_configs import API as DESCRIBE_CONFIGS
+from ottla.api.describe_groups import API as DESCRIBE_GROUPS
 from ottla.api.describe_log_dirs import API as DESCRIBE_LOG_DIRS
 from ottla.api.describe_topic_partitions import API as DESCRIBE_TOPIC_PARTITIONS
 from ottla.api.elect_leaders import API as ELECT_LEADERS
 from ottla.api.fetch import API as FETCH
+from ottla.api.find_coordinator import API as FIND_COORDINATOR
+from ottla.api.heartbeat import API as HEARTBEAT
 from ottla.api.incremental_alter_configs import API as INCREMENTAL_ALTER_CONFIGS
 from ottla.api.init_producer_id import API as INIT_PRODUCER_ID
 from ottla.api.interbroker.controlled_shutdown import API as CONTROLLED_SHUTDOWN
 from ottla.api.interbroker.leader_and_isr import API as LEADER_AND_ISR
 from ottla.api.interbroker.stop_replica import API as STOP_REPLICA
 from ottla.api.interbroker.update_metadata import API as UPDATE_METADATA
+from ottla.api.join_group import API as JOIN_GROUP
+from ottla.api.leave_group import API as LEAVE_GROUP
 from ottla.api.list_config_resources import API as LIST_CONFIG_RESOURCES
+from ottla.api.list_groups import API as LIST_GROUPS
 from ottla.api.list_offsets import API as LIST_OFFSETS
 from ottla.api.list_partition_reassignments import API as LIST_PARTITION_REASSIGNMENTS
 from ottla.api.metadata import API as METADATA
+from ottla.api.offset_commit import API as OFFSET_COMMIT
+from ottla.api.offset_delete import API as OFFSET_DELETE
+from ottla.api.offset_fetch import API as OFFSET_FETCH
 from ottla.api.offset_for_leader_epoch import API as OFFSET_FOR_LEADER_EPOCH
 from ottla.api.produce import API as PRODUCE
+from ottla.api.sync_group import API as SYNC_GROUP
 
 APIS: Final[tuple[Api, ...]] = (
     PRODUCE,
@@ -51,6 +62,15 @@ APIS: Final[tuple[Api, ...]] = (
     STOP_REPLICA,
     UPDATE_METADATA,
     CONTROLLED_SHUTDOWN,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    FIND_COORDINATOR,
+    JOIN_GROUP,
+    HEARTBEAT,
+    LEAVE_GROUP,
+    SYNC_GROUP,
+    DESCRIBE_GROUPS,
+    LIST_GROUPS,
     API_VERSIONS,
     CREATE_TOPICS,
     DELETE_TOPICS,
@@ -62,10 +82,12 @@ APIS: Final[tuple[Api, ...]] = (
     ALTER_REPLICA_LOG_DIRS,
     DESCRIBE_LOG_DIRS,
     CREATE_PARTITIONS,
+    DELETE_GROUPS,
     ELECT_LEADERS,
     INCREMENTAL_ALTER_CONFIGS,
     ALTER_PARTITION_REASSIGNMENTS,
     LIST_PARTITION_REASSIGNMENTS,
+    OFFSET_DELETE,
     DESCRIBE_CLUSTER,
     LIST_CONFIG_RESOURCES,
     DESCRIBE_TOPIC_PARTITIONS,

@@ -47,13 +47,13 @@ def broker_of(ctx: Context, name: str) -> BrokerId | None:
         return None
     if not name.isdigit():
         raise KafkaError(ErrorCode.invalid_request, f"Broker id must be an integer: {name}")
-    if int(name) != ctx.services.broker_id:
+    if int(name) != ctx.services.identity.broker_id:
         raise KafkaError(
             ErrorCode.invalid_request,
-            f"Unexpected broker id, expected {ctx.services.broker_id} or empty string, "
+            f"Unexpected broker id, expected {ctx.services.identity.broker_id} or empty string, "
             f"but received {name}",
         )
-    return ctx.services.broker_id
+    return ctx.services.identity.broker_id
 
 
 async def alter_topic(

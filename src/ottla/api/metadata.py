@@ -41,7 +41,7 @@ def _cluster(image: Image, ctx: Context) -> Fields:
             {"node_id": node.id, "host": node.host, "port": node.port, "rack": node.rack}
             for node in image.nodes(ctx.peer.listener)
         ],
-        "cluster_id": ctx.services.cluster_id,
+        "cluster_id": ctx.services.identity.cluster_id,
         "controller_id": -1 if image.controller_id is None else image.controller_id,
         "cluster_authorized_operations": OPERATIONS_NOT_ASKED,
         "error_code": ErrorCode.none,

@@ -17,8 +17,9 @@ from typing import Any, Final, NamedTuple
 
 from ottla.api import BY_KEY
 from ottla.api.dispatch import Dispatch
-from ottla.api.services import Services
+from ottla.api.services import Identity, Services
 from ottla.broker.control import Control
+from ottla.broker.coordination import Coordination
 from ottla.broker.data import Data
 from ottla.broker.exposition import Exposition
 from ottla.broker.identity import identify
@@ -116,9 +117,13 @@ class App:
         )  # fmt: skip
         stack.push_async_callback(data.close)
         await data.load()
+        coordination = Coordination(
+            world, self.dynamic, data, metadata=metadata,
+            producer_ids=control.facade.producer_ids, spawn=tasks.create_task,
+        )  # fmt: skip
         services = Services(
-            self.broker_id, identity.cluster_id, world.clock, self.dynamic, listeners, metadata,
-            control.facade, data.services,
+            Identity(*identity), world.clock, self.dynamic, listeners, metadata, control.facade,
+            data.services, coordination.groups, coordination.txns,
         )  # fmt: skip
         dispatch = Dispatch(services, tasks.create_task)
         control.links.answer = dispatch

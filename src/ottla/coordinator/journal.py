@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from ottla.coordinator.outcome import CoordinatorRecord
 from ottla.delay.purgatory import Delayed
@@ -42,8 +42,18 @@ SAID: Final = {
 """What a client hears when an internal topic could not be written; any other code as it is."""
 
 
-class Producer(NamedTuple):
+class Writer(Protocol):
     """In whose transaction records are written."""
+
+    @property
+    def id(self) -> ProducerId: ...
+
+    @property
+    def epoch(self) -> int: ...
+
+
+class Producer(NamedTuple):
+    """A producer, known by no more than that."""
 
     id: ProducerId
     epoch: int
@@ -81,7 +91,7 @@ class Journal:
         self,
         partition: Partition,
         records: Iterable[CoordinatorRecord],
-        producer: Producer | None,
+        producer: Writer | None,
     ) -> bytes:
         now = self._clock.wall_ms()
         wanted = partition.log.config.compression_type

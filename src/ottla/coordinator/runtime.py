@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
 
-from ottla.coordinator.journal import Journal, Producer
+from ottla.coordinator.journal import Journal, Producer, Writer
 from ottla.coordinator.loading import load
 from ottla.coordinator.outcome import CoordinatorRecord, Outcome, SetTimer, Then, TimerOp
 from ottla.coordinator.partitioning import partition_for
@@ -33,7 +33,7 @@ from ottla.protocol.records.control import ControlType, EndTxnMarker, build_mark
 from ottla.replica.hosted import Hosted
 from ottla.replica.partition import Partition
 
-__all__ = ["Ground", "Journal", "Owned", "Phase", "Producer", "Runtime"]
+__all__ = ["Ground", "Journal", "Owned", "Phase", "Producer", "Runtime", "Writer"]
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +130,7 @@ class Runtime(Generic[S]):
         key: str,
         decide: Callable[[S, int], Outcome[R]],
         *,
-        producer: Producer | None = None,
+        producer: Writer | None = None,
     ) -> R:
         """Decide, persist, and give the reply once the records are committed."""
         owned = self.owned(key)
@@ -161,7 +161,7 @@ class Runtime(Generic[S]):
         """Whether some partition led here cannot answer yet."""
         return any(owned.phase is Phase.LOADING for owned in self._owned.values())
 
-    async def end_transaction(self, index: int, producer: Producer, marker: EndTxnMarker) -> None:
+    async def end_transaction(self, index: int, producer: Writer, marker: EndTxnMarker) -> None:
         """Append a transaction's marker to a partition of the topic, and act on it."""
         owned = self._ready(index)
         batch = build_marker(
@@ -241,7 +241,7 @@ class Runtime(Generic[S]):
             committed.add_done_callback(lambda done: _log_failure(owned.partition.key, done))
 
     def _carry_out(
-        self, owned: Owned[S], outcome: Outcome[Any], producer: Producer | None
+        self, owned: Owned[S], outcome: Outcome[Any], producer: Writer | None
     ) -> asyncio.Future[None] | None:
         """Append, replay, set timers; None when there is nothing to wait for."""
         self._set_timers(owned, outcome.timers)
@@ -258,7 +258,7 @@ class Runtime(Generic[S]):
         return committed
 
     def _write(
-        self, owned: Owned[S], records: Sequence[CoordinatorRecord], producer: Producer | None
+        self, owned: Owned[S], records: Sequence[CoordinatorRecord], producer: Writer | None
     ) -> asyncio.Future[None]:
         """Append one batch and, unless it was refused, replay it."""
         partition = owned.partition

@@ -37,6 +37,8 @@ async def update_metadata(request: Request, ctx: Context) -> Fields:
     deleted = services.metadata.apply(update)
     for topic in {tp.topic for tp in deleted} - services.metadata.image.topics.keys():
         services.config.set_topic(topic, {})
+    if deleted:
+        services.groups.partitions_deleted(deleted)
     services.controller.shown.changed()
     return {"error_code": ErrorCode.none}
 

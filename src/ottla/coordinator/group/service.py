@@ -19,7 +19,7 @@ from ottla.coordinator.group.overview import GroupOverview, GroupSummary
 from ottla.coordinator.group.records import Committed
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.group.syncing import SyncAsk
-from ottla.coordinator.journal import Producer
+from ottla.coordinator.journal import Writer
 from ottla.coordinator.runtime import Runtime
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
@@ -34,6 +34,11 @@ Found = dict[str, dict[int, Committed | ErrorCode | None]]
 class Groups:
     def __init__(self, runtime: Runtime[GroupShard]) -> None:
         self.runtime = runtime
+
+    def partition_of(self, group_id: str) -> int:
+        """The partition of `__consumer_offsets` a group belongs to."""
+        _check_id(group_id)
+        return self.runtime.partition_of(group_id)
 
     # Members
 
@@ -79,7 +84,7 @@ class Groups:
 
     # Offsets
 
-    async def commit(self, ask: CommitAsk, producer: Producer | None = None) -> list[ErrorCode]:
+    async def commit(self, ask: CommitAsk, producer: Writer | None = None) -> list[ErrorCode]:
         """A code for each offset; in a transaction they count when it is committed."""
         _check_id(ask.group_id)
         return await self.runtime.write(

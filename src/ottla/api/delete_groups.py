@@ -1,0 +1,36 @@
+"""DeleteGroups (42): empty groups, with all their offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.model.errors import ErrorCode, KafkaError
+
+KEY: Final = 42
+
+
+async def delete_groups(request: Request, ctx: Context) -> Fields:
+    codes: dict[str, ErrorCode] = {}
+    for group_id in dict.fromkeys(request.groups_names):
+        try:
+            await ctx.services.groups.delete(group_id)
+            codes[group_id] = ErrorCode.none
+        except KafkaError as refusal:
+            codes[group_id] = refusal.code
+    return _fields(codes)
+
+
+def _fields(codes: Mapping[str, ErrorCode]) -> Fields:
+    return {
+        "throttle_time": 0,
+        "results": [{"group_id": group_id, "error_code": code} for group_id, code in codes.items()],
+    }
+
+
+def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
+    return _fields(dict.fromkeys(request.groups_names, code))
+
+
+API = Api(KEY, "DeleteGroups", range(0, 3), delete_groups, refuse)

@@ -1,0 +1,24 @@
+"""Heartbeat (12): a member is alive, and hears whether its group is rebalancing."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.coordinator.group.liveness import Leaver
+from ottla.model.errors import ErrorCode
+
+KEY: Final = 12
+
+
+async def heartbeat(request: Request, ctx: Context) -> Fields:
+    who = Leaver(request.member_id, request.group_instance_id)
+    code = await ctx.services.groups.heartbeat(request.group_id, who, request.generation_id)
+    return {"throttle_time": 0, "error_code": code}
+
+
+def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
+    return {"throttle_time": 0, "error_code": code}
+
+
+API = Api(KEY, "Heartbeat", range(0, 5), heartbeat, refuse)

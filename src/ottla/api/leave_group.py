@@ -1,0 +1,49 @@
+"""LeaveGroup (13): members that go, one of its own accord or several by an administrator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.coordinator.group.liveness import Leaver
+from ottla.model.errors import ErrorCode, KafkaError
+
+KEY: Final = 13
+FIRST_WITH_BATCHES: Final = 3
+
+
+async def leave_group(request: Request, ctx: Context) -> Fields:
+    if ctx.call.version < FIRST_WITH_BATCHES:
+        [code] = await ctx.services.groups.leave(request.group_id, [Leaver(request.member_id)])
+        return {"throttle_time": 0, "error_code": code}
+    leavers = [Leaver(one.member_id, one.group_instance_id) for one in request.members]
+    try:
+        codes = await ctx.services.groups.leave(request.group_id, leavers)
+    except KafkaError as refusal:
+        if refusal.code is not ErrorCode.unknown_member_id:
+            raise
+        codes = [refusal.code] * len(leavers)  # there is no such group
+    return _fields(ErrorCode.none, leavers, codes)
+
+
+def _fields(code: ErrorCode, leavers: Sequence[Leaver], codes: Sequence[ErrorCode]) -> Fields:
+    return {
+        "throttle_time": 0,
+        "error_code": code,
+        "members": [
+            {
+                "member_id": leaver.member_id,
+                "group_instance_id": leaver.instance_id,
+                "error_code": said,
+            }
+            for leaver, said in zip(leavers, codes, strict=True)
+        ],
+    }
+
+
+def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
+    return _fields(code, (), ())
+
+
+API = Api(KEY, "LeaveGroup", range(0, 6), leave_group, refuse)

@@ -1,0 +1,106 @@
+"""OffsetCommit (8): where a group goes on reading, partition by partition.
+
+Topics go by name up to version 9 and by id from version 10 on.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.coordinator.group.committing import CommitAsk, ToCommit
+from ottla.metadata.image import Image
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import NO_TOPIC_ID, TopicPartition
+from ottla.protocol import wire
+
+KEY: Final = 8
+FIRST_WITH_GROUP_NOT_FOUND: Final = 9
+FIRST_WITH_TOPIC_IDS: Final = 10
+
+
+async def offset_commit(request: Request, ctx: Context) -> Fields:
+    by_id = ctx.call.version >= FIRST_WITH_TOPIC_IDS
+    image = ctx.services.metadata.image
+    codes: dict[tuple[int, int], ErrorCode] = {}
+    places: list[tuple[int, int]] = []
+    offsets: list[ToCommit] = []
+    for at, topic in enumerate(request.topics):
+        name = _name(image, topic, by_id=by_id)
+        for index, one in enumerate(topic.partitions):
+            code = _unknown(image, name, one.partition_index, by_id=by_id)
+            codes[at, index] = code
+            if name is not None and code is ErrorCode.none:
+                places.append((at, index))
+                offsets.append(_offset(name, one))
+    if offsets:
+        stored = await ctx.services.groups.commit(_ask(request, ctx, offsets))
+        codes.update(zip(places, stored, strict=True))
+    return _fields(request, codes)
+
+
+def _ask(request: Request, ctx: Context, offsets: list[ToCommit]) -> CommitAsk:
+    knows = ctx.call.version >= FIRST_WITH_GROUP_NOT_FOUND
+    return CommitAsk(
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id_or_member_epoch,
+        offsets,
+        retention_ms=wire.ms(getattr(request, "retention_time", None) or -1),
+        unknown_group=ErrorCode.group_id_not_found if knows else ErrorCode.illegal_generation,
+    )
+
+
+def _name(image: Image, topic: Any, *, by_id: bool) -> str | None:
+    if not by_id:
+        return str(topic.name)
+    return image.names.get(topic.topic_id or NO_TOPIC_ID)
+
+
+def _unknown(image: Image, name: str | None, partition: int, *, by_id: bool) -> ErrorCode:
+    if name is None:
+        return ErrorCode.unknown_topic_id
+    known = image.partition(TopicPartition(name, partition))
+    return ErrorCode.unknown_topic_or_partition if known is None else ErrorCode.none
+
+
+def _offset(topic: str, one: Any) -> ToCommit:
+    return ToCommit(
+        topic,
+        one.partition_index,
+        one.committed_offset,
+        one.committed_leader_epoch,
+        one.committed_metadata or "",
+    )
+
+
+def _fields(request: Request, codes: dict[tuple[int, int], ErrorCode]) -> Fields:
+    return {
+        "throttle_time": 0,
+        "topics": [
+            {
+                "name": getattr(topic, "name", None),
+                "topic_id": getattr(topic, "topic_id", None),
+                "partitions": [
+                    {"partition_index": one.partition_index, "error_code": codes[at, index]}
+                    for index, one in enumerate(topic.partitions)
+                ],
+            }
+            for at, topic in enumerate(request.topics)
+        ],
+    }
+
+
+def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
+    return _fields(
+        request,
+        {
+            (at, index): code
+            for at, topic in enumerate(request.topics)
+            for index, _ in enumerate(topic.partitions)
+        },
+    )
+
+
+API = Api(KEY, "OffsetCommit", range(2, 11), offset_commit, refuse)

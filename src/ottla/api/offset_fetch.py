@@ -1,0 +1,118 @@
+"""OffsetFetch (9): the committed offsets of one group, from version 8 on of several.
+
+Topics go by name up to version 9 and by id from version 10 on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.coordinator.group.records import Committed
+from ottla.coordinator.group.service import Found
+from ottla.metadata.image import Image
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import NO_TOPIC_ID
+
+KEY: Final = 9
+FIRST_WITH_GROUP_ERROR: Final = 2
+FIRST_WITH_BATCHES: Final = 8
+FIRST_WITH_TOPIC_IDS: Final = 10
+NO_OFFSET: Final = Committed(-1)
+
+
+async def offset_fetch(request: Request, ctx: Context) -> Fields:
+    if ctx.call.version < FIRST_WITH_BATCHES:
+        return {"throttle_time": 0, **await _group(request, request, ctx)}
+    groups = [await _group(asked, request, ctx) for asked in request.groups]
+    return {"throttle_time": 0, "groups": groups}
+
+
+async def _group(asked: Any, request: Request, ctx: Context) -> Fields:
+    image = ctx.services.metadata.image
+    by_id = ctx.call.version >= FIRST_WITH_TOPIC_IDS
+    names = None if asked.topics is None else _names(image, asked.topics, by_id=by_id)
+    try:
+        found = await ctx.services.groups.fetch(
+            asked.group_id, names, stable=request.require_stable
+        )
+    except KafkaError as refusal:
+        return _refused(asked, refusal.code, ctx)
+    if asked.topics is None:
+        topics = [_topic(image, name, offsets) for name, offsets in found.items()]
+        if by_id:
+            topics = [topic for topic in topics if topic["topic_id"] != NO_TOPIC_ID]
+    else:
+        topics = [_asked(image, topic, found, by_id=by_id) for topic in asked.topics]
+    return {"group_id": asked.group_id, "topics": topics, "error_code": ErrorCode.none}
+
+
+def _names(image: Image, topics: Any, *, by_id: bool) -> dict[str, list[int]]:
+    names: dict[str, list[int]] = {}
+    for topic in topics:
+        name = image.names.get(topic.topic_id) if by_id else topic.name
+        if name is not None:
+            names.setdefault(name, []).extend(topic.partition_indexes)
+    return names
+
+
+def _asked(image: Image, topic: Any, found: Found, *, by_id: bool) -> Fields:
+    name = image.names.get(topic.topic_id) if by_id else topic.name
+    if name is None:
+        unknown = dict.fromkeys(topic.partition_indexes, ErrorCode.unknown_topic_id)
+        return {"topic_id": topic.topic_id, "partitions": _partitions(unknown)}
+    return _topic(image, name, {index: found[name][index] for index in topic.partition_indexes})
+
+
+def _topic(image: Image, name: str, offsets: Mapping[int, Committed | ErrorCode | None]) -> Fields:
+    known = image.topics.get(name)
+    return {
+        "name": name,
+        "topic_id": NO_TOPIC_ID if known is None else known.id,
+        "partitions": _partitions(offsets),
+    }
+
+
+def _partitions(offsets: Mapping[int, Committed | ErrorCode | None]) -> list[Fields]:
+    return [_partition(index, offset) for index, offset in offsets.items()]
+
+
+def _partition(index: int, found: Committed | ErrorCode | None) -> Fields:
+    offset = found if isinstance(found, Committed) else NO_OFFSET
+    return {
+        "partition_index": index,
+        "committed_offset": offset.offset,
+        "committed_leader_epoch": offset.leader_epoch,
+        "metadata": offset.metadata,
+        "error_code": found if isinstance(found, ErrorCode) else ErrorCode.none,
+    }
+
+
+def _refused(asked: Any, code: ErrorCode, ctx: Context) -> Fields:
+    """As a whole; in the oldest versions, which cannot say that, partition by partition."""
+    topics = []
+    if ctx.call.version < FIRST_WITH_GROUP_ERROR:
+        topics = [
+            {
+                "name": topic.name,
+                "partitions": _partitions(dict.fromkeys(topic.partition_indexes, code)),
+            }
+            for topic in asked.topics or ()
+        ]
+    return {"group_id": asked.group_id, "topics": topics, "error_code": code}
+
+
+def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
+    groups = getattr(request, "groups", None) or ()
+    return {
+        "throttle_time": 0,
+        "topics": [],
+        "error_code": code,
+        "groups": [
+            {"group_id": asked.group_id, "topics": [], "error_code": code} for asked in groups
+        ],
+    }
+
+
+API = Api(KEY, "OffsetFetch", range(1, 11), offset_fetch, refuse)

@@ -1,0 +1,41 @@
+"""SyncGroup (14): the leader brings the assignment, everybody gets a part of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.coordinator.group.member import SyncReply
+from ottla.coordinator.group.syncing import SyncAsk
+from ottla.model.errors import ErrorCode
+
+KEY: Final = 14
+
+
+async def sync_group(request: Request, ctx: Context) -> Fields:
+    ask = SyncAsk(
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id,
+        request.protocol_type,
+        request.protocol_name,
+        {one.member_id: one.assignment for one in request.assignments},
+    )
+    return _fields(await ctx.services.groups.sync(request.group_id, ask))
+
+
+def _fields(reply: SyncReply) -> Fields:
+    return {
+        "throttle_time": 0,
+        "error_code": reply.error,
+        "protocol_type": reply.protocol_type,
+        "protocol_name": reply.protocol,
+        "assignment": reply.assignment,
+    }
+
+
+def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
+    return _fields(SyncReply(code))
+
+
+API = Api(KEY, "SyncGroup", range(0, 6), sync_group, refuse)

@@ -1,0 +1,84 @@
+"""The coordinators of a broker: groups and transactions, each on its own internal topic.
+
+Owns how these parts are put together. They begin to work when the controller says which partitions
+of those topics are led here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from ottla.broker.data import Data
+from ottla.broker.transactions import build_transactions
+from ottla.broker.world import World
+from ottla.config.dynamic import DynamicConfig
+from ottla.controller.producer_ids import ProducerIds
+from ottla.coordinator.group.limits import GroupLimits
+from ottla.coordinator.group.service import Groups
+from ottla.coordinator.group.shard import GroupShard
+from ottla.coordinator.journal import Journal
+from ottla.coordinator.runtime import Ground, Runtime
+from ottla.metadata.cache import MetadataCache
+from ottla.model.ids import CONSUMER_OFFSETS
+from ottla.protocol.records.compression import Codec
+
+Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+
+
+class Coordination:
+    def __init__(
+        self,
+        world: World,
+        config: DynamicConfig,
+        data: Data,
+        *,
+        metadata: MetadataCache,
+        producer_ids: ProducerIds,
+        spawn: Spawn,
+    ) -> None:
+        ground = Ground(data.hosted, metadata, data.timers, spawn)
+        self.groups = Groups(_group_runtime(world, config, data, ground))
+        txns = build_transactions(
+            config, data, ground, self.groups.runtime,
+            next_producer_id=producer_ids.next, spawn=spawn,
+        )  # fmt: skip
+        self.txns = txns.service
+        data.hosted.listeners += [self.groups.runtime, txns.runtime]
+
+
+def _group_runtime(
+    world: World, config: DynamicConfig, data: Data, ground: Ground
+) -> Runtime[GroupShard]:
+    settings = config.current
+
+    def new_id() -> str:
+        return str(UUID(int=world.dice.getrandbits(128), version=4))
+
+    return Runtime(
+        CONSUMER_OFFSETS,
+        lambda _: GroupShard(lambda: group_limits(config), new_id),
+        ground,
+        Journal(
+            data.services.appends,
+            data.hosted,
+            timeout_ms=settings.offsets_commit_timeout_ms,
+            codec=Codec(settings.offsets_topic_compression_codec),
+        ),
+        settings.offsets_load_buffer_size,
+    )
+
+
+def group_limits(config: DynamicConfig) -> GroupLimits:
+    now = config.current
+    return GroupLimits(
+        min_session_timeout_ms=now.group_min_session_timeout_ms,
+        max_session_timeout_ms=now.group_max_session_timeout_ms,
+        initial_rebalance_delay_ms=now.group_initial_rebalance_delay_ms,
+        max_size=now.group_max_size,
+        offset_metadata_max_bytes=now.offset_metadata_max_bytes,
+        offsets_retention_ms=now.offsets_retention_minutes * 60_000,
+        offsets_retention_check_interval_ms=now.offsets_retention_check_interval_ms,
+    )
