@@ -55,9 +55,10 @@ class Finishing:
         """Set once the runtime, whose shards need this, is built."""
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._awaited: dict[str, list[asyncio.Future[None]]] = {}
+        self._closed = False
 
     def finish(self, id: str) -> None:
-        if id not in self._under_way:
+        if id not in self._under_way and not self._closed:
             self._under_way[id] = self._spawn(self._carry_through(id))
 
     def completed(self, id: str) -> None:
@@ -66,15 +67,14 @@ class Finishing:
                 waiter.set_result(None)
 
     async def completion(self, id: str, within_ms: int) -> None:
-        """Wait until the transaction under way is completed, but no longer than this."""
-        if id not in self._under_way:
-            return
+        """Wait until its decided transaction is completed, but no longer than this."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._awaited.setdefault(id, []).append(waiter)
         await asyncio.wait([waiter], timeout=within_ms / 1_000)
 
     def close(self) -> None:
         """Stop trying; whoever loads this topic next goes on."""
+        self._closed = True
         for task in self._under_way.values():
             task.cancel()
 

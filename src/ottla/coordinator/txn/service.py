@@ -21,7 +21,13 @@ from ottla.coordinator.txn.finishing import Finishing
 from ottla.coordinator.txn.initialise import InitAsked, Initialised
 from ottla.coordinator.txn.markers import Markers
 from ottla.coordinator.txn.shard import TxnShard
-from ottla.coordinator.txn.state import NeedsProducerId, Producer, Transaction, TxnState
+from ottla.coordinator.txn.state import (
+    DECIDED,
+    NeedsProducerId,
+    Producer,
+    Transaction,
+    TxnState,
+)
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import ProducerId, TopicPartition
 
@@ -94,7 +100,9 @@ class Transactions:
         client = await self._with_producer_id(
             id, lambda shard, fresh, now: shard.end(id, asked, fresh, now)
         )
-        await self._finishing.completion(id, ANSWER_WITHIN_MS)
+        txn = self._runtime.owned(id).shard.get(id)
+        if txn is not None and txn.state in DECIDED:
+            await self._finishing.completion(id, ANSWER_WITHIN_MS)
         return client
 
     async def describe(self, id: str) -> Transaction:
