@@ -14,6 +14,8 @@ it to the folder. Handlers translate requests into calls of the layers below and
 from collections.abc import Mapping
 from typing import Final
 
+from ottla.api.add_offsets_to_txn import API as ADD_OFFSETS_TO_TXN
+from ottla.api.add_partitions_to_txn import API as ADD_PARTITIONS_TO_TXN
 from ottla.api.alter_configs import API as ALTER_CONFIGS
 from ottla.api.alter_partition_reassignments import API as ALTER_PARTITION_REASSIGNMENTS
 from ottla.api.alter_replica_log_dirs import API as ALTER_REPLICA_LOG_DIRS
@@ -28,8 +30,11 @@ from ottla.api.describe_cluster import API as DESCRIBE_CLUSTER
 from ottla.api.describe_configs import API as DESCRIBE_CONFIGS
 from ottla.api.describe_groups import API as DESCRIBE_GROUPS
 from ottla.api.describe_log_dirs import API as DESCRIBE_LOG_DIRS
+from ottla.api.describe_producers import API as DESCRIBE_PRODUCERS
 from ottla.api.describe_topic_partitions import API as DESCRIBE_TOPIC_PARTITIONS
+from ottla.api.describe_transactions import API as DESCRIBE_TRANSACTIONS
 from ottla.api.elect_leaders import API as ELECT_LEADERS
+from ottla.api.end_txn import API as END_TXN
 from ottla.api.fetch import API as FETCH
 from ottla.api.find_coordinator import API as FIND_COORDINATOR
 from ottla.api.heartbeat import API as HEARTBEAT
@@ -45,6 +50,7 @@ from ottla.api.list_config_resources import API as LIST_CONFIG_RESOURCES
 from ottla.api.list_groups import API as LIST_GROUPS
 from ottla.api.list_offsets import API as LIST_OFFSETS
 from ottla.api.list_partition_reassignments import API as LIST_PARTITION_REASSIGNMENTS
+from ottla.api.list_transactions import API as LIST_TRANSACTIONS
 from ottla.api.metadata import API as METADATA
 from ottla.api.offset_commit import API as OFFSET_COMMIT
 from ottla.api.offset_delete import API as OFFSET_DELETE
@@ -52,6 +58,8 @@ from ottla.api.offset_fetch import API as OFFSET_FETCH
 from ottla.api.offset_for_leader_epoch import API as OFFSET_FOR_LEADER_EPOCH
 from ottla.api.produce import API as PRODUCE
 from ottla.api.sync_group import API as SYNC_GROUP
+from ottla.api.txn_offset_commit import API as TXN_OFFSET_COMMIT
+from ottla.api.write_txn_markers import API as WRITE_TXN_MARKERS
 
 APIS: Final[tuple[Api, ...]] = (
     PRODUCE,
@@ -77,6 +85,11 @@ APIS: Final[tuple[Api, ...]] = (
     DELETE_RECORDS,
     INIT_PRODUCER_ID,
     OFFSET_FOR_LEADER_EPOCH,
+    ADD_PARTITIONS_TO_TXN,
+    ADD_OFFSETS_TO_TXN,
+    END_TXN,
+    WRITE_TXN_MARKERS,
+    TXN_OFFSET_COMMIT,
     DESCRIBE_CONFIGS,
     ALTER_CONFIGS,
     ALTER_REPLICA_LOG_DIRS,
@@ -89,6 +102,9 @@ APIS: Final[tuple[Api, ...]] = (
     LIST_PARTITION_REASSIGNMENTS,
     OFFSET_DELETE,
     DESCRIBE_CLUSTER,
+    DESCRIBE_PRODUCERS,
+    DESCRIBE_TRANSACTIONS,
+    LIST_TRANSACTIONS,
     LIST_CONFIG_RESOURCES,
     DESCRIBE_TOPIC_PARTITIONS,
 )

@@ -15,6 +15,22 @@ from ottla.protocol import wire
 from ottla.protocol.wire import Call
 
 KEY: Final = 18
+TRANSACTIONS: Final = "transaction.version"
+EPOCH_PER_TRANSACTION: Final = 2
+FEATURES: Final[Fields] = {
+    "supported_features": [
+        {"name": TRANSACTIONS, "min_version": 0, "max_version": EPOCH_PER_TRANSACTION}
+    ],
+    "finalized_features_epoch": 0,
+    "finalized_features": [
+        {
+            "name": TRANSACTIONS,
+            "max_version_level": EPOCH_PER_TRANSACTION,
+            "min_version_level": EPOCH_PER_TRANSACTION,
+        }
+    ],
+}
+"""What makes clients use transactions v2. It is the same for ever here, hence the epoch."""
 SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -40,7 +56,7 @@ def offered() -> Fields:
         for api in APIS
         if not api.between_brokers
     ]
-    return {"api_keys": keys, "throttle_time_ms": 0}
+    return {"api_keys": keys, "throttle_time_ms": 0, **FEATURES}
 
 
 def unsupported_version(call: Call) -> bytes:

@@ -1,7 +1,7 @@
-"""InitProducerId (22): an id for an idempotent producer.
+"""InitProducerId (22): who a producer is from now on.
 
-A producer with a transactional id belongs to a transaction coordinator. Until this broker has one
-the answer is the one Kafka gives while no coordinator can be found: the client asks again.
+An idempotent producer gets an id of its own from any broker. One with a transactional id gets a
+larger epoch from its coordinator each time, which fences whoever had an earlier one.
 """
 
 from __future__ import annotations
@@ -9,36 +9,57 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.coordinator.txn.initialise import InitAsked
+from ottla.coordinator.txn.state import NO_EPOCH, NOBODY, Producer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_PRODUCER, ProducerId
+from ottla.protocol import wire
 
 KEY: Final = 22
-NO_EPOCH: Final = -1
+FIRST_WITH_FENCED: Final = 4
+"""The version from which on clients know PRODUCER_FENCED."""
 
 
 async def init_producer_id(request: Request, ctx: Context) -> Fields:
     if (request.producer_id == NO_PRODUCER) != (request.producer_epoch == NO_EPOCH):
         raise KafkaError(ErrorCode.invalid_request)
-    if request.transactional_id == "":
-        raise KafkaError(ErrorCode.invalid_request)
-    if request.transactional_id is not None:
-        raise KafkaError(ErrorCode.coordinator_not_available)
-    return _fields(ErrorCode.none, await ctx.services.controller.producer_ids.next(), 0)
+    if request.transactional_id is None:
+        fresh = await ctx.services.controller.producer_ids.next()
+        return _fields(ErrorCode.none, Producer(fresh, 0), NOBODY)
+    expected = Producer(ProducerId(request.producer_id), request.producer_epoch)
+    asked = InitAsked(
+        wire.ms(request.transaction_timeout),
+        None if expected == NOBODY else expected,
+        two_phase=request.enable2_pc,
+        keep_prepared=request.keep_prepared_txn,
+    )
+    try:
+        given = await ctx.services.txns.initialise(request.transactional_id, asked)
+    except KafkaError as refusal:
+        raise as_known(refusal, ctx.call.version >= FIRST_WITH_FENCED) from None
+    return _fields(ErrorCode.none, given.producer, given.ongoing)
 
 
-def _fields(code: ErrorCode, id: ProducerId, epoch: int) -> Fields:
+def as_known(refusal: KafkaError, knows_fenced: bool) -> KafkaError:
+    """Older clients know a fenced producer only by its invalid epoch."""
+    if refusal.code is ErrorCode.producer_fenced and not knows_fenced:
+        return KafkaError(ErrorCode.invalid_producer_epoch, refusal.message)
+    return refusal
+
+
+def _fields(code: ErrorCode, producer: Producer, ongoing: Producer) -> Fields:
     return {
         "throttle_time": 0,
         "error_code": code,
-        "producer_id": id,
-        "producer_epoch": epoch,
-        "ongoing_txn_producer_id": NO_PRODUCER,
-        "ongoing_txn_producer_epoch": NO_EPOCH,
+        "producer_id": producer.id,
+        "producer_epoch": producer.epoch,
+        "ongoing_txn_producer_id": ongoing.id,
+        "ongoing_txn_producer_epoch": ongoing.epoch,
     }
 
 
 def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
-    return _fields(code, NO_PRODUCER, NO_EPOCH)
+    return _fields(code, NOBODY, NOBODY)
 
 
-API = Api(KEY, "InitProducerId", range(0, 6), init_producer_id, refuse)
+API = Api(KEY, "InitProducerId", range(0, 7), init_producer_id, refuse)

@@ -46,7 +46,14 @@ class Coordination:
             next_producer_id=producer_ids.next, spawn=spawn,
         )  # fmt: skip
         self.txns = txns.service
-        data.hosted.listeners += [self.groups.runtime, txns.runtime]
+        self._finishing = txns.finishing
+        self._runtimes: tuple[Runtime[Any], ...] = (self.groups.runtime, txns.runtime)
+        data.hosted.listeners += self._runtimes
+
+    def close(self) -> None:
+        self._finishing.close()
+        for runtime in self._runtimes:
+            runtime.close()
 
 
 def _group_runtime(

@@ -1,0 +1,38 @@
+"""AddOffsetsToTxn (25): a transaction is about to commit offsets of a group.
+
+The partition that keeps the group's offsets joins the transaction like any other.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.init_producer_id import as_known
+from ottla.coordinator.txn.state import Producer
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import CONSUMER_OFFSETS, ProducerId, TopicPartition
+
+KEY: Final = 25
+FIRST_WITH_FENCED: Final = 2
+
+
+async def add_offsets_to_txn(request: Request, ctx: Context) -> Fields:
+    services = ctx.services
+    if not request.group_id:
+        raise KafkaError(ErrorCode.invalid_group_id)
+    index = services.groups.runtime.partition_of(request.group_id)
+    who = Producer(ProducerId(request.producer_id), request.producer_epoch)
+    offsets = frozenset({TopicPartition(CONSUMER_OFFSETS, index)})
+    try:
+        await services.txns.add(request.transactional_id, who, offsets)
+    except KafkaError as refusal:
+        raise as_known(refusal, ctx.call.version >= FIRST_WITH_FENCED) from None
+    return {"throttle_time": 0, "error_code": ErrorCode.none}
+
+
+def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
+    return {"throttle_time": 0, "error_code": code}
+
+
+API = Api(KEY, "AddOffsetsToTxn", range(0, 5), add_offsets_to_txn, refuse)

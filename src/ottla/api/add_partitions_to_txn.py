@@ -1,0 +1,114 @@
+"""AddPartitionsToTxn (24): partitions that a transaction is about to write to.
+
+Clients speak versions up to 3, for one transaction. From version 4 on it is how one broker asks
+another, for several, and may only want to know whether a partition is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.init_producer_id import as_known
+from ottla.coordinator.txn.ending import EPOCH_PER_TRANSACTION
+from ottla.coordinator.txn.state import Producer
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import ProducerId, TopicPartition
+
+KEY: Final = 24
+FIRST_WITH_FENCED: Final = 2
+FIRST_BETWEEN_BROKERS: Final = 4
+FIRST_WITH_ABORTABLE: Final = 5
+
+
+class Adding(NamedTuple):
+    """One transaction of a request."""
+
+    id: str
+    who: Producer
+    keys: list[TopicPartition]
+    verify_only: bool = False
+
+
+async def add_partitions_to_txn(request: Request, ctx: Context) -> Fields:
+    if ctx.call.version < FIRST_BETWEEN_BROKERS:
+        adding = _only(request)
+        return {"results_by_topic_v3_and_below": _topics(await _added(adding, ctx))}
+    if not (ctx.peer.is_broker or ctx.peer.listener == ctx.services.listeners.inter_broker):
+        raise KafkaError(ErrorCode.cluster_authorization_failed)
+    results = [
+        {"transactional_id": one.id, "topic_results": _topics(await _added(one, ctx))}
+        for one in _several(request)
+    ]
+    return {"error_code": ErrorCode.none, "results_by_transaction": results}
+
+
+async def _added(adding: Adding, ctx: Context) -> dict[TopicPartition, ErrorCode]:
+    """All of a transaction's partitions are added, or none."""
+    txns, image = ctx.services.txns, ctx.services.metadata.image
+    if adding.verify_only:
+        knows = ctx.call.version >= FIRST_WITH_ABORTABLE
+        return {key: _known(txns.verify(adding.id, adding.who, key), knows) for key in adding.keys}
+    unknown = {key for key in adding.keys if image.partition(key) is None}
+    if unknown:
+        good = ErrorCode.operation_not_attempted
+        bad = ErrorCode.unknown_topic_or_partition
+        return {key: bad if key in unknown else good for key in adding.keys}
+    version = ctx.call.version
+    speaks = EPOCH_PER_TRANSACTION if version >= FIRST_BETWEEN_BROKERS else 0
+    try:
+        await txns.add(adding.id, adding.who, frozenset(adding.keys), speaks)
+    except KafkaError as refusal:
+        code = as_known(refusal, version >= FIRST_WITH_FENCED).code
+        return dict.fromkeys(adding.keys, code)
+    return dict.fromkeys(adding.keys, ErrorCode.none)
+
+
+def _known(code: ErrorCode, knows_abortable: bool) -> ErrorCode:
+    if code is ErrorCode.transaction_abortable and not knows_abortable:
+        return ErrorCode.invalid_txn_state
+    return code
+
+
+def _only(request: Request) -> Adding:
+    who = Producer(
+        ProducerId(request.v3_and_below_producer_id), request.v3_and_below_producer_epoch
+    )
+    return Adding(request.v3_and_below_transactional_id, who, _keys(request.v3_and_below_topics))
+
+
+def _several(request: Request) -> list[Adding]:
+    return [
+        Adding(
+            one.transactional_id,
+            Producer(ProducerId(one.producer_id), one.producer_epoch),
+            _keys(one.topics),
+            one.verify_only,
+        )
+        for one in request.transactions
+    ]
+
+
+def _keys(topics: Iterable[Any]) -> list[TopicPartition]:
+    return [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
+
+
+def _topics(codes: dict[TopicPartition, ErrorCode]) -> list[Fields]:
+    topics: dict[str, list[Fields]] = {}
+    for (name, index), code in codes.items():
+        result = {"partition_index": index, "partition_error_code": code}
+        topics.setdefault(name, []).append(result)
+    return [{"name": name, "results_by_partition": results} for name, results in topics.items()]
+
+
+def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
+    codes = dict.fromkeys(_keys(request.v3_and_below_topics or ()), code)
+    return {
+        "error_code": code,
+        "results_by_transaction": [],
+        "results_by_topic_v3_and_below": _topics(codes),
+    }
+
+
+API = Api(KEY, "AddPartitionsToTxn", range(0, 6), add_partitions_to_txn, refuse)

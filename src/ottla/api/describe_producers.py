@@ -1,0 +1,77 @@
+"""DescribeProducers (61): who writes to a partition led here, and what they have open."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.log.producers import ProducerState
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import TopicPartition
+from ottla.replica.hosted import Hosted
+
+KEY: Final = 61
+
+
+async def describe_producers(request: Request, ctx: Context) -> Fields:
+    hosted = ctx.services.replicas.hosted
+    topics = [
+        {
+            "name": topic.name,
+            "partitions": [
+                _partition(hosted, TopicPartition(topic.name, index))
+                for index in topic.partition_indexes
+            ],
+        }
+        for topic in request.topics
+    ]
+    return {"throttle_time": 0, "topics": topics}
+
+
+def _partition(hosted: Hosted, key: TopicPartition) -> Fields:
+    try:
+        partition = hosted.get(key)
+        partition.led()
+    except KafkaError as refusal:
+        return _refused(key.partition, refusal.code)
+    return {
+        "partition_index": key.partition,
+        "error_code": ErrorCode.none,
+        "error_message": None,
+        "active_producers": [_producer(state) for state in partition.log.producers],
+    }
+
+
+def _producer(state: ProducerState) -> Fields:
+    open_from = state.txn_first_offset
+    return {
+        "producer_id": state.producer_id,
+        "producer_epoch": state.epoch,
+        "last_sequence": state.last_sequence,
+        "last_timestamp": state.timestamp,
+        "coordinator_epoch": state.coordinator_epoch,
+        "current_txn_start_offset": -1 if open_from is None else open_from,
+    }
+
+
+def _refused(index: int, code: ErrorCode) -> Fields:
+    return {
+        "partition_index": index,
+        "error_code": code,
+        "error_message": None,
+        "active_producers": [],
+    }
+
+
+def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
+    topics = [
+        {
+            "name": topic.name,
+            "partitions": [_refused(index, code) for index in topic.partition_indexes],
+        }
+        for topic in request.topics
+    ]
+    return {"throttle_time": 0, "topics": topics}
+
+
+API = Api(KEY, "DescribeProducers", range(0, 1), describe_producers, refuse)

@@ -1,0 +1,61 @@
+"""DescribeTransactions (65): how the transactions of some transactional ids stand."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.coordinator.txn.state import NO_EPOCH, NOT_STARTED, Transaction
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import NO_PRODUCER
+
+KEY: Final = 65
+
+
+async def describe_transactions(request: Request, ctx: Context) -> Fields:
+    states = [await _one(id, ctx) for id in request.transactional_ids]
+    return {"throttle_time": 0, "transaction_states": states}
+
+
+async def _one(id: str, ctx: Context) -> Fields:
+    try:
+        return _state(await ctx.services.txns.describe(id))
+    except KafkaError as refusal:
+        return _refused(id, refusal.code)
+
+
+def _state(txn: Transaction) -> Fields:
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(txn.partitions):
+        topics.setdefault(topic, []).append(index)
+    return {
+        "error_code": ErrorCode.none,
+        "transactional_id": txn.id,
+        "transaction_state": txn.state.label,
+        "transaction_timeout": txn.timeout_ms,
+        "transaction_start_time": txn.started_ms,
+        "producer_id": txn.producer_id,
+        "producer_epoch": txn.epoch,
+        "topics": [{"topic": name, "partitions": ids} for name, ids in topics.items()],
+    }
+
+
+def _refused(id: str, code: ErrorCode) -> Fields:
+    return {
+        "error_code": code,
+        "transactional_id": id,
+        "transaction_state": "",
+        "transaction_timeout": 0,
+        "transaction_start_time": NOT_STARTED,
+        "producer_id": NO_PRODUCER,
+        "producer_epoch": NO_EPOCH,
+        "topics": [],
+    }
+
+
+def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
+    states = [_refused(id, code) for id in request.transactional_ids]
+    return {"throttle_time": 0, "transaction_states": states}
+
+
+API = Api(KEY, "DescribeTransactions", range(0, 1), describe_transactions, refuse)

@@ -1,0 +1,122 @@
+"""TxnOffsetCommit (28): offsets that count once a transaction is committed.
+
+Up to version 4 the client has added the group's partition of `__consumer_offsets` to the
+transaction itself; with transactions v2, version 5, it is added here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.coordinator.group.committing import CommitAsk, ToCommit
+from ottla.coordinator.journal import Producer as Writer
+from ottla.coordinator.txn.ending import EPOCH_PER_TRANSACTION
+from ottla.coordinator.txn.gate import said
+from ottla.coordinator.txn.state import Producer
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import CONSUMER_OFFSETS, ProducerId, TopicPartition
+from ottla.replica.txn_gate import TxnTerms
+
+KEY: Final = 28
+FIRST_WITH_ABORTABLE: Final = 4
+FIRST_THAT_ADDS: Final = 5
+LAST_BY_LOADING: Final = 1
+"""Up to here a client knows COORDINATOR_LOAD_IN_PROGRESS, but not how to wait for it."""
+
+
+async def txn_offset_commit(request: Request, ctx: Context) -> Fields:
+    known = {
+        (topic.name, one.partition_index): ctx.services.metadata.image.partition(
+            TopicPartition(topic.name, one.partition_index)
+        )
+        is not None
+        for topic in request.topics
+        for one in topic.partitions
+    }
+    asked = [
+        ToCommit(
+            topic.name,
+            one.partition_index,
+            one.committed_offset,
+            one.committed_leader_epoch,
+            one.committed_metadata or "",
+        )
+        for topic in request.topics
+        for one in topic.partitions
+        if known[topic.name, one.partition_index]
+    ]
+    codes = dict.fromkeys(known, ErrorCode.unknown_topic_or_partition)
+    if asked:
+        try:
+            committed = await _commit(request, ctx, asked)
+        except KafkaError as refusal:
+            code = _said(refusal.code, ctx.call.version)
+            committed = [code] * len(asked)
+        codes |= zip(((one.topic, one.partition) for one in asked), committed, strict=True)
+    return _fields(request.topics, codes)
+
+
+async def _commit(request: Request, ctx: Context, asked: list[ToCommit]) -> list[ErrorCode]:
+    txns, groups = ctx.services.txns, ctx.services.groups
+    id, group_id = request.transactional_id, request.group_id
+    if not group_id:
+        raise KafkaError(ErrorCode.invalid_group_id)
+    who = Producer(ProducerId(request.producer_id), request.producer_epoch)
+    offsets = TopicPartition(CONSUMER_OFFSETS, groups.runtime.partition_of(group_id))
+    if ctx.call.version >= FIRST_THAT_ADDS:
+        await txns.add(id, who, frozenset({offsets}), EPOCH_PER_TRANSACTION)
+    else:
+        code = txns.verify(id, who, offsets)
+        if code is not ErrorCode.none:
+            raise KafkaError(code)
+    ask = CommitAsk(
+        group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id,
+        asked,
+        transactional=True,
+    )
+    return await groups.commit(ask, Writer(*who))
+
+
+def _said(code: ErrorCode, version: int) -> ErrorCode:
+    """A consumer's coordinator may be found again: those refusals stay what they are."""
+    if code is ErrorCode.coordinator_load_in_progress and version <= LAST_BY_LOADING:
+        return ErrorCode.coordinator_not_available
+    if code in (ErrorCode.transaction_abortable, ErrorCode.producer_fenced):
+        return said(code, TxnTerms("", knows_abortable=version >= FIRST_WITH_ABORTABLE))
+    return code
+
+
+def _fields(topics: Iterable[Any], codes: dict[tuple[str, int], ErrorCode]) -> Fields:
+    return {
+        "throttle_time": 0,
+        "topics": [
+            {
+                "name": topic.name,
+                "partitions": [
+                    {
+                        "partition_index": one.partition_index,
+                        "error_code": codes[topic.name, one.partition_index],
+                    }
+                    for one in topic.partitions
+                ],
+            }
+            for topic in topics
+        ],
+    }
+
+
+def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
+    codes = {
+        (topic.name, one.partition_index): code
+        for topic in request.topics
+        for one in topic.partitions
+    }
+    return _fields(request.topics, codes)
+
+
+API = Api(KEY, "TxnOffsetCommit", range(0, 6), txn_offset_commit, refuse)

@@ -1,0 +1,70 @@
+"""WriteTxnMarkers (27): the end of transactions, written into partitions led here.
+
+A coordinator on another broker asks for it; so does an administrator who aborts a transaction
+that hangs because its coordinator has forgotten it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.coordinator.txn.markers import Marking
+from ottla.coordinator.txn.state import Producer
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import ProducerId, TopicPartition
+
+KEY: Final = 27
+
+
+async def write_txn_markers(request: Request, ctx: Context) -> Fields:
+    results = []
+    for marker in request.markers:
+        marking = Marking(
+            Producer(ProducerId(marker.producer_id), marker.producer_epoch),
+            marker.transaction_result,
+            marker.coordinator_epoch,
+            marker.transaction_version,
+        )
+        codes = await ctx.services.txns.markers.write(marking, _keys(marker))
+        results.append(_result(marker, codes))
+    return {"markers": results}
+
+
+def _keys(marker: Any) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic.name, index)
+        for topic in marker.topics
+        for index in topic.partition_indexes
+    ]
+
+
+def _result(marker: Any, codes: Mapping[TopicPartition, ErrorCode]) -> Fields:
+    return {
+        "producer_id": marker.producer_id,
+        "topics": [
+            {
+                "name": topic.name,
+                "partitions": [
+                    {
+                        "partition_index": index,
+                        "error_code": codes[TopicPartition(topic.name, index)],
+                    }
+                    for index in topic.partition_indexes
+                ],
+            }
+            for topic in marker.topics
+        ],
+    }
+
+
+def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
+    return {
+        "markers": [
+            _result(marker, dict.fromkeys(_keys(marker), code)) for marker in request.markers
+        ]
+    }
+
+
+API = Api(KEY, "WriteTxnMarkers", range(1, 3), write_txn_markers, refuse)
