@@ -137,6 +137,7 @@ class App:
             stack.push_async_callback(one.listener.stop, DRAIN_MS)
             await one.listener.serve()
         await self._expose(stack)
+        stack.callback(coordination.close)  # first of all: requests that wait for others end
 
     async def _bind(
         self, stack: AsyncExitStack, listeners: Listeners, dispatch: Dispatch

@@ -190,7 +190,10 @@ class Runtime(Generic[S]):
     def on_lead(self, partition: Partition) -> None:
         """A partition is led here from now on; load it unless it is here already."""
         key = partition.key
-        if key.topic != self.topic or key.partition in self._owned:
+        if key.topic != self.topic:
+            return
+        known = self._owned.get(key.partition)
+        if known is not None and known.phase is not Phase.FAILED:
             return  # led here before under an older epoch: the state is what the log says
         owned = Owned(partition, self._make_shard(key.partition))
         self._owned[key.partition] = owned
@@ -206,6 +209,11 @@ class Runtime(Generic[S]):
             self._ground.timers.cancel(timer)
         owned.timers.clear()
         owned.shard.unloaded()
+
+    def close(self) -> None:
+        """The broker stops: whoever waits is sent to look for another coordinator."""
+        for owned in list(self._owned.values()):
+            self.on_unlead(owned.partition.key)
 
     async def _load(self, owned: Owned[S]) -> None:
         hosted = self._ground.hosted

@@ -77,9 +77,9 @@ def join_timeout(group: ClassicGroup, draft: Draft, limits: GroupLimits) -> None
     """The wait for joins is over, unless it is the first one and members keep coming."""
     if group.phase is not Phase.PREPARING:
         return
-    if group.is_initial and group.new_member_added and group.initial_wait_left_ms:
+    delay_ms = min(limits.initial_rebalance_delay_ms, group.initial_wait_left_ms)
+    if group.is_initial and group.new_member_added and delay_ms:
         group.new_member_added = False
-        delay_ms = min(limits.initial_rebalance_delay_ms, group.initial_wait_left_ms)
         group.initial_wait_left_ms -= delay_ms
         draft.set(TimerKey(JOIN, group.id), delay_ms)
         return
