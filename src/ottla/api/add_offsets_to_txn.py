@@ -1,6 +1,8 @@
 """AddOffsetsToTxn (25): a transaction is about to commit offsets of a group.
 
-The partition that keeps the group's offsets joins the transaction like any other.
+The partition that keeps the group's offsets joins the transaction like any other. This may be the
+first that is heard of any group: the topic is then made, because a client that is refused would
+only look for its own coordinator again.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.find_coordinator import CREATION_TIMEOUT_MS
 from ottla.api.init_producer_id import as_known
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode, KafkaError
@@ -19,9 +22,9 @@ FIRST_WITH_FENCED: Final = 2
 
 async def add_offsets_to_txn(request: Request, ctx: Context) -> Fields:
     services = ctx.services
-    if not request.group_id:
-        raise KafkaError(ErrorCode.invalid_group_id)
-    index = services.groups.runtime.partition_of(request.group_id)
+    if CONSUMER_OFFSETS not in services.metadata.image.topics:
+        await services.controller.auto_create([CONSUMER_OFFSETS], CREATION_TIMEOUT_MS)
+    index = services.groups.partition_of(request.group_id)
     who = Producer(ProducerId(request.producer_id), request.producer_epoch)
     offsets = frozenset({TopicPartition(CONSUMER_OFFSETS, index)})
     try:

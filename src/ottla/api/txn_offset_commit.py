@@ -61,10 +61,8 @@ async def txn_offset_commit(request: Request, ctx: Context) -> Fields:
 async def _commit(request: Request, ctx: Context, asked: list[ToCommit]) -> list[ErrorCode]:
     txns, groups = ctx.services.txns, ctx.services.groups
     id, group_id = request.transactional_id, request.group_id
-    if not group_id:
-        raise KafkaError(ErrorCode.invalid_group_id)
     who = Producer(ProducerId(request.producer_id), request.producer_epoch)
-    offsets = TopicPartition(CONSUMER_OFFSETS, groups.runtime.partition_of(group_id))
+    offsets = TopicPartition(CONSUMER_OFFSETS, groups.partition_of(group_id))
     if ctx.call.version >= FIRST_THAT_ADDS:
         await txns.add(id, who, frozenset({offsets}), EPOCH_PER_TRANSACTION)
     else:
