@@ -12,7 +12,7 @@ from ottla.coordinator.txn.records import Forgotten, decode, encode_key, encode_
 from ottla.coordinator.txn.state import Transaction, TxnState
 from ottla.model.ids import ProducerId, TopicPartition
 
-KEY = bytes.fromhex("0000" "0002") + b"tx"
+KEY = bytes.fromhex("00000002") + b"tx"
 LONGS = st.integers(-(2**63), 2**63 - 1)
 SHORTS = st.integers(-(2**15), 2**15 - 1)
 KEYS = st.builds(TopicPartition, st.text(max_size=9), st.integers(0, 2**31 - 1))
@@ -88,7 +88,9 @@ def test_a_key_of_a_later_release_is_none_of_ours() -> None:
     assert decode(b"\0\x09whatever", b"") is None
 
 
-@pytest.mark.parametrize("value", [b"", b"\0", b"\0\7", b"\0\0\1", b"\0\1\1\1", b"\0\1" + b"\7" * 30])
+@pytest.mark.parametrize(
+    "value", [b"", b"\0", b"\0\7", b"\0\0\1", b"\0\1\1\1", b"\0\1" + b"\7" * 30]
+)
 def test_bytes_that_are_no_value_are_refused(value: bytes) -> None:
     with pytest.raises(ValueError, match="transaction"):
         decode(KEY, value)
