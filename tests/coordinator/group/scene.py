@@ -48,7 +48,6 @@ class Scene:
     def group(self) -> ClassicGroup:
         return self.shard.groups[GROUP]
 
-    @property
     def phase(self) -> Phase:
         return self.group.phase
 

@@ -71,9 +71,9 @@ def test_the_longest_rebalance_timeout_of_all_members_counts() -> None:
     scene.share_out([patient[0], hasty[0]])
     scene.start_join(rebalance_ms=3_000)
     scene.pass_ms(8_999)
-    assert scene.phase is Phase.PREPARING
+    assert scene.phase() is Phase.PREPARING
     scene.pass_ms(1)
-    assert scene.phase is Phase.COMPLETING
+    assert scene.phase() is Phase.COMPLETING
 
 
 @pytest.mark.spec("GRP-36", "GRP-57", "GRP-10")

@@ -90,7 +90,7 @@ def test_members_that_never_ask_for_their_part_are_out() -> None:
     leader, silent = joined(scene, session_ms=60_000, rebalance_ms=7_000)
     scene.start_sync(leader)
     scene.pass_ms(6_999)
-    assert scene.phase is Phase.STABLE
+    assert scene.phase() is Phase.STABLE
     scene.pass_ms(1)
-    assert scene.phase is Phase.PREPARING
+    assert scene.phase() is Phase.PREPARING
     assert silent.member_id not in scene.group.members
