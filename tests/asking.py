@@ -56,7 +56,7 @@ class Line:
         head = self._exactly(4)
         return None if head is None else self._exactly(int.from_bytes(head, "big"))
 
-    def ask(self, key: int, version: int, **fields: Any) -> Any:
+    def ask(self, key: int, version: int, /, **fields: Any) -> Any:
         """One request and its decoded reply."""
         self.send(wire.encode_request(key, version, next(_numbers), "asking", fields))
         reply = self.receive()
