@@ -19,8 +19,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def _run_once(self) -> None:
         ready, scheduled = self._ready, self._scheduled  # type: ignore[attr-defined]
-        if not ready and scheduled:
-            self._now = max(self._now, scheduled[0].when())
+        if not ready:
+            # A cancelled timer stays in the heap; jumping to it would wait for the next in earnest.
+            waiting = (timer.when() for timer in scheduled if not timer.cancelled())
+            self._now = max(self._now, min(waiting, default=self._now))
         super()._run_once()  # type: ignore[misc]
 
 

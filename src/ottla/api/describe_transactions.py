@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
-from ottla.coordinator.txn.state import NO_EPOCH, NOT_STARTED, Transaction
+from ottla.coordinator.txn.state import NO_EPOCH, Transaction
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_PRODUCER
 
@@ -46,7 +46,7 @@ def _refused(id: str, code: ErrorCode) -> Fields:
         "transactional_id": id,
         "transaction_state": "",
         "transaction_timeout": 0,
-        "transaction_start_time": NOT_STARTED,
+        "transaction_start_time": 0,
         "producer_id": NO_PRODUCER,
         "producer_epoch": NO_EPOCH,
         "topics": [],

@@ -26,6 +26,8 @@ from tests.fakes.forgetting_disk import ForgettingDisk
 STATE = TopicPartition(TRANSACTION_STATE, 0)
 OTHER_TP = TopicPartition("u", 0)
 ID = "tx"
+OLDER = TxnTerms(ID)
+V2 = TxnTerms(ID, adds=True, knows_abortable=True)
 
 
 class NoOffsets:
@@ -58,8 +60,8 @@ class TxnSide:
     async def coordinate(self, *, epoch: int = 0) -> None:
         """Lead the one partition of the topic, and wait until it is loaded."""
         self.parts.runtime.on_lead(await self.side.lead(STATE, epoch=epoch))
-        while self.parts.runtime.is_loading():
-            await asyncio.sleep(0)
+        await self.side.settle()
+        assert not self.parts.runtime.is_loading()
 
     async def init(self, id: str = ID, **asked: Any) -> Producer:
         asked = {"timeout_ms": 60_000, **asked}
@@ -81,7 +83,7 @@ class TxnSide:
         *values: bytes,
         sequence: int = 0,
         key: TopicPartition = TP,
-        txn: TxnTerms | None = TxnTerms(ID),
+        txn: TxnTerms | None = OLDER,
         acks: int = -1,
     ) -> asyncio.Future[ProducedPartition]:
         done: asyncio.Future[ProducedPartition] = asyncio.get_running_loop().create_future()
@@ -92,7 +94,7 @@ class TxnSide:
         self.side.services.appends.append(
             [ToAppend(key, memoryview(batch))],
             AppendTerms(acks, 1_000, txn=txn),
-            lambda outcomes: done.set_result(outcomes[0]),
+            lambda outcomes: None if done.done() else done.set_result(outcomes[0]),
         )
         return done
 

@@ -13,13 +13,12 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import CONSUMER_OFFSETS, ProducerId, TopicPartition
 from ottla.replica.read import Isolation
 from ottla.replica.txn_gate import TxnTerms
-from tests.coordinator.txn.rig import ID, OTHER_TP, TxnSide, txn_side
+from tests.coordinator.txn.rig import ID, OTHER_TP, V2, TxnSide, txn_side
 from tests.fakes.data_side import TP, values_of
 from tests.fakes.virtual_loop import run
 
 S = TxnState
 COMMITTED = {"isolation": Isolation.READ_COMMITTED}
-V2 = TxnTerms(ID, adds=True, knows_abortable=True)
 
 
 async def state(rig: TxnSide) -> TxnState:
@@ -164,6 +163,7 @@ def test_an_unused_id_is_forgotten_but_not_one_in_use() -> None:
     ("id", "timeout_ms", "code"),
     [
         ("", 60_000, ErrorCode.invalid_request),
+        ("é" * 2**14, 60_000, ErrorCode.invalid_request),
         (ID, 0, ErrorCode.invalid_transaction_timeout),
         (ID, -1, ErrorCode.invalid_transaction_timeout),
         (ID, 900_001, ErrorCode.invalid_transaction_timeout),

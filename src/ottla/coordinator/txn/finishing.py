@@ -82,6 +82,8 @@ class Finishing:
         try:
             while await self._one_step(id):
                 pass
+        except Exception:  # of this one transaction; the broker's tasks stand and fall together
+            log.exception("%s cannot be completed before this topic is loaded again", id)
         finally:
             del self._under_way[id]
             self.completed(id)

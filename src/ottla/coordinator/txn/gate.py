@@ -7,6 +7,7 @@ partition is added here.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
@@ -16,6 +17,8 @@ from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import ProducerId, TopicPartition
 from ottla.replica.txn_gate import TxnTerms
+
+log = logging.getLogger(__name__)
 
 SAID: Final = {
     ErrorCode.coordinator_load_in_progress: ErrorCode.not_enough_replicas,
@@ -65,6 +68,9 @@ class Gate:
             await self._txns.add(txn.id, who, frozenset({key}), EPOCH_PER_TRANSACTION)
         except KafkaError as refusal:
             code = said(refusal.code, txn)
+        except Exception:  # of this one producer; the broker's tasks stand and fall together
+            log.exception("%s cannot be added to %s", key, txn.id)
+            code = ErrorCode.unknown_server_error
         done(code)
 
 

@@ -33,6 +33,8 @@ from ottla.model.ids import ProducerId, TopicPartition
 
 R = TypeVar("R")
 ANSWER_WITHIN_MS: Final = 100
+LONGEST_ID: Final = 2**15 - 1
+"""In bytes: what a key of the log can hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,5 +132,5 @@ class Transactions:
 
 
 def _check(id: str) -> None:
-    if not id:
-        raise KafkaError(ErrorCode.invalid_request, "a transactional id cannot be empty")
+    if not 0 < len(id.encode()) <= LONGEST_ID:
+        raise KafkaError(ErrorCode.invalid_request, f"a transactional id of {len(id)} characters")

@@ -11,7 +11,7 @@ until the transaction has ended, and then `producer` itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
@@ -106,8 +106,9 @@ class Transaction:
     updated_ms: int = 0
     version: int = 0
     """The transaction version its client spoke: from 2 on, each end raises the epoch."""
-    last_epoch: int = NO_EPOCH
-    """The epoch before the client asked for a new one; only remembered, not persisted."""
+    last_epoch: int = field(default=NO_EPOCH, compare=False)
+    """The epoch before the client asked for a new one: a repeated question is known by it. Kafka's
+    records have no place for it, so a question repeated across a failover is fenced."""
     previous_producer_id: ProducerId = NO_PRODUCER
     next_producer_id: ProducerId = NO_PRODUCER
     next_epoch: int = NO_EPOCH

@@ -1,0 +1,133 @@
+"""One partition's transactional ids."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ottla.coordinator.outcome import Outcome, SetTimer
+from ottla.coordinator.txn.ending import EndAsked
+from ottla.coordinator.txn.initialise import InitAsked
+from ottla.coordinator.txn.records import Forgotten
+from ottla.coordinator.txn.shard import AT_ONCE, FORGETTABLE, OVERDUE, Intervals, TxnShard
+from ottla.coordinator.txn.state import Producer, Transaction, TxnState
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import NO_PRODUCER, ProducerId, TopicPartition
+
+S = TxnState
+P7 = ProducerId(7)
+ME = Producer(P7, 0)
+A = frozenset({TopicPartition("a", 0)})
+ONGOING = Transaction("tx", P7, 0, S.ONGOING, 1_000, A, 0, 0)
+
+
+class Heard:
+    """Who hears of ends, and writes down in which order."""
+
+    def __init__(self) -> None:
+        self.finishing: list[str] = []
+        self.done: list[str] = []
+
+    def finish(self, id: str) -> None:
+        self.finishing.append(id)
+
+    def completed(self, id: str) -> None:
+        self.done.append(id)
+
+
+def shard_of(*held: Transaction, intervals: Intervals | None = None) -> tuple[TxnShard, Heard]:
+    heard = Heard()
+    shard = TxnShard(intervals or Intervals(), heard)
+    for txn in held:
+        shard.replay(txn, 0, NO_PRODUCER)
+    heard.done.clear()
+    return shard, heard
+
+
+def taken_in(shard: TxnShard, outcome: Outcome[object]) -> None:
+    """Do with a decision what the runtime does."""
+    for record in outcome.records:
+        assert shard.decode(record.key, record.value) == record.what
+        shard.replay(record.what, 0, NO_PRODUCER)
+    if outcome.then is not None:
+        outcome.then(ErrorCode.none, 0)
+
+
+def test_deciding_changes_nothing_until_it_is_replayed() -> None:
+    shard, _ = shard_of()
+    outcome = shard.initialise("tx", InitAsked(1), P7, 5)
+    assert shard.get("tx") is None
+    taken_in(shard, outcome)
+    assert shard.get("tx") is not None
+    assert [txn.id for txn in shard] == ["tx"]
+
+
+@pytest.mark.spec("TXN-22", "TXN-38")
+def test_what_was_decided_before_loading_is_finished_after_it() -> None:
+    decided = replace(ONGOING, state=S.PREPARE_COMMIT)
+    shard, heard = shard_of(ONGOING, replace(decided, id="other"))
+    outcome = shard.loaded(0)
+    assert heard.finishing == ["other"]
+    assert {op.key for op in outcome.timers} == {OVERDUE, FORGETTABLE}
+
+
+@pytest.mark.spec("TXN-37", "TXN-39")
+def test_a_decision_is_finished_once_it_is_committed_however_that_went() -> None:
+    for code in (ErrorCode.none, ErrorCode.coordinator_not_available):
+        shard, heard = shard_of(ONGOING)
+        outcome = shard.end("tx", EndAsked(ME, True), None, 5)
+        assert heard.finishing == []
+        assert outcome.then is not None
+        outcome.then(code, 6)
+        assert heard.finishing == ["tx"]
+
+
+def test_completion_is_heard_and_a_stale_one_changes_nothing() -> None:
+    shard, heard = shard_of(ONGOING)
+    taken_in(shard, shard.end("tx", EndAsked(ME, True), None, 5))
+    decided = shard.get("tx")
+    assert decided is not None
+    taken_in(shard, shard.complete(decided, 6))
+    assert heard.done == ["tx"]
+    assert not shard.complete(decided, 7).records
+
+
+def test_an_abort_of_nothing_needs_no_finishing() -> None:
+    shard, heard = shard_of(replace(ONGOING, state=S.EMPTY, partitions=frozenset()))
+    outcome = shard.end("tx", EndAsked(ME, False, 2), None, 5)
+    assert [record.what.state for record in outcome.records] == [S.PREPARE_ABORT, S.COMPLETE_ABORT]
+    assert outcome.then is None
+    taken_in(shard, outcome)
+    assert heard.done == ["tx"]
+
+
+def test_adding_what_is_there_writes_nothing() -> None:
+    shard, _ = shard_of(ONGOING)
+    assert shard.add("tx", ME, A, 0, 5) == Outcome(False)
+
+
+@pytest.mark.spec("TXN-42")
+def test_overdue_transactions_are_fenced_as_many_at_a_time_as_fit_a_batch() -> None:
+    many = [replace(ONGOING, id=f"t{n}") for n in range(AT_ONCE + 1)]
+    shard, heard = shard_of(*many, replace(ONGOING, id="young", started_ms=900))
+    outcome = shard.on_timer(OVERDUE, 1_500)
+    assert len(outcome.records) == AT_ONCE
+    taken_in(shard, outcome)
+    assert len(heard.finishing) == AT_ONCE
+    [timer] = outcome.timers
+    assert isinstance(timer, SetTimer)
+    assert timer.delay_ms < 1_000
+    rest = shard.on_timer(OVERDUE, 1_500)
+    assert len(rest.records) == 1
+    assert rest.timers == (SetTimer(OVERDUE, 10_000),)
+
+
+@pytest.mark.spec("TXN-43")
+def test_forgotten_ids_leave_a_tombstone() -> None:
+    old = replace(ONGOING, id="old", state=S.COMPLETE_COMMIT)
+    shard, _ = shard_of(old, ONGOING, intervals=Intervals(expiration_ms=100))
+    outcome = shard.on_timer(FORGETTABLE, 100)
+    assert [(record.what, record.value) for record in outcome.records] == [(Forgotten("old"), None)]
+    taken_in(shard, outcome)
+    assert [txn.id for txn in shard] == ["tx"]
