@@ -118,9 +118,8 @@ class App:
         stack.push_async_callback(data.close)
         await data.load()
         coordination = Coordination(
-            world, self.dynamic, data, metadata=metadata,
-            producer_ids=control.facade.producer_ids, spawn=tasks.create_task,
-        )  # fmt: skip
+            world, self.dynamic, data, control.facade.producer_ids, tasks.create_task
+        )
         services = Services(
             Identity(*identity), world.clock, self.dynamic, listeners, metadata, control.facade,
             data.services, coordination.groups, coordination.txns,

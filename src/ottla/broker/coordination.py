@@ -21,7 +21,6 @@ from ottla.coordinator.group.service import Groups
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.journal import Journal
 from ottla.coordinator.runtime import Ground, Runtime
-from ottla.metadata.cache import MetadataCache
 from ottla.model.ids import CONSUMER_OFFSETS
 from ottla.protocol.records.compression import Codec
 
@@ -34,12 +33,10 @@ class Coordination:
         world: World,
         config: DynamicConfig,
         data: Data,
-        *,
-        metadata: MetadataCache,
         producer_ids: ProducerIds,
         spawn: Spawn,
     ) -> None:
-        ground = Ground(data.hosted, metadata, data.timers, spawn)
+        ground = Ground(data.hosted, data.metadata, data.timers, spawn)
         self.groups = Groups(_group_runtime(world, config, data, ground))
         txns = build_transactions(
             config, data, ground, self.groups.runtime,

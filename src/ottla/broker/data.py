@@ -74,6 +74,7 @@ class Data:
         self._store = store
         self._spawn = spawn
         self._directories = directories
+        self.metadata = metadata
         self._limits = Limits(config.current.replica_lag_time_max_ms)
         self._around = Surroundings(me, world.clock, self._limits, Off(loop, world.pool))
         self.timers = Timers(world.clock, loop)
