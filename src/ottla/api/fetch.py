@@ -30,7 +30,7 @@ def fetch(call: Call, frame: memoryview, slot: Slot, services: Services) -> None
     request = wire.decode(call, frame)
     by_id = call.version >= FIRST_BY_ID
     now_ms = services.clock.mono_ms()
-    terms = _terms(call, request)
+    terms = _terms(call, request, services.config.current.fetch_max_bytes)
     names = services.metadata.image.names
     asked = Asked(
         session_id=request.session_id,
@@ -69,7 +69,7 @@ def _parts(parts: Sequence[object]) -> Sequence[Part]:
     return cast(Sequence[Part], parts)
 
 
-def _terms(call: Call, request: Any) -> FetchTerms:
+def _terms(call: Call, request: Any, fetch_max_bytes: int) -> FetchTerms:
     replica = request.replica_id
     if call.version >= FIRST_WITH_REPLICA_STATE:
         replica = request.replica_state.replica_id
@@ -77,7 +77,7 @@ def _terms(call: Call, request: Any) -> FetchTerms:
         replica_id=BrokerId(replica),
         max_wait_ms=wire.ms(request.max_wait),
         min_bytes=request.min_bytes,
-        max_bytes=request.max_bytes,
+        max_bytes=min(request.max_bytes, fetch_max_bytes),
         isolation=Isolation(1 if request.isolation_level == 1 else 0),
     )
 
