@@ -19,6 +19,7 @@ from ottla.broker.world import World
 from ottla.config.dynamic import DynamicConfig
 from ottla.controller.registration import lay_ground
 from ottla.log.directories import LogDirectories
+from ottla.log.files import FileSlice
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.image import Broker, Partition, Update
 from ottla.model.errors import ErrorCode
@@ -59,7 +60,8 @@ class DataSide:
         self.disk = disk
         self.pool = InlinePool()
         self.config = DynamicConfig({"log.dirs": ",".join(map(str, dirs)), **settings})
-        self.store = MemoryStore(Ensemble())
+        self.ensemble = Ensemble()
+        self.store = MemoryStore(self.ensemble)
         self.metadata = MetadataCache(ME)
         self.registry = Registry()
         dice = Random(1)
@@ -204,9 +206,10 @@ def wanted(offset: int, key: TopicPartition = TP, **more: Any) -> Wanted:
 def values_of(part: FetchedPartition) -> list[bytes | None]:
     """The values of the whole batches in a reply."""
     assert part.error_code is ErrorCode.none, part.error_code
-    records = part.records
-    assert records is not None
-    content = records if isinstance(records, bytes) else records.read()  # type: ignore[attr-defined]
+    content = part.records
+    if isinstance(content, FileSlice):
+        content = content.read()
+    assert isinstance(content, bytes)
     view = memoryview(content)
     return [
         record.value

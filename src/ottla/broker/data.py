@@ -40,7 +40,7 @@ from ottla.replica.move_loop import MoveLoop
 from ottla.replica.partition import Partition
 from ottla.replica.read import Reads
 from ottla.replica.services import ReplicaServices
-from ottla.replica.surroundings import Limits, Off, Surroundings
+from ottla.replica.surroundings import Off, Surroundings
 from ottla.replica.traffic import Traffic
 from ottla.replica.transitions import Transitions
 from ottla.store import paths
@@ -74,16 +74,16 @@ class Data:
         self._store = store
         self._spawn = spawn
         self._directories = directories
-        self._limits = Limits(config.current.replica_lag_time_max_ms)
-        self._around = Surroundings(me, world.clock, self._limits, Off(loop, world.pool))
+        lag_max_ms = config.current.replica_lag_time_max_ms
+        self._around = Surroundings(me, world.clock, Off(loop, world.pool), lag_max_ms)
         waiting = _waiting(Timers(world.clock, loop), config.current)
         traffic = Traffic(registry)
         self.hosted = Hosted(self._around, metadata, waiting, traffic)
-        flushes = FlushLoop(self.hosted, self._log_failed)
+        flushes = FlushLoop(self.hosted)
         self._isr_writer = StoredIsr(store, world.clock)
         self._isr_loop = IsrLoop(self.hosted, self._isr_writer, spawn, flushes, registry)
         self._care = CareLoop(self.hosted, directories, config, flushes)
-        self._compaction = CompactionLoop(self.hosted, directories, config, flushes, registry)
+        self._compaction = CompactionLoop(self.hosted, directories, config, registry)
         self._moves = MoveLoop(self.hosted, directories)
         slots = config.current.max_incremental_fetch_session_cache_slots
         self.services = ReplicaServices(
@@ -161,8 +161,7 @@ class Data:
 
     # Settings that changed
 
-    def _broker_settings_changed(self, _: BrokerConfig, now: BrokerConfig) -> None:
-        self._limits.lag_max_ms = now.replica_lag_time_max_ms
+    def _broker_settings_changed(self, _: BrokerConfig, __: BrokerConfig) -> None:
         for partition in self.hosted:
             partition.log.config = self._config.topic(partition.key.topic)
 

@@ -21,11 +21,12 @@ from ottla.log.log import Log
 from ottla.log.offset_map import OffsetMap
 from ottla.log.replacement import Replacement
 from ottla.log.segment import Segment
-from ottla.log.stored import StoredBatch, walk_whole
+from ottla.log.stored import StoredBatch, checksum_ok, walk_whole
 from ottla.log.survivors import Round, keys, surviving
 from ottla.log.transaction_trail import TransactionTrail
 from ottla.log.txn_index import overlapping
 from ottla.model.ids import Offset
+from ottla.protocol.records.corrupt import CorruptBatch
 
 STEP_BYTES: Final = 128 * 1024
 
@@ -140,7 +141,14 @@ class Cleaning:
                 file = self.log.disk.open_read(segment.path())
             except FileNotFoundError:
                 raise Abandoned(f"{self.log.partition}: {segment!r} is gone") from None
-            yield from walk_whole(file, 0, segment.size)
+            first, end = segment.base_offset, self._end_of(segment)
+            for batch, content in walk_whole(file, 0, segment.size):
+                # Or rot would get a checksum that is right. No checksum covers the offset itself.
+                sound = first <= batch.base_offset <= batch.last_offset < end
+                if not sound or not checksum_ok(batch, content):
+                    raise CorruptBatch(f"{segment!r}: not what was written", batch.position)
+                first = batch.last_offset + 1
+                yield batch, content
             file.close()
 
     def _end_of(self, segment: Segment) -> Offset:

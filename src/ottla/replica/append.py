@@ -144,8 +144,7 @@ class Appends:
         try:
             appended = partition.append(analysis, acks, work.terms.origin)
         except OSError as error:
-            self._flushes.directory_failed(partition, error)
-            raise KafkaError(ErrorCode.kafka_storage_error) from None
+            raise self._hosted.fail(partition, error) from None
         first, last, stamp, start, size, count, _, rolled = appended
         work.outcomes[at] = ProducedPartition(work.outcomes[at][0], GOOD, first, stamp, start)
         traffic, total = partition.traffic, self._total

@@ -7,26 +7,19 @@ the dirty pages and forgotten the error, so the directory is given up.
 
 from __future__ import annotations
 
-import logging
 from asyncio import Future
-from collections.abc import Callable
 
 from ottla.log.log import Flush
 from ottla.replica.hosted import Hosted
 from ottla.replica.partition import Partition
 
-log = logging.getLogger(__name__)
-
 
 class FlushLoop:
     """Runs flushes off the loop, at most one per partition at a time."""
 
-    def __init__(
-        self, hosted: Hosted, directory_failed: Callable[[Partition, OSError], None]
-    ) -> None:
+    def __init__(self, hosted: Hosted) -> None:
         self._hosted = hosted
         self._off = hosted.around.off
-        self.directory_failed = directory_failed
         self._wanted: dict[Partition, None] = {}
 
     def want(self, partition: Partition) -> None:
@@ -49,7 +42,7 @@ class FlushLoop:
         partition.flushing = False
         error = done.exception()
         if isinstance(error, OSError):
-            self.directory_failed(partition, error)
+            self._hosted.fail(partition, error)
             return
         if error is not None:
             raise error

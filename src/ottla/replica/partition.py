@@ -166,7 +166,7 @@ class Partition:
             own_end,
             min_isr=log.config.min_insync_replicas,
             now_ms=around.clock.mono_ms(),
-            lag_max_ms=around.limits.lag_max_ms,
+            lag_max_ms=around.lag_max_ms,
         )
         return watermark is not None and log.raise_high_watermark(watermark)
 
