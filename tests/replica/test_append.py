@@ -17,7 +17,7 @@ from tests.fakes.data_side import ME, OTHER, TP, DataSide, data_side, values_of
 from tests.fakes.virtual_loop import run
 
 TWO = (ME, OTHER)
-SECOND = TopicPartition("t", 1)
+SECOND, NOWHERE = TopicPartition("t", 1), TopicPartition("u", 0)
 
 
 def idempotent(side: DataSide, sequence: int, *values: bytes, epoch: int = 0) -> bytes:
@@ -61,7 +61,7 @@ def test_one_produce_waits_for_all_of_its_partitions() -> None:
             batch = side.batch(b"x")
             answered: list[list[ProducedPartition]] = []
             side.services.appends.append(
-                [ToAppend(TP, batch), ToAppend(SECOND, batch), ToAppend(TopicPartition("u", 0), b"")],
+                [ToAppend(TP, batch), ToAppend(SECOND, batch), ToAppend(NOWHERE, b"")],
                 AppendTerms(-1, 1_000),
                 answered.append,
             )
@@ -230,7 +230,7 @@ def test_a_refusal_says_which_record_and_why() -> None:
             assert refused.error_code is ErrorCode.invalid_record
             assert refused.base_offset == -1
             assert refused.error_message
-            assert [error.batch_index for error in refused.record_errors] == [0]
+            assert [index for index, _ in refused.record_errors] == [0]
 
     run(story())
 
