@@ -135,7 +135,8 @@ class _OpenInode:
         self._disk.syncs += 1
         if self._disk.sync_error is not None:
             raise self._disk.sync_error
-        self.inode.sync()
+        if self._disk.honest:
+            self.inode.sync()
 
     def check(self) -> None:
         if self._life != self._disk.life:
@@ -196,7 +197,8 @@ class _MemoryLock:
 class ForgettingDisk:
     """Files in memory with a seed for every misfortune.
 
-    `capacity_bytes` makes writes fail with ENOSPC beyond it; `sync_error` makes every sync fail.
+    `capacity_bytes` makes writes fail with ENOSPC beyond it; `sync_error` makes every sync fail;
+    a disk that is not `honest` says that files were synced and does nothing.
     """
 
     def __init__(self, now_ms: Callable[[], int] = lambda: 0) -> None:
@@ -206,6 +208,7 @@ class ForgettingDisk:
         self.written_bytes = 0
         self.capacity_bytes: int | None = None
         self.sync_error: OSError | None = None
+        self.honest = True
         self._root = Folder()
         self._locks: set[Path] = set()
 

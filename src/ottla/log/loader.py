@@ -19,6 +19,7 @@ from ottla.log.leftovers import base_offset_of, tidy
 from ottla.log.log import CorruptLog, Log
 from ottla.log.producer_history import snapshot_offsets, snapshot_path, states_at
 from ottla.log.recovery import QUARANTINED, condemn, recover
+from ottla.log.rollover import add_segment
 from ottla.log.segment import INDEX, LOG, SUFFIXES, TIME_INDEX, End, Segment, file_name
 from ottla.log.segments import Segments
 from ottla.model.ids import NO_TOPIC_ID, Offset, TopicId, TopicPartition
@@ -56,7 +57,7 @@ def create(
     log = Log(partition, dir, config, place.disk, place.dice)
     if topic_id != NO_TOPIC_ID:
         log.set_topic_id(topic_id)
-    log.add_segment(0, place.now_ms)
+    add_segment(log, 0, place.now_ms)
     return log
 
 
@@ -111,7 +112,7 @@ def _load_segments(log: Log, names: list[str], known: Known, now_ms: int) -> Non
             log.disk.remove(log.dir / name)  # an index of nothing
     log.segments = Segments(segments)
     if not segments:
-        log.add_segment(known.start_offset, now_ms)
+        add_segment(log, known.start_offset, now_ms)
 
 
 def _load_epochs(log: Log, names: list[str]) -> None:

@@ -146,7 +146,7 @@ def _write_derived(log: Log, segment: Segment, aborted: list[AbortedTxn]) -> Non
         txn_index.write(log.disk, path, aborted)
     segment.aborted = None
     segment.finish()
-    log.sync_later(segment.path(INDEX), segment.path(TIME_INDEX), path)
+    log.folder.sync_later(segment.path(INDEX), segment.path(TIME_INDEX), path)
 
 
 def _cut(log: Log, segment: Segment, walked: Walked, later: list[Segment], fault: str) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.log.producer_history import snapshot_path
 from ottla.log.retention import Bounds, Candidate, Limits, expired
+from ottla.log.rollover import roll
 from ottla.log.segment import Segment
 from ottla.log.segments import Segments
 
@@ -46,7 +47,7 @@ def delete_old(log: Log, now_ms: int) -> int:
     bounds = Bounds(log.start_offset, log.high_watermark, log.end_offset)
     count = expired(candidates, bounds, limits, now_ms)
     if count == len(candidates):
-        log.roll(now_ms)
+        roll(log, now_ms)
     going = [log.segments[at] for at in range(count)]
     for segment in going:
         log.segments.remove(segment)
@@ -55,7 +56,7 @@ def delete_old(log: Log, now_ms: int) -> int:
     if going:
         log.start_offset = max(log.start_offset, log.segments.first.base_offset)
         log.epochs.truncate_from_start(log.start_offset)
-        log.changed_folder()
+        log.folder.changed()
     return count
 
 
