@@ -28,7 +28,7 @@ from ottla.log.txn_index import overlapping
 from ottla.model.ids import Offset
 from ottla.protocol.records.corrupt import CorruptBatch
 
-STEP_BYTES: Final = 128 * 1024
+STEP_BYTES: Final = 32 * 1024  # a few milliseconds of work, which is what others may have to wait
 
 
 class Memory(NamedTuple):
