@@ -63,10 +63,10 @@ def delete_old(log: Log, now_ms: int) -> int:
 def replace(log: Log, new: Segment, old: Sequence[Segment], now_ms: int) -> None:
     """Put a `.cleaned` segment, complete and synced, in the place of old ones."""
     assert log.segments.active not in old, "the active segment is never replaced"
-    if log.recovery_point < log.segments.end_of(
-        log.segments.index_of(old[-1].base_offset), log.end_offset
-    ):
-        log.flush()  # above the recovery point a gap would be taken for a lost tail
+    if log.recovery_point < log.end_offset:
+        # What overtook the records that go, and the markers that made it count, must be as
+        # durable as the loss. And above the recovery point a gap would be taken for a lost tail.
+        log.flush()
     log.disk.sync_dir(log.dir)
     new.rename(SWAP)
     log.disk.sync_dir(log.dir)
