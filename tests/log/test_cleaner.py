@@ -463,3 +463,26 @@ def test_rot_is_found_and_never_given_a_checksum_that_is_right(at: int) -> None:
     with pytest.raises(CorruptBatch):
         compacted.clean()
     assert disk.read(path) == content
+
+
+@pytest.mark.spec("LOG-75")
+def test_a_log_may_be_compacted_and_age_out_as_well() -> None:
+    compacted = Compacted(
+        FOLDER, in_memory(), cleanup_policy="compact,delete", retention_ms=str(2 * HOUR)
+    )
+    compacted.put((b"old", b"1"), (b"a", b"1"))
+    compacted.roll()
+    compacted.now_ms += HOUR
+    compacted.put((b"a", b"2"))
+    compacted.roll()
+    compacted.clean()
+    assert latest(compacted.records()) == {b"old": b"1", b"a": b"2"}
+    compacted.put((b"a", b"3"))
+    compacted.roll()
+    compacted.now_ms += 2 * HOUR + 1
+    assert compacted.log.delete_old_segments(compacted.now_ms) == 2
+    assert compacted.log.start_offset == compacted.log.end_offset
+    compacted.put((b"b", b"1"))
+    compacted.roll()
+    compacted.clean()  # the checkpoint lies before the log's start by now
+    assert latest(compacted.records()) == {b"b": b"1"}
