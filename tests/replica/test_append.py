@@ -363,9 +363,9 @@ def test_what_comes_in_and_what_is_refused_is_counted() -> None:
             group = "kafka_server_brokertopicmetrics"
             assert side.count(f"{group}_messages_in_total", topic="t") == 2
             assert side.count(f"{group}_bytes_in_total", topic="t") == len(batch)
-            assert side.count(f"{group}_messages_in_total_all_topics") == 2
-            assert side.count(f"{group}_total_produce_requests_total_all_topics") == 2
-            assert side.count(f"{group}_failed_produce_requests_total_all_topics") == 1
+            assert side.count(f"{group}_all_topics_messages_in_total") == 2
+            assert side.count(f"{group}_all_topics_total_produce_requests_total") == 2
+            assert side.count(f"{group}_all_topics_failed_produce_requests_total") == 1
 
     run(story())
 

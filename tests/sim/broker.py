@@ -99,11 +99,14 @@ class SimBroker:
         return ready
 
     async def stop(self) -> None:
-        """A graceful stop, as SIGTERM asks for."""
+        """A graceful stop, as SIGTERM asks for. Only a bad disk may spoil it."""
         assert self._main is not None
         self._stop.set()
-        await self._main
-        self._buried()
+        await asyncio.wait([self._main])
+        broken = self.disk.sync_error is not None or self.disk.capacity_bytes is not None
+        if not (broken and self.gave_up()):
+            self._main.result()
+            self._buried()
 
     def _buried(self) -> None:
         """It ended by itself; nothing of it may be left."""

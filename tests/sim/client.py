@@ -28,6 +28,7 @@ INIT_PRODUCER_ID: Final = 22
 
 RETRIABLE: Final = frozenset(
     {
+        ErrorCode.network_exception,  # ours: no answer came
         ErrorCode.not_leader_or_follower,
         ErrorCode.unknown_topic_or_partition,
         ErrorCode.unknown_topic_id,

@@ -72,6 +72,8 @@ class Fate:
 
     async def _down(self, how: Misfortune) -> None:
         self._broker.check()
+        if how is not Misfortune.STOP:
+            await self._worst_moment()
         match how:
             case Misfortune.KILL:
                 self._broker.kill()
@@ -79,6 +81,16 @@ class Fate:
                 self._broker.cut_power()
             case _:
                 await self._broker.stop()
+
+    async def _worst_moment(self) -> None:
+        """Wait a little for a write to the disk: what comes right behind it is most at risk."""
+        before = self._broker.disk.written_bytes
+        for _ in range(200):
+            if self._broker.disk.written_bytes != before:
+                break
+            await asyncio.sleep(0.001)
+        if self._dice.random() < 0.5:
+            await asyncio.sleep(self._dice.random() * 0.005)
 
     async def _restart(self, how: Misfortune) -> None:
         await self._down(how)

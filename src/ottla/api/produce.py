@@ -1,4 +1,4 @@
-"""Produce (0): record sets for partitions led here. Hot: benchmarks/requests.py.
+"""Produce (0): record sets for partitions led here. Hot: benchmarks/small_requests.py.
 
 Offered from version 0, because librdkafka misreads a broker that is not, and served from 3: older
 versions carry message formats that are no longer written. With acks=0 there is no reply; an error

@@ -66,11 +66,12 @@ class Listener:
         )
         network.opened()
         network.metrics.registry.gauge(
-            "kafka_network_listener_connections",
+            "kafka_server_socketservermetrics_connection_count",
             "Open connections of one listener.",
             lambda: self.connection_count,
             listener=self.endpoint.name,
         )
+        network.refused(self.endpoint.name)  # shown as 0 from the start
         sockets = getattr(self._server, "sockets", ())
         return int(sockets[0].getsockname()[1]) if sockets else self.endpoint.port
 

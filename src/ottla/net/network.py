@@ -13,6 +13,7 @@ from concurrent.futures import Executor
 from typing import Any, Protocol
 
 from ottla.model.clock import Clock
+from ottla.model.metrics import Counter
 from ottla.net.buffers import Buffers
 from ottla.net.census import Census, Evictable, least_recently_used
 from ottla.net.complaints import Complaints
@@ -98,15 +99,18 @@ class Network:
                 reason = None
         if reason is not None:
             self.complaints.closed(peer, reason)
-            self.metrics.registry.counter(
-                "kafka_network_connections_refused_total",
-                "Connections closed on arrival because a limit was reached.",
-                listener=peer.listener,
-            ).value += 1
+            self.refused(peer.listener).value += 1
             return False
         self.census.came(peer.listener, peer.address)
         self.live.add(newcomer)
         return True
+
+    def refused(self, listener: str) -> Counter:
+        return self.metrics.registry.counter(
+            "kafka_server_socketservermetrics_connections_refused_total",
+            "Connections closed on arrival because a limit was reached.",
+            listener=listener,
+        )
 
     def left(self, gone: Live, peer: Peer) -> None:
         if gone not in self.live:
@@ -147,14 +151,17 @@ class Network:
         gauge = self.metrics.registry.gauge
         queue = self.queue
         doc = "Connections with requests that wait to be started."
-        gauge("kafka_network_request_queue_size", doc, lambda: queue.data_size)
-        gauge("kafka_network_control_plane_request_queue_size", doc, lambda: queue.control_size)
+        gauge("kafka_network_requestchannel_request_queue_size", doc, lambda: queue.data_size)
         gauge(
-            "kafka_network_response_queue_size",
+            "kafka_network_requestchannel_control_plane_request_queue_size",
+            doc,
+            lambda: queue.control_size,
+        )
+        gauge(
+            "kafka_network_requestchannel_response_queue_size",
             "Sends that their peers have not taken whole.",
             lambda: sum(len(live.unsent) for live in self.live),
         )
-        gauge("kafka_network_connections", "Open connections.", lambda: self.census.total)
         self.metrics.watch_loop()
 
     def _sweep(self) -> None:

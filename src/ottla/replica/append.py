@@ -1,7 +1,7 @@
 """Producing: append to each partition asked for, then wait as acks asks.
 
 Owns the order of an append's steps and the wait for acks=all. Never decodes a request or encodes
-a reply. Hot: benchmarks/requests.py.
+a reply. Hot: benchmarks/small_requests.py.
 
 Appends run inline, on the loop, straight from the receive buffer. A batch that must be rewritten
 first (another codec) is copied and rewritten on the pool; until it is appended, later appends to

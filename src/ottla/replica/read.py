@@ -2,7 +2,7 @@
 
 Owns the order in which partitions share a reply's bytes, and the wait for `min_bytes`. Never
 decodes a request, encodes a reply or copies a record: a part of a reply is a slice of a file.
-Hot: benchmarks/requests.py.
+Hot: benchmarks/small_requests.py.
 
 A follower's fetch is also its acknowledgement: its position is noted before the read, so that the
 high watermark it is told already counts it.

@@ -50,6 +50,12 @@ class Broker:
         return self._app.bootstrap_servers
 
     @property
+    def metrics_port(self) -> int | None:
+        """Where the Prometheus page is; None without the setting `metrics.port`."""
+        assert self._app is not None, "the broker runs inside its with block"
+        return self._app.metrics_port
+
+    @property
     def data_dir(self) -> Path:
         assert self._app is not None, "the broker runs inside its with block"
         return Path(self._app.config.data_dirs[0])
