@@ -54,7 +54,9 @@ def adopt(written: Written, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*command, *options], capture_output=True, text=True, check=False)
 
 
-def test_ottla_serves_every_record_of_it_at_its_own_offset(written: Written) -> None:
+def test_ottla_serves_every_record_at_its_own_offset_and_kafka_can_go_on_from_there(
+    written: Written,
+) -> None:
     looked = adopt(written, "--dry-run")
     assert looked.returncode == 0, looked.stderr
     adopted = adopt(written)
