@@ -113,7 +113,7 @@ class Reads:
 
     def _read_one(self, want: Wanted, terms: FetchTerms, left: int, *, min_one: bool) -> Fetched:
         try:
-            partition = self._partition(want)
+            partition = self._partition(want, terms.replica_id)
             log = partition.log
             if want.last_fetched_epoch >= 0:
                 diverging = _diverging(log, want)
@@ -138,11 +138,17 @@ class Reads:
             code = self._hosted.fail(partition, fault).code
         return Fetched(want, FetchedPartition(want.key.partition, code), 0)
 
-    def _partition(self, want: Wanted) -> Partition:
+    def _partition(self, want: Wanted, reader: BrokerId) -> Partition:
         if want.key.topic == UNKNOWN_TOPIC:
             raise KafkaError(ErrorCode.unknown_topic_id)
         partition = self._hosted.get(want.key)
-        partition.led(want.leader_epoch)
+        leadership = partition.led(want.leader_epoch)
+        if reader >= 0 and reader not in leadership.followers:
+            # It may see what no replica has yet, so it must be one.
+            known = want.leader_epoch >= 0
+            raise KafkaError(
+                ErrorCode.unknown_leader_epoch if known else ErrorCode.not_leader_or_follower
+            )
         if want.topic_id is not NO_TOPIC_ID and want.topic_id != partition.log.topic_id:
             raise KafkaError(ErrorCode.inconsistent_topic_id)
         return partition
@@ -151,7 +157,7 @@ class Reads:
 
     def _note_follower(self, want: Wanted, broker: BrokerId) -> None:
         try:
-            partition = self._partition(want)
+            partition = self._partition(want, broker)
             grown = partition.follower_asked(broker, want.offset, want.log_start)
         except KafkaError:
             return  # the read that follows says it
