@@ -352,6 +352,22 @@ def test_a_leadership_lost_during_a_rewrite_refuses_it_and_what_queues_behind() 
     run(story())
 
 
+def test_a_rewrite_that_fails_in_an_unforeseen_way_does_not_hold_up_the_partition(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        async with data_side(GZIP) as side:
+            await side.lead()
+            side.pool.fault = MemoryError()
+            failed = await side.append(b"a")
+            assert failed.error_code is ErrorCode.unknown_server_error
+            side.pool.fault = None
+            assert (await side.append(b"b")).base_offset == 0
+
+    run(story())
+    assert "t-0 could not be rewritten" in caplog.text
+
+
 @pytest.mark.spec("MON-12", "MON-26")
 def test_what_comes_in_and_what_is_refused_is_counted() -> None:
     async def story() -> None:
@@ -366,6 +382,11 @@ def test_what_comes_in_and_what_is_refused_is_counted() -> None:
             assert side.count(f"{group}_all_topics_messages_in_total") == 2
             assert side.count(f"{group}_all_topics_total_produce_requests_total") == 2
             assert side.count(f"{group}_all_topics_failed_produce_requests_total") == 1
+            assert side.count(f"{group}_failed_produce_requests_total", topic="t") == 1
+            assert side.count(f"{group}_bytes_rejected_total", topic="t") == len(b"junk")
+            await side.append(b"x", key=NOWHERE)
+            assert side.count(f"{group}_all_topics_failed_produce_requests_total") == 2
+            assert side.count(f"{group}_total_produce_requests_total", topic="t") == 2
 
     run(story())
 

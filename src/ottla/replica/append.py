@@ -10,6 +10,7 @@ that partition queue behind it, so that a producer's sequence is kept.
 
 from __future__ import annotations
 
+import logging
 from asyncio import Future
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -24,6 +25,8 @@ from ottla.protocol.hot import ProducedPartition
 from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted import Hosted
 from ottla.replica.partition import Partition
+
+log = logging.getLogger(__name__)
 
 ALL: Final = -1
 GOOD: Final = ErrorCode.none
@@ -127,6 +130,7 @@ class Appends:
                 kept = bytes(records or b"")
                 partition.rewriting.append(lambda: self._take_turn(work, at, key, kept))
                 return
+            partition.traffic.total_produce_requests.value += 1
             now_ms = self._clock.wall_ms()
             analysis = analyse(
                 records, partition.log.config, now_ms=now_ms, origin=terms.origin, zstd=terms.zstd
@@ -136,7 +140,7 @@ class Appends:
                 return
             self._append(work, at, partition, analysis, now_ms)
         except KafkaError as refusal:
-            self._refused(work, at, key, refusal)
+            self._refused(work, at, key, len(records or b""), refusal)
         work.left -= 1
 
     def _append(
@@ -163,9 +167,15 @@ class Appends:
         if acks == ALL and (partition.log.high_watermark <= last or partition.waits_for_flush):
             work.waits.append(_Wait(partition, partition.leader_epoch, last + 1, at))
 
-    def _refused(self, work: _Work, at: int, key: TopicPartition, refusal: KafkaError) -> None:
+    def _refused(
+        self, work: _Work, at: int, key: TopicPartition, size: int, refusal: KafkaError
+    ) -> None:
         work.refuse(at, key, refusal)
-        self._total.failed_produce_requests.value += 1
+        partition = self._hosted.find(key)
+        counted = (self._total,) if partition is None else (self._total, partition.traffic)
+        for traffic in counted:
+            traffic.failed_produce_requests.value += 1
+            traffic.bytes_rejected.value += size
 
     # Rewriting, off the loop
 
@@ -174,15 +184,20 @@ class Appends:
         kept = analysis._replace(content=memoryview(bytes(analysis.content)))
         off = self._hosted.around.off
         rewritten = off.run(rewrite, kept, partition.log.config, self._clock.wall_ms())
-        rewritten.add_done_callback(lambda done: self._rewritten(work, at, partition, done))
+        size = len(kept.content)
+        rewritten.add_done_callback(lambda done: self._rewritten(work, at, partition, size, done))
 
     def _rewritten(
-        self, work: _Work, at: int, partition: Partition, done: Future[Analysis]
+        self, work: _Work, at: int, partition: Partition, size: int, done: Future[Analysis]
     ) -> None:
         try:
             self._append(work, at, partition, done.result(), self._clock.wall_ms())
         except KafkaError as refusal:
-            self._refused(work, at, partition.key, refusal)
+            self._refused(work, at, partition.key, size, refusal)
+        except Exception:  # one set's fault must not hold up the partition for ever
+            log.exception("a record set for %s could not be rewritten", partition.key)
+            unforeseen = KafkaError(ErrorCode.unknown_server_error)
+            self._refused(work, at, partition.key, size, unforeseen)
         self._one_less(work)
         queue, partition.rewriting = partition.rewriting, None
         while queue and partition.rewriting is None:

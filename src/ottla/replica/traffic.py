@@ -57,6 +57,9 @@ class TopicTraffic:
     total_fetch_requests: Counter
     total_produce_requests: Counter
 
+    def sent(self, to_follower: bool) -> Counter:
+        return self.replication_bytes_out if to_follower else self.bytes_out
+
 
 class Traffic:
     def __init__(self, registry: Registry) -> None:
