@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -123,7 +122,9 @@ class App:
         dispatch = Dispatch(services, tasks.create_task)
         control.links.answer = dispatch
         bound = await self._bind(stack, listeners, dispatch)
-        self.endpoints = listeners.told({one.name: one.port for one in bound}, host=_host_name())
+        self.endpoints = listeners.told(
+            {one.name: one.port for one in bound}, host=world.host_name()
+        )
         await self._register(control)
         data.services.transitions.broker_epoch = control.registration.epoch
         _run(stack, tasks, [*control.loops(), *data.loops()])
@@ -195,8 +196,3 @@ def _home(directories: LogDirectories) -> Path:
             f"{first.failure}"
         )
     return first.path
-
-
-def _host_name() -> str:
-    """What others reach this machine by, for a listener on every address."""
-    return socket.getfqdn()

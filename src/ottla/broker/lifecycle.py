@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import resource
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
@@ -32,6 +33,7 @@ def run(settings: Mapping[str, str]) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=FORMAT)
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_S)
+    _allow_descriptors()
     try:
         _loop_runner()(_serve(settings))
     except BaseException as failure:
@@ -43,6 +45,12 @@ def run(settings: Mapping[str, str]) -> int:
         log.critical("the broker stops: %s", first, exc_info=first)
         return 1
     return 0
+
+
+def _allow_descriptors() -> None:
+    """As many as the system lets us have: connections and files of logs need one each."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _serve(settings: Mapping[str, str]) -> None:
