@@ -24,7 +24,7 @@ from ottla.metadata.cache import MetadataCache
 from ottla.metadata.image import Broker, Partition, Update
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
-from ottla.model.metrics import Counter, Registry
+from ottla.model.metrics import Counter, Histogram, Registry, Tally
 from ottla.protocol.hot import FetchedPartition, ProducedPartition
 from ottla.protocol.records.batch import build, walk
 from ottla.protocol.records.record import NewRecord, read_records
@@ -176,6 +176,10 @@ class DataSide:
         for _ in range(30):
             await asyncio.sleep(0)
 
+    async def once(self) -> None:
+        """One turn of the loop."""
+        await asyncio.sleep(0)
+
     async def until(self, mono_ms: int) -> None:
         """Let time pass."""
         await asyncio.sleep((mono_ms - self.clock.mono_ms()) / 1000)
@@ -185,7 +189,8 @@ class DataSide:
         for family in self.registry.families():
             if family.name == name:
                 metric = family.metrics[tuple(sorted(labels.items()))]
-                return metric.value if isinstance(metric, Counter) else metric()  # type: ignore[operator]
+                assert not isinstance(metric, Histogram)
+                return metric.value if isinstance(metric, Counter | Tally) else metric()
         raise AssertionError(f"there is no {name}")
 
 

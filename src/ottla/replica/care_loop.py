@@ -126,6 +126,8 @@ class CareLoop:
 
     async def _each(self, work: Callable[[Log], object]) -> None:
         for at, partition in enumerate(self._hosted):
+            if self._hosted.find(partition.key) is not partition:
+                continue  # gone during somebody else's turn
             try:
                 work(partition.log)
             except FAULTS as fault:
