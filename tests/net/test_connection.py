@@ -82,7 +82,7 @@ def test_a_reply_waits_for_those_before_it() -> None:
     assert ready(one) == [1, 2, 3]
 
 
-@pytest.mark.spec("NET-12")
+@pytest.mark.spec("NET-12", "WIRE-04")
 @given(later=st.permutations(range(8)), at_once=st.sets(st.integers(0, 7)), limit=st.integers(1, 8))
 def test_whatever_the_order_of_answers_replies_leave_in_the_order_of_requests(
     later: list[int], at_once: set[int], limit: int
