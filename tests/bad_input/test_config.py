@@ -13,6 +13,8 @@ from typing import Final
 
 import pytest
 
+from tests.asking import batch
+
 WRONG: Final[dict[str, tuple[list[str], str]]] = {
     "not a number": (["num.partitions=many"], "num.partitions"),
     "a fraction": (["num.partitions=1.5"], "num.partitions"),
@@ -145,9 +147,10 @@ def test_a_store_that_is_none_is_named(tmp_path: Path) -> None:
 
 def test_dumping_garbage_says_where_it_begins_and_exits_1(tmp_path: Path) -> None:
     path = tmp_path / f"{0:020d}.log"
-    path.write_bytes(b"no batch at all, nowhere in this file" * 10)
+    whole = batch("one")
+    path.write_bytes(whole + b"no batch at all, nowhere in this file" * 10)
     command = [sys.executable, "-m", "ottla", "log", "dump", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
     assert done.returncode == 1
+    assert f"byte {len(whole)}: " in done.stderr
     assert "Traceback" not in done.stderr
-    assert "0" in done.stdout + done.stderr

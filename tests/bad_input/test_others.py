@@ -37,6 +37,23 @@ def topic(make_topic: MakeTopic) -> str:
     return make_topic()
 
 
+@pytest.mark.parametrize("version", [10, 11])
+@pytest.mark.parametrize(("name", "by_id"), [(None, False), (None, True), ("t", True)])
+def test_topic_ids_are_not_for_versions_that_only_have_room_for_them(
+    line: Line, topic: str, version: int, name: str | None, by_id: bool
+) -> None:
+    asked = [{"topic_id": topic_id(line, topic) if by_id else None, "name": name}]
+    reply = line.ask(
+        METADATA,
+        version,
+        topics=asked,
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )
+    assert [one.error_code for one in reply.topics] == [ErrorCode.invalid_request]
+
+
 # Fetch
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 
 from ottla.api import BY_KEY
-from ottla.api.api import Api, Context, RawHandler, Request
+from ottla.api.api import Api, Context, Fields, RawHandler, Request
 from ottla.api.api_versions import API as API_VERSIONS
 from ottla.api.api_versions import unsupported_version
 from ottla.api.services import Services
@@ -67,22 +67,29 @@ class Dispatch:
             _broken(slot)
 
     async def _answer(self, api: Api, call: Call, request: Request, slot: Slot) -> None:
+        """Never raises: a task that fails would take the whole broker with it."""
         slot.peer.unstarted -= 1
+        try:
+            slot.reply([wire.reply(call, await self._fields(api, call, request, slot))])
+        except Disconnect as broken:
+            slot.close(str(broken))
+        except Exception:
+            _broken(slot)
+
+    async def _fields(self, api: Api, call: Call, request: Request, slot: Slot) -> Fields:
         assert api.handler is not None
         assert api.refuse is not None
         try:
             if api.between_brokers and not slot.peer.is_broker:
                 raise KafkaError(ErrorCode.cluster_authorization_failed)
-            fields = await api.handler(request, Context(call, slot.peer, self._services))
+            return await api.handler(request, Context(call, slot.peer, self._services))
         except KafkaError as refusal:
-            fields = api.refuse(request, refusal.code, refusal.message)
-        except Disconnect as broken:
-            slot.close(str(broken))
-            return
+            return api.refuse(request, refusal.code, refusal.message)
+        except Disconnect:
+            raise
         except Exception:
             log.exception("%s v%d failed", api.name, call.version)
-            fields = api.refuse(request, ErrorCode.unknown_server_error, None)
-        slot.reply([wire.reply(call, fields)])
+            return api.refuse(request, ErrorCode.unknown_server_error, None)
 
 
 def _not_offered(api: Api | None, call: Call, slot: Slot) -> None:

@@ -18,11 +18,14 @@ from ottla.model.ids import INTERNAL_TOPICS, NO_TOPIC_ID, TopicId
 KEY: Final = 3
 OPERATIONS_NOT_ASKED: Final = -(2**31)
 FIRST_WITH_CREATION_FLAG: Final = 4
+FIRST_BY_ID: Final = 12
 CREATION_TIMEOUT_MS: Final = 5_000
 
 
 async def metadata(request: Request, ctx: Context) -> Fields:
     topics = request.topics
+    if ctx.call.version < FIRST_BY_ID and any(_by_id(asked) for asked in topics or ()):
+        raise KafkaError(ErrorCode.invalid_request)
     if topics is not None and not (ctx.call.version == 0 and not topics):
         await _create_missing(request, ctx)
     image = ctx.services.metadata.image
@@ -32,6 +35,11 @@ async def metadata(request: Request, ctx: Context) -> Fields:
     else:
         shown = [_asked(image, listener, asked) for asked in topics]
     return {**_cluster(image, ctx), "topics": shown}
+
+
+def _by_id(asked: Any) -> bool:
+    """Two versions have a place for topic ids and do not know what to do with them."""
+    return asked.name is None or bool(asked.topic_id)
 
 
 def _cluster(image: Image, ctx: Context) -> Fields:
@@ -145,7 +153,7 @@ def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
         "controller_id": -1,
         "cluster_authorized_operations": OPERATIONS_NOT_ASKED,
         "error_code": code,
-        "topics": [unknown_topic(asked.name, code) for asked in request.topics or ()],
+        "topics": [unknown_topic(asked.name or "", code) for asked in request.topics or ()],
     }
 
 
