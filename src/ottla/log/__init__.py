@@ -10,7 +10,8 @@ look like is in docs/formats/.
 - `rolling`          when a segment is full (pure); `retention`: when one is too old (pure)
 - `follower_append`, `lookup`, `rollover`, `truncation`, `retirement`, `flush`   what the log does
                      that takes more than a few lines
-- `segments`, `segment`, `stored`   the batches in their files
+- `segments`, `segment`, `stored`   the batches in their files; of a segment `segment_search` finds
+                     one, `segment_upkeep` keeps true what is derived, `segment_files` names it
 - `recent_batches`, `segment_indexes`: `offset_index`, `time_index` (over `sparse_index`)   what
                      finds them; `txn_index`: what readers of committed data skip
 - `partition_folder` where they lie, and what is not durable yet

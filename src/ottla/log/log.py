@@ -295,7 +295,7 @@ class Log:
             segment.release()
         self.folder.rename(dir)
         for segment in (*self.segments, *(doomed.segment for doomed in self.doomed)):
-            segment.moved(dir)
+            segment.dir = dir
 
     def remove(self) -> None:
         """Delete everything there is of it."""
@@ -326,7 +326,9 @@ class Log:
     def _note_aborted(self, aborted: AbortedTxn | None) -> None:
         if aborted is not None:
             active = self.segments.active
-            txn_index.append(self.disk, active.path(TXN_INDEX), aborted)
+            path = active.path(TXN_INDEX)
+            txn_index.append(self.disk, path, aborted)
+            self.folder.sync_later(path)  # nothing notices an entry that is missing
             active.aborted = None
 
     def _repeated(self, known: Remembered, header: BatchHeader, size: int) -> Appended:
