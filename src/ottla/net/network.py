@@ -58,7 +58,7 @@ class Network:
         self.queue = RunQueue(clock, _soon)
         self.census = Census()
         self.complaints = Complaints(clock)
-        self.live: set[Live] = set()
+        self.live: dict[Live, None] = {}  # in the order they came, so that a simulation replays
         self.turning = False  # a turn is being taken: it will flush `dirty` itself
         self.dirty: list[Live] = []
         self._executor = executor
@@ -102,7 +102,7 @@ class Network:
             self.refused(peer.listener).value += 1
             return False
         self.census.came(peer.listener, peer.address)
-        self.live.add(newcomer)
+        self.live[newcomer] = None
         return True
 
     def refused(self, listener: str) -> Counter:
@@ -115,7 +115,7 @@ class Network:
     def left(self, gone: Live, peer: Peer) -> None:
         if gone not in self.live:
             return  # it was never let in
-        self.live.discard(gone)
+        del self.live[gone]
         self.census.left(peer.listener, peer.address)
         if not self.census.of_listener(peer.listener):
             for waiter in self._emptied.pop(peer.listener, ()):
