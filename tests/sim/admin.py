@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.model.errors import ErrorCode
-
 from ottla.model.ids import TopicPartition
 from tests.sim.client import CREATE_TOPICS, DELETE_RECORDS, RETRIABLE, Client
 

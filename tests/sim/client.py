@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any, Final
 
-from ottla.model.errors import ErrorCode
-
 from ottla.model.clock import Clock
+from ottla.model.errors import ErrorCode
 from ottla.net.peer import LinkLimits, PeerLink
 from ottla.protocol import wire
 from tests.sim.broker import HOST, PORT

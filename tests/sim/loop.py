@@ -16,9 +16,10 @@ import gc
 import logging
 import math
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
+from functools import partial
 from random import Random
 from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
 
@@ -95,7 +96,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.slowness = 1.0
         """How much longer than usual what is done off the loop takes."""
         self.unhandled: list[str] = []
-        self.set_task_factory(self._make_task)
+        self.set_task_factory(self._make_task)  # type: ignore[arg-type]
         self.set_exception_handler(self._not_handled)
 
     # Time
@@ -114,7 +115,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def call_soon(
         self,
         callback: Callable[[Unpack[Args]], object],
-        *args: Unpack[Args],
+        *args: *Args,
         context: Context | None = None,
     ) -> asyncio.Handle:
         if not _alive(context):
@@ -125,7 +126,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self,
         when: float,
         callback: Callable[[Unpack[Args]], object],
-        *args: Unpack[Args],
+        *args: *Args,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         if not _alive(context):
@@ -160,29 +161,20 @@ class SimLoop(asyncio.BaseEventLoop):
 
     # Instead of threads and sockets
 
-    def run_in_executor(  # type: ignore[override]
-        self, executor: object, func: Callable[[Unpack[Args]], Result], *args: Unpack[Args]
-    ) -> Awaitable[Result]:
+    def run_in_executor(
+        self, executor: object, func: Callable[[Unpack[Args]], Result], *args: *Args
+    ) -> asyncio.Future[Result]:
         """Done in one piece at some moment, and known at a later one."""
         known: asyncio.Future[Result] = self.create_future()
-        done: asyncio.Future[Result] = asyncio.Future(loop=self)
 
         def work() -> None:
             self.trace.note("work", getattr(func, "__qualname__", type(func).__qualname__))
+            tell: Callable[[], None]
             try:
-                done.set_result(func(*args))
+                tell = partial(known.set_result, func(*args))
             except Exception as error:
-                done.set_exception(error)
-            self.call_later(self._pause_s(), tell)
-
-        def tell() -> None:
-            error = done.exception()
-            if known.cancelled():
-                return
-            if error is not None:
-                known.set_exception(error)
-            else:
-                known.set_result(done.result())
+                tell = partial(known.set_exception, error)
+            self.call_later(self._pause_s(), lambda: None if known.done() else tell())
 
         self.call_later(self._pause_s(), work)
         return known
@@ -213,7 +205,7 @@ Handle = TypeVar("Handle", bound=asyncio.Handle)
 
 def _never(handle: Handle) -> Handle:
     """A call asked for by the dead."""
-    handle._cancelled = True  # type: ignore[attr-defined]
+    handle._cancelled = True
     return handle
 
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ottla.model.errors import ErrorCode
-
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.compression import Codec

@@ -108,9 +108,7 @@ class Story:
         await self._fate.start()
         for planned in self.plan.topics:
             await admin.create(self._admin, planned.topic)
-        consumers = [
-            asyncio.get_running_loop().create_task(one.run()) for one in self._consumers()
-        ]
+        consumers = [asyncio.get_running_loop().create_task(one.run()) for one in self._consumers()]
         async with asyncio.TaskGroup() as tasks:
             for producer in self._producers():
                 tasks.create_task(producer.run())
@@ -189,4 +187,3 @@ class LogWatch(logging.Handler):
         self._logger.removeHandler(self)
         self._logger.propagate = self._propagate
         self._logger.setLevel(self._level)
-
