@@ -6,7 +6,7 @@ look like is in docs/formats/.
 - `log`              the face: append, read, truncate, flush, close; `answers`: what it says
 - `validate`         what a record set must be before a leader appends it (pure)
 - `producers`        sequences, epochs and open transactions; `producer_history`,
-                     `producer_snapshot`: the same on disk
+                     `producer_snapshot`: the same on disk; `recall`: what a snapshot leaves out
 - `rolling`          when a segment is full (pure); `retention`: when one is too old (pure)
 - `follower_append`, `lookup`, `rollover`, `truncation`, `retirement`, `flush`   what the log does
                      that takes more than a few lines

@@ -36,6 +36,7 @@ from ottla.log.lookup import TimestampOffset
 from ottla.log.partition_folder import PartitionFolder
 from ottla.log.producer_history import aborted_entry, read_marker, replay
 from ottla.log.producers import Marker, ProducerStates, Remembered
+from ottla.log.recall import recall
 from ottla.log.retirement import Doomed
 from ottla.log.rolling import must_roll
 from ottla.log.segment import TXN_INDEX, Mark
@@ -311,6 +312,12 @@ class Log:
         self, header: BatchHeader, marker: Marker | None, origin: Origin
     ) -> Remembered | None:
         if not header.is_control:
+            try:
+                return self.producers.check(header, origin)
+            except KafkaError as refusal:
+                out_of_order = refusal.code is ErrorCode.out_of_order_sequence_number
+                if not (out_of_order and recall(self, header)):
+                    raise
             return self.producers.check(header, origin)
         if marker is not None:
             self.producers.check_marker(header, marker)
