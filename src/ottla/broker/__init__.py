@@ -5,6 +5,7 @@
 - `lifecycle`   the process: signals, the ready line, exit codes
 - `control`     the control side: registration, controller, settings that change
 - `data`        the data side: partitions and everything that waits on them
+- `doors`       the listeners, which may change while it runs
 - `identity`    which broker of which cluster this is
 - `loading`     opening every log at the start
 - `kernels`     native record validation, when it is first needed

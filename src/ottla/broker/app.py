@@ -12,13 +12,14 @@ import logging
 from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 from ottla.api import BY_KEY
 from ottla.api.dispatch import Dispatch
 from ottla.api.services import Services
 from ottla.broker.control import Control
 from ottla.broker.data import Data
+from ottla.broker.doors import Doors
 from ottla.broker.exposition import Exposition
 from ottla.broker.identity import identify
 from ottla.broker.net_settings import net_limits
@@ -31,23 +32,11 @@ from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerId
 from ottla.model.metrics import Registry
-from ottla.net.listener import Listener
 from ottla.net.network import Network
 from ottla.net.request_metrics import RequestMetrics
 from ottla.store.nodes import EndpointNode
 
 log = logging.getLogger(__name__)
-
-DRAIN_MS: Final = 5_000
-"""How long a stop waits for requests that have begun."""
-
-
-class Bound(NamedTuple):
-    """A listener whose port is taken; nobody can connect until it serves."""
-
-    name: str
-    listener: Listener
-    port: int
 
 
 class App:
@@ -91,7 +80,6 @@ class App:
             raise UserError(
                 "zookeeper.connect: clusters are not offered; leave it out for one node"
             )
-        listeners = Listeners.of(config)
         directories = LogDirectories(
             [Path(path) for path in config.data_dirs], world.disk, world.clock, world.dice
         )
@@ -100,7 +88,7 @@ class App:
         store = world.open_store(_home(directories))
         stack.push_async_callback(store.close)
         await store.start()
-        identity = await identify(store, directories, config, world.dice)
+        identity = await identify(store, directories, self.dynamic, world.dice)
         self.broker_id = identity.broker_id
         metadata = MetadataCache(self.broker_id)
         control = Control(
@@ -108,6 +96,7 @@ class App:
             registry=self.registry,
         )  # fmt: skip
         await control.configs.load()
+        listeners = Listeners.of(self.config)  # with what was changed in an earlier life
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         data = Data(
             world, self.dynamic, self.broker_id, store=store, metadata=metadata,
@@ -121,23 +110,19 @@ class App:
         )  # fmt: skip
         dispatch = Dispatch(services, tasks.create_task)
         control.links.answer = dispatch
-        bound = await self._bind(stack, listeners, dispatch)
-        self.endpoints = listeners.told(
-            {one.name: one.port for one in bound}, host=world.host_name()
-        )
-        await self._register(control)
+        doors = self._doors(dispatch)
+        stack.push_async_callback(doors.stop)
+        await doors.bind(listeners)
+        await self._register(control, doors.told)
         data.services.transitions.broker_epoch = control.registration.epoch
-        _run(stack, tasks, [*control.loops(), *data.loops()])
+        moves = doors.follow(self.dynamic, lambda told: self._moved(control, told))
+        _run(stack, tasks, [*control.loops(), *data.loops(), moves])
         await control.facade.started()
-        for one in bound:
-            stack.push_async_callback(one.listener.stop, DRAIN_MS)
-            await one.listener.serve()
+        stack.push_async_callback(doors.stop)  # before the loops end, when all goes well
+        await doors.serve()
         await self._expose(stack)
 
-    async def _bind(
-        self, stack: AsyncExitStack, listeners: Listeners, dispatch: Dispatch
-    ) -> list[Bound]:
-        """Take every port before the cluster is told of one."""
+    def _doors(self, dispatch: Dispatch) -> Doors:
         names = {key: api.name for key, api in BY_KEY.items()}
         network = Network(
             net_limits(self.config),
@@ -146,21 +131,20 @@ class App:
             self._world.pool,
         )
         self.dynamic.on_broker(lambda _, now: network.apply(net_limits(now)))
-        bound = []
-        for endpoint in listeners.bound:
-            control_plane = endpoint.name == listeners.control_plane
-            listener = Listener(endpoint, dispatch, network, control_plane=control_plane)
-            try:
-                bound.append(Bound(endpoint.name, listener, await listener.bind()))
-            except OSError as error:
-                raise UserError(f"listeners: {endpoint} cannot be bound: {error}") from None
-            stack.push_async_callback(listener.stop, DRAIN_MS)
-        return bound
+        return Doors(network, dispatch, self._world.host_name)
 
-    async def _register(self, control: Control) -> None:
-        told = [EndpointNode(*endpoint) for endpoint in self.endpoints]
-        control.registration.describe(told, self.config.broker_rack)
+    async def _register(self, control: Control, told: tuple[Endpoint, ...]) -> None:
+        self._describe(control, told)
         await control.registration.register(self.config.zookeeper_session_timeout_ms)
+
+    async def _moved(self, control: Control, told: tuple[Endpoint, ...]) -> None:
+        self._describe(control, told)
+        await control.registration.update()
+
+    def _describe(self, control: Control, told: tuple[Endpoint, ...]) -> None:
+        self.endpoints = told
+        nodes = [EndpointNode(*endpoint) for endpoint in told]
+        control.registration.describe(nodes, self.config.broker_rack)
 
     async def _expose(self, stack: AsyncExitStack) -> None:
         if self.config.metrics_port is None:

@@ -83,7 +83,7 @@ class Data:
         self._isr_writer = StoredIsr(store, world.clock)
         self._isr_loop = IsrLoop(self.hosted, self._isr_writer, spawn, flushes, registry)
         self._care = CareLoop(self.hosted, directories, config, flushes)
-        self._compaction = CompactionLoop(self.hosted, directories, config, registry)
+        self._compaction = CompactionLoop(self.hosted, directories, config, flushes, registry)
         self._moves = MoveLoop(self.hosted, directories)
         slots = config.current.max_incremental_fetch_session_cache_slots
         self.services = ReplicaServices(

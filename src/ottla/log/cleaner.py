@@ -56,6 +56,7 @@ class Swap(NamedTuple):
     cleaned: Segment
     originals: Sequence[Segment]
     sizes: Sequence[int]
+    rests_on: Offset
 
     def perform(self, now_ms: int) -> None:
         """On the thread that owns the log. Abandoned, and no trace left, if the log moved on."""
@@ -63,7 +64,7 @@ class Swap(NamedTuple):
         if [present.get(id(segment)) for segment in self.originals] != list(self.sizes):
             self.cleaned.delete()
             raise Abandoned(f"{self.log.partition}: changed while it was being compacted")
-        self.log.replace_segments(self.cleaned, self.originals, now_ms)
+        self.log.replace_segments(self.cleaned, self.originals, now_ms, self.rests_on)
 
 
 Step: TypeAlias = Progress | Swap
@@ -85,6 +86,8 @@ class Cleaning:
         newest.latest_offset = dirt.first_dirty - 1
         active = {entry.producer_id: entry for entry in log.producers.entries()}
         self._round = Round(newest, active, now_ms, log.config.delete_retention_ms)
+        self.rests_on = log.high_watermark
+        """What decided which records go lies below this: it must be on the disk before they do."""
 
     @property
     def end(self) -> Offset:
@@ -132,7 +135,7 @@ class Cleaning:
                 read = 0
         yield Progress(read, copy.write())
         cleaned = copy.finish(trail.take_kept())
-        yield Swap(self.log, cleaned, group, sizes)
+        yield Swap(self.log, cleaned, group, sizes, self.rests_on)
 
     def _batches(self, segments: Sequence[Segment]) -> Iterator[tuple[StoredBatch, memoryview]]:
         """Through files of our own: the log may let go of its own at any moment."""

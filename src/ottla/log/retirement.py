@@ -20,6 +20,7 @@ from ottla.log.retention import Bounds, Candidate, Limits, expired
 from ottla.log.rollover import roll
 from ottla.log.segment import Segment
 from ottla.log.segments import Segments
+from ottla.model.ids import Offset
 
 if TYPE_CHECKING:
     from ottla.log.log import Log
@@ -60,10 +61,15 @@ def delete_old(log: Log, now_ms: int) -> int:
     return count
 
 
-def replace(log: Log, new: Segment, old: Sequence[Segment], now_ms: int) -> None:
-    """Put a `.cleaned` segment, complete and synced, in the place of old ones."""
+def replace(
+    log: Log, new: Segment, old: Sequence[Segment], now_ms: int, rests_on: Offset | None = None
+) -> None:
+    """Put a `.cleaned` segment, complete and synced, in the place of old ones.
+
+    `rests_on` is how much of the log was looked at to decide what goes; all of it if not said.
+    """
     assert log.segments.active not in old, "the active segment is never replaced"
-    if log.recovery_point < log.end_offset:
+    if log.recovery_point < (log.end_offset if rests_on is None else rests_on):
         # What overtook the records that go, and the markers that made it count, must be as
         # durable as the loss. And above the recovery point a gap would be taken for a lost tail.
         log.flush()

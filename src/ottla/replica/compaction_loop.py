@@ -21,6 +21,7 @@ from ottla.log.log import Log
 from ottla.model.ids import Offset, TopicPartition
 from ottla.model.metrics import Registry
 from ottla.protocol.records.corrupt import CorruptBatch
+from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted import Hosted
 from ottla.replica.partition import Partition
 
@@ -35,9 +36,11 @@ class CompactionLoop:
         hosted: Hosted,
         directories: LogDirectories,
         config: DynamicConfig,
+        flushes: FlushLoop,
         registry: Registry,
     ) -> None:
         self._hosted = hosted
+        self._flushes = flushes
         self._checkpoints = directories.checkpoints
         self._config = config
         self._uncleanable: dict[TopicPartition, Log] = {}
@@ -69,7 +72,7 @@ class CompactionLoop:
         one, now_ms = partition.log, self._hosted.around.clock.wall_ms()
         try:
             cleaning = Cleaning(one, dirt, memory, now_ms)
-            await self._carry_out(cleaning.steps())
+            await self._carry_out(partition, cleaning)
             if self._is_current(one):
                 await self._remember(partition.key, cleaning.end)
         except Abandoned as moved:
@@ -110,13 +113,16 @@ class CompactionLoop:
         found = None if key is None else self._hosted.find(key)
         return None if key is None or found is None else (found, plans[key][0])
 
-    async def _carry_out(self, steps: Iterator[Step]) -> None:
+    async def _carry_out(self, partition: Partition, cleaning: Cleaning) -> None:
+        """What overtook a dropped record is on the disk before the record goes."""
         off = self._hosted.around.off
+        steps: Iterator[Step] = cleaning.steps()
         while True:
             step = await off.run(next, steps, DONE)
             if step is None:
                 return
             if isinstance(step, Swap):
+                await self._flushes.until(partition, cleaning.rests_on)
                 step.perform(self._hosted.around.clock.wall_ms())
             else:
                 self._cleaned.value += step.bytes_read
