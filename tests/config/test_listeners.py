@@ -119,3 +119,19 @@ def test_a_bad_listener_is_refused_naming_the_key(texts: dict[str, str], said: s
     with pytest.raises(UserError) as refusal:
         listeners(**texts)
     assert str(refusal.value).startswith(said)
+
+
+@pytest.mark.spec("CFG-006", "CFG-009")
+def test_while_a_broker_runs_the_listeners_with_a_role_keep_it() -> None:
+    names = {"inter_broker_listener_name": "IN", "control_plane_listener_name": "OUT"}
+    now = listeners(listeners="IN://:1,OUT://:2", **names)
+    now.check_successor(listeners(listeners="IN://:3,OUT://:4,PLAINTEXT://:5", **names))
+    with pytest.raises(UserError, match="IN, which brokers use"):
+        now.check_successor(
+            listeners(
+                listeners="PLAINTEXT://:1,OUT://:2",
+                **{**names, "inter_broker_listener_name": "PLAINTEXT"},
+            )
+        )
+    with pytest.raises(UserError, match="OUT, the control plane"):
+        now.check_successor(listeners(listeners="IN://:1", inter_broker_listener_name="IN"))
