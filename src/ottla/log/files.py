@@ -67,23 +67,7 @@ class Lock(Protocol):
     def release(self) -> None: ...
 
 
-class Folders(Protocol):
-    """What the log asks about folders."""
-
-    def mkdir(self, path: Path) -> None: ...
-
-    def list(self, path: Path) -> list[str]: ...
-
-    def sync_dir(self, path: Path) -> None: ...
-
-    def remove_tree(self, path: Path) -> None: ...
-
-    def free_bytes(self, path: Path) -> int: ...
-
-    def lock(self, path: Path) -> Lock: ...
-
-
-class Disk(Folders, Protocol):
+class Disk(Protocol):
     """All that the log asks of a file system."""
 
     def open_append(self, path: Path) -> File: ...
@@ -98,11 +82,23 @@ class Disk(Folders, Protocol):
 
     def remove(self, path: Path) -> None: ...
 
+    def remove_tree(self, path: Path) -> None: ...
+
+    def mkdir(self, path: Path) -> None: ...
+
+    def sync_dir(self, path: Path) -> None: ...
+
+    def list(self, path: Path) -> list[str]: ...
+
     def exists(self, path: Path) -> bool: ...
 
     def file_size(self, path: Path) -> int: ...
 
     def mtime_ms(self, path: Path) -> int: ...
+
+    def free_bytes(self, path: Path) -> int: ...
+
+    def lock(self, path: Path) -> Lock: ...
 
 
 class Handle:
@@ -240,40 +236,7 @@ class FolderLock:
         self._handle = None
 
 
-class RealFolders:
-    """The operating system's folders."""
-
-    def mkdir(self, path: Path) -> None:
-        path.mkdir(parents=True, exist_ok=True)
-
-    def list(self, path: Path) -> list[str]:
-        with os.scandir(path) as entries:
-            return sorted(entry.name for entry in entries)
-
-    def sync_dir(self, path: Path) -> None:
-        handle = Handle(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-        os.fsync(handle.fd)
-
-    def remove_tree(self, path: Path) -> None:
-        if path.exists():
-            shutil.rmtree(path)
-
-    def free_bytes(self, path: Path) -> int:
-        return shutil.disk_usage(path).free
-
-    def lock(self, path: Path) -> Lock:
-        """BlockingIOError when another process holds it, or another broker of this one.
-
-        Two kinds of lock, because they do not see each other: `lockf` is what Apache Kafka takes,
-        `flock` is what keeps two holders within one process apart.
-        """
-        handle = Handle(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
-        fcntl.flock(handle.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        fcntl.lockf(handle.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return FolderLock(handle)
-
-
-class RealDisk(RealFolders):
+class RealDisk:
     """The operating system's files."""
 
     def __init__(self, open_files_limit: int = OPEN_FILES_LIMIT) -> None:
@@ -306,6 +269,21 @@ class RealDisk(RealFolders):
     def remove(self, path: Path) -> None:
         path.unlink(missing_ok=True)
 
+    def remove_tree(self, path: Path) -> None:
+        if path.exists():
+            shutil.rmtree(path)
+
+    def mkdir(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+
+    def sync_dir(self, path: Path) -> None:
+        handle = Handle(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        os.fsync(handle.fd)
+
+    def list(self, path: Path) -> list[str]:
+        with os.scandir(path) as entries:
+            return sorted(entry.name for entry in entries)
+
     def exists(self, path: Path) -> bool:
         return path.exists()
 
@@ -314,6 +292,20 @@ class RealDisk(RealFolders):
 
     def mtime_ms(self, path: Path) -> int:
         return path.stat().st_mtime_ns // 1_000_000
+
+    def free_bytes(self, path: Path) -> int:
+        return shutil.disk_usage(path).free
+
+    def lock(self, path: Path) -> Lock:
+        """BlockingIOError when another process holds it, or another broker of this one.
+
+        Two kinds of lock, because they do not see each other: `lockf` is what Apache Kafka takes,
+        `flock` is what keeps two holders within one process apart.
+        """
+        handle = Handle(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        fcntl.flock(handle.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(handle.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return FolderLock(handle)
 
 
 def sync_path(disk: Disk, path: Path) -> None:
