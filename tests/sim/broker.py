@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextvars import Context, copy_context
+from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -71,6 +72,10 @@ class SimBroker:
     @property
     def running(self) -> bool:
         return bool(self.lives) and self.lives[-1].alive
+
+    @property
+    def data_dirs(self) -> list[Path]:
+        return [Path(path) for path in self.settings["log.dirs"].split(",")]
 
     def check(self) -> None:
         """Raise what ended it, if anything but us did."""

@@ -30,6 +30,7 @@ class Misfortune(Enum):
     BAD_SYNC = "fsync fails"
     CLOCK = "clock moves an hour"
     DELETE_RECORDS = "records deleted"
+    ROT = "derived files damaged"
 
 
 ANY_TIME: Final = (
@@ -43,6 +44,7 @@ ANY_TIME: Final = (
     Misfortune.BAD_SYNC,
     Misfortune.CLOCK,
     Misfortune.DELETE_RECORDS,
+    Misfortune.ROT,
 )
 
 

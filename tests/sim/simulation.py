@@ -109,7 +109,8 @@ class Story:
         self._clock = clock
         self._dice = Random(plan.seed + 3)
         self._admin = self._client("admin")
-        self._fate = Fate(self.broker, loop, clock, self.book, Random(plan.seed + 4))
+        fates = Random(plan.seed + 4)
+        self._fate = Fate(self.broker, loop, clock, self.book, fates, power=plan.power)
 
     def _client(self, name: str) -> Client:
         return Client(name, self._clock, Random(self._dice.random()))
