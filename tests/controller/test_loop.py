@@ -406,35 +406,6 @@ def test_a_preferred_election_written_into_the_store_is_carried_out() -> None:
     run(story())
 
 
-@pytest.mark.spec("DLY-31")
-def test_an_election_is_answered_when_the_metadata_shows_it_or_with_a_timeout() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            await plane.start(2)
-            await settle()
-            await create(one, "t", 2, 1)
-            for hears_of_it in (True, False):
-                await plane.kill(2)
-                await until(lambda: leader(one) == 1)
-                await plane.start(2)
-                path = paths.partition_state(T0)
-                state = StateNode.decode((await stored(one, path)).data)
-                await one.store.set(path, state._replace(isr=(BrokerId(1), BrokerId(2))).encode())
-                note = f"{paths.ISR_CHANGES}/{paths.ISR_CHANGE_PREFIX}"
-                await one.store.create(note, PartitionsNode((T0,)).encode(), sequential=True)
-                await settle()
-                if not hears_of_it:
-                    plane.wires.cut.add(BrokerId(1))
-                codes = await one.controller.elect_leaders(ElectionKind.PREFERRED, [T0], 3_000)
-                expected = ErrorCode.none if hears_of_it else ErrorCode.request_timed_out
-                assert codes == {T0: expected}
-                assert leader(one) == (2 if hears_of_it else 1)
-            plane.wires.cut.clear()
-
-    run(story())
-
-
 @pytest.mark.spec("CTL-09", "REP-73")
 def test_a_reassignment_written_into_the_store_is_begun() -> None:
     async def story() -> None:
