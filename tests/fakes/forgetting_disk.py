@@ -326,9 +326,11 @@ class ForgettingDisk:
         return self._inode(path).mtime_ms
 
     def free_bytes(self, path: Path) -> int:
+        return self.total_bytes(path) - self.written_bytes
+
+    def total_bytes(self, path: Path) -> int:
         self._folder(path)
-        limit = 1 << 40 if self.capacity_bytes is None else self.capacity_bytes
-        return limit - self.written_bytes
+        return 1 << 40 if self.capacity_bytes is None else self.capacity_bytes
 
     def lock(self, path: Path) -> Lock:
         if path in self._locks:

@@ -10,7 +10,7 @@ begun, even a hot request takes its turn behind them, with a copy of its frame.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeAlias
 
 from ottla.api import BY_KEY
@@ -31,14 +31,15 @@ Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
 class Dispatch:
     """The `Answer` of every listener, and of the controller's link to its own broker."""
 
-    def __init__(self, services: Services, spawn: Spawn) -> None:
+    def __init__(self, services: Services, spawn: Spawn, apis: Mapping[int, Api] = BY_KEY) -> None:
         self._services = services
         self._spawn = spawn
+        self._apis = apis
 
     def __call__(self, frame: memoryview, slot: Slot) -> None:
         try:
             call = wire.parse_call(frame)
-            api = BY_KEY.get(call.key)
+            api = self._apis.get(call.key)
             if api is None or call.version not in api.versions:
                 _not_offered(api, call, slot)
                 return
@@ -104,4 +105,5 @@ def _not_offered(api: Api | None, call: Call, slot: Slot) -> None:
 def _broken(slot: Slot) -> None:
     """A handler failed in a way nobody foresaw: the state is logged, the connection ends."""
     log.exception("a request could not be answered")
-    slot.close("the request could not be answered")
+    if slot.parts is None:
+        slot.close("the request could not be answered")
