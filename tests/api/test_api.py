@@ -56,6 +56,7 @@ def test_apis_are_listed_in_the_order_of_their_keys_and_once() -> None:
     assert len({api.name for api in APIS}) == len(APIS)
 
 
+@pytest.mark.spec("WIRE-06")
 def test_every_file_that_declares_an_api_is_listed() -> None:
     folder = Path(str(ottla.api.__file__)).parent
     names = [
