@@ -99,7 +99,8 @@ class Data:
         )
         directories.on_failure = self._directory_failed
         self.hosted.on_fault = self._log_failed
-        self.services.appends.on_first = lambda: spawn(load_kernels(self._around.off))
+        if config.current.record_validation != "header":
+            self.services.appends.on_first = lambda: spawn(load_kernels(self._around.off))
         config.on_broker(self._broker_settings_changed)
         config.on_topic(self._topic_settings_changed)
         offer_gauges(registry, self.services)
