@@ -40,6 +40,7 @@ either_way = pytest.mark.parametrize("restart", [killed, stopped])
 Restart = Callable[[BrokerProcess], None]
 
 
+@pytest.mark.spec("CTL-75")
 @either_way
 def test_topics_their_ids_settings_and_offsets_outlive_the_process(
     tmp_path: Path, restart: Restart
