@@ -234,6 +234,18 @@ def test_dropping_a_key_hands_over_what_waited_under_it() -> None:
 
 
 @pytest.mark.spec("DLY-19", "DLY-22", "DLY-26")
+def test_when_nobody_may_wait_any_longer_everything_completes_at_once() -> None:
+    wishes, scheduler = purgatory()
+    several, one = Wish(), Wish()
+    wishes.try_complete_else_watch(several, ["a", "b"])
+    wishes.try_complete_else_watch(one, ["b"])
+    wishes.finish_all()
+    assert (several.story, one.story) == (["complete"], ["complete"])
+    assert (wishes.watched, wishes.delayed) == (0, 0)
+    scheduler.pass_ms(1_000)
+    assert several.story == ["complete"]
+
+
 @given(
     st.lists(
         st.tuples(

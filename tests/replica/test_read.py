@@ -422,6 +422,20 @@ def test_a_reader_in_a_closed_segment_does_not_wait_for_more_of_it() -> None:
     run(story())
 
 
+@pytest.mark.spec("DLY-29")
+def test_a_broker_that_stops_lets_nobody_wait() -> None:
+    async def story() -> None:
+        async with data_side() as side:
+            await side.lead()
+            parked = side.start_fetch(0, max_wait_ms=60_000)
+            side.services.reads.stop_waiting()
+            assert parked.result()[0].size == 0
+            assert side.start_fetch(0, max_wait_ms=60_000).done()
+            assert side.hosted.waiting.fetch.watched == 0
+
+    run(story())
+
+
 # Failures and numbers
 
 

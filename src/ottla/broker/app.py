@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +66,15 @@ class App:
         return f"broker {self.broker_id} ready on {where}, data in {data}"
 
     async def start(self) -> None:
-        async with AsyncExitStack() as stack:
-            await self._open(stack)
-            self._stack = stack.pop_all()
+        with _what_failed():
+            async with AsyncExitStack() as stack:
+                await self._open(stack)
+                self._stack = stack.pop_all()
 
     async def stop(self) -> None:
         """Answer what has begun, flush, write checkpoints and the clean-shutdown marker."""
-        await self._stack.aclose()
+        with _what_failed():
+            await self._stack.aclose()
 
     async def _open(self, stack: AsyncExitStack) -> None:
         world, config = self._world, self.config
@@ -119,6 +121,7 @@ class App:
         _run(stack, tasks, [*control.loops(), *data.loops(), moves])
         await control.facade.started()
         stack.push_async_callback(doors.stop)  # before the loops end, when all goes well
+        stack.callback(data.services.reads.stop_waiting)
         await doors.serve()
         await self._expose(stack)
 
@@ -155,6 +158,18 @@ class App:
             self.metrics_port = await exposition.start("", self.config.metrics_port)
         except OSError as error:
             raise UserError(f"metrics.port: {self.config.metrics_port}: {error}") from None
+
+
+@contextmanager
+def _what_failed() -> Iterator[None]:
+    """Say it as it is, without the group that a task group puts around it."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        failure: BaseException = group
+        while isinstance(failure, BaseExceptionGroup):
+            failure = failure.exceptions[0]
+        raise failure from (group if len(group.exceptions) > 1 else None)
 
 
 def _run(

@@ -36,13 +36,10 @@ def run(settings: Mapping[str, str]) -> int:
     _allow_descriptors()
     try:
         _loop_runner()(_serve(settings))
-    except BaseException as failure:
-        first = _first(failure)
-        if isinstance(first, UserError):
-            raise first from None
-        if not isinstance(first, Exception):
-            raise
-        log.critical("the broker stops: %s", first, exc_info=first)
+    except UserError:
+        raise
+    except Exception as failure:
+        log.critical("the broker stops: %s", failure, exc_info=failure)
         return 1
     return 0
 
@@ -77,9 +74,3 @@ def _loop_runner() -> Callable[[Coroutine[Any, Any, None]], None]:
         return asyncio.run
     runner: Callable[[Coroutine[Any, Any, None]], None] = uvloop.run
     return runner
-
-
-def _first(group: BaseException) -> BaseException:
-    while isinstance(group, BaseExceptionGroup):
-        group = group.exceptions[0]
-    return group

@@ -137,6 +137,12 @@ class Purgatory(Generic[Key]):
             op._listed -= 1
         return waiting
 
+    def finish_all(self) -> None:
+        """Nobody waits any longer: complete whatever still does."""
+        for key in list(self._lists):
+            for op in self.drop(key):
+                op.force_complete()
+
     def _finished(self, op: Delayed) -> None:
         self._timers.cancel(op)
         self.delayed -= 1

@@ -66,6 +66,7 @@ class Reads:
         self._hosted = hosted
         self._isr = isr
         self._total = hosted.traffic.all
+        self._patient = True
 
     def fetch(self, wanted: list[Wanted], terms: FetchTerms, done: Done) -> None:
         """Call `done` once with a part for each partition wanted, now or within the wait."""
@@ -78,6 +79,11 @@ class Reads:
             return
         parked = DelayedFetch(self, wanted, terms, done)
         self._hosted.waiting.fetch.try_complete_else_watch(parked, [w.key for w in wanted])
+
+    def stop_waiting(self) -> None:
+        """The broker stops: answer with what there is, those that wait and those yet to come."""
+        self._patient = False
+        self._hosted.waiting.fetch.finish_all()
 
     def answer(self, wanted: list[Wanted], terms: FetchTerms, done: Done) -> None:
         self._tell(self.read(wanted, terms), terms, done)
@@ -104,7 +110,7 @@ class Reads:
             total.sent(terms.from_follower).value += size
 
     def _is_enough(self, fetched: list[Fetched], terms: FetchTerms) -> bool:
-        if terms.max_wait_ms <= 0 or not fetched:
+        if terms.max_wait_ms <= 0 or not fetched or not self._patient:
             return True
         size = 0
         for one in fetched:
