@@ -58,12 +58,16 @@ class Delayed(Entry):
         """Complete now. True for the one caller that did it."""
         if self.completed:
             return False
+        self.abandon()
+        self.on_complete()
+        return True
+
+    def abandon(self) -> None:
+        """Nobody wants the answer any more: end without one."""
         self.completed = True
         if self._home is not None:
             self._home._finished(self)
             self._home = None
-        self.on_complete()
-        return True
 
     def expired(self) -> None:
         if self.force_complete():

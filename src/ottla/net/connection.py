@@ -138,6 +138,8 @@ class Connection:
         for slot in self.inflight:
             if slot.parts is not None:
                 slot.parts = NO_BYTES
+            elif (on_gone := getattr(slot, "on_gone", None)) is not None:
+                on_gone()
         self.inflight.clear()
         self.ready.clear()
         self.inbox.close()

@@ -85,11 +85,13 @@ class Slot:
     """
 
     __slots__ = (
-        "_order", "api", "done_ns", "local_ns", "on_sent", "parts", "received_ns", "started_ns",
+        "_order", "api", "done_ns", "local_ns", "on_gone", "on_sent", "parts", "received_ns",
+        "started_ns",
     )  # fmt: skip
 
     local_ns: int  # when this broker's own work was done
     done_ns: int  # when it was answered
+    on_gone: Callable[[], None]  # set by who answers later: the peer left before it was answered
 
     def __init__(self, order: Order, api: int, received_ns: int, started_ns: int) -> None:
         self._order = order

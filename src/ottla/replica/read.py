@@ -68,17 +68,21 @@ class Reads:
         self._total = hosted.traffic.all
         self._patient = True
 
-    def fetch(self, wanted: list[Wanted], terms: FetchTerms, done: Done) -> None:
-        """Call `done` once with a part for each partition wanted, now or within the wait."""
+    def fetch(self, wanted: list[Wanted], terms: FetchTerms, done: Done) -> DelayedFetch | None:
+        """Call `done` once with a part for each partition wanted, now or within the wait.
+
+        What is returned still waits; it may be abandoned when nobody waits for it.
+        """
         if terms.from_follower:
             for want in wanted:
                 self._note_follower(want, terms.replica_id)
         fetched = self.read(wanted, terms)
         if self._is_enough(fetched, terms):
             self._tell(fetched, terms, done)
-            return
+            return None
         parked = DelayedFetch(self, wanted, terms, done)
-        self._hosted.waiting.fetch.try_complete_else_watch(parked, [w.key for w in wanted])
+        waiting = self._hosted.waiting.fetch
+        return None if waiting.try_complete_else_watch(parked, [w.key for w in wanted]) else parked
 
     def stop_waiting(self) -> None:
         """The broker stops: answer with what there is, those that wait and those yet to come."""
