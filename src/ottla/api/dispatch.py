@@ -59,7 +59,7 @@ class Dispatch:
         self._spawn(work)
 
     async def _take_turn(self, raw: RawHandler, call: Call, frame: bytes, slot: Slot) -> None:
-        slot.peer.unstarted -= 1
+        slot.peer.started()
         try:
             raw(call, memoryview(frame), slot, self._services)
         except Disconnect as broken:
@@ -69,7 +69,7 @@ class Dispatch:
 
     async def _answer(self, api: Api, call: Call, request: Request, slot: Slot) -> None:
         """Never raises: a task that fails would take the whole broker with it."""
-        slot.peer.unstarted -= 1
+        slot.peer.started()
         try:
             slot.reply([wire.reply(call, await self._fields(api, call, request, slot))])
         except Disconnect as broken:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeAlias
 
+from ottla.net.limits import UNSTARTED_MAX
+
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
 
@@ -42,6 +44,7 @@ class Peer:
         "connection_id",
         "is_broker",
         "listener",
+        "on_room",
         "port",
         "principal",
         "protocol",
@@ -61,9 +64,20 @@ class Peer:
         self.software_version = "unknown"
         self.is_broker = False  # another broker, or this one's own controller
         self.unstarted = 0  # requests handed to tasks that have not begun
+        self.on_room: Callable[[], None] = _nobody  # there were too many of those, and no longer
 
     def __str__(self) -> str:
         return f"{self.address}:{self.port}"
+
+    def started(self) -> None:
+        """A request that was handed to a task has begun."""
+        self.unstarted -= 1
+        if self.unstarted == UNSTARTED_MAX - 1:
+            self.on_room()
+
+
+def _nobody() -> None:
+    """Nobody waits for room."""
 
 
 class Order(Protocol):
