@@ -70,6 +70,8 @@ class Plan:
     tastes: tuple[Tastes, ...]
     misfortunes: tuple[tuple[float, Misfortune], ...]
     """Each with the quiet time before it."""
+    churn: int
+    """How often one more topic comes and goes meanwhile."""
     last: Misfortune
     """How the broker ends before everything is read for the last time."""
 
@@ -89,6 +91,7 @@ def draw(seed: int, *, power: bool | None = None) -> Plan:
         habits=tuple(_habits(power, dice) for _ in range(3)),
         tastes=tuple(_tastes(dice) for _ in range(dice.randint(1, 2))),
         misfortunes=_misfortunes(power, dice),
+        churn=dice.choice([0, 2, 4]),
         last=Misfortune.POWER if power else dice.choice(ends),
     )
 

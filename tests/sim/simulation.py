@@ -21,6 +21,7 @@ from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.sim import admin
 from tests.sim.book import Book
 from tests.sim.broker import SimBroker
+from tests.sim.churn import Churn
 from tests.sim.client import Client
 from tests.sim.consumer import EARLIEST, LATEST, Consumer, Tastes, read_everything
 from tests.sim.fate import Fate
@@ -30,6 +31,8 @@ from tests.sim.plan import Plan, PlannedTopic
 from tests.sim.producer import Producer
 from tests.sim.trace import Trace
 
+SCRATCH: Final = "scratch"
+"""The topic that comes and goes."""
 LIMIT_S: Final = 300.0
 """Virtual seconds after which a story should have ended."""
 READ_LIMIT_S: Final = 30.0
@@ -123,6 +126,8 @@ class Story:
         async with asyncio.TaskGroup() as tasks:
             for producer in self._producers():
                 tasks.create_task(producer.run())
+            churn = Churn(self._client("churn"), self.book, SCRATCH, self.plan.churn)
+            tasks.create_task(churn.run())
             await self._misfortunes()
         for consumer in consumers:
             consumer.cancel()
@@ -159,6 +164,9 @@ class Story:
         return [tp for one in self.plan.topics if one.loses_old for tp in one.topic.all()]
 
     async def _read_for_the_last_time(self) -> None:
+        there = await admin.topics(self._admin)
+        if there != {planned.topic.name for planned in self.plan.topics}:
+            self.book.complain("topics", "", f"there are {sorted(there)}")
         reader = Consumer(self._client(FINAL), self._partitions(), self.book, Tastes())
         async with asyncio.timeout(READ_LIMIT_S):
             await read_everything(reader)
