@@ -16,6 +16,7 @@ from tests.fakes.virtual_loop import run
 
 AUTO, ALL = {"flush.before.ack": "auto"}, {"flush.before.ack": "all"}
 TWO = (ME, OTHER)
+FAILED = ErrorCode.kafka_storage_error
 
 
 @pytest.mark.parametrize("settings", [AUTO, ALL])
@@ -179,6 +180,25 @@ def test_a_failed_flush_is_never_tried_again_and_the_directory_is_given_up(
             assert refused[0].part.error_code is ErrorCode.kafka_storage_error
             side.pool.held = False
             assert (await side.append(b"c", key=other, acks=-1)).error_code is ErrorCode.none
+
+    run(story())
+
+
+def test_a_disk_that_is_full_when_a_flush_begins_leaves_nobody_waiting() -> None:
+    async def story() -> None:
+        async with data_side(AUTO, dirs=("/data", "/other", "/spare")) as side:
+            await side.lead()
+            other = TopicPartition("u", 0)
+            await side.lead(other)
+            side.pool.held = True
+            waiting = [
+                side.start_append(b"a", acks=-1),
+                side.start_append(b"b", key=other, acks=-1),
+            ]
+            side.disk.capacity_bytes = side.disk.written_bytes
+            await side.settle()
+            assert all(one.done() for one in waiting)
+            assert [one.result().error_code for one in waiting] == [FAILED, FAILED]
 
     run(story())
 

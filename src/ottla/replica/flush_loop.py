@@ -43,7 +43,12 @@ class FlushLoop:
     def _begin(self) -> None:
         wanted, self._wanted = self._wanted, {}
         for partition in wanted:
-            flush = partition.log.flush_begin()
+            try:
+                flush = partition.log.flush_begin()
+            except OSError as error:  # it writes the leader epochs, for which there may be no room
+                self._tell(partition, error)
+                self._hosted.fail(partition, error)
+                continue
             partition.flushing = True
             done = self._off.run(flush.run)
             done.add_done_callback(lambda f, p=partition, fl=flush: self._done(p, fl, f))  # type: ignore[misc]
