@@ -55,7 +55,8 @@ async def _serve(settings: Mapping[str, str]) -> None:
     stop = asyncio.Event()
     for one in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(one, stop.set)
-    app = App(settings, World.real())
+    world = World.real()
+    app = App(settings, world)
     await app.start()
     gc.collect()
     gc.freeze()
@@ -64,6 +65,7 @@ async def _serve(settings: Mapping[str, str]) -> None:
         await stop.wait()
     finally:
         await app.stop()
+        world.close()
 
 
 def _loop_runner() -> Callable[[Coroutine[Any, Any, None]], None]:

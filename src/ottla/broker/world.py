@@ -37,6 +37,11 @@ class World:
     host_name: Callable[[], str] = lambda: "localhost"
     """What others reach this machine by, for a listener on every address."""
 
+    def close(self) -> None:
+        """Let go of the threads, once what they do is done."""
+        if self.pool is not None:
+            self.pool.shutdown()
+
     @classmethod
     def real(cls) -> World:
         return cls(
