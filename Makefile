@@ -1,6 +1,6 @@
 # The few commands. `make run` and `make test` set everything up themselves.
 .DEFAULT_GOAL := help
-.PHONY: help run test setup venv check unit sim interop cluster spark soak bench compat coverage lock format
+.PHONY: help run test setup venv check unit sim interop cluster spark soak bench compat metrics coverage lock format
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
@@ -26,7 +26,7 @@ help:
 	@echo "make spark    local Spark against a real broker"
 	@echo "make soak     the long runs"
 	@echo "make bench    side by side with Apache Kafka (FULL=1 for every scenario)"
-	@echo "make compat   write docs/compat.md;  make coverage  write docs/coverage.md"
+	@echo "make compat metrics coverage  write the generated documents"
 	@echo "make format   let ruff format and mend;  make lock  renew requirements.lock"
 
 # The Java clients are large and only some suites want them: `make run` does not wait for them.
@@ -50,6 +50,7 @@ check: venv
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m tools.tidy
 	@$(BIN)/python -m tools.compat --check
+	@$(BIN)/python -m tools.metrics --check
 	@$(BIN)/python -m tools.coverage --check
 
 unit: venv
@@ -67,7 +68,7 @@ soak: setup
 bench: setup
 	@$(BIN)/python -m benchmarks $(if $(FULL),--full)
 
-compat coverage: venv
+compat metrics coverage: venv
 	@$(BIN)/python -m tools.$@
 
 format: venv

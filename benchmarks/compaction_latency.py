@@ -24,7 +24,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from benchmarks.contenders import KAFKA_SETTINGS, SETTINGS, Contender
+from benchmarks.contenders import KAFKA_SETTINGS, OTTLA_SETTINGS, Contender
 from tools import nodes
 
 RECORDS: Final = 600_000
@@ -44,7 +44,7 @@ _COMPACTED: Final = {
 
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="ottla-bench-") as name:
-        with nodes.ottla(Path(name) / "ottla", {**SETTINGS, **_EAGER}) as node:
+        with nodes.ottla(Path(name) / "ottla", {**OTTLA_SETTINGS, **_EAGER}) as node:
             _report("ottla", *_measure(Contender("ottla", node, {})))
         with nodes.kafka(Path(name) / "kafka", {**KAFKA_SETTINGS, **_EAGER}) as node:
             _report("kafka", *_measure(Contender("kafka", node, {})))

@@ -17,7 +17,7 @@ from typing import Final
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from benchmarks import frames
-from benchmarks.contenders import Contender, rss_mb
+from benchmarks.contenders import OTTLA_SETTINGS, Contender, rss_mb
 from benchmarks.scenario import Readings, Scenario
 from tools import nodes
 
@@ -55,7 +55,7 @@ def _prepared_kafka(folder: Path) -> Callable[[], nodes.Node]:
 def _prepared_ottla(folder: Path) -> Callable[[], nodes.Node]:
     _create_topic(nodes.start_ottla(folder))
     (port,) = nodes.free_ports(1)
-    return lambda: nodes.launch_ottla(folder, port=port)
+    return lambda: nodes.launch_ottla(folder, OTTLA_SETTINGS, port=port)
 
 
 def _create_topic(node: nodes.Node) -> None:

@@ -56,9 +56,13 @@ class Line:
         head = self._exactly(4)
         return None if head is None else self._exactly(int.from_bytes(head, "big"))
 
+    def send_request(self, key: int, version: int, /, **fields: Any) -> None:
+        """One request, whose reply may come later."""
+        self.send(wire.encode_request(key, version, next(_numbers), "asking", fields))
+
     def ask(self, key: int, version: int, /, **fields: Any) -> Any:
         """One request and its decoded reply."""
-        self.send(wire.encode_request(key, version, next(_numbers), "asking", fields))
+        self.send_request(key, version, **fields)
         reply = self.receive()
         assert reply is not None, f"api {key} v{version}: the connection was closed"
         return wire.decode_reply(key, version, memoryview(reply))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["ottla.testing.plugin"]
+pytest_plugins = ["ottla.testing.plugin"]  # for a checkout that is not installed
 
 # Deadlines measure the machine, which is shared, and not the code.
 settings.register_profile("ottla", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -21,7 +21,11 @@ from ottla.config.topic import TopicConfig
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = "docs/compat.md"
-SCOPES: Final = {None: "at start", "broker": "live, per broker", "cluster": "live, cluster-wide"}
+SCOPES: Final[Mapping[str | None, str]] = {
+    None: "at start",
+    "broker": "live, per broker",
+    "cluster": "live, cluster-wide",
+}
 
 
 def main(arguments: Sequence[str], root: Path = ROOT) -> int:
@@ -47,11 +51,18 @@ def page() -> str:
         "",
         "## Broker settings",
         "",
-        *setting_table(BrokerConfig.SETTINGS),
+        *setting_table(BrokerConfig.SETTINGS, SCOPES),
         "",
         "## Topic settings",
         "",
-        *setting_table(TopicConfig.SETTINGS),
+        *setting_table(TopicConfig.SETTINGS, {None: "live"}),
+        "",
+        "## Settings that change nothing",
+        "",
+        "A file made for Kafka loads with these; one that is given another value than its default",
+        "is remarked on at the start.",
+        "",
+        *idle_table({**TopicConfig.SETTINGS, **BrokerConfig.SETTINGS}),
         "",
     ]
     return "\n".join(lines)
@@ -68,15 +79,34 @@ def api_table(apis: Iterable[Api]) -> Iterator[str]:
         yield f"| {api.key} | {api.name} | {versions} | {asked_by} |"
 
 
-def setting_table(settings: Mapping[str, Setting]) -> Iterator[str]:
+def setting_table(
+    settings: Mapping[str, Setting], scopes: Mapping[str | None, str]
+) -> Iterator[str]:
     yield "| setting | default | may be | changes | what it does |"
     yield "|---|---|---|---|---|"
     for name, setting in sorted(settings.items()):
-        default = setting.show(setting.default)
-        shown = f"`{default}`" if default else "none"
-        allowed = setting.bounds or setting.kind.name.lower()
-        cells = [f"`{name}`", shown, allowed, SCOPES[setting.scope], setting.doc]
-        yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+        if not setting.no_effect:
+            allowed = setting.bounds or setting.kind.name.lower()
+            changes = scopes[setting.scope]
+            yield row(f"`{name}`", shown_default(setting), allowed, changes, setting.doc)
+
+
+def idle_table(settings: Mapping[str, Setting]) -> Iterator[str]:
+    """Grouped by their reason, so that a reader sees what waits for what."""
+    yield "| setting | default | why |"
+    yield "|---|---|---|"
+    idle = [(one.no_effect, name, one) for name, one in settings.items() if one.no_effect]
+    for why, name, setting in sorted(idle):
+        yield row(f"`{name}`", shown_default(setting), why)
+
+
+def shown_default(setting: Setting) -> str:
+    default = setting.show(setting.default)
+    return f"`{default}`" if default else "none"
+
+
+def row(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
 
 
 if __name__ == "__main__":

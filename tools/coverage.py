@@ -23,6 +23,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = "docs/coverage.md"
 HEADING: Final = re.compile(r"^## (.+)$")
 ITEM: Final = re.compile(r"^- \*\*([A-Z]+-\d+)\*\* (.+)$")
+MARKS: Final = frozenset({"pytest.mark.spec", "spec"})  # the latter in tables
 NOTE: Final = re.compile(r"^([A-Z]+)-(\*|\d+)(?:\.\.(\d+))?: (.+)$")
 
 
@@ -91,7 +92,7 @@ def marks(sources: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
     """The test files that carry each id, in order, each once."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for path, source in sources:
-        if "mark.spec" not in source:
+        if "spec(" not in source:
             continue
         for item in sorted(set(marked(ast.parse(source)))):
             found[item].append(path)
@@ -101,8 +102,10 @@ def marks(sources: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
 def marked(tree: ast.Module) -> Iterator[str]:
     """Ids are literals, so that a search for one finds its tests."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.spec":
-            yield from (ast.unparse(argument).strip("'") for argument in node.args)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in MARKS:
+            for argument in node.args:
+                if isinstance(argument, ast.Constant):
+                    yield str(argument.value)
 
 
 def unknown(items: Sequence[Item], evidence: Evidence) -> Iterator[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.api.describe_cluster import API, EVERY_OPERATION, OPERATIONS_NOT_ASKED
+from ottla.api.describe_cluster import API
+from ottla.api.operations import NOT_ASKED, ON_CLUSTER
 from ottla.model.errors import ErrorCode
 from tests.api.asking import ask
 from tests.fakes.control_plane import control_plane, until
@@ -23,13 +24,13 @@ def test_brokers_and_controller_are_named(version: int) -> None:
             assert said.controller_id == one.id
             told = [(b.broker_id, b.host, b.port) for b in said.brokers]
             assert told == [(1, "host1", 9092), (2, "host2", 9092)]
-            assert said.cluster_authorized_operations == EVERY_OPERATION
+            assert said.cluster_authorized_operations == ON_CLUSTER
             asked = {
                 "include_cluster_authorized_operations": False,
                 "include_fenced_brokers": False,
             }
             said = await ask(two, API, asked, version)
-            assert said.cluster_authorized_operations == OPERATIONS_NOT_ASKED
+            assert said.cluster_authorized_operations == NOT_ASKED
 
     run(story())
 

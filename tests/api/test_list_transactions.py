@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ottla.api.list_transactions import API
@@ -24,7 +26,7 @@ from tests.fakes.virtual_loop import run
     ],
 )
 def test_transactional_ids_are_listed_as_the_filters_say(
-    filters: dict[str, object], ids: list[str]
+    filters: dict[str, Any], ids: list[str]
 ) -> None:
     async def story() -> None:
         async with transacting() as broker:

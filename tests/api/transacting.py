@@ -36,7 +36,7 @@ class Asker:
         self.services = services
         self.peer = Peer("127.0.0.1", 1, "PLAINTEXT", "PLAINTEXT")
 
-    async def ask(self, api: Api, version: int = -1, **fields: object) -> Any:
+    async def ask(self, api: Api, version: int = -1, **fields: Any) -> Any:
         """Encoded request in, decoded reply out; the newest version unless another is named."""
         version = api.versions[-1] if version < 0 else version
         frame = memoryview(wire.encode_request(api.key, version, 5, "test", fields))[4:]
@@ -50,7 +50,7 @@ class Asker:
         framed = wire.reply(call, reply)
         return wire.decode_reply(api.key, version, memoryview(framed)[4:])
 
-    async def init(self, version: int = -1, id: str | None = ID, **fields: object) -> Any:
+    async def init(self, version: int = -1, id: str | None = ID, **fields: Any) -> Any:
         asked = {"transactional_id": id, "transaction_timeout": 60_000, **fields}
         return await self.ask(INIT, version, **asked)
 
@@ -111,10 +111,7 @@ async def transacting(settings: Mapping[str, str] | None = None) -> AsyncIterato
     async with asyncio.TaskGroup() as tasks, data_side(settings) as side:
         world = World(side.clock, Random(1), side.disk, lambda _: side.store, side.pool)
         ids = ProducerIds(side.store, ME)
-        coordination = Coordination(
-            world, side.config, side.data, metadata=side.metadata,
-            producer_ids=ids, spawn=tasks.create_task,
-        )  # fmt: skip
+        coordination = Coordination(world, side.config, side.data, ids, tasks.create_task)
         for topic in (CONSUMER_OFFSETS, TRANSACTION_STATE):
             await side.lead(TopicPartition(topic, 0))
         await side.lead(TP)

@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from ottla.model.errors import ErrorCode
-from tests.asking import METADATA, Line, batch, create_topics, fetched, produced
+from tests.asking import CREATE_TOPICS, METADATA, Line, batch, create_topics, fetched, produced
 from tests.cluster.load import create_topic, produce, values
 from tests.cluster.process import BrokerProcess, Ended, wait_for
 
 NO_MORE = {"allow_auto_topic_creation": False, "include_topic_authorized_operations": False}
 FAILED = ErrorCode.kafka_storage_error
+MADE = (ErrorCode.none, ErrorCode.topic_already_exists)
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
 
 
@@ -156,6 +157,41 @@ def test_a_directory_that_fails_takes_only_its_own_partitions(tmp_path: Path) ->
                     wait_for(lambda topic=topic: leader(line, topic) == 0)  # type: ignore[misc]
                     assert produced(line, topic, batch("back")).base_offset == 1
             assert "Traceback" not in broker.said_ever
+
+
+@as_root
+def test_while_metadata_cannot_be_written_what_is_known_is_served(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "first") as first:
+        dirs = [first / "data", tmp_path / "second"]
+        with BrokerProcess(tmp_path, dirs=dirs) as broker:
+            topics = ["a", "b"]
+            with Line(broker.address) as line:
+                create_topics(line, topics)
+                [elsewhere] = on_directory(broker, topics, dirs[1])
+                fill(first)
+                for offset in range(3):
+                    assert produced(line, elsewhere, batch("v")).base_offset == offset
+                asked = (ask_for_topic(line, f"new{number}") for number in range(60))
+                assert next(code for code in asked if code is not ErrorCode.none)
+                assert produced(line, elsewhere, batch("v")).base_offset == 3
+                (first / "filler").unlink()
+                wait_for(lambda: ask_for_topic(line, "after") in MADE, what="the controller")
+                assert produced(line, "after", batch("v")).base_offset == 0
+            assert "Traceback" not in broker.said
+            assert broker.terminate() == 0
+
+
+def ask_for_topic(line: Line, name: str) -> ErrorCode:
+    topic = {
+        "name": name,
+        "num_partitions": 1,
+        "replication_factor": 1,
+        "assignments": [],
+        "configs": [],
+    }
+    reply = line.ask(CREATE_TOPICS, 7, topics=[topic], timeout=1_000, validate_only=False)
+    code: ErrorCode = reply.topics[0].error_code
+    return code
 
 
 # A disk that comes back as another

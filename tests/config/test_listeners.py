@@ -14,7 +14,7 @@ def listeners(**texts: str) -> Listeners:
     return Listeners.of(NetworkSettings.parse({"listener.security.protocol.map": MAP, **named}))
 
 
-@pytest.mark.spec("CFG-006", "CFG-007")
+@pytest.mark.spec("CFG-006", "CFG-007", "NET-33", "NET-37")
 def test_without_settings_every_address_is_bound_on_9092() -> None:
     found = Listeners.of(NetworkSettings())
     assert found.bound == (Endpoint("PLAINTEXT", "", 9092),)
@@ -22,7 +22,7 @@ def test_without_settings_every_address_is_bound_on_9092() -> None:
     assert (found.inter_broker, found.control_plane) == ("PLAINTEXT", None)
 
 
-@pytest.mark.spec("CFG-006", "CFG-007", "CFG-008", "CFG-009")
+@pytest.mark.spec("CFG-006", "CFG-007", "CFG-008", "CFG-009", "NET-33", "NET-37")
 def test_a_family_of_listeners_is_read_whole() -> None:
     found = listeners(
         listeners="out://0.0.0.0:9092, IN://[::1]:9093, PLAINTEXT://localhost:0",
@@ -113,9 +113,25 @@ REFUSED = [
 ]
 
 
-@pytest.mark.spec("CFG-006", "CFG-007", "CFG-008", "CFG-009")
+@pytest.mark.spec("CFG-006", "CFG-007", "CFG-008", "CFG-009", "NET-33", "NET-37")
 @pytest.mark.parametrize(("texts", "said"), REFUSED, ids=lambda v: str(v)[:60])
 def test_a_bad_listener_is_refused_naming_the_key(texts: dict[str, str], said: str) -> None:
     with pytest.raises(UserError) as refusal:
         listeners(**texts)
     assert str(refusal.value).startswith(said)
+
+
+@pytest.mark.spec("CFG-006", "CFG-009")
+def test_while_a_broker_runs_the_listeners_with_a_role_keep_it() -> None:
+    names = {"inter_broker_listener_name": "IN", "control_plane_listener_name": "OUT"}
+    now = listeners(listeners="IN://:1,OUT://:2", **names)
+    now.check_successor(listeners(listeners="IN://:3,OUT://:4,PLAINTEXT://:5", **names))
+    with pytest.raises(UserError, match="IN, which brokers use"):
+        now.check_successor(
+            listeners(
+                listeners="PLAINTEXT://:1,OUT://:2",
+                **{**names, "inter_broker_listener_name": "PLAINTEXT"},
+            )
+        )
+    with pytest.raises(UserError, match="OUT, the control plane"):
+        now.check_successor(listeners(listeners="IN://:1", inter_broker_listener_name="IN"))

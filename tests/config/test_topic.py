@@ -5,51 +5,53 @@ import pytest
 from ottla.config.broker import BrokerConfig
 from ottla.config.topic import SYNONYMS, TopicConfig
 from ottla.model.errors import UserError
-from tests.config.defaults import Row, check, marked
+from tests.config.defaults import Row, check, marked, spec
 
 LONG_MAX = "9223372036854775807"
 ROWS: list[Row] = [
-    ("cleanup.policy", "delete", ("CFG-038",)),
-    ("compression.type", "producer", ("CFG-037",)),
-    ("compression.gzip.level", "-1", ()),
-    ("compression.lz4.level", "9", ()),
-    ("compression.zstd.level", "3", ()),
-    ("delete.retention.ms", "86400000", ("CFG-039",)),
-    ("file.delete.delay.ms", "60000", ("CFG-042",)),
-    ("flush.before.ack", "auto", ()),
-    ("flush.messages", LONG_MAX, ()),
-    ("flush.ms", LONG_MAX, ()),
-    ("follower.replication.throttled.replicas", "", ()),
-    ("index.interval.bytes", "4096", ("CFG-033",)),
-    ("internal.segment.bytes", None, ()),
-    ("leader.replication.throttled.replicas", "", ()),
-    ("max.compaction.lag.ms", LONG_MAX, ()),
-    ("max.message.bytes", "1048588", ("CFG-032",)),
-    ("message.timestamp.after.max.ms", "3600000", ()),
-    ("message.timestamp.before.max.ms", LONG_MAX, ()),
-    ("message.timestamp.type", "CreateTime", ("CFG-035",)),
-    ("min.cleanable.dirty.ratio", "0.5", ("CFG-040",)),
-    ("min.compaction.lag.ms", "0", ()),
-    ("min.insync.replicas", "1", ("CFG-053",)),
-    ("preallocate", "false", ()),
-    ("record.validation", "auto", ()),
-    ("retention.bytes", "-1", ("CFG-027",)),
-    ("retention.ms", "604800000", ("CFG-024",)),
-    ("segment.bytes", "1073741824", ("CFG-029",)),
-    ("segment.index.bytes", "10485760", ("CFG-034",)),
-    ("segment.jitter.ms", "0", ("CFG-031",)),
-    ("segment.ms", "604800000", ("CFG-030",)),
-    ("unclean.leader.election.enable", "false", ("CFG-054",)),
+    ("cleanup.policy", "delete", "topic", spec("CFG-038")),
+    ("compression.type", "producer", "topic", spec("CFG-037")),
+    ("compression.gzip.level", "-1", "topic"),
+    ("compression.lz4.level", "9", "topic"),
+    ("compression.zstd.level", "3", "topic"),
+    ("delete.retention.ms", "86400000", "topic", spec("CFG-039")),
+    ("file.delete.delay.ms", "60000", "topic", spec("CFG-042")),
+    ("flush.before.ack", "auto", "topic"),
+    ("flush.messages", LONG_MAX, "topic"),
+    ("flush.ms", LONG_MAX, "topic"),
+    ("follower.replication.throttled.replicas", "", "topic"),
+    ("index.interval.bytes", "4096", "topic", spec("CFG-033")),
+    ("internal.segment.bytes", None, "topic"),
+    ("leader.replication.throttled.replicas", "", "topic"),
+    ("max.compaction.lag.ms", LONG_MAX, "topic"),
+    ("max.message.bytes", "1048588", "topic", spec("CFG-032")),
+    ("message.timestamp.after.max.ms", "3600000", "topic"),
+    ("message.timestamp.before.max.ms", LONG_MAX, "topic"),
+    ("message.timestamp.type", "CreateTime", "topic", spec("CFG-035")),
+    ("min.cleanable.dirty.ratio", "0.5", "topic", spec("CFG-040")),
+    ("min.compaction.lag.ms", "0", "topic"),
+    ("min.insync.replicas", "1", "topic", spec("CFG-053")),
+    ("preallocate", "false", "topic"),
+    ("record.validation", "auto", "topic"),
+    ("retention.bytes", "-1", "topic", spec("CFG-027")),
+    ("retention.ms", "604800000", "topic", spec("CFG-024")),
+    ("segment.bytes", "1073741824", "topic", spec("CFG-029")),
+    ("segment.index.bytes", "10485760", "topic", spec("CFG-034")),
+    ("segment.jitter.ms", "0", "topic", spec("CFG-031")),
+    ("segment.ms", "604800000", "topic", spec("CFG-030")),
+    ("unclean.leader.election.enable", "false", "topic", spec("CFG-054")),
 ]
 
 
-@pytest.mark.parametrize(("name", "text"), marked(ROWS))
-def test_a_topic_setting_has_the_default_of_kafka_4_2(name: str, text: str | None) -> None:
-    check(TopicConfig, name, text)
+@pytest.mark.parametrize(("name", "text", "scope"), marked(ROWS))
+def test_a_topic_setting_has_the_default_of_kafka_4_2(
+    name: str, text: str | None, scope: str
+) -> None:
+    check(TopicConfig, name, text, scope)
 
 
 def test_every_topic_setting_is_in_the_table() -> None:
-    assert {name for name, _, _ in ROWS} == set(TopicConfig.SETTINGS)
+    assert {row[0] for row in ROWS} == set(TopicConfig.SETTINGS)
 
 
 def test_every_topic_setting_but_throttles_follows_a_broker_setting() -> None:

@@ -125,7 +125,7 @@ def test_deleted_topics_are_gone_when_it_is_answered_and_may_be_made_again() -> 
     run(story())
 
 
-@pytest.mark.spec("GRP-07", "CFG-021")
+@pytest.mark.spec("GRP-07", "CFG-021", "LOG-17")
 def test_automatic_topics_have_defaults_and_our_own_have_theirs() -> None:
     async def story() -> None:
         async with control_plane() as plane:

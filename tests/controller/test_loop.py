@@ -446,7 +446,7 @@ def test_what_a_controller_does_can_be_read_from_outside() -> None:
             families = {family.name: family for family in one.registry.families()}
 
             def read(name: str) -> float:
-                (gauge,) = families[f"kafka_controller_kafka_controller_{name}"].metrics.values()
+                (gauge,) = families[f"kafka_controller_kafkacontroller_{name}"].metrics.values()
                 assert callable(gauge)
                 return gauge()
 
@@ -454,7 +454,7 @@ def test_what_a_controller_does_can_be_read_from_outside() -> None:
             assert read("global_topic_count") == 1
             assert read("global_partition_count") == 4
             assert read("offline_partitions_count") == 0
-            times = families["kafka_controller_controller_event_manager_event_time_ms"].metrics
+            times = families["kafka_controller_controllereventmanager_event_time_ms"].metrics
             assert (("event", "TopicsAsked"),) in times
 
     run(story())

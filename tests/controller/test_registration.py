@@ -116,3 +116,21 @@ def test_generated_ids_lie_above_the_reserved_ones() -> None:
         assert await generate_broker_id(store, 1_000) == 1_002
 
     run(story())
+
+
+@pytest.mark.spec("CTL-04", "CFG-007")
+def test_a_broker_that_moves_stays_who_it_is() -> None:
+    async def story() -> None:
+        store = await opened(Ensemble())
+        await lay_ground(store, None, Random(1))
+        registration = Registration(store, LoopClock(), BrokerId(1))
+        registration.describe([ENDPOINT], None)
+        epoch = await registration.register()
+        registration.describe([ENDPOINT._replace(port=9093)], None)
+        await registration.update()
+        node = await store.get(paths.broker(BrokerId(1)))
+        assert node is not None
+        assert BrokerNode.decode(node.data).endpoints == (ENDPOINT._replace(port=9093),)
+        assert (node.created, node.ephemeral) == (epoch, True)
+
+    run(story())

@@ -6,10 +6,16 @@ import asyncio
 
 import pytest
 
+from ottla.controller.events import ElectionKind
 from ottla.controller.shown import Shown
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.image import Image, Update
+from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, ControllerEpoch
+from ottla.store import paths
+from ottla.store.nodes import PartitionsNode, StateNode
+from tests.controller.test_loop import T0, create, leader, stored
+from tests.fakes.control_plane import control_plane, settle, until
 from tests.fakes.virtual_loop import run
 
 
@@ -41,5 +47,34 @@ def test_who_gives_up_is_forgotten() -> None:
             async with asyncio.timeout(1):
                 await shown.until(second)
         assert shown._waiting == []
+
+    run(story())
+
+
+@pytest.mark.spec("DLY-31")
+def test_an_election_is_answered_when_the_metadata_shows_it_or_with_a_timeout() -> None:
+    async def story() -> None:
+        async with control_plane() as plane:
+            one = await plane.start(1)
+            await plane.start(2)
+            await settle()
+            await create(one, "t", 2, 1)
+            for hears_of_it in (True, False):
+                await plane.kill(2)
+                await until(lambda: leader(one) == 1)
+                await plane.start(2)
+                path = paths.partition_state(T0)
+                state = StateNode.decode((await stored(one, path)).data)
+                await one.store.set(path, state._replace(isr=(BrokerId(1), BrokerId(2))).encode())
+                note = f"{paths.ISR_CHANGES}/{paths.ISR_CHANGE_PREFIX}"
+                await one.store.create(note, PartitionsNode((T0,)).encode(), sequential=True)
+                await settle()
+                if not hears_of_it:
+                    plane.wires.cut.add(BrokerId(1))
+                codes = await one.controller.elect_leaders(ElectionKind.PREFERRED, [T0], 3_000)
+                expected = ErrorCode.none if hears_of_it else ErrorCode.request_timed_out
+                assert codes == {T0: expected}
+                assert leader(one) == (2 if hears_of_it else 1)
+            plane.wires.cut.clear()
 
     run(story())

@@ -56,6 +56,21 @@ def test_an_operation_whose_condition_holds_is_neither_watched_nor_timed() -> No
     assert (wishes.watched, wishes.delayed, scheduler.asked) == (0, 0, [])
 
 
+def test_an_operation_nobody_waits_for_ends_without_an_answer() -> None:
+    wishes, scheduler = purgatory()
+    wish = Wish()
+    assert not wishes.try_complete_else_watch(wish, ["a", "b"])
+    wish.abandon()
+    assert wishes.delayed == 0
+    wish.granted = True
+    wishes.check("a")
+    wishes.check("b")
+    scheduler.pass_ms(10_000)
+    assert not wish.force_complete()
+    assert wish.story == []
+    assert (wishes.watched, wishes.key_count) == (0, 0)
+
+
 @pytest.mark.spec("DLY-01", "DLY-24")
 def test_a_check_of_any_of_its_keys_completes_it() -> None:
     wishes, scheduler = purgatory()
@@ -234,6 +249,18 @@ def test_dropping_a_key_hands_over_what_waited_under_it() -> None:
 
 
 @pytest.mark.spec("DLY-19", "DLY-22", "DLY-26")
+def test_when_nobody_may_wait_any_longer_everything_completes_at_once() -> None:
+    wishes, scheduler = purgatory()
+    several, one = Wish(), Wish()
+    wishes.try_complete_else_watch(several, ["a", "b"])
+    wishes.try_complete_else_watch(one, ["b"])
+    wishes.finish_all()
+    assert (several.story, one.story) == (["complete"], ["complete"])
+    assert (wishes.watched, wishes.delayed) == (0, 0)
+    scheduler.pass_ms(1_000)
+    assert several.story == ["complete"]
+
+
 @given(
     st.lists(
         st.tuples(

@@ -43,6 +43,19 @@ def test_an_entry_shares_the_bucket_of_its_level_that_covers_it() -> None:
     assert wheel.advance(220) == [alarm, neighbour], "one bucket covers 220 to 240"
 
 
+@pytest.mark.spec("DLY-04")
+def test_a_bucket_is_due_as_a_whole_and_all_levels_share_one_count() -> None:
+    wheel, alarms = TimingWheel(0), [Alarm() for _ in range(4)]
+    for alarm, at_ms in zip(alarms, (3, 25, 39, 450), strict=True):
+        wheel.add(alarm, at_ms)
+    assert (len(wheel), wheel.next_ms()) == (4, 3)
+    assert wheel.advance(3) == alarms[:1]
+    assert (len(wheel), wheel.next_ms()) == (3, 20), "the bucket of 25 and 39 begins at 20"
+    wheel.cancel(alarms[1])
+    wheel.cancel(alarms[2])
+    assert (len(wheel), wheel.next_ms()) == (1, 400), "an empty bucket is not waited for"
+
+
 @pytest.mark.spec("DLY-08")
 def test_the_clock_of_a_level_is_a_multiple_of_its_tick() -> None:
     wheel, alarm = TimingWheel(123, tick_ms=20), Alarm()

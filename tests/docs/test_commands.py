@@ -1,43 +1,105 @@
-"""The commands that documents show are run: those in blocks marked `console run`."""
+"""What documents show is run: each one's blocks in order, in one folder, against one broker.
+
+`console run` blocks are commands that must succeed, `python run` blocks are programs, and a
+`console serve` block is the broker: it is up before the next block, and stops well at the end.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-BLOCK = re.compile(r"^```console run\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(console|python) (run|serve)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PORTS = ("9092", "9404")
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def commands() -> Iterator[tuple[str, str]]:
-    for document in DOCUMENTS:
-        for block in BLOCK.findall(document.read_text()):
-            for command in block.splitlines():
-                yield document.relative_to(ROOT).as_posix(), command
+class Block(NamedTuple):
+    language: str
+    does: str
+    text: str
 
 
-@pytest.mark.parametrize(("document", "command"), list(commands()))
-def test_a_command_shown_in_a_document_works(document: str, command: str, tmp_path: Path) -> None:
-    (tmp_path / "ottla").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ottla.cli.main "$@"\n')
-    (tmp_path / "ottla").chmod(0o755)
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+def blocks(document: Path) -> list[Block]:
+    return [Block(*found) for found in BLOCK.findall(document.read_text())]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [pytest.param(one, id=one.relative_to(ROOT).as_posix()) for one in DOCUMENTS if blocks(one)],
+)
+def test_what_a_document_shows_works(document: Path, tmp_path: Path) -> None:
+    ports = {shown: str(free_port()) for shown in PORTS}
+    with ExitStack() as stack:
+        for block in blocks(document):
+            text = re.sub("|".join(PORTS), lambda shown: ports[shown[0]], block.text)
+            if block.does == "serve":
+                stack.enter_context(broker(text, tmp_path))
+            elif block.language == "python":
+                succeeds([sys.executable, "-c", text], tmp_path)
+            else:
+                for command in filter(can_be_run, text.splitlines()):
+                    succeeds(["sh", "-c", command], tmp_path)
+
+
+def test_the_guides_have_something_to_run() -> None:
+    for name in ("quickstart.md", "operations.md"):
+        assert {"run", "serve"} == {block.does for block in blocks(ROOT / "docs" / name)}
+
+
+def can_be_run(command: str) -> bool:
+    """Not every machine has kcat and curl; `make setup` says so where they are missing."""
+    words = re.findall(r"(?:^|\| )([\w-]+)", command)
+    return all(word == "ottla" or shutil.which(word) for word in words)
+
+
+def succeeds(command: list[str], folder: Path) -> None:
     done = subprocess.run(
-        command,
-        shell=True,
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
+        command, env=environment(folder), cwd=folder, capture_output=True, text=True, timeout=60
     )
-    assert done.returncode == 0, f"{document}: {command}\n{done.stderr}"
+    assert done.returncode == 0, f"{command[-1]}\n{done.stdout}{done.stderr}"
+
+
+@contextmanager
+def broker(command: str, folder: Path) -> Iterator[None]:
+    with subprocess.Popen(
+        ["sh", "-c", f"exec {command}"], env=environment(folder), cwd=folder, stdout=subprocess.PIPE
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert b"ready on PLAINTEXT://" in process.stdout.readline()
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+    assert process.returncode == 0
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """With `ottla` on the path, from this checkout."""
+    tool = folder / "ottla"
+    if not tool.exists():
+        tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ottla.cli.main "$@"\n')
+        tool.chmod(0o755)
+    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": path}
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        port: int = held.getsockname()[1]
+        return port
 
 
 def test_make_targets_that_documents_name_exist() -> None:

@@ -135,7 +135,8 @@ class _OpenInode:
         self._disk.syncs += 1
         if self._disk.sync_error is not None:
             raise self._disk.sync_error
-        self.inode.sync()
+        if self._disk.honest:
+            self.inode.sync()
 
     def check(self) -> None:
         if self._life != self._disk.life:
@@ -196,7 +197,8 @@ class _MemoryLock:
 class ForgettingDisk:
     """Files in memory with a seed for every misfortune.
 
-    `capacity_bytes` makes writes fail with ENOSPC beyond it; `sync_error` makes every sync fail.
+    `capacity_bytes` makes writes fail with ENOSPC beyond it; `sync_error` makes every sync fail;
+    a disk that is not `honest` says that files were synced and does nothing.
     """
 
     def __init__(self, now_ms: Callable[[], int] = lambda: 0) -> None:
@@ -206,6 +208,7 @@ class ForgettingDisk:
         self.written_bytes = 0
         self.capacity_bytes: int | None = None
         self.sync_error: OSError | None = None
+        self.honest = True
         self._root = Folder()
         self._locks: set[Path] = set()
 
@@ -323,9 +326,11 @@ class ForgettingDisk:
         return self._inode(path).mtime_ms
 
     def free_bytes(self, path: Path) -> int:
+        return self.total_bytes(path) - self.written_bytes
+
+    def total_bytes(self, path: Path) -> int:
         self._folder(path)
-        limit = 1 << 40 if self.capacity_bytes is None else self.capacity_bytes
-        return limit - self.written_bytes
+        return 1 << 40 if self.capacity_bytes is None else self.capacity_bytes
 
     def lock(self, path: Path) -> Lock:
         if path in self._locks:

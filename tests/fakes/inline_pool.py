@@ -12,6 +12,8 @@ class InlinePool(Executor):
 
     def __init__(self) -> None:
         self.held = False
+        self.fault: Exception | None = None
+        """What happens instead of the work, while it is set."""
         self._waiting: list[Callable[[], None]] = []
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -19,6 +21,8 @@ class InlinePool(Executor):
 
         def work() -> None:
             try:
+                if self.fault is not None:
+                    raise self.fault
                 future.set_result(fn(*args, **kwargs))
             except Exception as error:
                 future.set_exception(error)

@@ -39,7 +39,7 @@ class LoopClock:
         return self.mono_ms() + 1_700_000_000_000
 
 
-def run(work: Coroutine[Any, Any, Result]) -> Result:
+def run(work: Coroutine[Any, Any, Result], limit_s: float = 3_600) -> Result:
     """Run a whole test on its own time; fails if it would wait for ever."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        return runner.run(asyncio.wait_for(work, 3_600))
+        return runner.run(asyncio.wait_for(work, limit_s))

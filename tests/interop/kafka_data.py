@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -98,15 +98,26 @@ def read_everything(bootstrap: str, *, isolation: str = "read_uncommitted") -> E
     )
     keys = [(name, number) for name, (count, _) in TOPICS.items() for number in range(count)]
     try:
-        extents = {
-            key: Extent(*consumer.get_watermark_offsets(TopicPartition(*key), _TIMEOUT_S), [])
-            for key in keys
-        }
+        extents = {key: Extent(*_watermarks(consumer, key), []) for key in keys}
         consumer.assign([TopicPartition(*key, extents[key].start) for key in keys])
         _read(consumer, extents)
         return extents
     finally:
         consumer.close()
+
+
+def _watermarks(consumer: Consumer, key: tuple[str, int]) -> tuple[int, int]:
+    """A broker that has just started may not have elected itself everywhere."""
+    deadline = time.monotonic() + _TIMEOUT_S
+    while True:
+        try:
+            found = consumer.get_watermark_offsets(TopicPartition(*key), _TIMEOUT_S)
+            assert found is not None
+            return found
+        except KafkaException:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 def _read(consumer: Consumer, extents: Everything) -> None:

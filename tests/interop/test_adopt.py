@@ -20,6 +20,8 @@ class Written(NamedTuple):
     """What Kafka had before it was stopped."""
 
     folder: Path
+    kind: str
+    bootstrap: str
     configs: Path
     read: dict[str, Everything]
 
@@ -43,7 +45,7 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         pytest.skip(str(missing))
     configs = folder / "configs.txt"
     configs.write_text(described.stdout)
-    return Written(folder, configs, read)
+    return Written(folder, request.param, node.bootstrap, configs, read)
 
 
 def adopt(written: Written, *options: str) -> subprocess.CompletedProcess[str]:
@@ -52,7 +54,9 @@ def adopt(written: Written, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*command, *options], capture_output=True, text=True, check=False)
 
 
-def test_ottla_serves_every_record_of_it_at_its_own_offset(written: Written) -> None:
+def test_ottla_serves_every_record_at_its_own_offset_and_kafka_can_go_on_from_there(
+    written: Written,
+) -> None:
     looked = adopt(written, "--dry-run")
     assert looked.returncode == 0, looked.stderr
     adopted = adopt(written)
@@ -67,5 +71,18 @@ def test_ottla_serves_every_record_of_it_at_its_own_offset(written: Written) -> 
         producer.produce("cut", b"new", on_delivery=lambda _, m: offsets.append(m.offset()))
         assert producer.flush(30) == 0
         assert offsets == [written.read[ALL][("cut", 0)].end]
+        kept = read_everything(node.bootstrap)
     again = adopt(written)
     assert again.returncode == 2 and "taken over" in again.stderr
+    assert read_by_kafka(written) == kept
+
+
+def read_by_kafka(written: Written) -> Everything:
+    """The way back: Kafka goes on where Ottla stopped."""
+    port = int(written.bootstrap.rpartition(":")[2])
+    properties = written.folder / "server.properties"
+    node = nodes.run_kafka(written.folder, properties, port, kind=written.kind)
+    try:
+        return read_everything(node.bootstrap)
+    finally:
+        nodes.stop(node)

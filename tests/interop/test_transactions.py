@@ -42,11 +42,12 @@ def read(bootstrap: str, topic: str, isolation: str) -> list[bytes]:
     consumer.assign([ck.TopicPartition(topic, 0, 0)])
     values: list[bytes] = []
     while (message := consumer.poll(WITHIN_S)) is not None:
-        if message.error():
-            assert message.error().code() == ck.KafkaError._PARTITION_EOF, message.error()
+        fault = message.error()
+        if fault is not None:
+            assert fault.code() == ck.KafkaError._PARTITION_EOF, fault
             consumer.close()
             return values
-        values.append(message.value())
+        values.append(message.value() or b"")
     raise AssertionError("no end of the partition was reached")
 
 
@@ -136,7 +137,7 @@ def test_consumed_offsets_and_produced_records_count_together_or_not_at_all(
     producer = librdkafka(bootstrap, source)
     producer.begin_transaction()
     for message in taken:
-        producer.produce(target, message.value() * 2, partition=0)
+        producer.produce(target, (message.value() or b"") * 2, partition=0)
     positions = consumer.position(consumer.assignment())
     producer.send_offsets_to_transaction(positions, consumer.consumer_group_metadata(), WITHIN_S)
     producer.flush(WITHIN_S)

@@ -17,14 +17,16 @@ from ottla.log.compaction import Dirt, survey
 from ottla.log.dump import dump
 from ottla.log.dump_rows import Complaint, Wishes
 from ottla.log.files import Disk, RealDisk
-from ottla.log.log import Log, Origin
+from ottla.log.loader import Place, create
+from ottla.log.log import Origin
 from ottla.log.producer_history import replay
 from ottla.log.producers import ProducerStates
 from ottla.log.stored import StoredBatch
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import NO_TOPIC_ID, TopicPartition
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker, decode_marker
+from ottla.protocol.records.corrupt import CorruptBatch
 from ottla.protocol.records.record import NewRecord, Record, read_records
 from tests.fakes.forgetting_disk import ForgettingDisk
 
@@ -42,19 +44,18 @@ class Compacted:
         config = TopicConfig.of(BrokerConfig.parse({}, source="test"), {**COMPACTED, **names})
         partition = TopicPartition("t", 0)
         disk = disk or RealDisk()
-        disk.mkdir(folder)
-        self.log = Log(partition, folder, config, disk, Random(1))
-        self.log.add_segment(0, 0)
         self.now_ms = 1_000 * HOUR
+        place = Place(disk, Random(1), self.now_ms)
+        self.log = create(partition, folder, config, place, NO_TOPIC_ID)
         self.cleaned_to: int | None = None
-        self._sequences: dict[int, int] = {}
 
     def put(
         self, *records: tuple[bytes, bytes | None], producer: int = -1, codec: Codec = Codec.NONE
     ) -> None:
         """One batch; a producer's is part of its transaction."""
         new = [NewRecord(key, value, (), self.now_ms) for key, value in records]
-        sequence = self._sequences.get(producer, 0) if producer >= 0 else -1
+        known = self.log.producers.get(producer)
+        sequence = -1 if producer < 0 else known.last_sequence + 1 if known else 0
         batch = build(
             new,
             codec=codec,
@@ -63,7 +64,6 @@ class Compacted:
             base_sequence=sequence,
             transactional=producer >= 0,
         )
-        self._sequences[producer] = sequence + len(new)
         self.log.append(batch, leader_epoch=0, now_ms=self.now_ms)
         self.log.raise_high_watermark(self.log.end_offset)
 
@@ -447,3 +447,42 @@ def known_producers(compacted: Compacted) -> dict[int, tuple[int, int, int]]:
         entry.producer_id: (entry.last_sequence, entry.last_offset, entry.txn_first_offset)
         for entry in producers.entries()
     }
+
+
+@pytest.mark.parametrize("at", [1, 6, 70, 75, 85, 90])
+def test_rot_is_found_and_never_given_a_checksum_that_is_right(at: int) -> None:
+    disk = ForgettingDisk()
+    compacted = Compacted(FOLDER, disk)
+    compacted.put((b"k", b"old"), (b"l", b"kept"))
+    compacted.put((b"k", b"new"))
+    compacted.roll()
+    path = compacted.log.segments.first.path()
+    content = bytearray(disk.read(path))
+    content[at] ^= 1
+    disk.replace(path, bytes(content))
+    with pytest.raises(CorruptBatch):
+        compacted.clean()
+    assert disk.read(path) == content
+
+
+@pytest.mark.spec("LOG-75")
+def test_a_log_may_be_compacted_and_age_out_as_well() -> None:
+    compacted = Compacted(
+        FOLDER, in_memory(), cleanup_policy="compact,delete", retention_ms=str(2 * HOUR)
+    )
+    compacted.put((b"old", b"1"), (b"a", b"1"))
+    compacted.roll()
+    compacted.now_ms += HOUR
+    compacted.put((b"a", b"2"))
+    compacted.roll()
+    compacted.clean()
+    assert latest(compacted.records()) == {b"old": b"1", b"a": b"2"}
+    compacted.put((b"a", b"3"))
+    compacted.roll()
+    compacted.now_ms += 2 * HOUR + 1
+    assert compacted.log.delete_old_segments(compacted.now_ms) == 2
+    assert compacted.log.start_offset == compacted.log.end_offset
+    compacted.put((b"b", b"1"))
+    compacted.roll()
+    compacted.clean()  # the checkpoint lies before the log's start by now
+    assert latest(compacted.records()) == {b"b": b"1"}

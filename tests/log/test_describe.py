@@ -22,7 +22,7 @@ def test_each_directory_tells_its_room_and_what_its_partitions_take() -> None:
     write(log, b"1", b"2")
     first, second = describe(directories)
     assert (first.path, first.failure, second.path) == (A, None, B)
-    assert 0 < first.usable_bytes < 1_000_000
+    assert 0 < first.usable_bytes < first.total_bytes == 1_000_000
     assert first.replicas == [ReplicaReport(T0, log.size, 0, is_future=False)]
     assert second.replicas == []
 
@@ -36,4 +36,5 @@ def test_a_copy_in_the_making_tells_what_it_lacks() -> None:
     directories.failed(A, OSError(errno.EIO, "gone"))
     failed, left = describe(directories)
     assert (failed.failure, failed.usable_bytes, failed.replicas) == ("gone", UNKNOWN, [])
+    assert failed.total_bytes == UNKNOWN
     assert left.replicas == [copy._replace(offset_lag=0)]

@@ -6,6 +6,8 @@ import errno
 
 import pytest
 
+from ottla.log.log import Origin
+from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.log.workbench import NOW_MS, Workbench, add, values
 
@@ -101,3 +103,20 @@ def test_a_closed_segments_indexes_are_durable_before_the_recovery_point_passes(
         assert disk.file_size(stem.with_suffix(".index")) == 4 * 8
         assert disk.file_size(stem.with_suffix(".timeindex")) == 12
         assert disk.exists(bench.dir / "00000000000000000005.snapshot")
+
+
+def test_an_abort_is_durable_with_its_marker() -> None:
+    for seed in range(40):
+        disk = ForgettingDisk()
+        bench = Workbench(disk)
+        log = bench.create()
+        add(log, b"t", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+        marker = build_marker(
+            EndTxnMarker(ControlType.ABORT, 0), producer_id=1, producer_epoch=0, timestamp=NOW_MS
+        )
+        log.append(marker, leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
+        assert log.flush() == 2
+        log.roll(NOW_MS)
+        disk.crash(seed)
+        again = bench.load(clean=False, recovery_point=2)
+        assert [txn.producer_id for txn in again.aborted_transactions(0, 2)] == [1]

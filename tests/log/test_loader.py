@@ -91,6 +91,22 @@ def test_a_missing_or_damaged_index_is_rebuilt(kind: str, base: int, damage: str
         assert bench.disk.read(path) == whole
 
 
+@pytest.mark.parametrize("kept", [0, 1, 2])
+def test_a_segment_closed_after_the_last_flush_is_searched_for_later_times(kept: int) -> None:
+    """Its data is durable; of its time index only some entries came to the disk."""
+    bench = Workbench(index_interval_bytes=0)
+    log = bench.create()
+    for number in range(4):
+        add(log, b"v", timestamp=NOW_MS + number)
+    assert log.flush() == 4
+    log.roll(NOW_MS)
+    path = bench.dir / "00000000000000000000.timeindex"
+    bench.disk.open_append(path).truncate(12 * kept)
+    again = bench.load(clean=False, recovery_point=4)
+    assert again.max_timestamp() == (NOW_MS + 3, 3, 0)
+    assert again.offset_for_timestamp(NOW_MS + 2) == (NOW_MS + 2, 2, 0)
+
+
 @pytest.mark.spec("LOG-37")
 def test_an_index_of_nothing_is_removed() -> None:
     bench = Workbench()

@@ -6,10 +6,12 @@ from uuid import UUID
 
 import pytest
 
+from ottla.config.topic import TopicConfig
 from ottla.log.directories import LogDirectories
 from ottla.log.moves import ReplicaMoves
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
+from ottla.protocol.records.corrupt import CorruptBatch
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.log.hosting import CONFIG, A, B, C, started, values, write
 
@@ -145,3 +147,44 @@ def test_a_copy_grows_in_steps(directories: LogDirectories) -> None:
         steps += 1
     assert steps >= 3
     assert values(directories.futures[T0].log) == values(source)
+
+
+def test_a_disk_that_cannot_be_read_fails_its_own_directory_and_not_the_target(
+    disk: ForgettingDisk, directories: LogDirectories
+) -> None:
+    moves = ReplicaMoves(directories)
+    moves.begin(T0, B)
+    disk.kill()  # open files are gone, as with a disk that was pulled
+    with pytest.raises(KafkaError) as refusal:
+        moves.copy(T0)
+    assert refusal.value.code is ErrorCode.kafka_storage_error
+    assert [one.path for one in directories.online] == [B, C]
+
+
+def test_rot_is_not_copied(disk: ForgettingDisk, directories: LogDirectories) -> None:
+    source = directories.get(T0)
+    assert source is not None
+    path = source.segments.first.path()
+    rotten = bytearray(disk.read(path))
+    rotten[70] ^= 1
+    moves = ReplicaMoves(directories)
+    moves.begin(T0, B)
+    disk.replace(path, bytes(rotten))
+    source.segments.first.release()
+    with pytest.raises(CorruptBatch):
+        moves.copy(T0)
+    moves.give_up(T0)
+    assert directories.futures == {}
+    assert len(directories.online) == 3
+    moves.give_up(T0)
+
+
+def test_settings_that_changed_during_the_move_hold_for_the_moved_log(
+    directories: LogDirectories,
+) -> None:
+    moves = ReplicaMoves(directories)
+    moves.begin(T0, B)
+    source = directories.get(T0)
+    assert source is not None
+    source.config = TopicConfig(retention_ms=5)
+    assert moves.finish(T0).config.retention_ms == 5

@@ -25,7 +25,7 @@ def test_the_file_is_what_kafka_writes() -> None:
 def test_an_id_is_read_back(topic_id: UUID) -> None:
     disk = ForgettingDisk()
     disk.mkdir(DIR)
-    partition_metadata.write(disk, DIR, topic_id)
+    disk.replace(DIR / partition_metadata.FILE_NAME, partition_metadata.encode(topic_id))
     assert partition_metadata.read(disk, DIR) == topic_id
 
 

@@ -209,6 +209,19 @@ def test_old_formats_are_recovered_and_cut_like_new_ones() -> None:
     assert again.offset_for_timestamp(3) == (3, 3, -1)
 
 
+def test_a_snapshot_does_not_outlive_the_batches_it_was_learnt_from() -> None:
+    """Of a closed segment nothing came to the disk, of the snapshot behind it all."""
+    bench = Workbench(cleanup_policy=frozenset({"compact"}))
+    log = bench.create()
+    add(log, b"a", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    log.roll(NOW_MS)
+    bench.disk.open_append(bench.dir / FIRST).truncate(0)
+    for recovery_point in (0, 1):
+        again = bench.load(clean=False, recovery_point=recovery_point)
+        assert len(again.producers) == 0
+        assert again.last_stable_offset == again.high_watermark
+
+
 def test_a_damaged_snapshot_or_index_does_not_matter_to_recovery() -> None:
     bench = Workbench()
     two_segments(bench)

@@ -17,7 +17,7 @@ CONFIG = TopicConfig(segment_bytes=1_000, segment_ms=100, segment_index_bytes=1_
 
 def segment(size: int = 500, *, first: int = 50, created: int = 0) -> Segment:
     made = Segment(ForgettingDisk(), Path("/d"), 0, size=size)
-    made._first_timestamp = first
+    made.known_first_timestamp = first
     made.created_ms = created
     return made
 

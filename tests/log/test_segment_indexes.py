@@ -29,5 +29,3 @@ def test_both_grow_are_cut_and_come_back_together() -> None:
     again.cut_from(9)
     assert again.offsets.pairs() == [(5, 100)]
     assert again.times.pairs() == [(1_000, 5)]
-    again.remove()
-    assert disk.list(Path("/d")) == []

@@ -403,7 +403,7 @@ async def test_a_peer_that_goes_away_leaves_nothing_behind() -> None:
     await a_pass()
     assert line.replies == []
     assert rig.network.buffers.kept_bytes == 0
-    assert (rig.network.census.total, rig.network.live, rig.network.dirty) == (0, set(), [])
+    assert (rig.network.census.total, rig.network.live, rig.network.dirty) == (0, {}, [])
 
 
 @pytest.mark.spec("NET-20")

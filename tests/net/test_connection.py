@@ -13,7 +13,7 @@ from ottla.model.errors import Disconnect
 from ottla.net.buffers import Buffers
 from ottla.net.connection import Connection
 from ottla.net.inbox import Inbox
-from ottla.net.limits import REQUESTS_PER_TURN, NetLimits
+from ottla.net.limits import REQUESTS_PER_TURN, UNSTARTED_MAX, NetLimits
 from ottla.net.slot import Peer, Slot
 from tests.fakes.manual_time import ManualClock
 from tests.net.frames import number_of, reply, request
@@ -82,7 +82,7 @@ def test_a_reply_waits_for_those_before_it() -> None:
     assert ready(one) == [1, 2, 3]
 
 
-@pytest.mark.spec("NET-12")
+@pytest.mark.spec("NET-12", "WIRE-04")
 @given(later=st.permutations(range(8)), at_once=st.sets(st.integers(0, 7)), limit=st.integers(1, 8))
 def test_whatever_the_order_of_answers_replies_leave_in_the_order_of_requests(
     later: list[int], at_once: set[int], limit: int
@@ -277,3 +277,42 @@ def test_a_slot_remembers_when_it_passed_each_stage() -> None:
     slots[0].reply([b"x"])
     (slot,) = one.take()
     assert (slot.received_ns, slot.started_ns, slot.local_ns, slot.done_ns) == (3, 5, 10, 100)
+
+
+def test_whoever_was_to_answer_later_hears_that_the_peer_has_gone() -> None:
+    asked = Asked(at_once=lambda number: number == 1)
+    one = connection(asked)
+    arrive(one, 1, 2, 3, 4)
+    one.turn(0, 0)
+    gone: list[int] = []
+    for number in (2, 3):
+        asked.slots[number].on_gone = lambda number=number: gone.append(number)  # type: ignore[misc]
+    asked.slots[3].reply([reply(3)])
+    one.close()
+    assert gone == [2]  # the third was answered, of the fourth nobody wanted to know
+
+
+@pytest.mark.spec("NET-15", "NET-23")
+def test_only_a_few_requests_wait_for_their_handlers_so_that_others_come_between() -> None:
+    asked = Asked(at_once=lambda _: False)
+
+    def hand_to_a_task(frame: memoryview, slot: Slot) -> None:
+        slot.peer.unstarted += 1
+        asked(frame, slot)
+
+    one = connection(hand_to_a_task)
+    woken: list[int] = []
+    one.wake = lambda: woken.append(len(asked.order))
+    arrive(one, *range(10))
+    assert one.turn(0, 0)[0] == UNSTARTED_MAX
+    assert one.muted
+    assert one.turn(0, 0)[0] == 0
+    one.peer.started()
+    assert woken == [UNSTARTED_MAX]
+    assert not one.muted
+    assert one.turn(0, 0)[0] == 1
+    for _ in range(UNSTARTED_MAX):
+        one.peer.started()
+    assert len(woken) == 2  # once for each time that there was no room
+    assert one.turn(0, 0)[0] == UNSTARTED_MAX
+    assert asked.order == [*range(2 * UNSTARTED_MAX + 1)]

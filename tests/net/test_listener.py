@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import socket
 import struct
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
@@ -357,3 +358,19 @@ def test_hundreds_of_idle_connections_keep_no_receive_memory() -> None:
             assert served.network.buffers.kept_bytes == 0
 
     asyncio.run(main())
+
+
+@pytest.mark.spec("NET-36")
+@on_every_loop
+@pytest.mark.parametrize("passes", range(5))
+def test_who_comes_in_the_moment_of_a_stop_is_not_forgotten(run: Run, passes: int) -> None:
+    async def main() -> None:
+        async with serving(echo) as served:
+            with socket.create_connection(("127.0.0.1", served.port), timeout=10) as late:
+                for _ in range(passes):
+                    await asyncio.sleep(0)
+                await served.listener.stop(1_000)
+                with contextlib.suppress(ConnectionResetError):
+                    assert late.recv(1) == b""
+
+    run(main())

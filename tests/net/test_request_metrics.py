@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.model.metrics import Histogram, Registry
-from ottla.net.request_metrics import STAGES, RequestMetrics
+from ottla.net.request_metrics import GROUP, STAGES, RequestMetrics
 from ottla.net.slot import Slot
 from tests.fakes.manual_time import ManualClock
 from tests.net.test_slot import Order
@@ -27,15 +27,13 @@ def metrics() -> tuple[RequestMetrics, Registry, ManualClock]:
 
 def times(registry: Registry, request: str) -> dict[str, Histogram]:
     return {
-        name.removesuffix("_time_ms"): registry.histogram(
-            f"kafka_network_request_{name}", doc, request=request
-        )
+        name.removesuffix("_time_ms"): registry.histogram(f"{GROUP}_{name}", doc, request=request)
         for name, doc in STAGES.items()
     }
 
 
 def count(registry: Registry, request: str) -> float:
-    return registry.counter("kafka_network_requests_total", "", request=request).value
+    return registry.counter(f"{GROUP}_requests_total", "", request=request).value
 
 
 @pytest.mark.spec("MON-02", "MON-03", "MON-04", "MON-05", "MON-06", "MON-07", "NET-38")

@@ -29,6 +29,7 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
 
+@pytest.mark.spec("LOG-98")
 def test_bytes_and_a_file_reach_the_other_side(
     pair: tuple[socket.socket, socket.socket], tmp_path: Path
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_file_that_ended_early_is_an_error_and_not_a_short_reply(
     asyncio.run(run())
 
 
+@pytest.mark.spec("LOG-98")
 def test_a_transport_without_a_socket_is_copied_through_at_its_own_pace(tmp_path: Path) -> None:
     path = tmp_path / "segment"
     path.write_bytes(b"0123456789")

@@ -17,7 +17,7 @@ from tests.fakes.data_side import ME, OTHER, TP, DataSide, data_side, values_of
 from tests.fakes.virtual_loop import run
 
 TWO = (ME, OTHER)
-SECOND = TopicPartition("t", 1)
+SECOND, NOWHERE = TopicPartition("t", 1), TopicPartition("u", 0)
 
 
 def idempotent(side: DataSide, sequence: int, *values: bytes, epoch: int = 0) -> bytes:
@@ -61,7 +61,7 @@ def test_one_produce_waits_for_all_of_its_partitions() -> None:
             batch = side.batch(b"x")
             answered: list[list[ProducedPartition]] = []
             side.services.appends.append(
-                [ToAppend(TP, batch), ToAppend(SECOND, batch), ToAppend(TopicPartition("u", 0), b"")],
+                [ToAppend(TP, batch), ToAppend(SECOND, batch), ToAppend(NOWHERE, b"")],
                 AppendTerms(-1, 1_000),
                 answered.append,
             )
@@ -230,7 +230,7 @@ def test_a_refusal_says_which_record_and_why() -> None:
             assert refused.error_code is ErrorCode.invalid_record
             assert refused.base_offset == -1
             assert refused.error_message
-            assert [error.batch_index for error in refused.record_errors] == [0]
+            assert [index for index, _ in refused.record_errors] == [0]
 
     run(story())
 
@@ -352,6 +352,22 @@ def test_a_leadership_lost_during_a_rewrite_refuses_it_and_what_queues_behind() 
     run(story())
 
 
+def test_a_rewrite_that_fails_in_an_unforeseen_way_does_not_hold_up_the_partition(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        async with data_side(GZIP) as side:
+            await side.lead()
+            side.pool.fault = MemoryError()
+            failed = await side.append(b"a")
+            assert failed.error_code is ErrorCode.unknown_server_error
+            side.pool.fault = None
+            assert (await side.append(b"b")).base_offset == 0
+
+    run(story())
+    assert "t-0 could not be rewritten" in caplog.text
+
+
 @pytest.mark.spec("MON-12", "MON-26")
 def test_what_comes_in_and_what_is_refused_is_counted() -> None:
     async def story() -> None:
@@ -363,9 +379,14 @@ def test_what_comes_in_and_what_is_refused_is_counted() -> None:
             group = "kafka_server_brokertopicmetrics"
             assert side.count(f"{group}_messages_in_total", topic="t") == 2
             assert side.count(f"{group}_bytes_in_total", topic="t") == len(batch)
-            assert side.count(f"{group}_messages_in_total_all_topics") == 2
-            assert side.count(f"{group}_total_produce_requests_total_all_topics") == 2
-            assert side.count(f"{group}_failed_produce_requests_total_all_topics") == 1
+            assert side.count(f"{group}_all_topics_messages_in_total") == 2
+            assert side.count(f"{group}_all_topics_total_produce_requests_total") == 2
+            assert side.count(f"{group}_all_topics_failed_produce_requests_total") == 1
+            assert side.count(f"{group}_failed_produce_requests_total", topic="t") == 1
+            assert side.count(f"{group}_bytes_rejected_total", topic="t") == len(b"junk")
+            await side.append(b"x", key=NOWHERE)
+            assert side.count(f"{group}_all_topics_failed_produce_requests_total") == 2
+            assert side.count(f"{group}_total_produce_requests_total", topic="t") == 2
 
     run(story())
 

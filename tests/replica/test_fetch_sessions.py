@@ -11,7 +11,7 @@ from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, TopicPartition
 from ottla.protocol.hot import FetchedPartition
 from ottla.replica.fetch_sessions import EVICT_IDLE_MS, MAX_INT32, Asked, FetchSessions
-from ottla.replica.wanted import Fetched, Wanted
+from ottla.replica.wanted import UNKNOWN_TOPIC, Fetched, Wanted
 
 
 def want(partition: int, offset: int = 0, topic_id: UUID = NO_TOPIC_ID) -> Wanted:
@@ -178,3 +178,13 @@ def test_a_topic_made_anew_under_its_old_name_is_another_topic() -> None:
     session_id, _ = fetching.finish([got(fetching.wanted[0])], 0)
     again = cache.begin(ask(session_id, 1, [want(0, topic_id=new)], by_id=True), 0)
     assert [one.topic_id for one in again.wanted] == [old, new]
+
+
+def test_a_topic_that_had_no_name_here_can_be_forgotten_by_its_id() -> None:
+    cache = sessions()
+    topic_id = UUID(int=3)
+    unnamed = Wanted(TopicPartition(UNKNOWN_TOPIC, 0), topic_id)
+    fetching = cache.begin(ask(0, 0, [unnamed, want(1, topic_id=topic_id)], by_id=True), 0)
+    session_id, _ = fetching.finish([got(unnamed)], 0)
+    again = cache.begin(ask(session_id, 1, [], [want(0, topic_id=topic_id)], by_id=True), 0)
+    assert [one.key.partition for one in again.wanted] == [1]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 
 import pytest
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.replica.flush_loop import FlushLoop
 from tests.fakes.data_side import ME, OTHER, TP, data_side, values_of
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.virtual_loop import run
 
 AUTO, ALL = {"flush.before.ack": "auto"}, {"flush.before.ack": "all"}
 TWO = (ME, OTHER)
+FAILED = ErrorCode.kafka_storage_error
 
 
 @pytest.mark.parametrize("settings", [AUTO, ALL])
@@ -181,6 +184,25 @@ def test_a_failed_flush_is_never_tried_again_and_the_directory_is_given_up(
     run(story())
 
 
+def test_a_disk_that_is_full_when_a_flush_begins_leaves_nobody_waiting() -> None:
+    async def story() -> None:
+        async with data_side(AUTO, dirs=("/data", "/other", "/spare")) as side:
+            await side.lead()
+            other = TopicPartition("u", 0)
+            await side.lead(other)
+            side.pool.held = True
+            waiting = [
+                side.start_append(b"a", acks=-1),
+                side.start_append(b"b", key=other, acks=-1),
+            ]
+            side.disk.capacity_bytes = side.disk.written_bytes
+            await side.settle()
+            assert all(one.done() for one in waiting)
+            assert [one.result().error_code for one in waiting] == [FAILED, FAILED]
+
+    run(story())
+
+
 async def reopened(disk: ForgettingDisk, settings: dict[str, str]) -> list[bytes | None]:
     async with data_side(settings, disk=disk) as side:
         await side.lead(epoch=1)
@@ -251,5 +273,33 @@ def test_a_closed_segment_is_flushed_though_nobody_waits() -> None:
             await side.settle()
             assert len(partition.log.segments) == 2
             assert partition.log.recovery_point == partition.log.end_offset
+
+    run(story())
+
+
+def test_who_waits_for_an_offset_hears_when_it_is_on_the_disk_and_not_before() -> None:
+    async def story() -> None:
+        async with data_side() as side:
+            partition = await side.lead()
+            await side.append(b"x")
+            side.pool.held = True
+            waiting = asyncio.ensure_future(FlushLoop(side.hosted).until(partition, 1))
+            await side.settle()
+            assert not waiting.done()
+            side.pool.run_all()
+            await waiting
+            assert partition.log.recovery_point == 1
+
+    run(story())
+
+
+def test_who_waits_for_an_offset_hears_that_the_disk_failed() -> None:
+    async def story() -> None:
+        async with data_side(dirs=("/data", "/other")) as side:
+            partition = await side.lead()
+            await side.append(b"x")
+            side.disk.sync_error = OSError(errno.EIO, "bad sector")
+            with pytest.raises(OSError, match="bad sector"):
+                await FlushLoop(side.hosted).until(partition, 1)
 
     run(story())

@@ -18,7 +18,7 @@ TWO = (ME, OTHER)
 def append(side: DataSide, partition: Partition, *values: bytes, acks: int = -1) -> None:
     config = partition.log.config
     batch = analyse(side.batch(*values), config, now_ms=side.clock.wall_ms(), origin=Origin.CLIENT)
-    partition.append(batch, acks, Origin.CLIENT)
+    partition.append(batch, acks, Origin.CLIENT, 0)
     partition.advance()
 
 

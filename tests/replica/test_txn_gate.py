@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,7 @@ def produce(
     return done
 
 
-def header(side: DataSide, **fields: object) -> BatchHeader:
+def header(side: DataSide, **fields: Any) -> BatchHeader:
     return read_header(memoryview(side.batch(b"x", producer_id=7, transactional=True, **fields)))
 
 

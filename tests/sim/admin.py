@@ -1,4 +1,4 @@
-"""An administrator: makes topics, and takes records away again.
+"""An administrator: makes topics, changes and deletes them, and takes records away.
 
 Every call is repeated until it is answered; what an earlier try had done already is taken for
 success.
@@ -8,12 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from ottla.model.errors import ErrorCode
-
 from ottla.model.ids import TopicPartition
-from tests.sim.client import CREATE_TOPICS, DELETE_RECORDS, RETRIABLE, Client
+from tests.sim.client import (
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_RECORDS,
+    DELETE_TOPICS,
+    INCREMENTAL_ALTER_CONFIGS,
+    METADATA,
+    RETRIABLE,
+    Client,
+)
+
+TOPIC: Final = 2
+"""The kind of resource that topic settings belong to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +51,58 @@ async def create(client: Client, topic: NewTopic) -> None:
         "timeout": 5_000,
         "validate_only": False,
     }
-    fine = {ErrorCode.none, ErrorCode.topic_already_exists}
     while True:
-        reply = await client.ask_until_answered(CREATE_TOPICS, 7, fields)
-        [result] = reply.topics
-        code = ErrorCode(result.error_code)
-        if code in fine:
+        await _until_done(client, CREATE_TOPICS, 7, fields, ErrorCode.topic_already_exists)
+        if topic.name in await topics(client):
             return
-        assert code in RETRIABLE, f"{topic.name}: {code!r} {result.error_message}"
+        await client.back_off()  # one of that name is still being deleted
+
+
+async def delete(client: Client, topic: str) -> None:
+    fields = {"topics": [{"name": topic, "topic_id": None}], "timeout": 5_000}
+    await _until_done(client, DELETE_TOPICS, 6, fields, ErrorCode.unknown_topic_or_partition)
+
+
+async def add_partitions(client: Client, topic: NewTopic, count: int) -> None:
+    wanted = {"name": topic.name, "count": count, "assignments": None}
+    fields = {"topics": [wanted], "timeout": 5_000, "validate_only": False}
+    await _until_done(client, CREATE_PARTITIONS, 3, fields, ErrorCode.invalid_partitions)
+
+
+async def alter(client: Client, topic: str, configs: Mapping[str, str]) -> None:
+    changes = [{"name": n, "config_operation": 0, "value": v} for n, v in sorted(configs.items())]
+    resource = {"resource_type": TOPIC, "resource_name": topic, "configs": changes}
+    fields = {"resources": [resource], "validate_only": False}
+    await _until_done(client, INCREMENTAL_ALTER_CONFIGS, 1, fields, ErrorCode.none)
+
+
+async def topics(client: Client) -> set[str]:
+    """The names of all that there are."""
+    fields = {
+        "topics": None,
+        "allow_auto_topic_creation": False,
+        "include_topic_authorized_operations": False,
+    }
+    reply = await client.ask_until_answered(METADATA, 12, fields)
+    return {topic.name for topic in reply.topics}
+
+
+async def _until_done(
+    client: Client, key: int, version: int, fields: Mapping[str, Any], done_before: ErrorCode
+) -> None:
+    """Ask until it is done; `done_before` is what one hears when an earlier try has done it."""
+    while True:
+        reply = await client.ask_until_answered(key, version, fields)
+        results = next(
+            getattr(reply, name)
+            for name in ("topics", "responses", "results")
+            if hasattr(reply, name)
+        )
+        [result] = results
+        code = ErrorCode(result.error_code)
+        if code in (ErrorCode.none, done_before):
+            return
+        assert code in RETRIABLE, f"{fields}: {code!r} {result.error_message}"
         await client.back_off()
 
 

@@ -6,7 +6,9 @@ broker may give.
 
 from __future__ import annotations
 
-from ottla.testing.history import Event, Fault, Violation
+from collections.abc import Iterator
+
+from ottla.testing.history import Event, Fault, Poll, Violation
 from tests.sim.loop import SimLoop
 
 
@@ -15,6 +17,11 @@ class Book:
         self._loop = loop
         self.events: list[Event] = []
         self.complaints: list[Violation] = []
+
+    @classmethod
+    def apart(cls, book: Book) -> Book:
+        """An empty one, for what is not part of the story."""
+        return cls(book._loop)
 
     @property
     def now_ns(self) -> int:
@@ -29,3 +36,9 @@ class Book:
 
     def complain(self, invariant: str, partition: str, detail: str) -> None:
         self.complaints.append(Violation(invariant, partition, detail))
+
+    def values(self) -> Iterator[str]:
+        """All that was read."""
+        for event in self.events:
+            if isinstance(event, Poll):
+                yield from (value for _, value in event.records)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextvars import Context, copy_context
+from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -72,6 +73,10 @@ class SimBroker:
     def running(self) -> bool:
         return bool(self.lives) and self.lives[-1].alive
 
+    @property
+    def data_dirs(self) -> list[Path]:
+        return [Path(path) for path in self.settings["log.dirs"].split(",")]
+
     def check(self) -> None:
         """Raise what ended it, if anything but us did."""
         if self._main is not None and self._main.done():
@@ -99,11 +104,14 @@ class SimBroker:
         return ready
 
     async def stop(self) -> None:
-        """A graceful stop, as SIGTERM asks for."""
+        """A graceful stop, as SIGTERM asks for. Only a bad disk may spoil it."""
         assert self._main is not None
         self._stop.set()
-        await self._main
-        self._buried()
+        await asyncio.wait([self._main])
+        broken = self.disk.sync_error is not None or self.disk.capacity_bytes is not None
+        if not (broken and self.gave_up()):
+            self._main.result()
+            self._buried()
 
     def _buried(self) -> None:
         """It ended by itself; nothing of it may be left."""

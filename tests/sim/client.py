@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any, Final
 
-from ottla.model.errors import ErrorCode
-
 from ottla.model.clock import Clock
+from ottla.model.errors import ErrorCode
 from ottla.net.peer import LinkLimits, PeerLink
 from ottla.protocol import wire
 from tests.sim.broker import HOST, PORT
@@ -25,9 +24,12 @@ CREATE_TOPICS: Final = 19
 DELETE_TOPICS: Final = 20
 DELETE_RECORDS: Final = 21
 INIT_PRODUCER_ID: Final = 22
+CREATE_PARTITIONS: Final = 37
+INCREMENTAL_ALTER_CONFIGS: Final = 44
 
 RETRIABLE: Final = frozenset(
     {
+        ErrorCode.network_exception,  # ours: no answer came
         ErrorCode.not_leader_or_follower,
         ErrorCode.unknown_topic_or_partition,
         ErrorCode.unknown_topic_id,

@@ -13,7 +13,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from ottla.model.errors import ErrorCode
-
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.batch import crc_ok, walk
 from ottla.protocol.records.record import read_records
@@ -145,9 +144,7 @@ class Consumer:
 
     async def _fetch(self) -> None:
         tastes, (session_id, epoch) = self._tastes, self._session
-        asked = {
-            tp: at for tp, at in self.positions.items() if epoch <= 0 or at.known != at.offset
-        }
+        asked = {tp: at for tp, at in self.positions.items() if epoch <= 0 or at.known != at.offset}
         fields = {
             "replica_id": -1,
             "max_wait": tastes.max_wait_ms,
@@ -263,8 +260,7 @@ def name_of(value: bytes | None, headers: Sequence[tuple[str, bytes | None]]) ->
 async def read_everything(consumer: Consumer) -> None:
     """Poll until every partition was read to its high watermark."""
     while not all(
-        at.offset >= at.high_watermark >= 0 and at.known >= 0
-        for at in consumer.positions.values()
+        at.offset >= at.high_watermark >= 0 and at.known >= 0 for at in consumer.positions.values()
     ):
         await consumer.poll()
         await asyncio.sleep(0)

@@ -19,13 +19,21 @@ from tests.sim.client import Client
 from tests.sim.loop import SimClock
 from tests.sim.network import NetLoop, Weather
 from tests.sim.plan import Misfortune
+from tests.sim.rot import rot
 
 HOUR_MS: Final = 3_600_000
 
 
 class Fate:
     def __init__(
-        self, broker: SimBroker, loop: NetLoop, clock: SimClock, book: Book, dice: Random
+        self,
+        broker: SimBroker,
+        loop: NetLoop,
+        clock: SimClock,
+        book: Book,
+        dice: Random,
+        *,
+        power: bool,
     ) -> None:
         self._broker = broker
         self._loop = loop
@@ -33,7 +41,7 @@ class Fate:
         self._book = book
         self._dice = dice
         self._ahead_ms = 0
-        self._power = False
+        self._power = power
 
     async def start(self) -> None:
         await self._broker.begin()
@@ -53,6 +61,8 @@ class Fate:
                 await self._bad_weather()
             case Misfortune.SLOW_DISK:
                 await self._slow_disk()
+            case Misfortune.ROT:
+                await self._rot()
             case Misfortune.FULL_DISK | Misfortune.BAD_SYNC:
                 await self._bad_disk(misfortune)
             case Misfortune.CLOCK:
@@ -72,6 +82,8 @@ class Fate:
 
     async def _down(self, how: Misfortune) -> None:
         self._broker.check()
+        if how is not Misfortune.STOP:
+            await self._worst_moment()
         match how:
             case Misfortune.KILL:
                 self._broker.kill()
@@ -80,18 +92,29 @@ class Fate:
             case _:
                 await self._broker.stop()
 
+    async def _worst_moment(self) -> None:
+        """Wait a little for a write to the disk: what comes right behind it is most at risk."""
+        before = self._broker.disk.written_bytes
+        for _ in range(200):
+            if self._broker.disk.written_bytes != before:
+                break
+            await asyncio.sleep(0.001)
+        if self._dice.random() < 0.5:
+            await asyncio.sleep(self._dice.random() * 0.005)
+
     async def _restart(self, how: Misfortune) -> None:
         await self._down(how)
         await asyncio.sleep(self._dice.random() ** 3 * 3.0)
         await self._broker.begin()
 
     async def _die_again_and_again(self) -> None:
-        """Killed before it was ready, as often as the dice say."""
-        self._broker.kill()
+        """Down before it was ready, as often as the dice say."""
+        ends = [self._broker.kill, self._broker.cut_power] if self._power else [self._broker.kill]
+        await self._down(Misfortune.POWER if self._power else Misfortune.KILL)
         for _ in range(self._dice.randint(1, 3)):
             ready = self._broker.begin()
             await asyncio.wait([ready], timeout=self._dice.random() ** 2 * 0.1)
-            self._broker.kill()
+            self._dice.choice(ends)()
         await self._broker.begin()
 
     # What else goes wrong
@@ -126,6 +149,13 @@ class Fate:
             await self._down(self._dice.choice([Misfortune.KILL, Misfortune.STOP]))
         disk.capacity_bytes = None
         disk.sync_error = None
+        await self._broker.begin()
+
+    async def _rot(self) -> None:
+        """While it is down, files that can be derived from others are damaged or lost."""
+        await self._down(self._dice.choice([Misfortune.KILL, Misfortune.STOP]))
+        damaged = rot(self._broker.disk, self._broker.data_dirs, self._dice)
+        self._loop.trace.note("rot", *damaged)
         await self._broker.begin()
 
     def _set_clock(self) -> None:

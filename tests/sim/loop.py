@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import math
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import Context, ContextVar
+from functools import partial
 from random import Random
 from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
 
@@ -94,7 +96,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.slowness = 1.0
         """How much longer than usual what is done off the loop takes."""
         self.unhandled: list[str] = []
-        self.set_task_factory(self._make_task)
+        self.set_task_factory(self._make_task)  # type: ignore[arg-type]
         self.set_exception_handler(self._not_handled)
 
     # Time
@@ -113,7 +115,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def call_soon(
         self,
         callback: Callable[[Unpack[Args]], object],
-        *args: Unpack[Args],
+        *args: *Args,
         context: Context | None = None,
     ) -> asyncio.Handle:
         if not _alive(context):
@@ -124,7 +126,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self,
         when: float,
         callback: Callable[[Unpack[Args]], object],
-        *args: Unpack[Args],
+        *args: *Args,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         if not _alive(context):
@@ -140,22 +142,15 @@ class SimLoop(asyncio.BaseEventLoop):
             if handle._context.get(PROCESS) is process:
                 handle.cancel()
 
-    def bury(self, processes: Sequence[Process]) -> None:
-        """After the simulation: let their tasks go, without a word about what they left undone."""
-        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    def let_go(self, processes: Sequence[Process]) -> None:
+        """After the simulation: what they left undone stays undone."""
         for process in processes:
             for task in process.pending():
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
-                coroutine = task.get_coro()
-                assert coroutine is not None
-                with suppress(BaseException):
-                    coroutine.close()
             process.tasks.clear()
         self._ready.clear()  # type: ignore[attr-defined]
         self._scheduled.clear()  # type: ignore[attr-defined]
         self.close()
-        gc.collect()
-        sys.unraisablehook = hook
 
     def _make_task(
         self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **how: Any
@@ -166,35 +161,26 @@ class SimLoop(asyncio.BaseEventLoop):
 
     # Instead of threads and sockets
 
-    def run_in_executor(  # type: ignore[override]
-        self, executor: object, func: Callable[[Unpack[Args]], Result], *args: Unpack[Args]
-    ) -> Awaitable[Result]:
+    def run_in_executor(
+        self, executor: object, func: Callable[[Unpack[Args]], Result], *args: *Args
+    ) -> asyncio.Future[Result]:
         """Done in one piece at some moment, and known at a later one."""
         known: asyncio.Future[Result] = self.create_future()
-        done: asyncio.Future[Result] = asyncio.Future(loop=self)
 
         def work() -> None:
             self.trace.note("work", getattr(func, "__qualname__", type(func).__qualname__))
+            tell: Callable[[], None]
             try:
-                done.set_result(func(*args))
+                tell = partial(known.set_result, func(*args))
             except Exception as error:
-                done.set_exception(error)
-            self.call_later(self._pause_s(), tell)
-
-        def tell() -> None:
-            error = done.exception()
-            if known.cancelled():
-                return
-            if error is not None:
-                known.set_exception(error)
-            else:
-                known.set_result(done.result())
+                tell = partial(known.set_exception, error)
+            self.call_later(self._pause_s(), lambda: None if known.done() else tell())
 
         self.call_later(self._pause_s(), work)
         return known
 
     def _pause_s(self) -> float:
-        return self.dice.random() ** 4 * 0.01 * self.slowness
+        return self.dice.random() ** 3 * 0.02 * self.slowness
 
     # What BaseEventLoop leaves to its kinds
 
@@ -219,8 +205,21 @@ Handle = TypeVar("Handle", bound=asyncio.Handle)
 
 def _never(handle: Handle) -> Handle:
     """A call asked for by the dead."""
-    handle._cancelled = True  # type: ignore[attr-defined]
+    handle._cancelled = True
     return handle
+
+
+def bury() -> None:
+    """Free what the dead held. Their `finally` blocks may want to wait, and complain: nobody cares.
+
+    Call it when no local variable refers to the loop any more.
+    """
+    hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    logging.disable(logging.CRITICAL)
+    gc.collect()
+    gc.freeze()  # so that the next burial looks only at what is new
+    logging.disable(logging.NOTSET)
+    sys.unraisablehook = hook
 
 
 class SimClock:

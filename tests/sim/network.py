@@ -145,6 +145,12 @@ class SimServer(asyncio.AbstractServer):
     async def wait_closed(self) -> None:
         return
 
+    async def serve_forever(self) -> None:
+        raise NotImplementedError("a broker serves until it is stopped")
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
 
 class Line:
     """One connection: two ends."""
@@ -357,5 +363,5 @@ class NetLoop(SimLoop):
     ) -> tuple[asyncio.Transport, Protocol_]:
         return await self.network.connect(port, protocol_factory)
 
-    async def getaddrinfo(self, host: Any, port: Any, **_: Any) -> list[Any]:  # type: ignore[override]
+    async def getaddrinfo(self, host: Any, port: Any, **_: Any) -> list[Any]:
         raise OSError(errno.ENOENT, "names are not looked up in a simulation")

@@ -1,8 +1,7 @@
 """One seed's story before it is told: settings, topics, clients and misfortunes.
 
-Pure: the same seed draws the same plan. Whatever a plan allows, the promises must hold; where a
-combination promises nothing (records acknowledged without a flush, and then no power), it is not
-drawn.
+Pure: the same seed draws the same plan. Where a combination promises nothing (records that are
+acknowledged without a flush, and then no power), the topic says so.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ class Misfortune(Enum):
     BAD_SYNC = "fsync fails"
     CLOCK = "clock moves an hour"
     DELETE_RECORDS = "records deleted"
+    ROT = "derived files damaged"
 
 
 ANY_TIME: Final = (
@@ -44,6 +44,7 @@ ANY_TIME: Final = (
     Misfortune.BAD_SYNC,
     Misfortune.CLOCK,
     Misfortune.DELETE_RECORDS,
+    Misfortune.ROT,
 )
 
 
@@ -53,6 +54,8 @@ class PlannedTopic:
     compacted: bool
     loses_old: bool
     """Retention or DeleteRecords may move its start."""
+    promised: bool = True
+    """False: acknowledged without a flush, and the power may go. Much is torn; nothing made up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,8 @@ class Plan:
     tastes: tuple[Tastes, ...]
     misfortunes: tuple[tuple[float, Misfortune], ...]
     """Each with the quiet time before it."""
+    churn: int
+    """How often one more topic comes and goes meanwhile."""
     last: Misfortune
     """How the broker ends before everything is read for the last time."""
 
@@ -75,7 +80,7 @@ def draw(seed: int, *, power: bool | None = None) -> Plan:
     dice = Random(seed)
     by_chance = dice.random() < 0.6
     power = by_chance if power is None else power
-    topics = tuple(_topic(index, dice) for index in range(dice.randint(1, 3)))
+    topics = tuple(_topic(index, power, dice) for index in range(dice.randint(1, 3)))
     settings = _settings(power, dice)
     ends = [Misfortune.KILL, Misfortune.STOP]
     return Plan(
@@ -86,6 +91,7 @@ def draw(seed: int, *, power: bool | None = None) -> Plan:
         habits=tuple(_habits(power, dice) for _ in range(3)),
         tastes=tuple(_tastes(dice) for _ in range(dice.randint(1, 2))),
         misfortunes=_misfortunes(power, dice),
+        churn=dice.choice([0, 2, 4]),
         last=Misfortune.POWER if power else dice.choice(ends),
     )
 
@@ -94,6 +100,7 @@ def _settings(power: bool, dice: Random) -> dict[str, str]:
     settings = {
         "flush.before.ack": dice.choice(["auto", "all"] if power else ["auto", "all", "never"]),
         "log.dirs": dice.choice(["/data", "/data", "/data,/more"]),
+        "log.initial.task.delay.ms": "200",
         "log.retention.check.interval.ms": dice.choice(["500", "3000"]),
         "log.cleaner.backoff.ms": dice.choice(["300", "2000"]),
         "log.flush.offset.checkpoint.interval.ms": dice.choice(["200", "2000", "60000"]),
@@ -115,7 +122,7 @@ def _settings(power: bool, dice: Random) -> dict[str, str]:
     return settings
 
 
-def _topic(index: int, dice: Random) -> PlannedTopic:
+def _topic(index: int, power: bool, dice: Random) -> PlannedTopic:
     configs = {"index.interval.bytes": dice.choice(["1", "300", "4096"])}
     if dice.random() < 0.8:
         configs["internal.segment.bytes"] = str(dice.randint(4_000, 20_000))
@@ -136,8 +143,11 @@ def _topic(index: int, dice: Random) -> PlannedTopic:
         configs["retention.ms"] = str(dice.randint(1_000, 5_000))
     elif loses_old:
         configs["retention.bytes"] = str(dice.randint(4_000, 20_000))
+    promised = not power or index == 0 or dice.random() < 0.7
+    if not promised:
+        configs["flush.before.ack"] = "never"
     topic = NewTopic(f"t{index}", dice.randint(1, 2), configs)
-    return PlannedTopic(topic, compacted, loses_old)
+    return PlannedTopic(topic, compacted, loses_old, promised)
 
 
 def _habits(power: bool, dice: Random) -> Habits:
@@ -145,12 +155,12 @@ def _habits(power: bool, dice: Random) -> Habits:
         acks=-1 if power or dice.random() < 0.6 else 1,
         version=dice.choice([7, 9, 12]),
         codec=dice.choice([Codec.NONE, Codec.NONE, *Codec]),
-        batches=dice.randint(10, 30),
+        batches=dice.randint(10, 60),
         records_max=dice.choice([1, 4, 8]),
         value_max_bytes=dice.choice([10, 100, 200]),
-        pause_s=dice.choice([0.02, 0.1, 0.5]),
+        pause_s=dice.choice([0.02, 0.1, 0.3]),
         keys=dice.choice([2, 5, 10]),
-        patience_s=dice.choice([3.0, 60.0, 60.0]),
+        patience_s=dice.choice([0.5, 3.0, 60.0, 60.0]),
         request_timeout_ms=dice.choice([500, 2_000]),
     )
 
@@ -170,8 +180,8 @@ def _tastes(dice: Random) -> Tastes:
 
 def _misfortunes(power: bool, dice: Random) -> tuple[tuple[float, Misfortune], ...]:
     kinds = list(ANY_TIME)
-    chosen = [dice.choice(kinds) for _ in range(dice.randint(1, 4))]
+    chosen = [dice.choice(kinds) for _ in range(dice.randint(1, 5))]
     if power:
-        chosen += [Misfortune.POWER] * dice.randint(1, 2)
+        chosen += [Misfortune.POWER] * dice.randint(1, 3)
         dice.shuffle(chosen)
     return tuple((dice.random() * 2.0, one) for one in chosen)

@@ -1,8 +1,9 @@
 """An idempotent producer of one partition, and what it may conclude from the answers it gets.
 
-Owns its producer id, its sequence numbers and up to five batches in flight. A batch without an
-answer is sent again with the same sequence; one that is given up is unknown, and the producer goes
-on under a new id, because nobody can say which sequence comes next.
+Owns its producer id, its sequence numbers and up to five batches in flight. Works as Java's does:
+once a batch has failed nothing new is sent; those in flight are sent again with the same sequence,
+one at a time, each when the one before it is settled. A batch that is given up is unknown, and the
+producer goes on under a new id, because nobody can say which sequence comes next.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ottla.model.errors import ErrorCode
-
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.compression import Codec
@@ -24,6 +24,8 @@ from tests.sim.book import Book
 from tests.sim.client import INIT_PRODUCER_ID, PRODUCE, RETRIABLE, Client
 
 IN_FLIGHT_MAX: Final = 5
+NO_ANSWER: Final = ErrorCode.network_exception
+SETTLED: Final = frozenset({ErrorCode.none, ErrorCode.duplicate_sequence_number})
 ID_HEADER: Final = "id"
 """Who a record is that has no value to say it: a tombstone."""
 
@@ -83,15 +85,14 @@ class Producer:
         window: deque[Sent] = deque()
         async with asyncio.TaskGroup() as tasks:
             while left or window:
-                while left and len(window) < IN_FLIGHT_MAX:
+                while left and len(window) < IN_FLIGHT_MAX and not any(map(_failed, window)):
                     left -= 1
                     window.append(self._send(tasks))
                     await asyncio.sleep(self._dice.random() ** 2 * self._habits.pause_s)
-                first = window[0]
-                if await first.answer is ErrorCode.none:
-                    self._acknowledged(window.popleft())
+                if await window[0].answer is ErrorCode.none:
+                    self._close(window.popleft(), Outcome.OK)
                 else:
-                    await self._mend(tasks, window)
+                    await self._mend(window)
 
     async def _begin(self) -> None:
         """A new producer id, whose sequences start at nothing."""
@@ -155,46 +156,37 @@ class Producer:
                 PRODUCE, self._habits.version, fields, self._habits.request_timeout_ms
             )
         except OSError:
-            return ErrorCode.network_exception
+            return NO_ANSWER
         [[part]] = [topic.partition_responses for topic in reply.responses]
         sent.offset = part.base_offset
         return ErrorCode(part.error_code)
 
-    async def _mend(self, tasks: asyncio.TaskGroup, window: deque[Sent]) -> None:
-        """The first in the window failed: hear of the others, then send again in order."""
-        codes = [await sent.answer for sent in window]
-        while window and codes[0] is ErrorCode.none:
-            self._acknowledged(window.popleft())
-            codes.pop(0)
-        if not window:
-            return
-        code = codes[0]
-        if code is ErrorCode.duplicate_sequence_number:  # there, but nobody remembers where
-            self._acknowledged(window.popleft())
-            return
-        if code is not ErrorCode.network_exception:
+    async def _mend(self, window: deque[Sent]) -> None:
+        """The first in the window failed: hear of the others, then send again, one by one."""
+        await asyncio.wait([sent.answer for sent in window])
+        codes = [sent.answer.result() for sent in window]
+        for at in range(1, len(codes)):
+            if codes[at] is ErrorCode.out_of_order_sequence_number:  # for want of those before it
+                codes[at] = NO_ANSWER
+        while window:
+            code, sent = codes[0], window[0]
+            if code in SETTLED:
+                self._close(window.popleft(), Outcome.OK)
+                codes.pop(0)
+                continue
             self._accept(code)
-        if code not in RETRIABLE | {ErrorCode.network_exception} or (
-            self._book.now_ns > window[0].give_up_ns
-        ):
-            self._give_up(window, codes)
-            await self._begin()
-            return
-        await self._client.back_off()
+            if code not in RETRIABLE or self._book.now_ns > sent.give_up_ns:
+                self._give_up(window)
+                await self._begin()
+                return
+            await self._client.back_off()
+            codes[0] = await self._ask(sent)
+
+    def _give_up(self, window: deque[Sent]) -> None:
         for sent in window:
-            if sent.answer.result() is not ErrorCode.none:
-                sent.answer = tasks.create_task(self._ask(sent))
-
-    def _give_up(self, window: deque[Sent], codes: Sequence[ErrorCode]) -> None:
-        for sent, code in zip(window, codes, strict=True):
-            if code is ErrorCode.none:
-                self._acknowledged(sent)
-            else:
-                self._close(sent, Outcome.UNKNOWN)
+            answered = sent.answer.result() is ErrorCode.none
+            self._close(sent, Outcome.OK if answered else Outcome.UNKNOWN)
         window.clear()
-
-    def _acknowledged(self, sent: Sent) -> None:
-        self._close(sent, Outcome.OK)
 
     def _close(self, sent: Sent, outcome: Outcome) -> None:
         known = outcome is Outcome.OK and sent.offset >= 0
@@ -218,3 +210,7 @@ class Producer:
         """Any other refusal says that the broker forgot or mixed up what this producer did."""
         if code not in RETRIABLE:
             self._book.complain("refusal", str(self._partition), f"{self._client.name}: {code!r}")
+
+
+def _failed(sent: Sent) -> bool:
+    return sent.answer.done() and sent.answer.result() is not ErrorCode.none

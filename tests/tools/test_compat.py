@@ -6,13 +6,14 @@ import pytest
 from ottla.api import APIS
 from ottla.api.api import Api, error_code
 from ottla.config.broker import BrokerConfig
-from ottla.config.settings import AtLeast, Doc, Dynamic, Settings
+from ottla.config.settings import AtLeast, Doc, Dynamic, NoEffect, Settings
 from tools import compat
 
 
 class Sample(Settings):
     min_size: Annotated[int, AtLeast(1), Dynamic("cluster"), Doc("How small.")] = 4
     name: Annotated[str | None, Doc("This | that.")] = None
+    threads: Annotated[int, Doc("How many."), NoEffect("one loop does it")] = 3
 
 
 async def handler(*_: object) -> dict[str, object]:
@@ -31,9 +32,15 @@ def test_an_api_is_shown_with_its_versions_and_who_asks() -> None:
 
 
 def test_a_setting_is_shown_with_default_bounds_scope_and_text() -> None:
-    assert list(compat.setting_table(Sample.SETTINGS))[2:] == [
+    assert list(compat.setting_table(Sample.SETTINGS, compat.SCOPES))[2:] == [
         "| `min.size` | `4` | at least 1 | live, cluster-wide | How small. |",
         "| `name` | none | string | at start | This &#124; that. |",
+    ]
+
+
+def test_a_setting_without_effect_stands_apart_with_the_reason() -> None:
+    assert list(compat.idle_table(Sample.SETTINGS))[2:] == [
+        "| `threads` | `3` | one loop does it |"
     ]
 
 

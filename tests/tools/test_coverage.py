@@ -47,6 +47,13 @@ def test_the_page_names_the_tests_and_the_reasons_of_each_item(tmp_path: Path) -
     assert "| 1 Log | 3 | 2 | 1 | 0 |" in page
 
 
+def test_a_mark_in_the_row_of_a_table_counts(tmp_path: Path) -> None:
+    table = 'ROWS = [("a", spec("LOG-03")), ("b", spec(*ids))]'
+    root = project(tmp_path, notes="LOG-*: no\nGRP-*: later\n", test=table)
+    assert coverage.main([], root) == 0
+    assert "| LOG-03 | `log/test_x.py` |" in (root / "docs/coverage.md").read_text()
+
+
 def test_a_page_that_is_current_passes_the_check_and_a_stale_one_fails(tmp_path: Path) -> None:
     root = project(tmp_path, notes="LOG-03: no\nGRP-*: later\n")
     coverage.main([], root)

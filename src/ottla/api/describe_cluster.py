@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ottla.api import operations
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_BROKER
@@ -11,9 +12,6 @@ from ottla.model.ids import NO_BROKER
 KEY: Final = 60
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
-OPERATIONS_NOT_ASKED: Final = -(2**31)
-EVERY_OPERATION: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
-"""Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
 
 
 async def describe_cluster(request: Request, ctx: Context) -> Fields:
@@ -44,7 +42,7 @@ async def describe_cluster(request: Request, ctx: Context) -> Fields:
             }
             for node in image.nodes(ctx.peer.listener)
         ],
-        "cluster_authorized_operations": EVERY_OPERATION if asked else OPERATIONS_NOT_ASKED,
+        "cluster_authorized_operations": operations.ON_CLUSTER if asked else operations.NOT_ASKED,
     }
 
 
@@ -57,7 +55,7 @@ def refuse(_: Request, code: ErrorCode, message: str | None) -> Fields:
         "cluster_id": "",
         "controller_id": NO_BROKER,
         "brokers": [],
-        "cluster_authorized_operations": OPERATIONS_NOT_ASKED,
+        "cluster_authorized_operations": operations.NOT_ASKED,
     }
 
 

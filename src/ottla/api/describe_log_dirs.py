@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
-from ottla.log.describe import UNKNOWN, DirectoryReport, ReplicaReport, describe
+from ottla.log.describe import DirectoryReport, ReplicaReport, describe
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 
@@ -40,7 +40,7 @@ def _directory(report: DirectoryReport, wanted: set[TopicPartition] | None) -> F
         "error_code": ErrorCode.kafka_storage_error if failed else ErrorCode.none,
         "log_dir": str(report.path),
         "topics": [{"name": name, "partitions": parts} for name, parts in topics.items()],
-        "total_bytes": UNKNOWN,
+        "total_bytes": report.total_bytes,
         "usable_bytes": report.usable_bytes,
     }
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ottla.api import operations
 from ottla.api.api import Api, Context, Fields, Request
-from ottla.api.metadata import topic_fields, unknown_topic
+from ottla.api.metadata import no_such_topic, topic_fields, unknown_topic
 from ottla.model.errors import ErrorCode, KafkaError
 
 KEY: Final = 75
@@ -18,27 +19,35 @@ KEY: Final = 75
 async def describe_topic_partitions(request: Request, ctx: Context) -> Fields:
     image = ctx.services.metadata.image
     limit = ctx.services.config.current.max_request_partition_size_limit
-    left = min(request.response_partition_limit, limit)
+    left = max(1, min(request.response_partition_limit, limit))
     cursor = request.cursor
-    if left < 1:
-        raise KafkaError(ErrorCode.invalid_request, "response_partition_limit must be at least 1")
-    if cursor is not None and cursor.partition_index < 0:
-        raise KafkaError(ErrorCode.invalid_request, "the cursor's partition must not be negative")
+    _check_cursor(request)
     shown: list[Fields] = []
     for name in _names(request, list(image.topics)):
         topic = image.topics.get(name)
         if topic is None:
-            shown.append(unknown_topic(name, ErrorCode.unknown_topic_or_partition))
+            shown.append(no_such_topic(name))
             continue
         first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
         indexes = [index for index in sorted(topic.partitions) if index >= first]
         if left == 0 and indexes:
             return _page(shown, {"topic_name": name, "partition_index": indexes[0]})
-        shown.append(topic_fields(image, ctx.peer.listener, name, topic, indexes[:left]))
+        fields = topic_fields(image, ctx.peer.listener, name, topic, indexes[:left])
+        shown.append({**fields, "topic_authorized_operations": operations.ON_TOPIC})
         if len(indexes) > left:
             return _page(shown, {"topic_name": name, "partition_index": indexes[left]})
         left -= len(indexes)
     return _page(shown, None)
+
+
+def _check_cursor(request: Any) -> None:
+    cursor = request.cursor
+    if cursor is None:
+        return
+    if cursor.partition_index < 0:
+        raise KafkaError(ErrorCode.invalid_request, "the cursor's partition must not be negative")
+    if request.topics and cursor.topic_name not in [topic.name for topic in request.topics]:
+        raise KafkaError(ErrorCode.invalid_request, "the cursor's topic is not asked for")
 
 
 def _names(request: Any, known: list[str]) -> list[str]:

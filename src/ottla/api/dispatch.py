@@ -10,11 +10,11 @@ begun, even a hot request takes its turn behind them, with a copy of its frame.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeAlias
 
 from ottla.api import BY_KEY
-from ottla.api.api import Api, Context, RawHandler, Request
+from ottla.api.api import Api, Context, Fields, RawHandler, Request
 from ottla.api.api_versions import API as API_VERSIONS
 from ottla.api.api_versions import unsupported_version
 from ottla.api.services import Services
@@ -31,14 +31,15 @@ Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
 class Dispatch:
     """The `Answer` of every listener, and of the controller's link to its own broker."""
 
-    def __init__(self, services: Services, spawn: Spawn) -> None:
+    def __init__(self, services: Services, spawn: Spawn, apis: Mapping[int, Api] = BY_KEY) -> None:
         self._services = services
         self._spawn = spawn
+        self._apis = apis
 
     def __call__(self, frame: memoryview, slot: Slot) -> None:
         try:
             call = wire.parse_call(frame)
-            api = BY_KEY.get(call.key)
+            api = self._apis.get(call.key)
             if api is None or call.version not in api.versions:
                 _not_offered(api, call, slot)
                 return
@@ -58,7 +59,7 @@ class Dispatch:
         self._spawn(work)
 
     async def _take_turn(self, raw: RawHandler, call: Call, frame: bytes, slot: Slot) -> None:
-        slot.peer.unstarted -= 1
+        slot.peer.started()
         try:
             raw(call, memoryview(frame), slot, self._services)
         except Disconnect as broken:
@@ -67,22 +68,29 @@ class Dispatch:
             _broken(slot)
 
     async def _answer(self, api: Api, call: Call, request: Request, slot: Slot) -> None:
-        slot.peer.unstarted -= 1
+        """Never raises: a task that fails would take the whole broker with it."""
+        slot.peer.started()
+        try:
+            slot.reply([wire.reply(call, await self._fields(api, call, request, slot))])
+        except Disconnect as broken:
+            slot.close(str(broken))
+        except Exception:
+            _broken(slot)
+
+    async def _fields(self, api: Api, call: Call, request: Request, slot: Slot) -> Fields:
         assert api.handler is not None
         assert api.refuse is not None
         try:
             if api.between_brokers and not slot.peer.is_broker:
                 raise KafkaError(ErrorCode.cluster_authorization_failed)
-            fields = await api.handler(request, Context(call, slot.peer, self._services))
+            return await api.handler(request, Context(call, slot.peer, self._services))
         except KafkaError as refusal:
-            fields = api.refuse(request, refusal.code, refusal.message)
-        except Disconnect as broken:
-            slot.close(str(broken))
-            return
+            return api.refuse(request, refusal.code, refusal.message)
+        except Disconnect:
+            raise
         except Exception:
             log.exception("%s v%d failed", api.name, call.version)
-            fields = api.refuse(request, ErrorCode.unknown_server_error, None)
-        slot.reply([wire.reply(call, fields)])
+            return api.refuse(request, ErrorCode.unknown_server_error, None)
 
 
 def _not_offered(api: Api | None, call: Call, slot: Slot) -> None:
@@ -97,4 +105,5 @@ def _not_offered(api: Api | None, call: Call, slot: Slot) -> None:
 def _broken(slot: Slot) -> None:
     """A handler failed in a way nobody foresaw: the state is logged, the connection ends."""
     log.exception("a request could not be answered")
-    slot.close("the request could not be answered")
+    if slot.parts is None:
+        slot.close("the request could not be answered")

@@ -24,13 +24,15 @@ from ottla.replica.wanted import UNKNOWN_TOPIC, Fetched, Wanted
 KEY: Final = 1
 FIRST_BY_ID: Final = 13
 FIRST_WITH_REPLICA_STATE: Final = 15
+LONGEST_WAIT_MS: Final = 300_000
+"""Whoever asks for more hears after this that there is nothing, and may ask again."""
 
 
 def fetch(call: Call, frame: memoryview, slot: Slot, services: Services) -> None:
     request = wire.decode(call, frame)
     by_id = call.version >= FIRST_BY_ID
     now_ms = services.clock.mono_ms()
-    terms = _terms(call, request)
+    terms = _terms(call, request, services.config.current.fetch_max_bytes)
     names = services.metadata.image.names
     asked = Asked(
         session_id=request.session_id,
@@ -56,7 +58,9 @@ def fetch(call: Call, frame: memoryview, slot: Slot, services: Services) -> None
         code = ErrorCode.topic_authorization_failed
         answer([Fetched(w, FetchedPartition(w.key.partition, code), 0) for w in fetching.wanted])
         return
-    services.replicas.reads.fetch(fetching.wanted, terms, answer)
+    parked = services.replicas.reads.fetch(fetching.wanted, terms, answer)
+    if parked is not None:
+        slot.on_gone = parked.abandon
 
 
 def _may_be_follower(slot: Slot, services: Services) -> bool:
@@ -69,15 +73,15 @@ def _parts(parts: Sequence[object]) -> Sequence[Part]:
     return cast(Sequence[Part], parts)
 
 
-def _terms(call: Call, request: Any) -> FetchTerms:
+def _terms(call: Call, request: Any, fetch_max_bytes: int) -> FetchTerms:
     replica = request.replica_id
     if call.version >= FIRST_WITH_REPLICA_STATE:
         replica = request.replica_state.replica_id
     return FetchTerms(
         replica_id=BrokerId(replica),
-        max_wait_ms=wire.ms(request.max_wait),
+        max_wait_ms=min(wire.ms(request.max_wait), LONGEST_WAIT_MS),
         min_bytes=request.min_bytes,
-        max_bytes=request.max_bytes,
+        max_bytes=min(request.max_bytes, fetch_max_bytes),
         isolation=Isolation(1 if request.isolation_level == 1 else 0),
     )
 

@@ -29,6 +29,7 @@ OLDEST_VERSION_OF: Final = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING: 11,
 }
+FIRST_WITH_NOT_AVAILABLE: Final = 5
 DEBUGGER: Final = -2
 
 
@@ -67,7 +68,10 @@ def _answer(topic: str, asked: Any, terms: FetchTerms, ctx: Context) -> Fields:
     try:
         found = _find(TopicPartition(topic, asked.partition_index), asked, terms, ctx)
     except KafkaError as refusal:
-        return _part(asked, refusal.code, NOTHING)
+        code = refusal.code
+        if code is ErrorCode.offset_not_available and ctx.call.version < FIRST_WITH_NOT_AVAILABLE:
+            code = ErrorCode.leader_not_available
+        return _part(asked, code, NOTHING)
     return _part(asked, ErrorCode.none, found)
 
 
@@ -89,6 +93,7 @@ def _found(partition: Partition, asked: int, terms: FetchTerms) -> Found:
     end = terms.bound(log)
     match asked:
         case -1:
+            _check_caught_up(partition, terms)
             return Found(-1, end, epoch)
         case -2 | -4:
             return Found(-1, log.start_offset, log.epochs.epoch_of(log.start_offset))
@@ -101,8 +106,18 @@ def _found(partition: Partition, asked: int, terms: FetchTerms) -> Found:
         case _:
             raise KafkaError(ErrorCode.unsupported_version)
     if found is None or found.offset >= end:
+        _check_caught_up(partition, terms)
         return NOTHING
     return Found(found.timestamp, found.offset, found.leader_epoch)
+
+
+def _check_caught_up(partition: Partition, terms: FetchTerms) -> None:
+    """A new leader may at first know less to be committed than clients were told by the old one."""
+    leadership = partition.leadership
+    if leadership is None or terms.from_follower:
+        return
+    if partition.log.high_watermark < leadership.epoch_start:
+        raise KafkaError(ErrorCode.offset_not_available)
 
 
 def _part(asked: Any, code: ErrorCode, found: Found) -> Fields:

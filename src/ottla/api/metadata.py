@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from ottla.api import operations
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.controller.topic_rules import check_name
 from ottla.metadata.image import Image, Partition, Topic
@@ -16,13 +17,15 @@ from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, NO_TOPIC_ID, TopicId
 
 KEY: Final = 3
-OPERATIONS_NOT_ASKED: Final = -(2**31)
 FIRST_WITH_CREATION_FLAG: Final = 4
+FIRST_BY_ID: Final = 12
 CREATION_TIMEOUT_MS: Final = 5_000
 
 
 async def metadata(request: Request, ctx: Context) -> Fields:
     topics = request.topics
+    if ctx.call.version < FIRST_BY_ID and any(_by_id(asked) for asked in topics or ()):
+        raise KafkaError(ErrorCode.invalid_request)
     if topics is not None and not (ctx.call.version == 0 and not topics):
         await _create_missing(request, ctx)
     image = ctx.services.metadata.image
@@ -31,10 +34,18 @@ async def metadata(request: Request, ctx: Context) -> Fields:
         shown = [topic_fields(image, listener, name, topic) for name, topic in image.topics.items()]
     else:
         shown = [_asked(image, listener, asked) for asked in topics]
-    return {**_cluster(image, ctx), "topics": shown}
+    if request.include_topic_authorized_operations:
+        shown = [{**topic, "topic_authorized_operations": operations.ON_TOPIC} for topic in shown]
+    return {**_cluster(image, request, ctx), "topics": shown}
 
 
-def _cluster(image: Image, ctx: Context) -> Fields:
+def _by_id(asked: Any) -> bool:
+    """Two versions have a place for topic ids and do not know what to do with them."""
+    return asked.name is None or bool(asked.topic_id)
+
+
+def _cluster(image: Image, request: Request, ctx: Context) -> Fields:
+    asked = request.include_cluster_authorized_operations
     return {
         "throttle_time": 0,
         "brokers": [
@@ -43,7 +54,7 @@ def _cluster(image: Image, ctx: Context) -> Fields:
         ],
         "cluster_id": ctx.services.identity.cluster_id,
         "controller_id": -1 if image.controller_id is None else image.controller_id,
-        "cluster_authorized_operations": OPERATIONS_NOT_ASKED,
+        "cluster_authorized_operations": operations.ON_CLUSTER if asked else operations.NOT_ASKED,
         "error_code": ErrorCode.none,
     }
 
@@ -69,8 +80,7 @@ def _asked(image: Image, listener: str, asked: Any) -> Fields:
     topic = image.topics.get(name)
     if topic is not None:
         return topic_fields(image, listener, name, topic)
-    known = ErrorCode.unknown_topic_or_partition
-    return unknown_topic(name, known if _is_name(name) else ErrorCode.invalid_topic_exception)
+    return no_such_topic(name)
 
 
 def _is_name(name: str) -> bool:
@@ -81,6 +91,11 @@ def _is_name(name: str) -> bool:
     return True
 
 
+def no_such_topic(name: str) -> Fields:
+    known = ErrorCode.unknown_topic_or_partition
+    return unknown_topic(name, known if _is_name(name) else ErrorCode.invalid_topic_exception)
+
+
 def unknown_topic(name: str | None, code: ErrorCode, topic_id: TopicId = NO_TOPIC_ID) -> Fields:
     return {
         "error_code": code,
@@ -88,7 +103,7 @@ def unknown_topic(name: str | None, code: ErrorCode, topic_id: TopicId = NO_TOPI
         "topic_id": topic_id,
         "is_internal": name in INTERNAL_TOPICS,
         "partitions": [],
-        "topic_authorized_operations": OPERATIONS_NOT_ASKED,
+        "topic_authorized_operations": operations.NOT_ASKED,
     }
 
 
@@ -109,7 +124,7 @@ def topic_fields(
         "partitions": [
             _partition_fields(image, listener, index, topic.partitions[index]) for index in indexes
         ],
-        "topic_authorized_operations": OPERATIONS_NOT_ASKED,
+        "topic_authorized_operations": operations.NOT_ASKED,
     }
 
 
@@ -143,9 +158,9 @@ def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
         "brokers": [],
         "cluster_id": None,
         "controller_id": -1,
-        "cluster_authorized_operations": OPERATIONS_NOT_ASKED,
+        "cluster_authorized_operations": operations.NOT_ASKED,
         "error_code": code,
-        "topics": [unknown_topic(asked.name, code) for asked in request.topics or ()],
+        "topics": [unknown_topic(asked.name or "", code) for asked in request.topics or ()],
     }
 
 

@@ -7,6 +7,7 @@
 - `data`        the data side: partitions and everything that waits on them
 - `coordination`  groups and transactions, each on its own internal topic
 - `transactions`  the transaction coordinator's parts
+- `doors`       the listeners, which may change while it runs
 - `identity`    which broker of which cluster this is
 - `loading`     opening every log at the start
 - `kernels`     native record validation, when it is first needed

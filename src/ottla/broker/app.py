@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
-from collections.abc import Coroutine, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 from ottla.api import BY_KEY
 from ottla.api.dispatch import Dispatch
@@ -21,6 +20,7 @@ from ottla.api.services import Identity, Services
 from ottla.broker.control import Control
 from ottla.broker.coordination import Coordination
 from ottla.broker.data import Data
+from ottla.broker.doors import Doors
 from ottla.broker.exposition import Exposition
 from ottla.broker.identity import identify
 from ottla.broker.net_settings import net_limits
@@ -33,23 +33,11 @@ from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerId
 from ottla.model.metrics import Registry
-from ottla.net.listener import Listener
 from ottla.net.network import Network
 from ottla.net.request_metrics import RequestMetrics
 from ottla.store.nodes import EndpointNode
 
 log = logging.getLogger(__name__)
-
-DRAIN_MS: Final = 5_000
-"""How long a stop waits for requests that have begun."""
-
-
-class Bound(NamedTuple):
-    """A listener whose port is taken; nobody can connect until it serves."""
-
-    name: str
-    listener: Listener
-    port: int
 
 
 class App:
@@ -79,13 +67,15 @@ class App:
         return f"broker {self.broker_id} ready on {where}, data in {data}"
 
     async def start(self) -> None:
-        async with AsyncExitStack() as stack:
-            await self._open(stack)
-            self._stack = stack.pop_all()
+        with _what_failed():
+            async with AsyncExitStack() as stack:
+                await self._open(stack)
+                self._stack = stack.pop_all()
 
     async def stop(self) -> None:
         """Answer what has begun, flush, write checkpoints and the clean-shutdown marker."""
-        await self._stack.aclose()
+        with _what_failed():
+            await self._stack.aclose()
 
     async def _open(self, stack: AsyncExitStack) -> None:
         world, config = self._world, self.config
@@ -93,7 +83,6 @@ class App:
             raise UserError(
                 "zookeeper.connect: clusters are not offered; leave it out for one node"
             )
-        listeners = Listeners.of(config)
         directories = LogDirectories(
             [Path(path) for path in config.data_dirs], world.disk, world.clock, world.dice
         )
@@ -102,7 +91,7 @@ class App:
         store = world.open_store(_home(directories))
         stack.push_async_callback(store.close)
         await store.start()
-        identity = await identify(store, directories, config, world.dice)
+        identity = await identify(store, directories, self.dynamic, world.dice)
         self.broker_id = identity.broker_id
         metadata = MetadataCache(self.broker_id)
         control = Control(
@@ -110,6 +99,7 @@ class App:
             registry=self.registry,
         )  # fmt: skip
         await control.configs.load()
+        listeners = Listeners.of(self.config)  # with what was changed in an earlier life
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         data = Data(
             world, self.dynamic, self.broker_id, store=store, metadata=metadata,
@@ -126,22 +116,21 @@ class App:
         )  # fmt: skip
         dispatch = Dispatch(services, tasks.create_task)
         control.links.answer = dispatch
-        bound = await self._bind(stack, listeners, dispatch)
-        self.endpoints = listeners.told({one.name: one.port for one in bound}, host=_host_name())
-        await self._register(control)
+        doors = self._doors(dispatch)
+        stack.push_async_callback(doors.stop)
+        await doors.bind(listeners)
+        await self._register(control, doors.told)
         data.services.transitions.broker_epoch = control.registration.epoch
-        _run(stack, tasks, [*control.loops(), *data.loops()])
+        moves = doors.follow(self.dynamic, lambda told: self._moved(control, told))
+        _run(stack, tasks, [*control.loops(), *data.loops(), moves])
         await control.facade.started()
-        for one in bound:
-            stack.push_async_callback(one.listener.stop, DRAIN_MS)
-            await one.listener.serve()
+        stack.push_async_callback(doors.stop)  # before the loops end, when all goes well
+        stack.callback(data.services.reads.stop_waiting)
+        await doors.serve()
         await self._expose(stack)
         stack.callback(coordination.close)  # first of all: requests that wait for others end
 
-    async def _bind(
-        self, stack: AsyncExitStack, listeners: Listeners, dispatch: Dispatch
-    ) -> list[Bound]:
-        """Take every port before the cluster is told of one."""
+    def _doors(self, dispatch: Dispatch) -> Doors:
         names = {key: api.name for key, api in BY_KEY.items()}
         network = Network(
             net_limits(self.config),
@@ -150,21 +139,20 @@ class App:
             self._world.pool,
         )
         self.dynamic.on_broker(lambda _, now: network.apply(net_limits(now)))
-        bound = []
-        for endpoint in listeners.bound:
-            control_plane = endpoint.name == listeners.control_plane
-            listener = Listener(endpoint, dispatch, network, control_plane=control_plane)
-            try:
-                bound.append(Bound(endpoint.name, listener, await listener.bind()))
-            except OSError as error:
-                raise UserError(f"listeners: {endpoint} cannot be bound: {error}") from None
-            stack.push_async_callback(listener.stop, DRAIN_MS)
-        return bound
+        return Doors(network, dispatch, self._world.host_name)
 
-    async def _register(self, control: Control) -> None:
-        told = [EndpointNode(*endpoint) for endpoint in self.endpoints]
-        control.registration.describe(told, self.config.broker_rack)
+    async def _register(self, control: Control, told: tuple[Endpoint, ...]) -> None:
+        self._describe(control, told)
         await control.registration.register(self.config.zookeeper_session_timeout_ms)
+
+    async def _moved(self, control: Control, told: tuple[Endpoint, ...]) -> None:
+        self._describe(control, told)
+        await control.registration.update()
+
+    def _describe(self, control: Control, told: tuple[Endpoint, ...]) -> None:
+        self.endpoints = told
+        nodes = [EndpointNode(*endpoint) for endpoint in told]
+        control.registration.describe(nodes, self.config.broker_rack)
 
     async def _expose(self, stack: AsyncExitStack) -> None:
         if self.config.metrics_port is None:
@@ -175,6 +163,18 @@ class App:
             self.metrics_port = await exposition.start("", self.config.metrics_port)
         except OSError as error:
             raise UserError(f"metrics.port: {self.config.metrics_port}: {error}") from None
+
+
+@contextmanager
+def _what_failed() -> Iterator[None]:
+    """Say it as it is, without the group that a task group puts around it."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        failure: BaseException = group
+        while isinstance(failure, BaseExceptionGroup):
+            failure = failure.exceptions[0]
+        raise failure from (group if len(group.exceptions) > 1 else None)
 
 
 def _run(
@@ -200,8 +200,3 @@ def _home(directories: LogDirectories) -> Path:
             f"{first.failure}"
         )
     return first.path
-
-
-def _host_name() -> str:
-    """What others reach this machine by, for a listener on every address."""
-    return socket.getfqdn()

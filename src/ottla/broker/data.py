@@ -40,7 +40,7 @@ from ottla.replica.move_loop import MoveLoop
 from ottla.replica.partition import Partition
 from ottla.replica.read import Reads
 from ottla.replica.services import ReplicaServices
-from ottla.replica.surroundings import Limits, Off, Surroundings
+from ottla.replica.surroundings import Off, Surroundings
 from ottla.replica.traffic import Traffic
 from ottla.replica.transitions import Transitions
 from ottla.store import paths
@@ -75,13 +75,13 @@ class Data:
         self._spawn = spawn
         self._directories = directories
         self.metadata = metadata
-        self._limits = Limits(config.current.replica_lag_time_max_ms)
-        self._around = Surroundings(me, world.clock, self._limits, Off(loop, world.pool))
         self.timers = Timers(world.clock, loop)
+        lag_max_ms = config.current.replica_lag_time_max_ms
+        self._around = Surroundings(me, world.clock, Off(loop, world.pool), lag_max_ms)
         waiting = _waiting(self.timers, config.current)
         traffic = Traffic(registry)
         self.hosted = Hosted(self._around, metadata, waiting, traffic)
-        flushes = FlushLoop(self.hosted, self._log_failed)
+        flushes = FlushLoop(self.hosted)
         self._isr_writer = StoredIsr(store, world.clock)
         self._isr_loop = IsrLoop(self.hosted, self._isr_writer, spawn, flushes, registry)
         self._care = CareLoop(self.hosted, directories, config, flushes)
@@ -101,7 +101,8 @@ class Data:
         )
         directories.on_failure = self._directory_failed
         self.hosted.on_fault = self._log_failed
-        self.services.appends.on_first = lambda: spawn(load_kernels(self._around.off))
+        if config.current.record_validation != "header":
+            self.services.appends.on_first = lambda: spawn(load_kernels(self._around.off))
         config.on_broker(self._broker_settings_changed)
         config.on_topic(self._topic_settings_changed)
         offer_gauges(registry, self.services)
@@ -163,8 +164,7 @@ class Data:
 
     # Settings that changed
 
-    def _broker_settings_changed(self, _: BrokerConfig, now: BrokerConfig) -> None:
-        self._limits.lag_max_ms = now.replica_lag_time_max_ms
+    def _broker_settings_changed(self, _: BrokerConfig, __: BrokerConfig) -> None:
         for partition in self.hosted:
             partition.log.config = self._config.topic(partition.key.topic)
 

@@ -1,18 +1,20 @@
 """Metrics over HTTP, as Prometheus text.
 
-Owns the small server and the translation from our registry. Never updates a number. It answers on
-the broker's own loop, so that a scrape sees one moment, and speaks just enough HTTP for a scraper:
-any path is answered with the metrics, after which the connection ends.
+Owns the small server and the translation from our registry. Never updates a number. It reads them
+on the broker's own loop, so that a scrape sees one moment; the text, long with many partitions, is
+made beside it. It speaks just enough HTTP for a scraper: any path is answered with the metrics,
+after which the connection ends.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from ottla.model.metrics import Counter, Family, Histogram, Labels, Registry
+from ottla.model.metrics import Counter, Family, Histogram, Labels, Registry, Tally
+from ottla.model.metrics import Metric as Ours
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -29,7 +31,9 @@ class Exposition:
         self._server: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> int:
-        """Listen; the port that was really taken."""
+        """Listen; the port that was really taken. Everywhere, without a host."""
+        if not host and port == 0:
+            host = "0.0.0.0"  # IPv4 and IPv6 would take a free port each
         self._server = await asyncio.start_server(self._answer, host, port, limit=REQUEST_MAX_BYTES)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
@@ -43,9 +47,10 @@ class Exposition:
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT_S):
                 request = await reader.readuntil(b"\r\n\r\n")
-            status, body = ("200 OK", render(self._registry))
-            if not request.startswith((b"GET ", b"HEAD ")):
-                status, body = ("405 Method Not Allowed", b"only GET is answered here\n")
+            if request.startswith((b"GET ", b"HEAD ")):
+                status, body = "200 OK", await asyncio.to_thread(_text, _snapshot(self._registry))
+            else:
+                status, body = "405 Method Not Allowed", b"only GET is answered here\n"
             head = (
                 f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
                 f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
@@ -60,21 +65,28 @@ class Exposition:
 
 def render(registry: Registry) -> bytes:
     """The registry as Prometheus text."""
-    from prometheus_client import CollectorRegistry, generate_latest
-
-    shown = CollectorRegistry()
-    shown.register(_Collector(registry))
-    return generate_latest(shown)
+    return _text(_snapshot(registry))
 
 
-class _Collector:
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+def _snapshot(registry: Registry) -> list[Metric]:
+    """All numbers of this moment."""
+    return [_translate(one) for one in registry.families() if one.metrics or one.series]
 
-    def collect(self) -> Iterator[Metric]:
-        for family in self._registry.families():
-            if family.metrics:
-                yield _translate(family)
+
+def _text(snapshot: Iterable[Metric]) -> bytes:
+    from prometheus_client import generate_latest
+
+    return generate_latest(_Collected(snapshot))
+
+
+class _Collected:
+    """As much of a Prometheus registry as its text is made from."""
+
+    def __init__(self, snapshot: Iterable[Metric]) -> None:
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterable[Metric]:
+        return self._snapshot
 
 
 def _translate(family: Family) -> Metric:
@@ -84,25 +96,39 @@ def _translate(family: Family) -> Metric:
         HistogramMetricFamily,
     )
 
-    first = next(iter(family.metrics.values()))
-    names = [name for name, _ in next(iter(family.metrics))]
-    shown: Metric
-    if isinstance(first, Counter):
-        shown = CounterMetricFamily(family.name, family.doc, labels=names)
-        for labels, metric in family.metrics.items():
-            assert isinstance(metric, Counter)
-            shown.add_metric(_values(labels), metric.value)
-    elif isinstance(first, Histogram):
-        shown = HistogramMetricFamily(family.name, family.doc, labels=names)
-        for labels, metric in family.metrics.items():
+    rows = list(_rows(family))
+    names = [name for name, _ in rows[0][0]] if rows else []
+    first = rows[0][1] if rows else 0.0
+    if isinstance(first, Histogram):
+        timed = HistogramMetricFamily(family.name, family.doc, labels=names)
+        for labels, metric in rows:
             assert isinstance(metric, Histogram)
-            shown.add_metric(_values(labels), _buckets(metric), metric.total)
-    else:
-        shown = GaugeMetricFamily(family.name, family.doc, labels=names)
-        for labels, metric in family.metrics.items():
-            assert callable(metric)
-            shown.add_metric(_values(labels), metric())
+            timed.add_metric(_values(labels), _buckets(metric), metric.total)
+        return timed
+    counts = isinstance(first, Counter | Tally)
+    shown = (CounterMetricFamily if counts else GaugeMetricFamily)(
+        family.name, family.doc, labels=names
+    )
+    for labels, metric in rows:
+        shown.add_metric(_values(labels), _number(metric))
     return shown
+
+
+def _rows(family: Family) -> Iterator[tuple[Labels, Ours | float]]:
+    yield from family.metrics.items()
+    if family.series is not None:
+        yield from family.series()
+
+
+def _number(metric: Ours | float) -> float:
+    match metric:
+        case Counter() | Tally():
+            return metric.value
+        case int() | float():
+            return metric
+        case _:
+            assert not isinstance(metric, Histogram)
+            return metric()
 
 
 def _values(labels: Labels) -> list[str]:

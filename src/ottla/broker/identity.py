@@ -16,7 +16,7 @@ from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
-from ottla.config.broker import BrokerConfig
+from ottla.config.dynamic import DynamicConfig
 from ottla.controller.registration import generate_broker_id, lay_ground
 from ottla.log.directories import LogDirectories
 from ottla.log.meta_properties import check_cluster, missing_directories
@@ -37,17 +37,21 @@ class BrokerIdentity(NamedTuple):
 
 
 async def identify(
-    store: Store, directories: LogDirectories, config: BrokerConfig, dice: Random
+    store: Store, directories: LogDirectories, dynamic: DynamicConfig, dice: Random
 ) -> BrokerIdentity:
-    """Settle id and cluster, and write both down in every directory."""
+    """Settle id and cluster, and write both down in every directory.
+
+    An id that nobody set is only a default: what the directories say goes before it.
+    """
+    config = dynamic.current
     accepts = config.log_dirs_accept_missing
-    configured = None if config.broker_id < 0 else BrokerId(config.broker_id)
-    known = directories.identity(configured)
+    default = None if config.broker_id < 0 else BrokerId(config.broker_id)
+    known = directories.identity(default if "broker.id" in dynamic.static else None)
     if known.cluster_id is not None and await store.get(paths.CLUSTER_ID) is None:
         _without_store(directories, known.cluster_id, accepts)
     cluster_id = await lay_ground(store, known.cluster_id, dice)
     check_cluster(known, cluster_id)
-    broker_id = known.broker_id
+    broker_id = default if known.broker_id is None else known.broker_id
     if broker_id is None:
         broker_id = await generate_broker_id(store, config.reserved_broker_max_id)
     kept = await _kept(store, directories, broker_id, accepts)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import resource
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
@@ -32,17 +33,21 @@ def run(settings: Mapping[str, str]) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=FORMAT)
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_S)
+    _allow_descriptors()
     try:
         _loop_runner()(_serve(settings))
-    except BaseException as failure:
-        first = _first(failure)
-        if isinstance(first, UserError):
-            raise first from None
-        if not isinstance(first, Exception):
-            raise
-        log.critical("the broker stops: %s", first, exc_info=first)
+    except UserError:
+        raise
+    except Exception as failure:
+        log.critical("the broker stops: %s", failure, exc_info=failure)
         return 1
     return 0
+
+
+def _allow_descriptors() -> None:
+    """As many as the system lets us have: connections and files of logs need one each."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _serve(settings: Mapping[str, str]) -> None:
@@ -50,7 +55,8 @@ async def _serve(settings: Mapping[str, str]) -> None:
     stop = asyncio.Event()
     for one in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(one, stop.set)
-    app = App(settings, World.real())
+    world = World.real()
+    app = App(settings, world)
     await app.start()
     gc.collect()
     gc.freeze()
@@ -59,6 +65,7 @@ async def _serve(settings: Mapping[str, str]) -> None:
         await stop.wait()
     finally:
         await app.stop()
+        world.close()
 
 
 def _loop_runner() -> Callable[[Coroutine[Any, Any, None]], None]:
@@ -69,9 +76,3 @@ def _loop_runner() -> Callable[[Coroutine[Any, Any, None]], None]:
         return asyncio.run
     runner: Callable[[Coroutine[Any, Any, None]], None] = uvloop.run
     return runner
-
-
-def _first(group: BaseException) -> BaseException:
-    while isinstance(group, BaseExceptionGroup):
-        group = group.exceptions[0]
-    return group

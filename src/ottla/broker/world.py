@@ -10,6 +10,8 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from resource import RLIMIT_NOFILE, getrlimit
+from socket import getfqdn
 from typing import Final
 
 from ottla.log.files import Disk, RealDisk
@@ -19,6 +21,8 @@ from ottla.store.port import Store
 
 POOL_THREADS: Final = 4
 """For what can block: fsync, recompression, compaction, cold reads."""
+OPEN_FILES_MAX: Final = 2_000
+"""Files of logs held open. At most half of what the system allows: the rest is for connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +34,21 @@ class World:
     """The metadata store, given the first log directory."""
     pool: Executor | None
     """None: the loop's own executor."""
+    host_name: Callable[[], str] = lambda: "localhost"
+    """What others reach this machine by, for a listener on every address."""
+
+    def close(self) -> None:
+        """Let go of the threads, once what they do is done."""
+        if self.pool is not None:
+            self.pool.shutdown()
 
     @classmethod
     def real(cls) -> World:
         return cls(
             clock=SystemClock(),
             dice=Random(),
-            disk=RealDisk(),
+            disk=RealDisk(min(OPEN_FILES_MAX, getrlimit(RLIMIT_NOFILE)[0] // 2)),
             open_store=EmbeddedStore.at,
             pool=ThreadPoolExecutor(POOL_THREADS, thread_name_prefix="ottla"),
+            host_name=getfqdn,
         )

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig, Overrides
+from ottla.config.listeners import Listeners
 from ottla.config.settings import Setting, Settings, Type
 from ottla.config.topic import TopicConfig
 from ottla.model.errors import ErrorCode, KafkaError, UserError
@@ -81,10 +82,11 @@ def check_broker(config: DynamicConfig, overrides: Overrides, *, whole_cluster: 
                 ErrorCode.invalid_request, f"{name} can be changed only for a single broker"
             )
     try:
-        config.with_overrides(
+        changed = config.with_overrides(
             cluster=overrides if whole_cluster else config.cluster,
             broker=config.broker if whole_cluster else overrides,
         )
+        Listeners.of(config.current).check_successor(Listeners.of(changed))
     except UserError as error:
         raise KafkaError(ErrorCode.invalid_request, str(error)) from error
 

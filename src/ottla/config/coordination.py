@@ -1,6 +1,6 @@
 """Settings of group and transaction coordinators."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from ottla.config.settings import (
     INT_MAX,
@@ -9,81 +9,106 @@ from ottla.config.settings import (
     Doc,
     Dynamic,
     Long,
+    NoEffect,
     OneOf,
     Settings,
     Short,
     Words,
 )
 
+_GROUPS: Final = NoEffect("comes with the group coordinator")
+_TRANSACTIONS: Final = NoEffect("comes with the transaction coordinator")
+
 
 class CoordinationSettings(Settings):
     group_min_session_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Smallest session timeout a classic group member may ask for.")
+        int,
+        AtLeast(1),
+        Doc("Smallest session timeout a classic group member may ask for."),
+        _GROUPS,
     ] = 6_000
     group_max_session_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Largest session timeout a classic group member may ask for.")
+        int, AtLeast(1), Doc("Largest session timeout a classic group member may ask for."), _GROUPS
     ] = 1_800_000
     group_initial_rebalance_delay_ms: Annotated[
-        int, AtLeast(0), Doc("Wait for more members before an empty group first rebalances.")
+        int,
+        AtLeast(0),
+        Doc("Wait for more members before an empty group first rebalances."),
+        _GROUPS,
     ] = 3_000
-    group_max_size: Annotated[int, AtLeast(1), Doc("Most members of a classic group.")] = INT_MAX
+    group_max_size: Annotated[int, AtLeast(1), Doc("Most members of a classic group."), _GROUPS] = (
+        INT_MAX
+    )
     group_coordinator_rebalance_protocols: Annotated[
-        Words, OneOf(("classic", "consumer", "streams", "share")), Doc("Group protocols offered.")
+        Words,
+        OneOf(("classic", "consumer", "streams", "share")),
+        Doc("Group protocols offered."),
+        _GROUPS,
     ] = ("classic", "consumer")
     group_coordinator_threads: Annotated[
-        int, AtLeast(1), Doc("Accepted, no effect: coordinators run on the event loop.")
+        int,
+        AtLeast(1),
+        Doc("Threads of the group coordinator."),
+        NoEffect("coordinators run on the event loop"),
     ] = 4
     group_coordinator_append_linger_ms: Annotated[
-        int, AtLeast(-1), Doc("Wait to gather a coordinator's records into one batch; -1 adapts.")
+        int,
+        AtLeast(-1),
+        Doc("Wait to gather a coordinator's records into one batch; -1 adapts."),
+        _GROUPS,
     ] = -1
 
     group_consumer_session_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Session timeout of the consumer protocol.")
+        int, AtLeast(1), Doc("Session timeout of the consumer protocol."), _GROUPS
     ] = 45_000
     group_consumer_min_session_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Smallest session timeout a group may be given.")
+        int, AtLeast(1), Doc("Smallest session timeout a group may be given."), _GROUPS
     ] = 45_000
     group_consumer_max_session_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Largest session timeout a group may be given.")
+        int, AtLeast(1), Doc("Largest session timeout a group may be given."), _GROUPS
     ] = 60_000
     group_consumer_heartbeat_interval_ms: Annotated[
-        int, AtLeast(1), Doc("Heartbeat interval of the consumer protocol.")
+        int, AtLeast(1), Doc("Heartbeat interval of the consumer protocol."), _GROUPS
     ] = 5_000
     group_consumer_min_heartbeat_interval_ms: Annotated[
-        int, AtLeast(1), Doc("Smallest heartbeat interval a group may be given.")
+        int, AtLeast(1), Doc("Smallest heartbeat interval a group may be given."), _GROUPS
     ] = 5_000
     group_consumer_max_heartbeat_interval_ms: Annotated[
-        int, AtLeast(1), Doc("Largest heartbeat interval a group may be given.")
+        int, AtLeast(1), Doc("Largest heartbeat interval a group may be given."), _GROUPS
     ] = 15_000
     group_consumer_max_size: Annotated[
-        int, AtLeast(1), Doc("Most members of a consumer-protocol group.")
+        int, AtLeast(1), Doc("Most members of a consumer-protocol group."), _GROUPS
     ] = INT_MAX
     group_consumer_assignors: Annotated[
-        Words, OneOf(("uniform", "range")), Doc("Server-side assignors; the first is the default.")
+        Words,
+        OneOf(("uniform", "range")),
+        Doc("Server-side assignors; the first is the default."),
+        _GROUPS,
     ] = ("uniform", "range")
     group_consumer_migration_policy: Annotated[
         str,
         OneOf(("bidirectional", "upgrade", "downgrade", "disabled")),
         Doc("Whether a group may move between the classic and the consumer protocol."),
+        _GROUPS,
     ] = "bidirectional"
     group_consumer_regex_refresh_interval_ms: Annotated[
-        int, AtLeast(10_000), Doc("How often a group's topic pattern is resolved again.")
+        int, AtLeast(10_000), Doc("How often a group's topic pattern is resolved again."), _GROUPS
     ] = 600_000
 
     offset_metadata_max_bytes: Annotated[
-        int, AtLeast(0), Doc("Longest text stored with a committed offset.")
+        int, AtLeast(0), Doc("Longest text stored with a committed offset."), _GROUPS
     ] = 4_096
     offsets_commit_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Longest wait for a commit to be replicated.")
+        int, AtLeast(1), Doc("Longest wait for a commit to be replicated."), _GROUPS
     ] = 5_000
     offsets_load_buffer_size: Annotated[
-        int, AtLeast(1), Doc("Bytes read at a time when a coordinator loads.")
+        int, AtLeast(1), Doc("Bytes read at a time when a coordinator loads."), _GROUPS
     ] = 5_242_880
     offsets_retention_minutes: Annotated[
-        int, AtLeast(1), Doc("How long offsets of an empty group are kept.")
+        int, AtLeast(1), Doc("How long offsets of an empty group are kept."), _GROUPS
     ] = 10_080
     offsets_retention_check_interval_ms: Annotated[
-        Long, AtLeast(1), Doc("How often expired offsets are looked for.")
+        Long, AtLeast(1), Doc("How often expired offsets are looked for."), _GROUPS
     ] = 600_000
     offsets_topic_num_partitions: Annotated[
         int, AtLeast(1), Doc("Partitions of __consumer_offsets.")
@@ -95,7 +120,10 @@ class CoordinationSettings(Settings):
         int, AtLeast(1), Doc("Segment size of __consumer_offsets.")
     ] = 104_857_600
     offsets_topic_compression_codec: Annotated[
-        int, Between(0, 4), Doc("Codec of its records: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.")
+        int,
+        Between(0, 4),
+        Doc("Codec of its records: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."),
+        _GROUPS,
     ] = 0
 
     transaction_state_log_num_partitions: Annotated[
@@ -111,31 +139,38 @@ class CoordinationSettings(Settings):
         int, AtLeast(1), Doc("Segment size of __transaction_state.")
     ] = 104_857_600
     transaction_state_log_load_buffer_size: Annotated[
-        int, AtLeast(1), Doc("Bytes read at a time when a coordinator loads.")
+        int, AtLeast(1), Doc("Bytes read at a time when a coordinator loads."), _TRANSACTIONS
     ] = 5_242_880
     transactional_id_expiration_ms: Annotated[
-        int, AtLeast(1), Doc("Idle time after which a transactional id is forgotten.")
+        int,
+        AtLeast(1),
+        Doc("Idle time after which a transactional id is forgotten."),
+        _TRANSACTIONS,
     ] = 604_800_000
     transaction_max_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Largest transaction timeout a producer may ask for.")
+        int, AtLeast(1), Doc("Largest transaction timeout a producer may ask for."), _TRANSACTIONS
     ] = 900_000
     transaction_abort_timed_out_transaction_cleanup_interval_ms: Annotated[
-        int, AtLeast(1), Doc("How often timed-out transactions are looked for.")
+        int, AtLeast(1), Doc("How often timed-out transactions are looked for."), _TRANSACTIONS
     ] = 10_000
     transaction_remove_expired_transaction_cleanup_interval_ms: Annotated[
-        int, AtLeast(1), Doc("How often expired transactional ids are looked for.")
+        int, AtLeast(1), Doc("How often expired transactional ids are looked for."), _TRANSACTIONS
     ] = 3_600_000
     transaction_partition_verification_enable: Annotated[
         bool,
         Dynamic("cluster"),
         Doc("Ask the coordinator whether a transaction is open before its first append."),
+        _TRANSACTIONS,
     ] = True
     transaction_two_phase_commit_enable: Annotated[
-        bool, Doc("Let producers prepare a transaction and complete it later.")
+        bool, Doc("Let producers prepare a transaction and complete it later."), _TRANSACTIONS
     ] = True
     add_partitions_to_txn_retry_backoff_ms: Annotated[
-        int, AtLeast(1), Doc("First wait before asking again whether a transaction is open.")
+        int,
+        AtLeast(1),
+        Doc("First wait before asking again whether a transaction is open."),
+        _TRANSACTIONS,
     ] = 20
     add_partitions_to_txn_retry_backoff_max_ms: Annotated[
-        int, AtLeast(0), Doc("Longest such wait in all.")
+        int, AtLeast(0), Doc("Longest such wait in all."), _TRANSACTIONS
     ] = 100

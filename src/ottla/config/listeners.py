@@ -59,6 +59,15 @@ class Listeners(NamedTuple):
         control_plane = _control_plane(config, advertised, inter_broker)
         return cls(bound, advertised, inter_broker, control_plane)
 
+    def check_successor(self, other: Listeners) -> None:
+        """Refuse what cannot be had while the broker runs: another listener in a role."""
+        if other.inter_broker != self.inter_broker:
+            raise UserError(
+                f"listeners: {self.inter_broker}, which brokers use among themselves, must stay"
+            )
+        if other.control_plane != self.control_plane:
+            raise UserError(f"listeners: {self.control_plane}, the control plane, must stay")
+
     def told(self, ports: Mapping[str, int], *, host: str) -> tuple[Endpoint, ...]:
         """The advertised endpoints, once the ports are bound and the machine's name is known."""
         return tuple(

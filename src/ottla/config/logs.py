@@ -1,15 +1,15 @@
 """Settings of the logs on disk: segments, retention, compaction, flushes, checkpoints."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from ottla.config.settings import (
-    INT_MAX,
     LONG_MAX,
     AtLeast,
     Between,
     Doc,
     Dynamic,
     Long,
+    NoEffect,
     OneOf,
     Settings,
     Words,
@@ -18,6 +18,7 @@ from ottla.config.settings import (
 CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 SEGMENT_BYTES_MIN = 1024 * 1024
 HOUR_MS = 3_600_000
+NO_PREALLOCATION: Final = NoEffect("files grow as they are written")
 
 
 class LogSettings(Settings):
@@ -55,7 +56,10 @@ class LogSettings(Settings):
         int, AtLeast(0), Dynamic("cluster"), Doc("Bytes of log between two index entries.")
     ] = 4_096
     log_preallocate: Annotated[
-        bool, Dynamic("cluster"), Doc("Accepted, no effect: files grow as they are written.")
+        bool,
+        Dynamic("cluster"),
+        Doc("Make a segment's file as large as it may get at once."),
+        NO_PREALLOCATION,
     ] = False
 
     log_retention_ms: Annotated[
@@ -91,7 +95,11 @@ class LogSettings(Settings):
 
     log_cleaner_enable: Annotated[bool, Doc("Compact at all.")] = True
     log_cleaner_threads: Annotated[
-        int, AtLeast(0), Dynamic("cluster"), Doc("Logs compacted at the same time.")
+        int,
+        AtLeast(0),
+        Dynamic("cluster"),
+        Doc("Logs compacted at the same time."),
+        NoEffect("one log is compacted at a time"),
     ] = 1
     log_cleaner_io_max_bytes_per_second: Annotated[
         float,
@@ -103,7 +111,11 @@ class LogSettings(Settings):
         Long, AtLeast(1), Dynamic("cluster"), Doc("Memory for the map of keys.")
     ] = 134_217_728
     log_cleaner_io_buffer_size: Annotated[
-        int, AtLeast(0), Dynamic("cluster"), Doc("Memory for reading and writing segments.")
+        int,
+        AtLeast(0),
+        Dynamic("cluster"),
+        Doc("Memory for reading and writing segments."),
+        NoEffect("segments are copied in steps of one size"),
     ] = 524_288
     log_cleaner_io_buffer_load_factor: Annotated[
         float, Between(0, 1), Dynamic("cluster"), Doc("How full the map of keys may get.")
@@ -194,6 +206,3 @@ class LogSettings(Settings):
     producer_id_expiration_check_interval_ms: Annotated[
         int, AtLeast(1), Doc("How often idle producers are looked for.")
     ] = 600_000
-    max_open_segments: Annotated[
-        int, Between(16, INT_MAX), Doc("Ours. Segment files held open; the least used is closed.")
-    ] = 4_096

@@ -1,6 +1,6 @@
 """Settings of listeners, connections and requests."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from ottla.config.settings import (
     INT_MAX,
@@ -8,6 +8,7 @@ from ottla.config.settings import (
     Doc,
     Dynamic,
     Long,
+    NoEffect,
     OneOf,
     Settings,
     Words,
@@ -15,6 +16,8 @@ from ottla.config.settings import (
 
 DEFAULT_PROTOCOLS = ("PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT",
                      "SASL_SSL:SASL_SSL")  # fmt: skip
+
+_CLUSTERS: Final = NoEffect("comes with clusters of several brokers")
 
 
 class NetworkSettings(Settings):
@@ -69,14 +72,14 @@ class NetworkSettings(Settings):
         Dynamic("cluster"),
         Doc("Other limits for some addresses: host:count, comma-separated."),
     ] = ""
-    max_connection_creation_rate: Annotated[
-        int, AtLeast(0), Dynamic("cluster"), Doc("Most new connections a second.")
-    ] = INT_MAX
     connections_max_idle_ms: Annotated[
         Long, AtLeast(1, (-1,)), Doc("A connection idle for longer is closed; -1 never.")
     ] = 600_000
     connection_failed_authentication_delay_ms: Annotated[
-        int, AtLeast(0), Doc("Wait before a failed login is answered.")
+        int,
+        AtLeast(0),
+        Doc("Wait before a failed login is answered."),
+        NoEffect("comes with security"),
     ] = 100
 
     queued_max_requests: Annotated[
@@ -91,25 +94,34 @@ class NetworkSettings(Settings):
         Doc("Ours. Unanswered requests of one connection; at the limit, reading it stops."),
     ] = 100
     num_network_threads: Annotated[
-        int, AtLeast(1), Dynamic("cluster"), Doc("Accepted, no effect: one event loop reads.")
+        int,
+        AtLeast(1),
+        Dynamic("cluster"),
+        Doc("Threads that read and write sockets."),
+        NoEffect("one event loop reads and writes"),
     ] = 3
     num_io_threads: Annotated[
-        int, AtLeast(1), Dynamic("cluster"), Doc("Accepted, no effect: one event loop serves.")
+        int,
+        AtLeast(1),
+        Dynamic("cluster"),
+        Doc("Threads that handle requests."),
+        NoEffect("one event loop handles them"),
     ] = 8
     background_threads: Annotated[
         int,
         AtLeast(1),
         Dynamic("cluster"),
         Doc("Threads for what may block: flush, recovery, recompression."),
+        NoEffect("there are always four"),
     ] = 10
     request_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Longest wait for another broker's reply.")
+        int, AtLeast(1), Doc("Longest wait for another broker's reply."), _CLUSTERS
     ] = 30_000
     socket_connection_setup_timeout_ms: Annotated[
-        Long, AtLeast(1), Doc("Longest wait for a connection to another broker.")
+        Long, AtLeast(1), Doc("Longest wait for a connection to another broker."), _CLUSTERS
     ] = 10_000
     socket_connection_setup_timeout_max_ms: Annotated[
-        Long, AtLeast(1), Doc("Ceiling of that wait after repeated failures.")
+        Long, AtLeast(1), Doc("Ceiling of that wait after repeated failures."), _CLUSTERS
     ] = 30_000
 
     fetch_max_bytes: Annotated[int, AtLeast(1024), Doc("Most bytes one fetch reply carries.")] = (

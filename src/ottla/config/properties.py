@@ -44,7 +44,16 @@ def load(
         **from_sets(sets),
     }
     texts, warnings = translate(written, BrokerConfig.SETTINGS)
-    return Loaded(BrokerConfig.parse(texts), texts, warnings)
+    config = BrokerConfig.parse(texts)
+    return Loaded(config, texts, [*warnings, *idle(config, texts)])
+
+
+def idle(config: BrokerConfig, texts: Mapping[str, str]) -> Iterator[str]:
+    """A line for each setting that was given a value of its own and changes nothing here."""
+    for name in texts:
+        setting = BrokerConfig.SETTINGS[name]
+        if setting.no_effect and config.value(name) != setting.default:
+            yield f"{name} has no effect: {setting.no_effect}"
 
 
 def read_file(path: Path) -> dict[str, str]:

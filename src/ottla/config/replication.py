@@ -1,8 +1,10 @@
 """Settings of replication, elections and the metadata store."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
-from ottla.config.settings import AtLeast, Doc, Dynamic, Long, Settings
+from ottla.config.settings import AtLeast, Doc, Dynamic, Long, NoEffect, Settings
+
+_CLUSTERS: Final = NoEffect("comes with clusters of several brokers")
 
 
 class ReplicationSettings(Settings):
@@ -26,48 +28,53 @@ class ReplicationSettings(Settings):
     ] = 300
 
     num_replica_fetchers: Annotated[
-        int, AtLeast(1), Dynamic("cluster"), Doc("Connections to each leader broker.")
+        int, AtLeast(1), Dynamic("cluster"), Doc("Connections to each leader broker."), _CLUSTERS
     ] = 1
     replica_lag_time_max_ms: Annotated[
         Long, AtLeast(1), Doc("A follower behind for longer than this leaves the ISR.")
     ] = 30_000
     replica_fetch_wait_max_ms: Annotated[
-        int, AtLeast(1), Doc("Longest a follower's fetch waits at the leader.")
+        int, AtLeast(1), Doc("Longest a follower's fetch waits at the leader."), _CLUSTERS
     ] = 500
     replica_fetch_min_bytes: Annotated[
-        int, AtLeast(1), Doc("Fewest bytes a follower's fetch waits for.")
+        int, AtLeast(1), Doc("Fewest bytes a follower's fetch waits for."), _CLUSTERS
     ] = 1
     replica_fetch_max_bytes: Annotated[
-        int, AtLeast(0), Doc("Most bytes of one partition in a follower's fetch.")
+        int, AtLeast(0), Doc("Most bytes of one partition in a follower's fetch."), _CLUSTERS
     ] = 1_048_576
     replica_fetch_response_max_bytes: Annotated[
-        int, AtLeast(0), Doc("Most bytes of a whole follower's fetch.")
+        int, AtLeast(0), Doc("Most bytes of a whole follower's fetch."), _CLUSTERS
     ] = 10_485_760
     replica_fetch_backoff_ms: Annotated[
-        int, AtLeast(0), Doc("Wait after a partition could not be fetched.")
+        int, AtLeast(0), Doc("Wait after a partition could not be fetched."), _CLUSTERS
     ] = 1_000
     replica_socket_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Longest a follower waits for a fetch reply.")
+        int, AtLeast(1), Doc("Longest a follower waits for a fetch reply."), _CLUSTERS
     ] = 30_000
     replica_socket_receive_buffer_bytes: Annotated[
-        int, AtLeast(1, (-1,)), Doc("SO_RCVBUF of a follower's connections.")
+        int, AtLeast(1, (-1,)), Doc("SO_RCVBUF of a follower's connections."), _CLUSTERS
     ] = 65_536
     replica_high_watermark_checkpoint_interval_ms: Annotated[
         Long, AtLeast(1), Doc("How often high watermarks are written.")
     ] = 5_000
     num_replica_alter_log_dirs_threads: Annotated[
-        int | None, AtLeast(1), Doc("Replicas moved between directories at the same time.")
+        int | None,
+        AtLeast(1),
+        Doc("Replicas moved between directories at the same time."),
+        NoEffect("copies take turns on the event loop"),
     ] = None
 
     controller_socket_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Longest the controller waits for a broker's reply.")
+        int, AtLeast(1), Doc("Longest the controller waits for a broker's reply."), _CLUSTERS
     ] = 30_000
-    controlled_shutdown_enable: Annotated[bool, Doc("Hand over leadership before stopping.")] = True
+    controlled_shutdown_enable: Annotated[
+        bool, Doc("Hand over leadership before stopping."), _CLUSTERS
+    ] = True
     controlled_shutdown_max_retries: Annotated[
-        int, AtLeast(0), Doc("Tries before stopping anyway.")
+        int, AtLeast(0), Doc("Tries before stopping anyway."), _CLUSTERS
     ] = 3
     controlled_shutdown_retry_backoff_ms: Annotated[
-        Long, AtLeast(0), Doc("Wait between those tries.")
+        Long, AtLeast(0), Doc("Wait between those tries."), _CLUSTERS
     ] = 5_000
 
     zookeeper_connect: Annotated[
@@ -81,7 +88,8 @@ class ReplicationSettings(Settings):
         int | None,
         AtLeast(1),
         Doc("Longest wait for the first connection; the session's if unset."),
+        _CLUSTERS,
     ] = None
     zookeeper_max_in_flight_requests: Annotated[
-        int, AtLeast(1), Doc("Unanswered requests to ZooKeeper.")
+        int, AtLeast(1), Doc("Unanswered requests to ZooKeeper."), _CLUSTERS
     ] = 10

@@ -63,6 +63,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "listener.name.": "settings of a single listener are not offered",
     "log.dir.failure.timeout.ms": _KRAFT,
     "log.local.retention.": _TIERED,
+    "max.connection.creation.rate": _QUOTA,
     "metadata.log.": _KRAFT,
     "metadata.max.": _KRAFT,
     "metric.reporters": _METRICS,

@@ -61,6 +61,12 @@ class Doc(str):
     __slots__ = ()
 
 
+class NoEffect(str):
+    """Why a setting of Kafka's is accepted though it changes nothing here, or nothing yet."""
+
+    __slots__ = ()
+
+
 class Dynamic:
     """May change while the broker runs: per broker only, or for the whole cluster too."""
 
@@ -167,6 +173,8 @@ class Setting(NamedTuple):
     checks: tuple[Check, ...]
     scope: Scope | None
     doc: str
+    no_effect: str
+    """Why it changes nothing here; empty for all that do."""
 
     def read(self, text: str, *, source: str = "") -> Value:
         """The value `text` stands for, or a UserError that names this setting."""
@@ -306,6 +314,8 @@ def _declared(attribute: str, annotation: Any, default: Value) -> Setting:
             marks = [*inner_marks, *marks]
         base = inner
     python = get_origin(base) or base
+    no_effect = " ".join(mark for mark in marks if isinstance(mark, NoEffect))
+    doc = " ".join(mark for mark in marks if isinstance(mark, Doc))
     kinds = [mark for mark in marks if isinstance(mark, Type)]
     scopes = [mark.scope for mark in marks if isinstance(mark, Dynamic)]
     return Setting(
@@ -317,7 +327,8 @@ def _declared(attribute: str, annotation: Any, default: Value) -> Setting:
         default=default,
         checks=tuple(mark for mark in marks if hasattr(mark, "allows")),
         scope=scopes[-1] if scopes else None,
-        doc=" ".join(mark for mark in marks if isinstance(mark, Doc)),
+        doc=f"{doc} No effect here: {no_effect}." if no_effect else doc,
+        no_effect=no_effect,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Self
 
 from ottla.config.broker import BrokerConfig
-from ottla.config.logs import CODECS, HOUR_MS, SEGMENT_BYTES_MIN
+from ottla.config.logs import CODECS, HOUR_MS, NO_PREALLOCATION, SEGMENT_BYTES_MIN
 from ottla.config.settings import (
     LONG_MAX,
     AtLeast,
@@ -16,12 +16,14 @@ from ottla.config.settings import (
     Doc,
     Long,
     Matches,
+    NoEffect,
     OneOf,
     Settings,
     Words,
 )
 from ottla.model.errors import UserError
 
+_THROTTLES: Final = NoEffect("replication is not throttled")
 _THROTTLED: Final = Matches(r"\*|[0-9]+:[0-9]+", "* or a list of partition:broker")
 
 # The broker settings that speak for a topic's, strongest first, as Kafka lists synonyms.
@@ -100,7 +102,7 @@ class TopicConfig(Settings):
     ] = LONG_MAX
     flush_ms: Annotated[Long, AtLeast(0), Doc("Longest time a record stays unflushed.")] = LONG_MAX
     follower_replication_throttled_replicas: Annotated[
-        Words, _THROTTLED, Doc("Replicas whose fetching is throttled.")
+        Words, _THROTTLED, Doc("Replicas whose fetching is throttled."), _THROTTLES
     ] = ()
     index_interval_bytes: Annotated[
         int, AtLeast(0), Doc("Bytes of log between two index entries.")
@@ -109,7 +111,7 @@ class TopicConfig(Settings):
         int | None, AtLeast(1), Doc("Overrides `segment.bytes` without its minimum; for tests.")
     ] = None
     leader_replication_throttled_replicas: Annotated[
-        Words, _THROTTLED, Doc("Replicas whose serving of followers is throttled.")
+        Words, _THROTTLED, Doc("Replicas whose serving of followers is throttled."), _THROTTLES
     ] = ()
     max_compaction_lag_ms: Annotated[
         Long, AtLeast(1), Doc("Age above which the log must be compacted.")
@@ -135,9 +137,9 @@ class TopicConfig(Settings):
     min_insync_replicas: Annotated[
         int, AtLeast(1), Doc("Fewest in-sync copies that acks=all accepts.")
     ] = 1
-    preallocate: Annotated[bool, Doc("Accepted, no effect: files grow as they are written.")] = (
-        False
-    )
+    preallocate: Annotated[
+        bool, Doc("Make a segment's file as large as it may get at once."), NO_PREALLOCATION
+    ] = False
     record_validation: Annotated[
         str,
         OneOf(("auto", "full", "header")),

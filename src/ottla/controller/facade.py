@@ -162,6 +162,7 @@ class Controller:
             lambda ask: ElectionAsked(ask, kind, named),
             timeout_ms,
             dict.fromkeys(named or (), ErrorCode.request_timed_out),
+            shown=lambda codes: _led(kind, codes),
         )
 
     async def move_partitions(
@@ -260,3 +261,16 @@ def _grown(said: Mapping[str, KafkaError | None], totals: Mapping[str, int]) -> 
         )
 
     return condition
+
+
+def _led(kind: ElectionKind, codes: Mapping[TopicPartition, ErrorCode]) -> Condition | None:
+    """Each partition that got a leader has it, for everybody who asks this broker."""
+    elected = [tp for tp, code in codes.items() if code is ErrorCode.none]
+
+    def shows(image: Image) -> bool:
+        found = (image.partition(tp) for tp in elected)
+        if kind is ElectionKind.PREFERRED:
+            return all(one is None or one.leader == one.replicas[0] for one in found)
+        return all(one is None or one.leader >= 0 for one in found)
+
+    return shows if elected else None

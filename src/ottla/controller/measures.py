@@ -13,9 +13,10 @@ from ottla.controller.state import ControllerState, ReplicaState
 from ottla.model.clock import Clock
 from ottla.model.metrics import Registry
 
-GROUP = "kafka_controller_kafka_controller"
-CHANNELS = "kafka_controller_controller_channel_manager"
-EVENTS = "kafka_controller_controller_event_manager"
+GROUP = "kafka_controller_kafkacontroller"
+STATS = "kafka_controller_controllerstats"
+CHANNELS = "kafka_controller_controllerchannelmanager"
+EVENTS = "kafka_controller_controllereventmanager"
 
 
 class Measures:
@@ -94,13 +95,14 @@ class Measures:
                 "Replicas whose deletion must wait.",
                 _replicas_ineligible,
             ),
-            "unclean_leader_elections_total": (
-                "Leaders elected from outside the ISR.",
-                lambda s: s.unclean_elections,
-            ),
         }
         for name, (doc, count) in counts.items():
             gauge(f"{GROUP}_{name}", doc, lambda count=count: count(read()))  # type: ignore[misc]
+        self._registry.tally(
+            f"{STATS}_unclean_leader_elections_total",
+            "Leaders elected from outside the ISR.",
+            lambda: read().unclean_elections,
+        )
         gauge(f"{EVENTS}_event_queue_size", "Events waiting for the controller.", queued)
 
 

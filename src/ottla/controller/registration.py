@@ -89,6 +89,11 @@ class Registration:
             log.info("broker %d registered with epoch %d", self.broker_id, self.epoch)
             return self.epoch
 
+    async def update(self) -> None:
+        """Publish what was described since; the broker stays who it is."""
+        node = BrokerNode(self._endpoints, self._clock.wall_ms(), self._rack)
+        await self._store.set(paths.broker(self.broker_id), node.encode())
+
 
 def _new_cluster_id(dice: Random) -> str:
     """22 characters of URL-safe base64, like Kafka's, and not like a command line option."""

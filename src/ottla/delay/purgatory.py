@@ -58,12 +58,16 @@ class Delayed(Entry):
         """Complete now. True for the one caller that did it."""
         if self.completed:
             return False
+        self.abandon()
+        self.on_complete()
+        return True
+
+    def abandon(self) -> None:
+        """Nobody wants the answer any more: end without one."""
         self.completed = True
         if self._home is not None:
             self._home._finished(self)
             self._home = None
-        self.on_complete()
-        return True
 
     def expired(self) -> None:
         if self.force_complete():
@@ -136,6 +140,12 @@ class Purgatory(Generic[Key]):
         for op in waiting:
             op._listed -= 1
         return waiting
+
+    def finish_all(self) -> None:
+        """Nobody waits any longer: complete whatever still does."""
+        for key in list(self._lists):
+            for op in self.drop(key):
+                op.force_complete()
 
     def _finished(self, op: Delayed) -> None:
         self._timers.cancel(op)

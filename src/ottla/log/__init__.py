@@ -3,16 +3,21 @@
 May import `protocol`, `config` and `model`. All disk access goes through `files`; what the files
 look like is in docs/formats/.
 
-- `log`              the face: append, read, truncate, flush, close
+- `log`              the face: append, read, truncate, flush, close; `answers`: what it says
 - `validate`         what a record set must be before a leader appends it (pure)
 - `producers`        sequences, epochs and open transactions; `producer_history`,
-                     `producer_snapshot`: the same on disk
+                     `producer_snapshot`: the same on disk; `recall`: what a snapshot leaves out
 - `rolling`          when a segment is full (pure); `retention`: when one is too old (pure)
-- `follower_append`, `lookup`, `truncation`, `retirement`, `flush`: the log's longer answers
-- `segments`, `segment`, `stored`   the batches in their files
-- `offset_index`, `time_index` (over `sparse_index`), `txn_index`   what finds them
+- `follower_append`, `lookup`, `rollover`, `truncation`, `retirement`, `flush`   what the log does
+                     that takes more than a few lines
+- `segments`, `segment`, `stored`   the batches in their files; of a segment `segment_search` finds
+                     one, `segment_upkeep` keeps true what is derived, `segment_files` names it
+- `recent_batches`, `segment_indexes`: `offset_index`, `time_index` (over `sparse_index`)   what
+                     finds them; `txn_index`: what readers of committed data skip
+- `partition_folder` where they lie, and what is not durable yet
 - `epochs`, `checkpoint`, `partition_metadata`, `meta_properties`   the small text files
-- `loader`, `recovery`   how a folder becomes a log again, after a clean stop or a crash
+- `loader`           how a folder becomes a log again: `leftovers` of a crash undone or completed,
+                     `recovery` after an unclean stop
 - `cleaner`          compaction (with `compaction`, `survivors`, `offset_map`,
                      `transaction_trail`, `replacement`)
 - `directories`      the log directories of a broker: each a `directory` (with `directory_names`),

@@ -28,6 +28,7 @@ class ReplicaReport(NamedTuple):
 class DirectoryReport(NamedTuple):
     path: Path
     failure: str | None
+    total_bytes: int
     usable_bytes: int
     replicas: list[ReplicaReport]
 
@@ -38,12 +39,12 @@ def describe(directories: LogDirectories) -> list[DirectoryReport]:
 
 def _directory(directories: LogDirectories, one: Directory) -> DirectoryReport:
     if not one.online:
-        return DirectoryReport(one.path, one.failure, UNKNOWN, [])
+        return DirectoryReport(one.path, one.failure, UNKNOWN, UNKNOWN, [])
     try:
-        usable = one.disk.free_bytes(one.path)
+        total, usable = one.disk.total_bytes(one.path), one.disk.free_bytes(one.path)
     except OSError:
-        usable = UNKNOWN
-    return DirectoryReport(one.path, None, usable, list(_replicas(directories, one)))
+        total = usable = UNKNOWN
+    return DirectoryReport(one.path, None, total, usable, list(_replicas(directories, one)))
 
 
 def _replicas(directories: LogDirectories, one: Directory) -> Iterator[ReplicaReport]:

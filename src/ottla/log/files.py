@@ -98,6 +98,8 @@ class Disk(Protocol):
 
     def free_bytes(self, path: Path) -> int: ...
 
+    def total_bytes(self, path: Path) -> int: ...
+
     def lock(self, path: Path) -> Lock: ...
 
 
@@ -295,6 +297,9 @@ class RealDisk:
 
     def free_bytes(self, path: Path) -> int:
         return shutil.disk_usage(path).free
+
+    def total_bytes(self, path: Path) -> int:
+        return shutil.disk_usage(path).total
 
     def lock(self, path: Path) -> Lock:
         """BlockingIOError when another process holds it, or another broker of this one.

@@ -48,20 +48,13 @@ class Flush:
 
 
 def begin_flush(log: Log) -> Flush:
-    """What must be synced before everything appended so far is durable."""
-    disk = log.disk
+    """What must be synced now; `run` it on any thread, then `Log.flush_done`."""
     content = log.epochs.to_save(log.end_offset)
     if content is not None:
-        log.write_later_synced(FILE_NAME, content)
-    sources: list[Source] = []
+        log.folder.write(FILE_NAME, content)
+    data: list[Source] = []
     if log.recovery_point < log.end_offset:
         dirty = log.segments.starting_from(log.recovery_point)
-        sources += [segment.file().source() for segment in dirty if segment.size]
-    paths = log.take_unsynced()
-    for path in paths:
-        if disk.exists(path):
-            file = disk.open_read(path)
-            sources.append(file.source())
-            file.close()
-    folders = [log.dir, log.dir.parent] if paths else []
-    return Flush(disk, sources, folders, log.end_offset, log.generation)
+        data = [segment.file().source() for segment in dirty if segment.size]
+    derived, folders = log.folder.begin_sync()
+    return Flush(log.disk, data + derived, folders, log.end_offset, log.generation)

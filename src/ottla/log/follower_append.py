@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.log.answers import Appended
 from ottla.log.files import Buffer
 from ottla.log.rolling import must_roll
 from ottla.log.segment import MAX_RELATIVE_OFFSET, Mark
@@ -19,6 +20,17 @@ from ottla.protocol.records.header import MAGIC_AT
 
 if TYPE_CHECKING:
     from ottla.log.log import Log
+
+
+def append(log: Log, batches: Buffer, now_ms: int) -> Appended:
+    """Append what the leader sent, as it is; KafkaError, and none of it, if any is bad."""
+    view = memoryview(batches)
+    found = whole_batches(log, view)
+    first = found[0].base_offset if found else log.end_offset
+    rolled = write(log, view, found, now_ms)
+    size = sum(batch.size for batch in found)
+    count = sum(1 if batch.header is None else batch.header.count for batch in found)
+    return Appended(first, log.end_offset - 1, -1, log.start_offset, size, count, False, rolled)
 
 
 def whole_batches(log: Log, view: memoryview) -> list[StoredBatch]:

@@ -19,6 +19,7 @@ from ottla.log.leftovers import base_offset_of, tidy
 from ottla.log.log import CorruptLog, Log
 from ottla.log.producer_history import snapshot_offsets, snapshot_path, states_at
 from ottla.log.recovery import QUARANTINED, condemn, recover
+from ottla.log.rollover import add_segment
 from ottla.log.segment import INDEX, LOG, SUFFIXES, TIME_INDEX, End, Segment, file_name
 from ottla.log.segments import Segments
 from ottla.model.ids import NO_TOPIC_ID, Offset, TopicId, TopicPartition
@@ -56,7 +57,7 @@ def create(
     log = Log(partition, dir, config, place.disk, place.dice)
     if topic_id != NO_TOPIC_ID:
         log.set_topic_id(topic_id)
-    log.add_segment(0, place.now_ms)
+    add_segment(log, 0, place.now_ms)
     return log
 
 
@@ -85,9 +86,7 @@ def _load(log: Log, place: Place, known: Known) -> None:
     if known.clean:
         _open_cleanly(log, names)
     else:
-        at = log.segments.index_of(known.recovery_point)
-        if at > 0:
-            _check_epochs(log, log.segments[at - 1].load_end())
+        _check_flushed(log, names, known.recovery_point)
         recover(log, known.recovery_point)
         names = place.disk.list(dir)
     _start_at(log, known.start_offset)
@@ -111,7 +110,7 @@ def _load_segments(log: Log, names: list[str], known: Known, now_ms: int) -> Non
             log.disk.remove(log.dir / name)  # an index of nothing
     log.segments = Segments(segments)
     if not segments:
-        log.add_segment(known.start_offset, now_ms)
+        add_segment(log, known.start_offset, now_ms)
 
 
 def _load_epochs(log: Log, names: list[str]) -> None:
@@ -146,17 +145,31 @@ def _learn_epochs(log: Log) -> None:
 
 
 def _open_cleanly(log: Log, names: list[str]) -> None:
-    present = set(names)
-    for segment in log.segments:
-        needed = {segment.path(INDEX).name, segment.path(TIME_INDEX).name}
-        if segment.size and not needed <= present:
-            segment.rebuild_indexes("an index is missing", log.config.index_interval_bytes)
+    _rebuild_missing(log, log.segments[:], names)
     active = log.segments.active
     end = active.load_end() if active.size else End(active.base_offset, -1)
     _check_epochs(log, end)
     log.end_offset = log.recovery_point = end.offset
     if log.end_offset > log.segments.first.base_offset:
         log.producers = states_at(log.disk, log.dir, log.segments, log.end_offset)
+
+
+def _check_flushed(log: Log, names: list[str], recovery_point: Offset) -> None:
+    """What recovery will not walk. Its data is durable, and so is what was derived from it,
+    but for the last segment: that may have been closed after the last flush."""
+    flushed = log.segments[: log.segments.index_of(recovery_point)]
+    _rebuild_missing(log, flushed, names)
+    if flushed:
+        flushed[-1].check_newest()
+        _check_epochs(log, flushed[-1].load_end())
+
+
+def _rebuild_missing(log: Log, segments: list[Segment], names: list[str]) -> None:
+    present = set(names)
+    for segment in segments:
+        needed = {segment.path(INDEX).name, segment.path(TIME_INDEX).name}
+        if segment.size and not needed <= present:
+            segment.rebuild_indexes("an index is missing", log.config.index_interval_bytes)
 
 
 def _start_at(log: Log, start_offset: Offset) -> None:

@@ -17,19 +17,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from ottla.log import follower_append, lookup, partition_metadata, retirement, truncation, txn_index
-from ottla.log import producer_snapshot as snapshot
+from ottla.log import (
+    follower_append,
+    lookup,
+    partition_metadata,
+    retirement,
+    rollover,
+    truncation,
+    txn_index,
+)
+from ottla.log.answers import Appended, Read
 from ottla.log.epochs import LeaderEpochs
-from ottla.log.files import Buffer, Disk, FileSlice
+from ottla.log.files import Buffer, Disk
 from ottla.log.flush import Flush, begin_flush
 from ottla.log.lookup import TimestampOffset
-from ottla.log.producer_history import aborted_entry, read_marker, replay, snapshot_path
+from ottla.log.partition_folder import PartitionFolder
+from ottla.log.producer_history import aborted_entry, read_marker, replay
 from ottla.log.producers import Marker, ProducerStates, Remembered
+from ottla.log.recall import recall
 from ottla.log.retirement import Doomed
-from ottla.log.rolling import jitter_ms, must_roll, waited_ms
-from ottla.log.segment import INDEX, TIME_INDEX, TXN_INDEX, Mark, Segment
+from ottla.log.rolling import must_roll
+from ottla.log.segment import TXN_INDEX, Mark
 from ottla.log.segments import Segments
 from ottla.log.stored import StoredBatch
 from ottla.log.txn_index import AbortedTxn
@@ -59,40 +69,16 @@ FAULTS: Final = (OSError, CorruptBatch)
 """What a log cannot go on from: its disk has failed, or what was flushed to it has rotted."""
 
 
-class Appended(NamedTuple):
-    """Where an append went. For a repeat (`duplicate`) that is where the first one went."""
-
-    first_offset: Offset
-    last_offset: Offset
-    append_time_ms: int  # -1 unless the topic wants our time
-    log_start_offset: Offset
-    size: int
-    count: int  # type: ignore[assignment]  # Kafka's word for it
-    duplicate: bool
-    rolled: bool  # a segment was closed: worth a flush soon
-
-
-class Read(NamedTuple):
-    """What can be sent from an offset on, and where that lies; `slice` is None for nothing."""
-
-    slice: FileSlice | None
-    offset: Offset
-    segment_base: Offset
-    position: int
-
-
 class Log:
     """One partition's records, in offset order, on one disk."""
 
     __slots__ = (
-        "_dice",
-        "_unsynced",
         "config",
-        "dir",
-        "disk",
+        "dice",
         "doomed",
         "end_offset",
         "epochs",
+        "folder",
         "generation",
         "high_watermark",
         "partition",
@@ -109,10 +95,9 @@ class Log:
     ) -> None:
         self.partition = partition
         self.topic_id: TopicId | None = None
-        self.dir = dir
+        self.folder = PartitionFolder(disk, dir)
         self.config = config
-        self.disk = disk
-        self._dice = dice
+        self.dice = dice
         self.segments = Segments()
         self.epochs = LeaderEpochs()
         self.producers = ProducerStates()
@@ -123,10 +108,17 @@ class Log:
         self.snapshot_offset: Offset = -1
         self.generation = 0  # changes whenever bytes that were written go away
         self.doomed: tuple[Doomed, ...] = ()
-        self._unsynced: tuple[Path, ...] = ()
 
     def __repr__(self) -> str:
         return f"Log({self.partition}, {self.start_offset} to {self.end_offset})"
+
+    @property
+    def dir(self) -> Path:
+        return self.folder.path
+
+    @property
+    def disk(self) -> Disk:
+        return self.folder.disk
 
     @property
     def last_stable_offset(self) -> Offset:
@@ -138,6 +130,25 @@ class Log:
     @property
     def size(self) -> int:
         return self.segments.total_size()
+
+    # What takes more than a few lines lives beside this file, one concern each.
+
+    append_as_follower = follower_append.append
+    add_segment = rollover.add_segment
+    roll = rollover.roll
+    maybe_roll = rollover.maybe_roll
+    close = rollover.close
+    flush_begin = begin_flush
+    offset_for_timestamp = lookup.by_timestamp
+    max_timestamp = lookup.newest
+    aborted_transactions = lookup.aborted
+    raise_start_offset = truncation.raise_start
+    delete_records = truncation.delete_records
+    truncate_to = truncation.truncate_to
+    truncate_fully_and_start_at = truncation.truncate_fully
+    delete_old_segments = retirement.delete_old
+    replace_segments = retirement.replace
+    purge_deleted = retirement.purge
 
     # Appending
 
@@ -202,52 +213,12 @@ class Log:
         self.end_offset = mark.last_offset + 1
         return rolled
 
-    def append_as_follower(self, batches: Buffer, now_ms: int) -> Appended:
-        """Append what the leader sent, as it is."""
-        view = memoryview(batches)
-        found = follower_append.whole_batches(self, view)
-        first = found[0].base_offset if found else self.end_offset
-        rolled = follower_append.write(self, view, found, now_ms)
-        size = sum(batch.size for batch in found)
-        count = sum(1 if batch.header is None else batch.header.count for batch in found)
-        return Appended(
-            first, self.end_offset - 1, -1, self.start_offset, size, count, False, rolled
-        )
-
     def took_in(self, batch: StoredBatch, content: memoryview) -> None:
         """A batch that has its offsets already was written: the log reaches further."""
         self.end_offset = batch.last_offset + 1
         if batch.leader_epoch > self.epochs.latest:
             self.epochs.assign(batch.leader_epoch, batch.base_offset)
         self._note_aborted(replay(self.producers, batch, content))
-
-    def roll(self, now_ms: int, base_offset: Offset | None = None) -> bool:
-        """Close the active segment and begin another at the log's end, unless it is empty."""
-        base = self.end_offset if base_offset is None else base_offset
-        active = self.segments.active
-        if active.size == 0:
-            if active.base_offset == base:
-                return False
-            self.segments.remove(active)
-            active.delete()
-        else:
-            active.finish()
-            if any(state.coordinator_epoch >= 0 for state in self.producers):
-                # So that a missing index can be told from one that was never needed.
-                self.disk.open_append(active.path(TXN_INDEX)).close()
-            active.release()
-            self.sync_later(*(active.path(kind) for kind in (INDEX, TIME_INDEX, TXN_INDEX)))
-            self.write_snapshot(base)
-        self.add_segment(base, now_ms)
-        return True
-
-    def maybe_roll(self, now_ms: int) -> bool:
-        """Close an active segment that is too old, though nothing is being appended."""
-        active = self.segments.active
-        if not active.size:
-            return False
-        waited = waited_ms(active, now_ms, now_ms)
-        return waited > self.config.segment_ms - active.jitter_ms and self.roll(now_ms)
 
     # Reading
 
@@ -283,20 +254,8 @@ class Log:
             first = segment.batch_size_at(position)
             if first > max_bytes and not min_one:
                 return Read(None, offset, segment.base_offset, position)
-            size = max(first, max_bytes)
+            size = min(size, max(first, max_bytes))
         return Read(segment.slice(position, size), offset, segment.base_offset, position)
-
-    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
-        """The first record at least as new as `timestamp`."""
-        return lookup.by_timestamp(self, timestamp)
-
-    def max_timestamp(self) -> TimestampOffset | None:
-        """The record with the largest timestamp."""
-        return lookup.newest(self)
-
-    def aborted_transactions(self, start: Offset, end: Offset) -> list[AbortedTxn]:
-        """The aborted transactions with a record in [start, end)."""
-        return lookup.aborted(self, start, end)
 
     def offset_for_epoch(self, epoch: int) -> tuple[LeaderEpoch, Offset]:
         """The largest epoch not above `epoch`, and where it ended; (-1, -1) if unknown."""
@@ -318,26 +277,7 @@ class Log:
         self.producers.high_watermark_moved(offset)
         return True
 
-    def raise_start_offset(self, offset: Offset) -> bool:
-        """Hide what lies below; OFFSET_OUT_OF_RANGE above the high watermark."""
-        return truncation.raise_start(self, offset)
-
-    def delete_records(self, offset: Offset) -> Offset:
-        """As a client asks, -1 for all that is committed; where the log starts now."""
-        truncation.raise_start(self, self.high_watermark if offset == -1 else offset)
-        return self.start_offset
-
-    def truncate_to(self, offset: Offset) -> bool:
-        return truncation.truncate_to(self, offset)
-
-    def truncate_fully_and_start_at(self, offset: Offset) -> None:
-        truncation.truncate_fully(self, offset)
-
     # Durability
-
-    def flush_begin(self) -> Flush:
-        """What must be synced now; `run` it on any thread, then `flush_done`."""
-        return begin_flush(self)
 
     def flush_done(self, flush: Flush) -> None:
         """It has been synced. After a cut meanwhile it says nothing about what came since."""
@@ -350,41 +290,13 @@ class Log:
         self.flush_done(flush)
         return self.recovery_point
 
-    def close(self) -> None:
-        """A clean stop: everything derived is complete on disk, and nothing needs recovery."""
-        active = self.segments.active
-        if self.recovery_point < self.end_offset or self.snapshot_offset < self.end_offset:
-            if active.size:
-                active.finish()
-                self.sync_later(active.path(INDEX), active.path(TIME_INDEX))
-            self.write_snapshot(self.end_offset)
-        self.flush()
-        for segment in self.segments:
-            segment.release()
-
-    # Segments that go
-
-    def delete_old_segments(self, now_ms: int) -> int:
-        return retirement.delete_old(self, now_ms)
-
-    def replace_segments(self, new: Segment, old: Sequence[Segment], now_ms: int) -> None:
-        """Swap in what compaction wrote."""
-        retirement.replace(self, new, old, now_ms)
-
-    def purge_deleted(self, now_ms: int) -> int:
-        """Remove files of segments that went long enough ago; how many segments."""
-        return retirement.purge(self, now_ms)
-
     def rename_dir(self, dir: Path) -> None:
         """Move the whole folder; replies that are being sent are not disturbed."""
         for segment in self.segments:
             segment.release()
-        self.disk.rename(self.dir, dir)
-        self.disk.sync_dir(dir.parent)
-        self._unsynced = tuple(dir / path.name for path in self._unsynced)
+        self.folder.rename(dir)
         for segment in (*self.segments, *(doomed.segment for doomed in self.doomed)):
-            segment.moved(dir)
-        self.dir = dir
+            segment.dir = dir
 
     def remove(self) -> None:
         """Delete everything there is of it."""
@@ -392,51 +304,20 @@ class Log:
             segment.release()
         self.disk.remove_tree(self.dir)
 
-    # For the modules beside this one
-
     def set_topic_id(self, topic_id: TopicId) -> None:
         self.topic_id = topic_id
-        partition_metadata.write(self.disk, self.dir, topic_id)
-        self.sync_later(self.dir / partition_metadata.FILE_NAME)
-
-    def add_segment(self, base_offset: Offset, created_ms: int) -> None:
-        segment = Segment(self.disk, self.dir, base_offset)
-        segment.created_ms = created_ms
-        segment.jitter_ms = jitter_ms(self.config, self._dice)
-        segment.file()  # there on disk from now on: its name remembers where the log ends
-        self.segments.add(segment)
-        self.changed_folder()
-
-    def write_snapshot(self, offset: Offset) -> None:
-        """Producer state as it is now, for the batches below `offset`."""
-        if offset > self.snapshot_offset:
-            self.write_later_synced(
-                snapshot_path(self.dir, offset).name, snapshot.encode(self.producers.entries())
-            )
-            self.snapshot_offset = offset
-
-    def write_later_synced(self, name: str, content: bytes) -> None:
-        """Write a small file that the next flush makes durable."""
-        self.disk.replace(self.dir / name, content, sync=False)
-        self.sync_later(self.dir / name)
-
-    def sync_later(self, *paths: Path) -> None:
-        """These were written: the next flush makes them durable, if they are still there."""
-        self._unsynced += paths
-
-    def changed_folder(self) -> None:
-        """Files came or went: the next flush syncs the folder."""
-        if not self._unsynced:
-            self.sync_later(self.dir / partition_metadata.FILE_NAME)
-
-    def take_unsynced(self) -> tuple[Path, ...]:
-        paths, self._unsynced = self._unsynced, ()
-        return paths
+        self.folder.write(partition_metadata.FILE_NAME, partition_metadata.encode(topic_id))
 
     def _check_producer(
         self, header: BatchHeader, marker: Marker | None, origin: Origin
     ) -> Remembered | None:
         if not header.is_control:
+            try:
+                return self.producers.check(header, origin)
+            except KafkaError as refusal:
+                out_of_order = refusal.code is ErrorCode.out_of_order_sequence_number
+                if not (out_of_order and recall(self, header)):
+                    raise
             return self.producers.check(header, origin)
         if marker is not None:
             self.producers.check_marker(header, marker)
@@ -452,7 +333,9 @@ class Log:
     def _note_aborted(self, aborted: AbortedTxn | None) -> None:
         if aborted is not None:
             active = self.segments.active
-            txn_index.append(self.disk, active.path(TXN_INDEX), aborted)
+            path = active.path(TXN_INDEX)
+            txn_index.append(self.disk, path, aborted)
+            self.folder.sync_later(path)  # nothing notices an entry that is missing
             active.aborted = None
 
     def _repeated(self, known: Remembered, header: BatchHeader, size: int) -> Appended:

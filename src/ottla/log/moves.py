@@ -20,6 +20,7 @@ from ottla.log.directory_names import Kind, name_of
 from ottla.log.log import Log
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, Offset, TopicPartition
+from ottla.protocol.records.corrupt import CorruptBatch
 
 STEP_BYTES: Final = 1 << 20
 
@@ -44,18 +45,21 @@ class ReplicaMoves:
             raise KafkaError(ErrorCode.replica_not_available, f"{partition} is not here yet")
         future = self._directories.futures.get(partition)
         if future is not None and future.directory is not target:
-            self._give_up(partition)
+            self.give_up(partition)
         if current.directory is not target and partition not in self._directories.futures:
             self._directories.futures[partition] = self._future(current.log, target)
 
     def copy(self, partition: TopicPartition) -> bool:
-        """Copy a little more; whether the copy has all there is for now."""
+        """Copy a little more; whether the copy has all there is for now.
+
+        CorruptBatch when what is to be copied has rotted.
+        """
         current, future = self._both(partition)
         source, target = current.log, future.log
         with self._directories.guard(future.directory, reraise=True):
             _catch_up_with_cuts(source, target)
             if target.end_offset < source.end_offset:
-                self._copy_some(source, target)
+                self._copy_some(current, target)
             target.set_high_watermark(source.high_watermark)
             if source.start_offset > target.start_offset <= target.high_watermark:
                 target.raise_start_offset(min(source.start_offset, target.high_watermark))
@@ -71,6 +75,7 @@ class ReplicaMoves:
             future.log.flush()
             directories.checkpoints.forget(partition, future.directory)
             future.log.rename_dir(future.directory.path / str(partition))
+        future.log.config = current.log.config  # it may have changed since the copy was begun
         del directories.futures[partition]
         directories.held[partition] = future
         for write in directories.checkpoints.of(future.directory):
@@ -100,19 +105,34 @@ class ReplicaMoves:
             raise KafkaError(ErrorCode.replica_not_available, f"{partition} is not being moved")
         return current, future
 
-    def _give_up(self, partition: TopicPartition) -> None:
-        future = self._directories.futures.pop(partition)
-        with self._directories.guard(future.directory):
-            self._directories.discard(future)
+    def give_up(self, partition: TopicPartition) -> None:
+        """Let the partition stay where it is."""
+        future = self._directories.futures.pop(partition, None)
+        if future is not None:
+            with self._directories.guard(future.directory):
+                self._directories.discard(future)
 
-    def _copy_some(self, source: Log, target: Log) -> None:
-        read = source.read(target.end_offset, STEP_BYTES, end=source.end_offset, min_one=True)
-        now_ms = self._directories.place.now_ms
-        if read.slice is not None:
-            target.append_as_follower(read.slice.read(), now_ms)
-        else:  # the last offsets before the end were compacted away
+    def _copy_some(self, current: Held, target: Log) -> None:
+        source, now_ms = current.log, self._directories.place.now_ms
+        content = self._read_some(current, target.end_offset)
+        if not content:  # the last offsets before the end were compacted away
             target.roll(now_ms, source.end_offset)
             target.end_offset = source.end_offset
+            return
+        try:
+            target.append_as_follower(content, now_ms)
+        except KafkaError as refusal:
+            raise CorruptBatch(f"{source.dir}: {refusal}") from None
+
+    def _read_some(self, current: Held, offset: Offset) -> bytes:
+        """A disk that cannot be read fails its own directory, not the one that is copied to."""
+        source = current.log
+        try:
+            read = source.read(offset, STEP_BYTES, end=source.end_offset, min_one=True)
+            return b"" if read.slice is None else read.slice.read()
+        except OSError as error:
+            self._directories.failed(current.directory.path, error)
+            raise KafkaError(ErrorCode.kafka_storage_error, str(error)) from None
 
 
 def _catch_up_with_cuts(source: Log, target: Log) -> None:

@@ -37,8 +37,3 @@ def decode(content: bytes) -> TopicId:
 def read(disk: Disk, dir: Path) -> TopicId:
     path = dir / FILE_NAME
     return decode(disk.read(path)) if disk.exists(path) else NO_TOPIC_ID
-
-
-def write(disk: Disk, dir: Path, topic_id: TopicId) -> None:
-    """In the page cache only; the partition's next flush makes it durable."""
-    disk.replace(dir / FILE_NAME, encode(topic_id), sync=False)

@@ -18,7 +18,8 @@ from typing import Final, NamedTuple, NoReturn
 from ottla.log import txn_index
 from ottla.log.files import copy_range
 from ottla.log.log import CorruptLog, Log
-from ottla.log.producer_history import replay, states_at
+from ottla.log.producer_history import replay, snapshot_offsets, snapshot_path, states_at
+from ottla.log.rollover import write_snapshot
 from ottla.log.segment import INDEX, LOG, MAX_RELATIVE_OFFSET, TIME_INDEX, TXN_INDEX, Segment
 from ottla.log.stored import StoredBatch, checksum_ok
 from ottla.log.txn_index import AbortedTxn
@@ -46,7 +47,10 @@ def recover(log: Log, recovery_point: Offset) -> None:
     log.end_offset = segments[0].base_offset
     log.producers = states_at(log.disk, log.dir, log.segments, log.end_offset)
     log.epochs.truncate_from_end(log.end_offset)
+    _drop_snapshots(log, log.end_offset)
     for at, segment in enumerate(segments):
+        if at > 0:
+            write_snapshot(log, segment.base_offset)
         walked = _walk(log, segment)
         fault = walked.fault or _hole_after(log, walked, segments[at + 1 :])
         if fault is not None:
@@ -57,6 +61,13 @@ def recover(log: Log, recovery_point: Offset) -> None:
     log.end_offset = max(log.end_offset, log.segments.active.base_offset)
     log.recovery_point = segments[0].base_offset
     log.flush()
+
+
+def _drop_snapshots(log: Log, start: Offset) -> None:
+    """Those beyond the walk's start may know of batches that are not there any more."""
+    for offset in snapshot_offsets(log.disk.list(log.dir)):
+        if offset > start:
+            log.disk.remove(snapshot_path(log.dir, offset))
 
 
 def quarantine(log: Log, segment: Segment, fault: str) -> NoReturn:
@@ -146,7 +157,7 @@ def _write_derived(log: Log, segment: Segment, aborted: list[AbortedTxn]) -> Non
         txn_index.write(log.disk, path, aborted)
     segment.aborted = None
     segment.finish()
-    log.sync_later(segment.path(INDEX), segment.path(TIME_INDEX), path)
+    log.folder.sync_later(segment.path(INDEX), segment.path(TIME_INDEX), path)
 
 
 def _cut(log: Log, segment: Segment, walked: Walked, later: list[Segment], fault: str) -> None:

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.log.producer_history import snapshot_path
 from ottla.log.retention import Bounds, Candidate, Limits, expired
+from ottla.log.rollover import roll
 from ottla.log.segment import Segment
 from ottla.log.segments import Segments
+from ottla.model.ids import Offset
 
 if TYPE_CHECKING:
     from ottla.log.log import Log
@@ -46,7 +48,7 @@ def delete_old(log: Log, now_ms: int) -> int:
     bounds = Bounds(log.start_offset, log.high_watermark, log.end_offset)
     count = expired(candidates, bounds, limits, now_ms)
     if count == len(candidates):
-        log.roll(now_ms)
+        roll(log, now_ms)
     going = [log.segments[at] for at in range(count)]
     for segment in going:
         log.segments.remove(segment)
@@ -55,17 +57,22 @@ def delete_old(log: Log, now_ms: int) -> int:
     if going:
         log.start_offset = max(log.start_offset, log.segments.first.base_offset)
         log.epochs.truncate_from_start(log.start_offset)
-        log.changed_folder()
+        log.folder.changed()
     return count
 
 
-def replace(log: Log, new: Segment, old: Sequence[Segment], now_ms: int) -> None:
-    """Put a `.cleaned` segment, complete and synced, in the place of old ones."""
+def replace(
+    log: Log, new: Segment, old: Sequence[Segment], now_ms: int, rests_on: Offset | None = None
+) -> None:
+    """Put a `.cleaned` segment, complete and synced, in the place of old ones.
+
+    `rests_on` is how much of the log was looked at to decide what goes; all of it if not said.
+    """
     assert log.segments.active not in old, "the active segment is never replaced"
-    if log.recovery_point < log.segments.end_of(
-        log.segments.index_of(old[-1].base_offset), log.end_offset
-    ):
-        log.flush()  # above the recovery point a gap would be taken for a lost tail
+    if log.recovery_point < (log.end_offset if rests_on is None else rests_on):
+        # What overtook the records that go, and the markers that made it count, must be as
+        # durable as the loss. And above the recovery point a gap would be taken for a lost tail.
+        log.flush()
     log.disk.sync_dir(log.dir)
     new.rename(SWAP)
     log.disk.sync_dir(log.dir)

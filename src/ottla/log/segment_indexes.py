@@ -20,11 +20,9 @@ TIME_INDEX: Final = ".timeindex"
 class SegmentIndexes:
     """Entries relative to the segment's base offset."""
 
-    __slots__ = ("_disk", "_paths", "offsets", "times")
+    __slots__ = ("offsets", "times")
 
     def __init__(self, disk: Disk, offsets_path: Path, times_path: Path) -> None:
-        self._disk = disk
-        self._paths = (offsets_path, times_path)
         self.offsets = OffsetIndex(disk, offsets_path)
         self.times = TimeIndex(disk, times_path)
 
@@ -61,11 +59,6 @@ class SegmentIndexes:
         self.times.sync()
 
     def close(self) -> None:
-        """Without writing: for files that go away."""
+        """Let go of the files, without writing."""
         self.offsets.close()
         self.times.close()
-
-    def remove(self) -> None:
-        self.close()
-        for path in self._paths:
-            self._disk.remove(path)

@@ -14,6 +14,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 # One probe for each stretch that the kernel would read ahead at once.
 PROBE_STRIDE_BYTES: Final = 128 * 1024
+WARM_BYTES: Final = 1 << 20
 _NOWAIT: Final = getattr(os, "RWF_NOWAIT", None)
 
 
@@ -50,23 +51,31 @@ class FileSlice:
             left -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def is_cached(self) -> bool:
+        """Whether its pages are in memory, so that sending it cannot wait for the disk.
 
-def is_cached(part: FileSlice) -> bool:
-    """Whether its pages are in memory, so that sending it cannot wait for the disk.
-
-    Probes a byte here and there, so it may be wrong, which costs a wait and no more. True where
-    the platform cannot tell.
-    """
-    if _NOWAIT is None:
+        Probes a byte here and there, so it may be wrong, which costs a wait and no more. True
+        where the platform cannot tell.
+        """
+        if _NOWAIT is None:
+            return True
+        last = self.position + self.size - 1
+        byte = bytearray(1)
+        try:
+            fd = self._source.fileno()
+            for position in range(last, self.position - 1, -PROBE_STRIDE_BYTES):
+                os.preadv(fd, [byte], position, _NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True  # no descriptor, or a file system that does not know the flag
         return True
-    fd, last = part.fileno(), part.position + part.size - 1
-    probes = [*range(part.position, last, PROBE_STRIDE_BYTES), last]
-    byte = bytearray(1)
-    try:
-        for position in probes:
-            os.preadv(fd, [byte], position, _NOWAIT)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True  # a file system that does not know the flag
-    return True
+
+    def warm(self) -> None:
+        """Wait until its pages have been in memory once; what cannot be read shows when sent."""
+        position, end = self.position, self.position + self.size
+        while position < end:
+            part = self._source.pread(min(WARM_BYTES, end - position), position)
+            if not part:
+                return
+            position += len(part)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ottla.log.producer_history import snapshot_offsets, snapshot_path, states_at
 from ottla.log.producers import ProducerStates
+from ottla.log.rollover import add_segment
 from ottla.log.segments import Segments
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset
@@ -64,7 +65,7 @@ def truncate_fully(log: Log, offset: Offset) -> None:
     log.end_offset = log.start_offset = log.high_watermark = offset
     log.recovery_point = min(log.recovery_point, offset)
     log.snapshot_offset = -1
-    log.add_segment(offset, created_ms=0)
+    add_segment(log, offset, created_ms=0)
     log.disk.sync_dir(log.dir)
 
 
@@ -81,6 +82,12 @@ def raise_start(log: Log, offset: Offset) -> bool:
     log.start_offset = offset
     log.epochs.truncate_from_start(offset)
     return True
+
+
+def delete_records(log: Log, offset: Offset) -> Offset:
+    """As a client asks, -1 for all that is committed; where the log starts now."""
+    raise_start(log, log.high_watermark if offset == -1 else offset)
+    return log.start_offset
 
 
 def _lower_marks(log: Log, offset: Offset) -> None:

@@ -3,12 +3,15 @@
 Owns the numbers and their names. Never formats, serves or samples them: `broker/exposition.py`
 turns a registry into Prometheus text when somebody asks. Updating one is a plain attribute
 addition, because several happen on every request.
+
+A name is Kafka's in Prometheus' spelling: `kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec`
+is `kafka_server_brokertopicmetrics_bytes_in_total`. `docs/metrics.md` lists them all.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -26,6 +29,19 @@ class Counter:
 
     def __init__(self) -> None:
         self.value: float = 0
+
+
+class Tally:
+    """A counter that somebody else keeps, read when it is asked for."""
+
+    __slots__ = ("_read",)
+
+    def __init__(self, read: Callable[[], float]) -> None:
+        self._read = read
+
+    @property
+    def value(self) -> float:
+        return self._read()
 
 
 class Histogram:
@@ -48,7 +64,9 @@ class Histogram:
 
 
 Gauge: TypeAlias = Callable[[], float]
-Metric: TypeAlias = Counter | Histogram | Gauge
+Metric: TypeAlias = Counter | Tally | Histogram | Gauge
+Series: TypeAlias = Callable[[], Iterable[tuple[Labels, float]]]
+"""Gauges that come and go, such as one for each partition: listed when somebody asks."""
 
 
 @dataclass(slots=True)
@@ -58,6 +76,7 @@ class Family:
     name: str
     doc: str
     metrics: dict[Labels, Metric] = field(default_factory=dict)
+    series: Series | None = None
 
 
 class Registry:
@@ -71,6 +90,10 @@ class Registry:
         assert isinstance(metric, Counter)
         return metric
 
+    def tally(self, name: str, doc: str, read: Callable[[], float], **labels: str) -> None:
+        """A counter read when somebody asks; registering it again replaces the reader."""
+        self._family(name, doc).metrics[_key(labels)] = Tally(read)
+
     def histogram(self, name: str, doc: str, **labels: str) -> Histogram:
         metric = self._at(name, doc, labels, Histogram)
         assert isinstance(metric, Histogram)
@@ -79,6 +102,9 @@ class Registry:
     def gauge(self, name: str, doc: str, read: Gauge, **labels: str) -> None:
         """A number read when somebody asks; registering it again replaces the reader."""
         self._family(name, doc).metrics[_key(labels)] = read
+
+    def series(self, name: str, doc: str, read: Series) -> None:
+        self._family(name, doc).series = read
 
     def forget(self, **labels: str) -> None:
         """Drop every metric that carries all of these labels (a topic that is gone)."""

@@ -4,8 +4,9 @@ Owns: the slots of requests that are not answered yet, and the replies whose tur
 Never: touches a socket or the event loop; the clock and the answering function are handed in.
 
 Requests start in the order they came. Replies leave in that order too, whatever order they are
-ready in. At most `inflight_max` are unanswered: a connection at that bound is muted, it starts no
-further request until a reply has left its slot. A fault of the peer ends the connection after the
+ready in. At most `inflight_max` are unanswered, and only a few of them may wait for a handler to
+begin: a connection at one of these bounds is muted, it starts no further request until a reply has
+left its slot, or a handler has begun. A fault of the peer ends the connection after the
 replies that were ready before it.
 """
 
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from ottla.model.clock import Clock
 from ottla.model.errors import Disconnect
 from ottla.net.inbox import Inbox
-from ottla.net.limits import REQUESTS_PER_TURN, NetLimits
+from ottla.net.limits import REQUESTS_PER_TURN, UNSTARTED_MAX, NetLimits
 from ottla.net.slot import NO_BYTES, Answer, Peer, Slot
 
 log = logging.getLogger(__name__)
@@ -54,10 +55,11 @@ class Connection:
         self._clock = clock
         self.ready: list[Slot] = []  # answered, and every one before them too
         self._answering: Slot | None = None
+        peer.on_room = self._has_room
 
     @property
     def muted(self) -> bool:
-        return len(self.inflight) >= self.inflight_max
+        return len(self.inflight) >= self.inflight_max or self.peer.unstarted >= UNSTARTED_MAX
 
     def apply(self, limits: NetLimits) -> None:
         """Put these bounds in force, unless it is retired."""
@@ -79,9 +81,11 @@ class Connection:
         """
         left = limit
         inbox, answer, mono_ns = self.inbox, self._answer, self._clock.mono_ns
-        inflight = self.inflight
+        inflight, peer = self.inflight, self.peer
         try:
             while left and len(inflight) < self.inflight_max and self.ending is None:
+                if peer.unstarted >= UNSTARTED_MAX:
+                    break
                 frame = inbox.next_frame()
                 if frame is None:
                     break
@@ -123,6 +127,11 @@ class Connection:
         if self.ready and self._answering is None:
             self.wake()
 
+    def _has_room(self) -> None:
+        """Handlers have begun: the requests behind them may be started."""
+        if self._answering is None and not self.closed:
+            self.wake()
+
     def end(self, reason: str) -> None:
         """Start no further request; the first reason given is the one that is told."""
         if self.ending is not None or self.closed:
@@ -138,6 +147,8 @@ class Connection:
         for slot in self.inflight:
             if slot.parts is not None:
                 slot.parts = NO_BYTES
+            elif (on_gone := getattr(slot, "on_gone", None)) is not None:
+                on_gone()
         self.inflight.clear()
         self.ready.clear()
         self.inbox.close()

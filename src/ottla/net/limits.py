@@ -15,6 +15,9 @@ UNLIMITED: Final = 2**31 - 1
 REQUESTS_PER_TURN: Final = 16
 """How many requests one connection may have answered before others get their turn."""
 
+UNSTARTED_MAX: Final = 4
+"""How many requests of one connection may wait for their handlers to begin: others come between."""
+
 CONTROL_QUEUE_LIMIT: Final = 20
 """Bound of the control plane's own queue; fixed, as in Kafka."""
 

@@ -7,7 +7,7 @@ Never: reads or writes on a connection.
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from typing import Final, Protocol
 
 from ottla.net.channel import Channel, Door
 from ottla.net.network import Network
@@ -30,6 +30,10 @@ class Endpoint(Protocol):
 
     @property
     def protocol(self) -> str: ...
+
+
+ACCEPT_PASSES: Final = 3
+"""Passes of the loop from a socket that was accepted to a connection that can be told to close."""
 
 
 class Listener:
@@ -66,11 +70,12 @@ class Listener:
         )
         network.opened()
         network.metrics.registry.gauge(
-            "kafka_network_listener_connections",
+            "kafka_server_socketservermetrics_connection_count",
             "Open connections of one listener.",
             lambda: self.connection_count,
             listener=self.endpoint.name,
         )
+        network.refused(self.endpoint.name)  # shown as 0 from the start
         sockets = getattr(self._server, "sockets", ())
         return int(sockets[0].getsockname()[1]) if sockets else self.endpoint.port
 
@@ -81,10 +86,10 @@ class Listener:
 
     async def stop(self, drain_ms: int) -> None:
         """Accept nothing more, answer what was started within `drain_ms`, close everything."""
-        if self._server is None:
+        server, self._server = self._server, None
+        if server is None:
             return
-        self._server.close()
-        self._server = None
+        await _accept_no_more(server)
         name = self.endpoint.name
         for live in self._network.live_of(name):
             live.retire()
@@ -96,3 +101,16 @@ class Listener:
                 live.evict("the broker stops and cannot wait for it any longer")
             await self._network.emptied(name)
         self._network.closed()
+
+
+async def _accept_no_more(server: asyncio.AbstractServer) -> None:
+    """Close it, but only after every socket it has accepted has become a connection.
+
+    asyncio forgets one that it was about to make a connection of, and leaves its socket open.
+    """
+    loop = asyncio.get_running_loop()
+    for listening in getattr(server, "sockets", ()):
+        loop.remove_reader(listening.fileno())
+    for _ in range(ACCEPT_PASSES):
+        await asyncio.sleep(0)
+    server.close()

@@ -13,6 +13,7 @@ from concurrent.futures import Executor
 from typing import Any, Protocol
 
 from ottla.model.clock import Clock
+from ottla.model.metrics import Counter
 from ottla.net.buffers import Buffers
 from ottla.net.census import Census, Evictable, least_recently_used
 from ottla.net.complaints import Complaints
@@ -57,7 +58,7 @@ class Network:
         self.queue = RunQueue(clock, _soon)
         self.census = Census()
         self.complaints = Complaints(clock)
-        self.live: set[Live] = set()
+        self.live: dict[Live, None] = {}  # in the order they came, so that a simulation replays
         self.turning = False  # a turn is being taken: it will flush `dirty` itself
         self.dirty: list[Live] = []
         self._executor = executor
@@ -98,20 +99,23 @@ class Network:
                 reason = None
         if reason is not None:
             self.complaints.closed(peer, reason)
-            self.metrics.registry.counter(
-                "kafka_network_connections_refused_total",
-                "Connections closed on arrival because a limit was reached.",
-                listener=peer.listener,
-            ).value += 1
+            self.refused(peer.listener).value += 1
             return False
         self.census.came(peer.listener, peer.address)
-        self.live.add(newcomer)
+        self.live[newcomer] = None
         return True
+
+    def refused(self, listener: str) -> Counter:
+        return self.metrics.registry.counter(
+            "kafka_server_socketservermetrics_connections_refused_total",
+            "Connections closed on arrival because a limit was reached.",
+            listener=listener,
+        )
 
     def left(self, gone: Live, peer: Peer) -> None:
         if gone not in self.live:
             return  # it was never let in
-        self.live.discard(gone)
+        del self.live[gone]
         self.census.left(peer.listener, peer.address)
         if not self.census.of_listener(peer.listener):
             for waiter in self._emptied.pop(peer.listener, ()):
@@ -147,14 +151,17 @@ class Network:
         gauge = self.metrics.registry.gauge
         queue = self.queue
         doc = "Connections with requests that wait to be started."
-        gauge("kafka_network_request_queue_size", doc, lambda: queue.data_size)
-        gauge("kafka_network_control_plane_request_queue_size", doc, lambda: queue.control_size)
+        gauge("kafka_network_requestchannel_request_queue_size", doc, lambda: queue.data_size)
         gauge(
-            "kafka_network_response_queue_size",
+            "kafka_network_requestchannel_control_plane_request_queue_size",
+            doc,
+            lambda: queue.control_size,
+        )
+        gauge(
+            "kafka_network_requestchannel_response_queue_size",
             "Sends that their peers have not taken whole.",
             lambda: sum(len(live.unsent) for live in self.live),
         )
-        gauge("kafka_network_connections", "Open connections.", lambda: self.census.total)
         self.metrics.watch_loop()
 
     def _sweep(self) -> None:

@@ -17,6 +17,7 @@ from ottla.model.clock import Clock
 from ottla.model.metrics import BUCKETS_MS, Counter, Histogram, Registry
 from ottla.net.slot import Slot
 
+GROUP: Final = "kafka_network_requestmetrics"
 UNKNOWN: Final = "Unknown"
 NS_PER_MS: Final = 1e6
 QUICK_NS: Final = int(BUCKETS_MS[0] * NS_PER_MS)  # the bound of the first bucket
@@ -38,11 +39,11 @@ class ApiTimes:
 
     def __init__(self, registry: Registry, request: str) -> None:
         self.stages: tuple[Histogram, ...] = tuple(
-            registry.histogram(f"kafka_network_request_{name}", doc, request=request)
+            registry.histogram(f"{GROUP}_{name}", doc, request=request)
             for name, doc in STAGES.items()
         )
         self.requests: Counter = registry.counter(
-            "kafka_network_requests_total", "Requests answered.", request=request
+            f"{GROUP}_requests_total", "Requests answered.", request=request
         )
 
 
@@ -100,10 +101,13 @@ class RequestMetrics:
         idle = IdleShare(self, self._clock)
         for name, doc in (
             (
-                "kafka_network_processor_avg_idle_percent",
+                "kafka_network_socketserver_network_processor_avg_idle_percent",
                 "Idle share of the network, 0 to 1.",
             ),
-            ("kafka_server_request_handler_avg_idle_percent", "Idle share of handlers, 0 to 1."),
+            (
+                "kafka_server_kafkarequesthandlerpool_request_handler_avg_idle_percent",
+                "Idle share of handlers, 0 to 1.",
+            ),
         ):
             self.registry.gauge(name, doc, idle)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeAlias
 
+from ottla.net.limits import UNSTARTED_MAX
+
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
 
@@ -42,6 +44,7 @@ class Peer:
         "connection_id",
         "is_broker",
         "listener",
+        "on_room",
         "port",
         "principal",
         "protocol",
@@ -61,9 +64,20 @@ class Peer:
         self.software_version = "unknown"
         self.is_broker = False  # another broker, or this one's own controller
         self.unstarted = 0  # requests handed to tasks that have not begun
+        self.on_room: Callable[[], None] = _nobody  # there were too many of those, and no longer
 
     def __str__(self) -> str:
         return f"{self.address}:{self.port}"
+
+    def started(self) -> None:
+        """A request that was handed to a task has begun."""
+        self.unstarted -= 1
+        if self.unstarted == UNSTARTED_MAX - 1:
+            self.on_room()
+
+
+def _nobody() -> None:
+    """Nobody waits for room."""
 
 
 class Order(Protocol):
@@ -85,11 +99,13 @@ class Slot:
     """
 
     __slots__ = (
-        "_order", "api", "done_ns", "local_ns", "on_sent", "parts", "received_ns", "started_ns",
+        "_order", "api", "done_ns", "local_ns", "on_gone", "on_sent", "parts", "received_ns",
+        "started_ns",
     )  # fmt: skip
 
     local_ns: int  # when this broker's own work was done
     done_ns: int  # when it was answered
+    on_gone: Callable[[], None]  # set by who answers later: the peer left before it was answered
 
     def __init__(self, order: Order, api: int, received_ns: int, started_ns: int) -> None:
         self._order = order

@@ -1,7 +1,7 @@
 """Producing: append to each partition asked for, then wait as acks asks.
 
 Owns the order of an append's steps and the wait for acks=all. Never decodes a request or encodes
-a reply. Hot: benchmarks/requests.py.
+a reply. Hot: benchmarks/small_requests.py.
 
 Appends run inline, on the loop, straight from the receive buffer. A batch that must be rewritten
 first (another codec) is copied and rewritten on the pool; until it is appended, later appends to
@@ -12,6 +12,7 @@ later ones behind it.
 
 from __future__ import annotations
 
+import logging
 from asyncio import Future
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -29,8 +30,12 @@ from ottla.replica.hosted import Hosted
 from ottla.replica.partition import Partition
 from ottla.replica.txn_gate import TxnGate, TxnTerms, must_ask
 
+log = logging.getLogger(__name__)
+
 ALL: Final = -1
 GOOD: Final = ErrorCode.none
+PENDING: Final = ProducedPartition(-1)
+_new: Final = tuple.__new__  # a named tuple at half its price; hot
 
 Outcome: TypeAlias = ProducedPartition
 Done: TypeAlias = Callable[[list[Outcome]], None]
@@ -78,12 +83,12 @@ class _Work:
         self.outcomes: list[Outcome] = []
         self.waits: list[_Wait] = []
 
-    def refuse(self, at: int, refusal: KafkaError) -> None:
+    def refuse(self, at: int, key: TopicPartition, refusal: KafkaError) -> None:
         errors = refusal.errors if isinstance(refusal, RefusedRecords) else ()
-        self.outcomes[at] = self.outcomes[at]._replace(
-            error_code=refusal.code,
-            base_offset=-1,
-            log_append_time_ms=-1,
+        self.outcomes[at] = ProducedPartition(
+            key.partition,
+            refusal.code,
+            log_start_offset=self.outcomes[at].log_start_offset,
             error_message=refusal.message,
             record_errors=errors,
         )
@@ -111,11 +116,12 @@ class Appends:
         work = _Work(terms, done, len(sets))
         outcomes = work.outcomes
         for at, (key, records, refused) in enumerate(sets):
-            outcomes.append(ProducedPartition(key[1], refused))
-            if refused is not GOOD:
-                work.left -= 1
-            else:
+            if refused is GOOD:
+                outcomes.append(PENDING)
                 self._start(work, at, key, records)
+            else:
+                outcomes.append(ProducedPartition(key.partition, refused))
+                work.left -= 1
         self._total.total_produce_requests.value += len(sets)
         if not work.left:
             self._appended(work)
@@ -138,12 +144,10 @@ class Appends:
                 kept = bytes(records or b"")
                 partition.rewriting.append(lambda: self._take_turn(work, at, key, kept, admitted))
                 return
+            partition.traffic.total_produce_requests.value += 1
+            now_ms = self._clock.wall_ms()
             analysis = analyse(
-                records,
-                partition.log.config,
-                now_ms=self._clock.wall_ms(),
-                origin=terms.origin,
-                zstd=terms.zstd,
+                records, partition.log.config, now_ms=now_ms, origin=terms.origin, zstd=terms.zstd
             )
             if (
                 analysis.header.attributes & TRANSACTIONAL_BIT
@@ -154,20 +158,24 @@ class Appends:
             if analysis.needs_rewrite:
                 self._rewrite(work, at, partition, analysis)
                 return
-            self._append(work, at, partition, analysis)
+            self._append(work, at, partition, analysis, now_ms)
         except KafkaError as refusal:
-            self._refused(work, at, refusal)
+            self._refused(work, at, key, len(records or b""), refusal)
         work.left -= 1
 
-    def _append(self, work: _Work, at: int, partition: Partition, analysis: Analysis) -> None:
+    def _append(
+        self, work: _Work, at: int, partition: Partition, analysis: Analysis, now_ms: int
+    ) -> None:
         acks = work.terms.acks
         try:
-            appended = partition.append(analysis, acks, work.terms.origin)
+            appended = partition.append(analysis, acks, work.terms.origin, now_ms)
         except OSError as error:
-            self._flushes.directory_failed(partition, error)
-            raise KafkaError(ErrorCode.kafka_storage_error) from None
+            raise self._hosted.fail(partition, error) from None
         first, last, stamp, start, size, count, _, rolled = appended
-        work.outcomes[at] = ProducedPartition(work.outcomes[at][0], GOOD, first, stamp, start)
+        work.outcomes[at] = _new(
+            ProducedPartition,
+            (partition.log.partition[1], GOOD, first, stamp, start, (), None, None),
+        )
         traffic, total = partition.traffic, self._total
         traffic.bytes_in.value += size
         traffic.messages_in.value += count
@@ -179,9 +187,15 @@ class Appends:
         if acks == ALL and (partition.log.high_watermark <= last or partition.waits_for_flush):
             work.waits.append(_Wait(partition, partition.leader_epoch, last + 1, at))
 
-    def _refused(self, work: _Work, at: int, refusal: KafkaError) -> None:
-        work.refuse(at, refusal)
-        self._total.failed_produce_requests.value += 1
+    def _refused(
+        self, work: _Work, at: int, key: TopicPartition, size: int, refusal: KafkaError
+    ) -> None:
+        work.refuse(at, key, refusal)
+        partition = self._hosted.find(key)
+        counted = (self._total,) if partition is None else (self._total, partition.traffic)
+        for traffic in counted:
+            traffic.failed_produce_requests.value += 1
+            traffic.bytes_rejected.value += size
 
     # Transactions
 
@@ -232,7 +246,7 @@ class Appends:
         if code is GOOD:
             self._take_turn(work, at, place[0], kept, admitted=True)
         else:
-            self._refused(work, at, KafkaError(code))
+            self._refused(work, at, place[0], len(kept), KafkaError(code))
             self._one_less(work)
         for turn in queue:
             turn()
@@ -244,15 +258,20 @@ class Appends:
         kept = analysis._replace(content=memoryview(bytes(analysis.content)))
         off = self._hosted.around.off
         rewritten = off.run(rewrite, kept, partition.log.config, self._clock.wall_ms())
-        rewritten.add_done_callback(lambda done: self._rewritten(work, at, partition, done))
+        size = len(kept.content)
+        rewritten.add_done_callback(lambda done: self._rewritten(work, at, partition, size, done))
 
     def _rewritten(
-        self, work: _Work, at: int, partition: Partition, done: Future[Analysis]
+        self, work: _Work, at: int, partition: Partition, size: int, done: Future[Analysis]
     ) -> None:
         try:
-            self._append(work, at, partition, done.result())
+            self._append(work, at, partition, done.result(), self._clock.wall_ms())
         except KafkaError as refusal:
-            self._refused(work, at, refusal)
+            self._refused(work, at, partition.key, size, refusal)
+        except Exception:  # one set's fault must not hold up the partition for ever
+            log.exception("a record set for %s could not be rewritten", partition.key)
+            unforeseen = KafkaError(ErrorCode.unknown_server_error)
+            self._refused(work, at, partition.key, size, unforeseen)
         self._one_less(work)
         queue, partition.rewriting = partition.rewriting, None
         while queue and partition.rewriting is None:
@@ -307,7 +326,7 @@ class DelayedProduce(Delayed):
     def on_complete(self) -> None:
         work = self._work
         for wait in work.waits:  # out of time
-            work.refuse(wait.at, KafkaError(ErrorCode.request_timed_out))
+            work.refuse(wait.at, wait.partition.key, KafkaError(ErrorCode.request_timed_out))
         work.done(work.outcomes)
 
 
@@ -316,5 +335,5 @@ def _settled(work: _Work, wait: _Wait) -> bool:
     if code is None:
         return False
     if code is not GOOD:
-        work.refuse(wait.at, KafkaError(code))
+        work.refuse(wait.at, wait.partition.key, KafkaError(code))
     return True

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
@@ -27,6 +27,14 @@ TURN: Final = 32
 PURGE_EVERY_MS: Final = 5_000
 LOOK_EVERY_MS: Final = 10_000
 """A changed interval takes effect within this."""
+
+Wait: TypeAlias = Callable[[BrokerConfig], int]
+"""How long, in milliseconds, by the settings that hold now."""
+
+
+def _after_start(config: BrokerConfig) -> int:
+    """A broker that has just begun has better things to do."""
+    return config.log_initial_task_delay_ms
 
 
 class CareLoop:
@@ -46,9 +54,13 @@ class CareLoop:
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         return [
-            self._every(lambda c: c.log_retention_check_interval_ms, self.retention),
+            self._every(
+                lambda c: c.log_retention_check_interval_ms, self.retention, first=_after_start
+            ),
             self._every(lambda _: PURGE_EVERY_MS, self.purge),
-            self._every(lambda c: c.log_flush_scheduler_interval_ms, self.flush_due),
+            self._every(
+                lambda c: c.log_flush_scheduler_interval_ms, self.flush_due, first=_after_start
+            ),
             self._every(
                 lambda c: c.producer_id_expiration_check_interval_ms, self.expire_producers
             ),
@@ -59,28 +71,33 @@ class CareLoop:
             self._every(
                 lambda c: c.log_flush_offset_checkpoint_interval_ms,
                 lambda: self._checkpoint(self._checkpoints.recovery_points()),
+                first=_after_start,
             ),
             self._every(
                 lambda c: c.log_flush_start_offset_checkpoint_interval_ms,
                 lambda: self._checkpoint(self._checkpoints.start_offsets()),
+                first=_after_start,
             ),
         ]
 
     async def _every(
         self,
-        interval_ms: Callable[[BrokerConfig], int],
+        interval_ms: Wait,
         work: Callable[[], Coroutine[Any, Any, None]],
+        *,
+        first: Wait | None = None,
     ) -> None:
         """Do it again and again. The interval may change, and may be as good as never."""
-        waited_ms = 0
+        wait_ms, waited_ms = first or interval_ms, 0
         while True:
-            left_ms = interval_ms(self._config.current) - waited_ms
-            step_ms = max(1, min(left_ms, LOOK_EVERY_MS))
-            await asyncio.sleep(step_ms / 1000)
-            waited_ms += step_ms
-            if waited_ms >= interval_ms(self._config.current):
-                waited_ms = 0
-                await work()
+            left_ms = max(1, wait_ms(self._config.current)) - waited_ms
+            if left_ms > 0:
+                step_ms = min(left_ms, LOOK_EVERY_MS)
+                await asyncio.sleep(step_ms / 1000)
+                waited_ms += step_ms
+                continue
+            await work()
+            wait_ms, waited_ms = interval_ms, 0
 
     async def retention(self) -> None:
         """Delete whole segments that are too old, too many, or below the log's start."""
@@ -109,6 +126,8 @@ class CareLoop:
 
     async def _each(self, work: Callable[[Log], object]) -> None:
         for at, partition in enumerate(self._hosted):
+            if self._hosted.find(partition.key) is not partition:
+                continue  # gone during somebody else's turn
             try:
                 work(partition.log)
             except FAULTS as fault:

@@ -17,7 +17,8 @@ from ottla.log import compaction
 from ottla.log.cleaner import Abandoned, Cleaning, Memory, Progress, Step, Swap, extent, lags
 from ottla.log.compaction import Dirt
 from ottla.log.directories import LogDirectories
-from ottla.model.ids import TopicPartition
+from ottla.log.log import Log
+from ottla.model.ids import Offset, TopicPartition
 from ottla.model.metrics import Registry
 from ottla.protocol.records.corrupt import CorruptBatch
 from ottla.replica.flush_loop import FlushLoop
@@ -39,17 +40,17 @@ class CompactionLoop:
         registry: Registry,
     ) -> None:
         self._hosted = hosted
+        self._flushes = flushes
         self._checkpoints = directories.checkpoints
         self._config = config
-        self._flushes = flushes
-        self._uncleanable: set[TopicPartition] = set()
+        self._uncleanable: dict[TopicPartition, Log] = {}
         group = "kafka_log_logcleaner"
         self._cleaned = registry.counter(f"{group}_cleaned_bytes_total", "Bytes read to compact.")
         self._rounds = registry.counter(f"{group}_rounds_total", "Logs compacted.")
         registry.gauge(
             f"{group}_uncleanable_partitions_count",
             "Partitions that cannot be compacted because something in them cannot be read.",
-            lambda: len(self._uncleanable),
+            lambda: sum(map(self._is_current, self._uncleanable.values())),
         )
 
     async def run(self) -> None:
@@ -68,31 +69,42 @@ class CompactionLoop:
         memory = Memory(
             settings.log_cleaner_dedupe_buffer_size, settings.log_cleaner_io_buffer_load_factor
         )
-        clock = self._hosted.around.clock
+        one, now_ms = partition.log, self._hosted.around.clock.wall_ms()
         try:
-            cleaning = Cleaning(partition.log, dirt, memory, clock.wall_ms())
-            await self._carry_out(cleaning.steps())
+            cleaning = Cleaning(one, dirt, memory, now_ms)
+            await self._carry_out(partition, cleaning)
+            if self._is_current(one):
+                await self._remember(partition.key, cleaning.end)
         except Abandoned as moved:
             log.info("%s", moved)
-            return True
         except CorruptBatch as fault:
             log.error("%s cannot be compacted: %s", partition.key, fault)
-            self._uncleanable.add(partition.key)
-            return True
+            self._uncleanable[partition.key] = one
         except OSError as error:
-            self._flushes.directory_failed(partition, error)
-            return True
-        self._rounds.value += 1
-        for write in self._checkpoints.cleaned(partition.key, cleaning.end):
-            await self._hosted.around.off.run(write.run)
+            if self._is_current(one):
+                self._hosted.fail(partition, error)
+            else:
+                log.info("%s: deleted or moved while it was being compacted", one.partition)
         return True
+
+    async def _remember(self, key: TopicPartition, end: Offset) -> None:
+        self._rounds.value += 1
+        for write in self._checkpoints.cleaned(key, end):
+            await self._hosted.around.off.run(write.run)
+
+    def _is_current(self, one: Log) -> bool:
+        """An await is a gap: by now the partition may be gone, or be another of that name."""
+        partition = self._hosted.find(one.partition)
+        return partition is not None and partition.log is one
 
     def _choose(self) -> tuple[Partition, Dirt] | None:
         now_ms = self._hosted.around.clock.wall_ms()
         plans: dict[TopicPartition, tuple[Dirt, compaction.Lags]] = {}
         for partition in self._hosted:
             one = partition.log
-            if "compact" not in one.config.cleanup_policy or partition.key in self._uncleanable:
+            if "compact" not in one.config.cleanup_policy:
+                continue
+            if self._uncleanable.get(partition.key) is one:
                 continue
             known = self._checkpoints.cleaned_offset(partition.key)
             wishes = lags(one)
@@ -101,13 +113,16 @@ class CompactionLoop:
         found = None if key is None else self._hosted.find(key)
         return None if key is None or found is None else (found, plans[key][0])
 
-    async def _carry_out(self, steps: Iterator[Step]) -> None:
+    async def _carry_out(self, partition: Partition, cleaning: Cleaning) -> None:
+        """What overtook a dropped record is on the disk before the record goes."""
         off = self._hosted.around.off
+        steps: Iterator[Step] = cleaning.steps()
         while True:
             step = await off.run(next, steps, DONE)
             if step is None:
                 return
             if isinstance(step, Swap):
+                await self._flushes.until(partition, cleaning.rests_on)
                 step.perform(self._hosted.around.clock.wall_ms())
             else:
                 self._cleaned.value += step.bytes_read

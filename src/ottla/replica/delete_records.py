@@ -77,7 +77,7 @@ class Deletes:
         if partition is None:
             return True
         if partition.leadership is None:
-            deletion.code = ErrorCode.not_leader_or_follower
+            deletion.code = partition.unled
             return True
         live = self._metadata.image.brokers
         low = partition.leadership.low_watermark(partition.log.start_offset, live)

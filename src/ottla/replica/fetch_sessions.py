@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import NO_TOPIC_ID, TopicPartition
+from ottla.model.ids import NO_TOPIC_ID, TopicId
 from ottla.replica.wanted import Fetched, Wanted
 
 NO_SESSION: Final = 0
@@ -26,6 +26,8 @@ INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 EVICT_IDLE_MS: Final = 120_000
 MAX_INT32: Final = 0x7FFFFFFF
+
+_Key: TypeAlias = tuple[str | TopicId, int]
 
 
 class Asked(NamedTuple):
@@ -80,7 +82,7 @@ class Session:
         self.by_id = asked.by_id
         self.used_at_ms = now_ms
         self.epoch = 1
-        self.partitions: dict[tuple[TopicPartition, int], _Seen] = {}
+        self.partitions: dict[_Key, _Seen] = {}
 
     def update(self, wanted: Iterable[Wanted], forgotten: Iterable[Wanted]) -> None:
         for want in wanted:
@@ -201,6 +203,8 @@ class FetchSessions:
         return False
 
 
-def _key(wanted: Wanted) -> tuple[TopicPartition, int]:
-    """A topic made anew under its old name is another topic: the id tells them apart."""
-    return wanted.key, 0 if wanted.topic_id is NO_TOPIC_ID else wanted.topic_id.int
+def _key(wanted: Wanted) -> _Key:
+    """By id where it has one: a topic of the same name may be another, and one may have no name
+    yet that is known here."""
+    topic, partition = wanted.key
+    return (topic if wanted.topic_id is NO_TOPIC_ID else wanted.topic_id), partition

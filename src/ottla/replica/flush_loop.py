@@ -7,27 +7,22 @@ the dirty pages and forgotten the error, so the directory is given up.
 
 from __future__ import annotations
 
-import logging
 from asyncio import Future
-from collections.abc import Callable
 
 from ottla.log.log import Flush
+from ottla.model.ids import Offset
 from ottla.replica.hosted import Hosted
 from ottla.replica.partition import Partition
-
-log = logging.getLogger(__name__)
 
 
 class FlushLoop:
     """Runs flushes off the loop, at most one per partition at a time."""
 
-    def __init__(
-        self, hosted: Hosted, directory_failed: Callable[[Partition, OSError], None]
-    ) -> None:
+    def __init__(self, hosted: Hosted) -> None:
         self._hosted = hosted
         self._off = hosted.around.off
-        self.directory_failed = directory_failed
         self._wanted: dict[Partition, None] = {}
+        self._awaited: dict[Partition, list[Future[None]]] = {}
 
     def want(self, partition: Partition) -> None:
         """An append waits. Flushes begin once the loop has answered what it already read."""
@@ -37,10 +32,23 @@ class FlushLoop:
             self._off.loop.call_soon(self._begin)
         self._wanted[partition] = None
 
+    async def until(self, partition: Partition, offset: Offset) -> None:
+        """Until everything below `offset` is on the disk; OSError when it cannot be."""
+        while partition.log.recovery_point < offset:
+            done: Future[None] = self._off.loop.create_future()
+            self._awaited.setdefault(partition, []).append(done)
+            self.want(partition)
+            await done
+
     def _begin(self) -> None:
         wanted, self._wanted = self._wanted, {}
         for partition in wanted:
-            flush = partition.log.flush_begin()
+            try:
+                flush = partition.log.flush_begin()
+            except OSError as error:  # it writes the leader epochs, for which there may be no room
+                self._tell(partition, error)
+                self._hosted.fail(partition, error)
+                continue
             partition.flushing = True
             done = self._off.run(flush.run)
             done.add_done_callback(lambda f, p=partition, fl=flush: self._done(p, fl, f))  # type: ignore[misc]
@@ -48,14 +56,25 @@ class FlushLoop:
     def _done(self, partition: Partition, flush: Flush, done: Future[None]) -> None:
         partition.flushing = False
         error = done.exception()
+        if error is None:
+            partition.log.flush_done(flush)
+        self._tell(partition, error)
         if isinstance(error, OSError):
-            self.directory_failed(partition, error)
+            self._hosted.fail(partition, error)
             return
         if error is not None:
             raise error
-        partition.log.flush_done(flush)
         partition.flushed()
         self._hosted.advance(partition)
         self._hosted.waiting.produce.check(partition.key)  # lesser acks may have moved it before
         if partition.waits_for_flush:
             self.want(partition)
+
+    def _tell(self, partition: Partition, error: BaseException | None) -> None:
+        for waiter in self._awaited.pop(partition, ()):
+            if waiter.done():
+                continue
+            if error is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(error)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ottla.model.metrics import Gauge, Registry
+from collections.abc import Callable, Iterator
+
+from ottla.log.log import Log
+from ottla.model.metrics import Gauge, Labels, Registry, Series
 from ottla.replica.hosted import Hosted, Parked
 from ottla.replica.services import ReplicaServices
 
@@ -32,13 +35,20 @@ def offer_gauges(registry: Registry, services: ReplicaServices) -> None:
             "Partitions in fetch sessions.",
             lambda: sessions.partitions,
         ),
-        "fetchsessioncache_incremental_fetch_session_evictions": (
-            "Fetch sessions that had to go for another.",
-            lambda: sessions.evictions,
-        ),
     }
     for name, (doc, read) in gauges.items():
         registry.gauge(f"kafka_server_{name}", doc, read)
+    registry.tally(
+        "kafka_server_fetchsessioncache_incremental_fetch_session_evictions_total",
+        "Fetch sessions that had to go for another.",
+        lambda: sessions.evictions,
+    )
+    directories = services.directories
+    registry.gauge(
+        "kafka_log_logmanager_offline_log_directory_count",
+        "Log directories that have failed.",
+        lambda: len(directories.all) - len(directories.online),
+    )
     waiting = hosted.waiting
     for parked in (waiting.produce, waiting.fetch, waiting.delete_records):
         _offer_purgatory_gauges(registry, parked)
@@ -62,13 +72,24 @@ def _offer_purgatory_gauges(registry: Registry, parked: Parked) -> None:
 
 
 def _offer_log_gauges(registry: Registry, hosted: Hosted) -> None:
-    """All logs together; one series for each of ten thousand partitions would help nobody."""
-    gauges: dict[str, tuple[str, Gauge]] = {
-        "size_bytes": ("Bytes of all logs.", lambda: sum(p.log.size for p in hosted)),
-        "segments": ("Segments of all logs.", lambda: sum(len(p.log.segments) for p in hosted)),
+    """Of each log; they are listed when asked for, so that ten thousand cost nothing till then."""
+    gauges: dict[str, tuple[str, Callable[[Log], int]]] = {
+        "size": ("Bytes of a log.", lambda log: log.size),
+        "num_log_segments": ("Segments of a log.", lambda log: len(log.segments)),
+        "log_start_offset": ("First offset that a log keeps.", lambda log: log.start_offset),
+        "log_end_offset": ("Offset of a log's next record.", lambda log: log.end_offset),
     }
     for name, (doc, read) in gauges.items():
-        registry.gauge(f"kafka_log_{name}", doc, read)
+        registry.series(f"kafka_log_log_{name}", doc, _by_partition(hosted, read))
+
+
+def _by_partition(hosted: Hosted, read: Callable[[Log], int]) -> Series:
+    def rows() -> Iterator[tuple[Labels, float]]:
+        for one in hosted:
+            partition, topic = str(one.key.partition), one.key.topic
+            yield (("partition", partition), ("topic", topic)), read(one.log)
+
+    return rows
 
 
 def _led(hosted: Hosted) -> int:

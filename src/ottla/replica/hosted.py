@@ -6,14 +6,14 @@ appends, reads or elects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol, TypeAlias
 
 from ottla.delay.purgatory import Purgatory
 from ottla.log.log import Log
 from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import TopicId, TopicPartition
 from ottla.replica.partition import Partition
 from ottla.replica.surroundings import Surroundings
 from ottla.replica.traffic import Traffic
@@ -74,6 +74,11 @@ class Hosted:
     @property
     def offline(self) -> frozenset[TopicPartition]:
         return frozenset(self._offline)
+
+    @property
+    def topic_names(self) -> Mapping[TopicId, str]:
+        """Of every topic of the cluster, by id."""
+        return self._metadata.image.names
 
     def find(self, key: TopicPartition) -> Partition | None:
         return self._online.get(key)

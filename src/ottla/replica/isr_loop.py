@@ -58,7 +58,7 @@ class IsrLoop:
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(self._hosted.around.limits.lag_max_ms / 2_000)
+            await asyncio.sleep(self._hosted.around.lag_max_ms / 2_000)
             self.shrink()
 
     def shrink(self) -> None:
@@ -72,7 +72,7 @@ class IsrLoop:
             kept = leadership.to_keep(
                 leader_end=partition.log.end_offset,
                 now_ms=now_ms,
-                lag_max_ms=around.limits.lag_max_ms,
+                lag_max_ms=around.lag_max_ms,
             )
             if kept is not None:
                 self.propose(partition, kept)

@@ -1,7 +1,8 @@
 """Partitions on their way to another log directory, a step at a time.
 
-Owns the pace: one step for each copy, then a turn for others. When a copy has caught up, the swap
-happens between two appends, and the partition goes on under its new log.
+Owns the pace: one step for each copy, then a turn for others. When a copy has caught up it is made
+durable off the loop; then the swap happens between two appends, and the partition goes on under
+its new log.
 """
 
 from __future__ import annotations
@@ -9,14 +10,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from pathlib import Path
+from typing import Final
 
-from ottla.log.directories import LogDirectories
+from ottla.log.directories import Held, LogDirectories
+from ottla.log.log import Log
 from ottla.log.moves import ReplicaMoves
 from ottla.model.errors import KafkaError
 from ottla.model.ids import TopicPartition
+from ottla.protocol.records.corrupt import CorruptBatch
 from ottla.replica.hosted import Hosted
 
 log = logging.getLogger(__name__)
+
+PAUSE_S: Final = 0.1
+"""Between two looks at copies that can do nothing but wait."""
 
 
 class MoveLoop:
@@ -25,6 +32,8 @@ class MoveLoop:
         self._directories = directories
         self._moves = ReplicaMoves(directories)
         self._wanted = asyncio.Event()
+        self._flushed: set[Log] = set()
+        """Copies that were made durable since they caught up for the first time."""
 
     def begin(self, key: TopicPartition, path: Path) -> None:
         """Begin a move; a refusal if there is nothing to move, or nowhere."""
@@ -38,21 +47,41 @@ class MoveLoop:
             await self._wanted.wait()
             self._wanted.clear()
             while self._directories.futures:
-                for key in list(self._directories.futures):
-                    self._step(key)
-                    await asyncio.sleep(0)
+                if not await self._step_each():
+                    await asyncio.sleep(PAUSE_S)
+            self._flushed.clear()
 
-    def _step(self, key: TopicPartition) -> None:
+    async def _step_each(self) -> bool:
+        """A step of every copy; False when all of them can only wait."""
+        went_on = False
+        for key, future in list(self._directories.futures.items()):
+            try:
+                went_on |= await self._step(key, future)
+            except KafkaError as gone:
+                log.info("the move of %s ends: %s", key, gone)
+                self._moves.give_up(key)
+            except CorruptBatch as fault:
+                self._moves.give_up(key)
+                if (partition := self._hosted.find(key)) is not None:
+                    self._hosted.fail(partition, fault)
+            except OSError as error:
+                log.error("the move of %s failed: %s", key, error)
+                self._directories.failed(future.directory.path, error)
+            await asyncio.sleep(0)
+        return went_on
+
+    async def _step(self, key: TopicPartition, future: Held) -> bool:
+        if not self._moves.copy(key):
+            return True
+        if future.log not in self._flushed:
+            flush = future.log.flush_begin()
+            await self._hosted.around.off.run(flush.run)
+            future.log.flush_done(flush)
+            self._flushed.add(future.log)
+            return True
         partition = self._hosted.find(key)
-        try:
-            if not self._moves.copy(key):
-                return
-            if partition is None or partition.flushing or partition.rewriting is not None:
-                return  # what is under way belongs to the old log: next turn
-            partition.log = self._moves.finish(key)
-            log.info("%s moved to %s", key, partition.log.dir.parent)
-        except KafkaError as gone:
-            log.info("the move of %s ends: %s", key, gone)
-            self._directories.futures.pop(key, None)
-        except OSError as error:
-            log.error("the move of %s failed: %s", key, error)
+        if partition is None or partition.flushing or partition.rewriting is not None:
+            return False  # what is under way belongs to the old log
+        partition.log = self._moves.finish(key)
+        log.info("%s moved to %s", key, partition.log.dir.parent)
+        return True

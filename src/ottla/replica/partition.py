@@ -97,7 +97,7 @@ class Partition:
 
     # Appending
 
-    def append(self, analysis: Analysis, acks: int, origin: Origin) -> Appended:
+    def append(self, analysis: Analysis, acks: int, origin: Origin, now_ms: int) -> Appended:
         """Append as leader. With acks=all too small an in-sync set refuses before writing."""
         leadership = self.leadership
         if leadership is None:
@@ -107,7 +107,7 @@ class Partition:
         appended = self.log.append(
             analysis,
             leader_epoch=self.leader_epoch,
-            now_ms=self._around.clock.wall_ms(),
+            now_ms=now_ms,
             origin=origin,
         )
         if acks == -1 and self.flushes_before_ack(leadership):
@@ -166,7 +166,7 @@ class Partition:
             own_end,
             min_isr=log.config.min_insync_replicas,
             now_ms=around.clock.mono_ms(),
-            lag_max_ms=around.limits.lag_max_ms,
+            lag_max_ms=around.lag_max_ms,
         )
         return watermark is not None and log.raise_high_watermark(watermark)
 

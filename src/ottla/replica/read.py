@@ -2,7 +2,7 @@
 
 Owns the order in which partitions share a reply's bytes, and the wait for `min_bytes`. Never
 decodes a request, encodes a reply or copies a record: a part of a reply is a slice of a file.
-Hot: benchmarks/requests.py.
+Hot: benchmarks/small_requests.py.
 
 A follower's fetch is also its acknowledgement: its position is noted before the read, so that the
 high watermark it is told already counts it.
@@ -65,18 +65,29 @@ class Reads:
     def __init__(self, hosted: Hosted, isr: IsrLoop) -> None:
         self._hosted = hosted
         self._isr = isr
+        self._total = hosted.traffic.all
+        self._patient = True
 
-    def fetch(self, wanted: list[Wanted], terms: FetchTerms, done: Done) -> None:
-        """Call `done` once with a part for each partition wanted, now or within the wait."""
+    def fetch(self, wanted: list[Wanted], terms: FetchTerms, done: Done) -> DelayedFetch | None:
+        """Call `done` once with a part for each partition wanted, now or within the wait.
+
+        What is returned still waits; it may be abandoned when nobody waits for it.
+        """
         if terms.from_follower:
             for want in wanted:
                 self._note_follower(want, terms.replica_id)
         fetched = self.read(wanted, terms)
         if self._is_enough(fetched, terms):
             self._tell(fetched, terms, done)
-            return
+            return None
         parked = DelayedFetch(self, wanted, terms, done)
-        self._hosted.waiting.fetch.try_complete_else_watch(parked, [w.key for w in wanted])
+        waiting = self._hosted.waiting.fetch
+        return None if waiting.try_complete_else_watch(parked, [w.key for w in wanted]) else parked
+
+    def stop_waiting(self) -> None:
+        """The broker stops: answer with what there is, those that wait and those yet to come."""
+        self._patient = False
+        self._hosted.waiting.fetch.finish_all()
 
     def answer(self, wanted: list[Wanted], terms: FetchTerms, done: Done) -> None:
         self._tell(self.read(wanted, terms), terms, done)
@@ -84,10 +95,26 @@ class Reads:
     def _tell(self, fetched: list[Fetched], terms: FetchTerms, done: Done) -> None:
         if terms.from_follower:
             self._note_told(fetched, terms.replica_id)
+        self._count(fetched, terms)
         done(fetched)
 
+    def _count(self, fetched: list[Fetched], terms: FetchTerms) -> None:
+        total, size = self._total, 0
+        total.total_fetch_requests.value += len(fetched)
+        for one in fetched:
+            partition = self._hosted.find(one.wanted.key)
+            if one.size and partition is not None:
+                partition.traffic.sent(terms.from_follower).value += one.size
+                size += one.size
+            elif one.failed:
+                total.failed_fetch_requests.value += 1
+                if partition is not None:
+                    partition.traffic.failed_fetch_requests.value += 1
+        if size:
+            total.sent(terms.from_follower).value += size
+
     def _is_enough(self, fetched: list[Fetched], terms: FetchTerms) -> bool:
-        if terms.max_wait_ms <= 0 or not fetched:
+        if terms.max_wait_ms <= 0 or not fetched or not self._patient:
             return True
         size = 0
         for one in fetched:
@@ -113,7 +140,8 @@ class Reads:
 
     def _read_one(self, want: Wanted, terms: FetchTerms, left: int, *, min_one: bool) -> Fetched:
         try:
-            partition = self._partition(want)
+            partition = self._partition(want, terms.replica_id)
+            partition.traffic.total_fetch_requests.value += 1
             log = partition.log
             if want.last_fetched_epoch >= 0:
                 diverging = _diverging(log, want)
@@ -138,20 +166,29 @@ class Reads:
             code = self._hosted.fail(partition, fault).code
         return Fetched(want, FetchedPartition(want.key.partition, code), 0)
 
-    def _partition(self, want: Wanted) -> Partition:
-        if want.key.topic == UNKNOWN_TOPIC:
+    def _partition(self, want: Wanted, reader: BrokerId) -> Partition:
+        """What is to be read, or the refusal the reader must hear."""
+        if want.key.topic == UNKNOWN_TOPIC and not want.named_by(self._hosted.topic_names):
             raise KafkaError(ErrorCode.unknown_topic_id)
         partition = self._hosted.get(want.key)
-        partition.led(want.leader_epoch)
         if want.topic_id is not NO_TOPIC_ID and want.topic_id != partition.log.topic_id:
             raise KafkaError(ErrorCode.inconsistent_topic_id)
+        leadership = partition.led(want.leader_epoch)
+        if reader >= 0 and reader not in leadership.followers:
+            # It may see what no replica has yet, so it must be one.
+            known = want.leader_epoch >= 0
+            raise KafkaError(
+                ErrorCode.unknown_leader_epoch if known else ErrorCode.not_leader_or_follower
+            )
         return partition
 
     # Followers
 
     def _note_follower(self, want: Wanted, broker: BrokerId) -> None:
         try:
-            partition = self._partition(want)
+            partition = self._partition(want, broker)
+            if not _continues(partition.log, want):
+                return  # it must cut its log first: what it has does not count
             grown = partition.follower_asked(broker, want.offset, want.log_start)
         except KafkaError:
             return  # the read that follows says it
@@ -186,6 +223,8 @@ class Reads:
             partition = self._hosted.find(want.key)
             if partition is None or partition.leadership is None:
                 return True
+            if -1 < want.leader_epoch != partition.leader_epoch:
+                return True
             log = partition.log
             bound = terms.bound(log)
             if want.offset < bound:
@@ -206,6 +245,8 @@ class Reads:
             read = log.read(want.offset, want.max_bytes, end=bound, min_one=True)
         except (KafkaError, *FAULTS):
             return ANY_SIZE  # the reply says it
+        if read.segment_base < log.segments[log.segments.index_of(bound)].base_offset:
+            return ANY_SIZE  # a closed segment: however long it waits, it gets no more of it
         return 0 if read.slice is None else read.slice.size
 
 
@@ -247,6 +288,13 @@ def _part(
         None,
         records,
     )
+
+
+def _continues(log: Log, want: Wanted) -> bool:
+    """Whether all that the reader has is the beginning of this log."""
+    if not log.start_offset <= want.offset <= log.end_offset:
+        return False
+    return want.last_fetched_epoch < 0 or _diverging(log, want) is None
 
 
 def _diverging(log: Log, want: Wanted) -> tuple[int, int] | None:

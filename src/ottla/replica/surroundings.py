@@ -1,4 +1,4 @@
-"""What every partition of one broker shares: who we are, the clock, and limits that may change.
+"""What every partition of one broker shares: who we are, the clock, and where to do slow work.
 
 Owns nothing that grows. One object, so that ten thousand partitions hold one reference each.
 """
@@ -17,13 +17,6 @@ from ottla.model.ids import BrokerId
 Result = TypeVar("Result")
 
 
-@dataclass(slots=True)
-class Limits:
-    """Broker settings the replica layer consults; changed in place when they change."""
-
-    lag_max_ms: int = 30_000
-
-
 class Off(NamedTuple):
     """Where work that may block is done: off the loop."""
 
@@ -38,5 +31,6 @@ class Off(NamedTuple):
 class Surroundings:
     me: BrokerId
     clock: Clock
-    limits: Limits
     off: Off
+    lag_max_ms: int
+    """A follower behind for longer than this leaves the in-sync set."""

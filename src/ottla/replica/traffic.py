@@ -10,6 +10,7 @@ from typing import Final
 
 from ottla.model.metrics import Counter, Registry
 
+GROUP: Final = "kafka_server_brokertopicmetrics"
 _ALL: Final = {
     "messages_in": "Records appended for producers.",
     "bytes_in": "Bytes appended for producers.",
@@ -40,12 +41,10 @@ class TopicTraffic:
 
     def __init__(self, registry: Registry, topic: str | None) -> None:
         for name, doc in _ALL.items():
-            metric = f"kafka_server_brokertopicmetrics_{name}_total"
-            counter = (
-                registry.counter(f"{metric}_all_topics", doc)
-                if topic is None
-                else registry.counter(metric, doc, topic=topic)
-            )
+            if topic is None:  # a name of its own: a sum over topics must not count it again
+                counter = registry.counter(f"{GROUP}_all_topics_{name}_total", f"{doc} All topics.")
+            else:
+                counter = registry.counter(f"{GROUP}_{name}_total", doc, topic=topic)
             setattr(self, name, counter)
 
     bytes_in: Counter
@@ -57,6 +56,9 @@ class TopicTraffic:
     replication_bytes_out: Counter
     total_fetch_requests: Counter
     total_produce_requests: Counter
+
+    def sent(self, to_follower: bool) -> Counter:
+        return self.replication_bytes_out if to_follower else self.bytes_out
 
 
 class Traffic:

@@ -5,6 +5,7 @@ Owns the two value classes that the read path passes around. Never decides anyth
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,6 +38,13 @@ class Wanted:
         self.max_bytes = 0
         self.leader_epoch = -1
         self.last_fetched_epoch = -1
+
+    def named_by(self, names: Mapping[TopicId, str]) -> bool:
+        """Look for the name of a topic that had none here; whether it has one now."""
+        name = names.get(self.topic_id)
+        if name is not None:
+            self.key = TopicPartition(name, self.key.partition)
+        return name is not None
 
 
 @dataclass(slots=True)

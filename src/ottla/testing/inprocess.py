@@ -11,6 +11,7 @@ import asyncio
 import tempfile
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -42,12 +43,20 @@ class Broker:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
+        self._world: World | None = None
+        self._failure: BaseException | None = None
 
     @property
     def bootstrap_servers(self) -> str:
         """What a client's `bootstrap.servers` wants."""
         assert self._app is not None, "the broker runs inside its with block"
         return self._app.bootstrap_servers
+
+    @property
+    def metrics_port(self) -> int | None:
+        """Where the Prometheus page is; None without the setting `metrics.port`."""
+        assert self._app is not None, "the broker runs inside its with block"
+        return self._app.metrics_port
 
     @property
     def data_dir(self) -> Path:
@@ -57,8 +66,12 @@ class Broker:
     # async with: on the caller's own loop
 
     async def __aenter__(self) -> Self:
-        self._app = self._build()
-        await self._app.start()
+        try:
+            self._app = self._build()
+            await self._app.start()
+        except BaseException:
+            self._clean()
+            raise
         return self
 
     async def __aexit__(
@@ -68,23 +81,25 @@ class Broker:
         trace: TracebackType | None,
     ) -> None:
         assert self._app is not None
-        await self._app.stop()
-        self._clean()
+        try:
+            await self._app.stop()
+        finally:
+            self._clean()
 
     # with: on a loop of its own, in a thread
 
     def __enter__(self) -> Self:
         ready = threading.Event()
-        failed: list[BaseException] = []
+        self._failure = None
         self._thread = threading.Thread(
-            target=self._serve, args=(ready, failed), name="ottla-broker", daemon=True
+            target=self._serve, args=(ready,), name="ottla-broker", daemon=True
         )
         self._thread.start()
         ready.wait()
-        if failed:
+        if self._failure is not None:
             self._thread.join()
             self._clean()
-            raise failed[0]
+            raise self._failure
         return self
 
     def __exit__(
@@ -96,24 +111,30 @@ class Broker:
         assert self._loop is not None
         assert self._stop is not None
         assert self._thread is not None
-        self._loop.call_soon_threadsafe(self._stop.set)
+        with suppress(RuntimeError):  # it failed meanwhile, and its loop is closed
+            self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
         self._clean()
+        if self._failure is not None and error is None:
+            raise self._failure
 
-    def _serve(self, ready: threading.Event, failed: list[BaseException]) -> None:
+    def _serve(self, ready: threading.Event) -> None:
         async def main() -> None:
             self._loop = asyncio.get_running_loop()
             self._stop = asyncio.Event()
             self._app = self._build()
             await self._app.start()
             ready.set()
-            await self._stop.wait()
-            await self._app.stop()
+            try:
+                await self._stop.wait()
+            finally:
+                await self._app.stop()
 
         try:
             asyncio.run(main())
-        except BaseException as error:
-            failed.append(error)
+        except BaseException as failure:
+            self._failure = failure
+        finally:
             ready.set()
 
     def _build(self) -> App:
@@ -121,9 +142,13 @@ class Broker:
         if directory is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="ottla-")
             directory = Path(self._temporary.name)
-        return App({**self._settings, "log.dirs": str(directory)}, World.real())
+        self._world = World.real()
+        return App({**self._settings, "log.dirs": str(directory)}, self._world)
 
     def _clean(self) -> None:
+        if self._world is not None:
+            self._world.close()
+            self._world = None
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None

@@ -28,7 +28,7 @@ def test_the_first_partition_begins_the_transaction_and_its_clock(state: TxnStat
     held = replace(EMPTY, state=state, started_ms=7)
     after = added(held, A0)
     assert after is not None
-    assert (after.state, after.partitions, after.started_ms) == (S.ONGOING, {A0}, 50)
+    assert (after.state, after.partitions, after.started_ms) == (S.ONGOING, frozenset({A0}), 50)
 
 
 @pytest.mark.spec("TXN-32")
@@ -36,7 +36,7 @@ def test_further_ones_join_it_without_moving_its_clock() -> None:
     first = added(EMPTY, A0)
     after = added(first, A1, now_ms=90)
     assert after is not None
-    assert (after.partitions, after.started_ms, after.updated_ms) == ({A0, A1}, 50, 90)
+    assert (after.partitions, after.started_ms, after.updated_ms) == (frozenset({A0, A1}), 50, 90)
 
 
 @pytest.mark.spec("TXN-32")

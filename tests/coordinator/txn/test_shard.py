@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,7 @@ def shard_of(*held: Transaction, intervals: Intervals | None = None) -> tuple[Tx
     return shard, heard
 
 
-def taken_in(shard: TxnShard, outcome: Outcome[object]) -> None:
+def taken_in(shard: TxnShard, outcome: Outcome[Any]) -> None:
     """Do with a decision what the runtime does."""
     for record in outcome.records:
         assert shard.decode(record.key, record.value) == record.what

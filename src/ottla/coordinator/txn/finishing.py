@@ -49,7 +49,7 @@ class Finishing:
         markers: MarkerWriter,
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ) -> None:
-        self._markers = markers
+        self.markers = markers
         self._spawn = spawn
         self.runtime: Runtime[TxnShard] | None = None
         """Set once the runtime, whose shards need this, is built."""
@@ -107,7 +107,7 @@ class Finishing:
     async def _mark(self, txn: Transaction, coordinator_epoch: int) -> None:
         commit = txn.state in COMMITS
         marking = Marking(txn.producer, commit, coordinator_epoch, txn.version)
-        codes = await self._markers.write(marking, sorted(txn.partitions))
+        codes = await self.markers.write(marking, sorted(txn.partitions))
         failed = {key: code for key, code in codes.items() if code not in SETTLED}
         if ErrorCode.transaction_coordinator_fenced in failed.values():
             raise KafkaError(ErrorCode.not_coordinator)

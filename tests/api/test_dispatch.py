@@ -1,0 +1,254 @@
+"""From a frame to a reply: order, refusals, and what nobody foresaw."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ottla import api as apis
+from ottla.api import api_versions, describe_cluster, produce
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.dispatch import Dispatch
+from ottla.api.interbroker import stop_replica
+from ottla.api.services import Services
+from ottla.model.errors import Disconnect, ErrorCode, KafkaError
+from ottla.net.slot import Slot
+from ottla.protocol import wire
+from ottla.protocol.wire import Call
+from tests.fakes.api_side import ApiSide, Caller, api_side
+from tests.fakes.virtual_loop import run
+
+KEY = describe_cluster.API.key
+ASK: dict[str, Any] = {
+    "include_cluster_authorized_operations": False,
+    "endpoint_type": 1,
+    "include_fenced_brokers": False,
+}
+
+
+def answering(api: Api, handler: Any) -> dict[int, Api]:
+    return {**apis.BY_KEY, api.key: replace(api, handler=handler)}
+
+
+def caller_of(side: ApiSide, table: dict[int, Api], tasks: asyncio.TaskGroup) -> Caller:
+    return Caller(Dispatch(side.services, tasks.create_task, table))
+
+
+def frame(api: Api, version: int = -1, number: int = 1, **fields: Any) -> bytes:
+    version = api.versions[version] if version < 0 else version
+    return wire.encode_request(api.key, version, number, "caller", fields)
+
+
+def test_what_is_not_offered_closes_the_connection_and_says_which() -> None:
+    async def story() -> None:
+        async with api_side() as side:
+            unknown = bytearray(frame(describe_cluster.API, **ASK))
+            unknown[4:6] = (999).to_bytes(2, "big")
+            assert await side.caller.send(bytes(unknown)) == b""
+            assert side.caller.ended == "api key 999 version 2 is not offered here"
+            newer = side.another()
+            late = bytearray(frame(describe_cluster.API, **ASK))
+            late[6:8] = (9).to_bytes(2, "big")
+            await newer.send(bytes(late))
+            assert newer.ended == "DescribeCluster version 9 is not offered here"
+            old = side.another()
+            early = bytearray(frame(produce.API, 3, transactional_id=None, acks=1, timeout=0,
+                                    topic_data=[]))  # fmt: skip
+            early[6:8] = (2).to_bytes(2, "big")
+            await old.send(bytes(early))
+            assert old.ended == "Produce version 2 is not offered here"
+
+    run(story())
+
+
+def test_a_frame_that_cannot_be_read_closes_the_connection() -> None:
+    async def story() -> None:
+        async with api_side() as side:
+            cut = frame(describe_cluster.API, **ASK)[:-1]
+            assert await side.caller.send(cut) == b""
+            assert side.caller.ended
+            header = side.another()
+            assert await header.send(cut[:10]) == b""
+            assert header.ended
+
+    run(story())
+
+
+@pytest.mark.spec("NET-31")
+def test_what_only_brokers_may_ask_is_refused_to_clients() -> None:
+    async def story() -> None:
+        async with api_side() as side:
+            said = await side.caller.ask(
+                stop_replica.API,
+                controller_id=0,
+                controller_epoch=9,
+                broker_epoch=-1,
+                topic_states=[],
+            )
+            assert said.error_code is ErrorCode.cluster_authorization_failed
+            assert side.data.services.transitions.controller_epoch == 0
+            side.caller.peer.is_broker = True
+            said = await side.caller.ask(
+                stop_replica.API,
+                controller_id=0,
+                controller_epoch=9,
+                broker_epoch=-1,
+                topic_states=[],
+            )
+            assert said.error_code is ErrorCode.none
+
+    run(story())
+
+
+@pytest.mark.spec("NET-29")
+def test_a_refusal_is_said_in_the_words_of_its_api() -> None:
+    async def refuses(_: Request, __: Context) -> Fields:
+        raise KafkaError(ErrorCode.invalid_request, "not like this")
+
+    async def story() -> None:
+        async with api_side() as side, asyncio.TaskGroup() as tasks:
+            caller = caller_of(side, answering(describe_cluster.API, refuses), tasks)
+            said = await caller.ask(describe_cluster.API, **ASK)
+            assert (said.error_code, said.error_message) == (
+                ErrorCode.invalid_request,
+                "not like this",
+            )
+
+    run(story())
+
+
+@pytest.mark.spec("NET-29")
+def test_a_handler_that_fails_is_an_error_reply_and_one_log_entry(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def fails(_: Request, __: Context) -> Fields:
+        raise ZeroDivisionError
+
+    async def story() -> None:
+        async with api_side() as side, asyncio.TaskGroup() as tasks:
+            caller = caller_of(side, answering(describe_cluster.API, fails), tasks)
+            said = await caller.ask(describe_cluster.API, **ASK)
+            assert said.error_code is ErrorCode.unknown_server_error
+            assert caller.ended is None
+
+    run(story())
+    [entry] = caplog.records
+    assert entry.getMessage() == "DescribeCluster v2 failed"
+    assert entry.exc_info is not None
+
+
+@pytest.mark.spec("NET-29")
+def test_an_answer_that_cannot_be_encoded_ends_the_connection_and_not_the_broker(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def mumbles(_: Request, __: Context) -> Fields:
+        return {"nothing": "of use"}
+
+    async def story() -> None:
+        async with api_side() as side, asyncio.TaskGroup() as tasks:
+            caller = caller_of(side, answering(describe_cluster.API, mumbles), tasks)
+            assert await caller.start(describe_cluster.API, **ASK) == b""
+            assert caller.ended == "the request could not be answered"
+            said = await side.another().ask(api_versions.API, 0)
+            assert said.error_code is ErrorCode.none
+
+    run(story())
+    assert len(caplog.records) == 1
+
+
+def test_a_handler_may_end_the_connection() -> None:
+    async def ends(_: Request, __: Context) -> Fields:
+        raise Disconnect("that was rude")
+
+    async def story() -> None:
+        async with api_side() as side, asyncio.TaskGroup() as tasks:
+            caller = caller_of(side, answering(describe_cluster.API, ends), tasks)
+            assert await caller.start(describe_cluster.API, **ASK) == b""
+            assert caller.ended == "that was rude"
+
+    run(story())
+
+
+@pytest.mark.parametrize("replied", [False, True])
+def test_a_hot_api_that_fails_ends_the_connection_unless_it_has_answered(
+    replied: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(_: Call, __: memoryview, slot: Slot, ___: Services) -> None:
+        if replied:
+            slot.reply([b"done"])
+        raise ZeroDivisionError
+
+    async def story() -> None:
+        async with api_side() as side, asyncio.TaskGroup() as tasks:
+            table = {**apis.BY_KEY, 0: replace(produce.API, raw=fails)}
+            caller = caller_of(side, table, tasks)
+            answer = await caller.start(
+                produce.API, 9, transactional_id=None, acks=1, timeout=0, topic_data=[]
+            )
+            assert answer == (b"done" if replied else b"")
+            assert (caller.ended is None) is replied
+
+    run(story())
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.spec("NET-12", "NET-29")
+def test_requests_of_one_connection_start_in_order_also_a_hot_one_behind_a_task() -> None:
+    started: list[str] = []
+
+    async def slow(_: Request, ctx: Context) -> Fields:
+        started.append("slow")
+        await asyncio.sleep(1)
+        started.append("slow ends")
+        raise KafkaError(ErrorCode.none)
+
+    def hot(call: Call, sent: memoryview, slot: Slot, _: Services) -> None:
+        started.append(f"hot {call.correlation_id} {len(sent)}")
+        slot.nothing()
+
+    async def story() -> None:
+        async with api_side() as side, asyncio.TaskGroup() as tasks:
+            table = {
+                **answering(describe_cluster.API, slow),
+                0: replace(produce.API, raw=hot),
+            }
+            caller = caller_of(side, table, tasks)
+            ask = bytearray(frame(produce.API, 9, 7, transactional_id=None, acks=1, timeout=0,
+                                  topic_data=[]))  # fmt: skip
+            size = len(ask) - 4
+            waiting = [
+                caller.send(frame(describe_cluster.API, number=6, **ASK)),
+                caller.send(ask),
+            ]
+            ask[:] = bytes(len(ask))  # the receive buffer is used again
+            stranger = caller_of(side, table, tasks)
+            stranger.send(frame(produce.API, 9, 8, transactional_id=None, acks=1, timeout=0,
+                                topic_data=[]))  # fmt: skip
+            assert started == [f"hot 8 {size}"], "another connection does not wait"
+            await asyncio.gather(*waiting)
+            assert started[1:] == ["slow", f"hot 7 {size}", "slow ends"]
+            assert caller.peer.unstarted == 0
+
+    run(story())
+
+
+def test_a_hot_request_that_took_its_turn_and_fails_ends_the_connection_too() -> None:
+    async def slow(_: Request, __: Context) -> Fields:
+        raise KafkaError(ErrorCode.none)
+
+    def hot(_: Call, __: memoryview, slot: Slot, ___: Services) -> None:
+        raise Disconnect("no")
+
+    async def story() -> None:
+        async with api_side() as side, asyncio.TaskGroup() as tasks:
+            table = {**answering(describe_cluster.API, slow), 0: replace(produce.API, raw=hot)}
+            caller = caller_of(side, table, tasks)
+            caller.send(frame(describe_cluster.API, **ASK))
+            fields: Any = {"transactional_id": None, "acks": 1, "timeout": 0, "topic_data": []}
+            assert await caller.start(produce.API, 9, **fields) == b""
+            assert caller.ended == "no"
+
+    run(story())

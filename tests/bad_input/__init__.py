@@ -1,0 +1,9 @@
+"""Everything a peer or an operator may get wrong, line by line, against a live broker.
+
+- `conftest`     one broker for all of it, on a clock that can be moved on
+- `batches`      record batches with one thing wrong
+- `test_wire`    frames: sizes, headers, lengths, peers that stall
+- `test_produce` record sets, and the error each must be refused with
+- `test_others`  the other APIs
+- `test_config`  settings and the command line: exit code 2, naming the key
+"""

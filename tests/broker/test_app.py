@@ -1,0 +1,221 @@
+"""One broker from start to stop: nothing is left behind, and what was kept is found again."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from ottla.broker.app import App
+from ottla.broker.doors import DRAIN_MS
+from ottla.broker.world import World
+from ottla.log.directory import CLEAN_SHUTDOWN
+from ottla.log.files import RealDisk
+from ottla.model.clock import SystemClock
+from ottla.model.errors import UserError
+from ottla.store.embedded import EmbeddedStore
+from tests.asking import FETCH, Line, batch, create_topics, fetch_fields, fetched, produced
+from tests.fakes.inline_pool import InlinePool
+
+FREE = "PLAINTEXT://127.0.0.1:0"
+
+
+def world() -> World:
+    """The real one, without threads of its own."""
+    return World(SystemClock(), Random(1), RealDisk(), EmbeddedStore.at, InlinePool())
+
+
+def app(data: Path, **settings: str) -> App:
+    named = {name.replace("_", "."): value for name, value in settings.items()}
+    return App({"listeners": FREE, "log.dirs": str(data), **named}, world())
+
+
+def descriptors() -> set[str]:
+    gc.collect()
+    return {
+        f"{name} {target}"
+        for name in os.listdir("/proc/self/fd")  # noqa: PTH208
+        if (target := _target(name)) and "eventpoll" not in target
+    }
+
+
+def threads() -> set[str]:
+    """Without those that the loop keeps to look up addresses."""
+    return {one.name for one in threading.enumerate() if not one.name.startswith("asyncio")}
+
+
+def _target(name: str) -> str:
+    try:
+        return os.readlink(f"/proc/self/fd/{name}")  # noqa: PTH115
+    except FileNotFoundError:
+        return ""  # the one that was listing
+
+
+@contextmanager
+def nothing_left() -> Iterator[None]:
+    """Neither a task, nor a thread, nor a descriptor more than before."""
+    before = asyncio.all_tasks(), threads(), descriptors()
+    yield
+    assert (asyncio.all_tasks(), threads()) == before[:2]
+    assert descriptors() <= before[2]
+
+
+def test_a_start_and_a_stop_leave_nothing_behind_but_the_data(tmp_path: Path) -> None:
+    async def story() -> None:
+        with nothing_left():
+            one = app(tmp_path, metrics_port="0")
+            await one.start()
+            assert (tmp_path / ".lock").exists()
+            assert not (tmp_path / CLEAN_SHUTDOWN).exists()
+            await one.stop()
+        assert (tmp_path / CLEAN_SHUTDOWN).exists()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"listeners": "PLAINTEXT://127.0.0.1:{taken}"}, "listeners"),
+        ({"listeners": FREE + ",OTHER://127.0.0.1:{taken}"}, "listeners"),
+        ({"metrics.port": "{taken}"}, "metrics.port"),
+        ({"listeners": "NOBODY://127.0.0.1:0"}, "NOBODY"),
+        ({"zookeeper.connect": "localhost:2181"}, "zookeeper.connect"),
+        ({"broker.id": "7"}, "broker.id"),
+    ],
+    ids=["port", "second port", "metrics port", "listener", "zookeeper", "identity"],
+)
+def test_a_start_that_fails_leaves_nothing_behind_and_names_what_failed(
+    tmp_path: Path, settings: dict[str, str], said: str
+) -> None:
+    protocols = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT"}
+
+    async def story() -> None:
+        first = app(tmp_path, broker_id="3")
+        await first.start()
+        await first.stop()
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = str(taken.getsockname()[1])
+            named = {key: value.replace("{taken}", port) for key, value in settings.items()}
+            data = {"listeners": FREE, "log.dirs": str(tmp_path), "broker.id": "3", **protocols}
+            with nothing_left(), pytest.raises(UserError, match=said):
+                await App({**data, **named}, world()).start()
+        again = app(tmp_path, broker_id="3")
+        await again.start()
+        await again.stop()
+
+    asyncio.run(story())
+
+
+def test_a_directory_has_one_broker_at_a_time(tmp_path: Path) -> None:
+    async def story() -> None:
+        first = app(tmp_path)
+        await first.start()
+        with nothing_left(), pytest.raises(UserError, match="another process is using"):
+            await app(tmp_path).start()
+        with Line(first.bootstrap_servers) as line:
+            await asyncio.to_thread(create_topics, line, ["t"])
+        await first.stop()
+
+    asyncio.run(story())
+
+
+def test_the_ready_line_names_the_port_that_was_really_taken(tmp_path: Path) -> None:
+    async def story() -> None:
+        one = app(tmp_path, broker_id="5", listeners="A://127.0.0.1:0,B://127.0.0.1:0",
+                  listener_security_protocol_map="A:PLAINTEXT,B:PLAINTEXT",
+                  inter_broker_listener_name="A")  # fmt: skip
+        await one.start()
+        first, second = one.endpoints
+        assert 0 < first.port != second.port > 0
+        assert one.ready_line == (
+            f"broker 5 ready on A://127.0.0.1:{first.port}, B://127.0.0.1:{second.port}, "
+            f"data in {tmp_path}"
+        )
+        assert one.bootstrap_servers == f"127.0.0.1:{first.port},127.0.0.1:{second.port}"
+        for endpoint in one.endpoints:
+            socket.create_connection((endpoint.host, endpoint.port)).close()
+        await one.stop()
+
+    asyncio.run(story())
+
+
+def test_a_restart_finds_topics_records_and_settings_again(tmp_path: Path) -> None:
+    def first_life(servers: str) -> None:
+        with Line(servers) as line:
+            create_topics(line, ["t"], retention_ms="12345678")
+            assert produced(line, "t", batch("a", "b")).base_offset == 0
+
+    def second_life(servers: str) -> None:
+        with Line(servers) as line:
+            answer = fetched(line, "t")
+            assert answer.high_watermark == 2
+            assert produced(line, "t", batch("c")).base_offset == 2
+
+    async def story() -> None:
+        for life in (first_life, second_life):
+            one = app(tmp_path)
+            await one.start()
+            await asyncio.to_thread(life, one.bootstrap_servers)
+            assert one.dynamic.topic("t").retention_ms == 12_345_678
+            await one.stop()
+
+    asyncio.run(story())
+
+
+@pytest.mark.spec("NET-16")
+def test_a_stop_answers_who_waits_and_does_not_wait_with_them(tmp_path: Path) -> None:
+    async def story() -> None:
+        one = app(tmp_path)
+        await one.start()
+        with Line(one.bootstrap_servers) as line:
+            await asyncio.to_thread(create_topics, line, ["t"])
+            await asyncio.to_thread(
+                line.send_request, FETCH, 12, **{**fetch_fields("t"), "max_wait": 600_000}
+            )
+            while not parked(one):
+                await turn()
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            await one.stop()
+            assert loop.time() - began < DRAIN_MS / 1000
+            assert await asyncio.to_thread(line.receive) is not None
+            assert await asyncio.to_thread(line.is_closed)
+
+    asyncio.run(story())
+
+
+async def turn() -> None:
+    """Let the broker on this loop go on."""
+    await asyncio.sleep(0)
+
+
+def parked(one: App) -> float:
+    name = "kafka_server_delayedoperationpurgatory_num_delayed_operations"
+    [family] = [family for family in one.registry.families() if family.name == name]
+    waiting = family.metrics[(("delayed_operation", "Fetch"),)]
+    assert callable(waiting)
+    return waiting()
+
+
+def test_a_broker_that_stopped_can_be_followed_by_another_in_the_same_process(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        ports = []
+        for _ in range(3):
+            one = app(tmp_path)
+            await one.start()
+            ports.append(one.endpoints[0].port)
+            await one.stop()
+        assert len(ports) == 3
+
+    asyncio.run(story())

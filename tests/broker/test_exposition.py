@@ -1,0 +1,85 @@
+"""Metrics over HTTP, as a scraper reads them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from ottla.broker.exposition import Exposition, render
+from ottla.model.metrics import Registry
+
+
+def a_registry() -> Registry:
+    registry = Registry()
+    registry.counter("bytes_in_total", "Bytes.", topic="a").value = 5
+    registry.counter("bytes_in_total", "Bytes.", topic='b"\\').value = 7
+    registry.tally("evictions_total", "Evictions.", lambda: 3)
+    registry.gauge("size", "Size.", lambda: 2.5)
+    registry.series("log_size", "Log size.", lambda: [((("topic", "a"),), 1)])
+    registry.series("nothing", "Of nothing.", list)
+    for ms in (0.01, 3, 99_999):
+        registry.histogram("time_ms", "Time.", request="Fetch").observe(ms)
+    registry.counter("gone_total", "Gone.", topic="c")
+    registry.forget(topic="c")
+    return registry
+
+
+def shown(text: bytes) -> dict[str, float]:
+    return {
+        "".join([sample.name, *(f" {k}={v}" for k, v in sorted(sample.labels.items()))]): (
+            sample.value
+        )
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+        if not sample.name.endswith("_created")
+    }
+
+
+@pytest.mark.spec("MON-01")
+def test_every_kind_of_metric_is_said_in_prometheus_text() -> None:
+    said = shown(render(a_registry()))
+    assert said["bytes_in_total topic=a"] == 5
+    assert said['bytes_in_total topic=b"\\'] == 7
+    assert said["evictions_total"] == 3
+    assert said["size"] == 2.5
+    assert said["log_size topic=a"] == 1
+    assert said["time_ms_bucket le=0.05 request=Fetch"] == 1
+    assert said["time_ms_bucket le=5 request=Fetch"] == 2
+    assert said["time_ms_bucket le=+Inf request=Fetch"] == 3
+    assert said["time_ms_count request=Fetch"] == 3
+    assert said["time_ms_sum request=Fetch"] == pytest.approx(100_002.01)
+    assert not [name for name in said if name.startswith(("gone", "nothing"))]
+
+
+async def ask(port: int, request: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    return answer
+
+
+@pytest.mark.spec("MON-01")
+def test_a_scraper_gets_the_page_and_anything_else_a_plain_answer() -> None:
+    async def story() -> None:
+        registry = a_registry()
+        exposition = Exposition(registry)
+        port = await exposition.start("", 0)
+        try:
+            head, _, body = (await ask(port, b"GET /metrics HTTP/1.1\r\n\r\n")).partition(
+                b"\r\n\r\n"
+            )
+            assert head.startswith(b"HTTP/1.1 200 OK")
+            assert f"Content-Length: {len(body)}".encode() in head
+            assert body == render(registry)
+            head, _, body = (await ask(port, b"HEAD / HTTP/1.1\r\n\r\n")).partition(b"\r\n\r\n")
+            assert (head[:15], body) == (b"HTTP/1.1 200 OK", b"")
+            assert b" 405 " in await ask(port, b"POST / HTTP/1.1\r\n\r\n")
+            assert await ask(port, b"x" * 100_000) == b"", "endless heads are cut off"
+        finally:
+            await exposition.stop()
+
+    asyncio.run(story())

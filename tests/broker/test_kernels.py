@@ -1,0 +1,66 @@
+"""Native record validation: loaded where it is installed, done without where it is not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STORY = """
+import asyncio, logging, struct
+from ottla.broker.kernels import load_kernels
+from ottla.config.topic import TopicConfig
+from ottla.log.validate import analyse
+from ottla.model.errors import KafkaError
+from ottla.protocol.records.batch import build, compute_crc
+from ottla.protocol.records.record import NewRecord
+from ottla.replica.surroundings import Off
+
+logging.basicConfig(level=logging.INFO)
+bad = bytearray(build([NewRecord(b"k", b"v", (), 5)]))
+bad[61] += 2  # the record says that it is longer than the batch
+struct.pack_into(">I", bad, 17, compute_crc(bad))
+
+def verdict():
+    try:
+        analyse(bytes(bad), TopicConfig(), now_ms=5)
+    except KafkaError as refusal:
+        return refusal.code.name
+    return "taken"
+
+async def main():
+    print(verdict())
+    await load_kernels(Off(asyncio.get_running_loop(), None))
+    print(verdict())
+
+asyncio.run(main())
+"""
+
+
+def told(*first_on_path: Path) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join(map(str, [*first_on_path, ROOT / "src"]))
+    return subprocess.run(
+        [sys.executable, "-c", STORY],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+def test_once_the_kernels_are_loaded_every_record_is_looked_at() -> None:
+    pytest.importorskip("numba")
+    run = told()
+    assert run.stdout.split() == ["taken", "invalid_record"]
+    assert "native kernels" in run.stderr
+
+
+def test_a_broker_without_them_looks_at_headers_and_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "numba.py").write_text("raise ImportError('not installed')")
+    run = told(tmp_path)
+    assert run.stdout.split() == ["taken", "taken"]
+    assert "native kernels" not in run.stderr

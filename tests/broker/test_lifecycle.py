@@ -1,0 +1,87 @@
+"""The process around a broker: the ready line, signals, exit codes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ottla.log.directory import CLEAN_SHUTDOWN
+from tests.asking import PRODUCE, Line, batch, create_topics, fetched, produce_fields, produced
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN = "import sys; from ottla.broker.lifecycle import run; sys.exit(run(eval(sys.argv[1])))"
+READY = re.compile(r"broker 0 ready on PLAINTEXT://(127\.0\.0\.1:\d+), data in (.+)\n")
+
+
+@contextmanager
+def process(data: Path, **settings: str) -> Iterator[subprocess.Popen[str]]:
+    named = {name.replace("_", "."): value for name, value in settings.items()}
+    wanted = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(data), **named}
+    started = subprocess.Popen(
+        [sys.executable, "-c", RUN, repr(wanted)],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with started:
+        yield started
+        started.kill()
+
+
+def ready(broker: subprocess.Popen[str]) -> str:
+    assert broker.stdout is not None
+    line = broker.stdout.readline()
+    found = READY.fullmatch(line)
+    assert found is not None, line or broker.communicate()[1]
+    return found[1]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_one_line_says_it_is_ready_and_a_signal_ends_it_cleanly(
+    tmp_path: Path, how: signal.Signals
+) -> None:
+    with process(tmp_path) as broker:
+        servers = ready(broker)
+        with Line(servers) as line:
+            create_topics(line, ["t"])
+            assert produced(line, "t", batch("a")).base_offset == 0
+        broker.send_signal(how)
+        out, _ = broker.communicate(timeout=30)
+        assert (broker.returncode, out) == (0, "")
+    assert (tmp_path / CLEAN_SHUTDOWN).exists()
+    with process(tmp_path) as again, Line(ready(again)) as line:
+        assert fetched(line, "t").high_watermark == 1
+
+
+def test_a_mistake_is_for_the_command_line_to_say(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with process(tmp_path, listeners=f"PLAINTEXT://127.0.0.1:{port}") as broker:
+            out, err = broker.communicate(timeout=30)
+            assert out == ""
+            assert "UserError: listeners: " in err
+            assert err.count("Traceback") == 1
+
+
+def test_a_broker_whose_last_disk_fails_stops_with_an_error(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with process(data) as broker, Line(ready(broker)) as line:
+        create_topics(line, ["t"], segment_bytes=str(1 << 20))
+        (data / "t-0").rename(tmp_path / "away")
+        for _ in range(2):  # the second one needs a new segment
+            line.send_request(PRODUCE, 9, **produce_fields("t", batch("x" * 600_000)))
+        _, err = broker.communicate(timeout=30)
+        assert broker.returncode == 1
+        assert "the broker stops: " in err
+        assert "was the last log directory, and it failed" in err
+    assert not (data / CLEAN_SHUTDOWN).exists()

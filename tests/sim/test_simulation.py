@@ -1,0 +1,103 @@
+"""One whole broker with real clients, on virtual time, from one seed.
+
+`make sim SEED=… N=…` runs seeds from SEED on; a failure prints the seed and its whole plan.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from ottla.testing.history import Fault, Poll, Send
+from tests.fakes.forgetting_disk import ForgettingDisk
+from tests.sim.plan import draw
+from tests.sim.simulation import simulate
+
+KEPT: Final = Path(__file__).with_name("seeds.txt")
+SOAK: Final = range(100_000, 105_000)
+DISHONEST: Final = range(1_000, 1_015)
+
+
+def kept_seeds() -> list[int]:
+    lines = KEPT.read_text().splitlines()
+    return [int(line.split()[0]) for line in lines if line and not line.startswith("#")]
+
+
+@pytest.mark.parametrize("seed", kept_seeds())
+def test_what_once_went_wrong_does_not_go_wrong_again(seed: int) -> None:
+    report = simulate(draw(seed))
+    assert not report.violations, report
+
+
+@pytest.mark.spec("LOG-76", "LOG-77")
+def test_no_misfortune_breaks_a_promise(sim_seed: int) -> None:
+    report = simulate(draw(sim_seed))
+    assert not report.violations, report
+
+
+@pytest.mark.parametrize("seed", range(500, 510))
+def test_the_same_seed_tells_the_same_story(seed: int) -> None:
+    first, second = (simulate(draw(seed), keep_trace=True).trace for _ in range(2))
+    assert first.lines == second.lines
+    assert first.digest() == second.digest()
+
+
+def test_a_story_is_the_same_in_another_process_that_orders_sets_differently() -> None:
+    program = (
+        "from tests.sim.plan import draw\n"
+        "from tests.sim.simulation import simulate\n"
+        "print([simulate(draw(seed)).trace.digest() for seed in range(600, 603)])\n"
+    )
+
+    def told(hash_seed: str) -> str:
+        root = Path(__file__).parents[2]
+        paths = os.pathsep.join([str(root / "src"), str(root)])
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": paths}
+        command = [sys.executable, "-c", program]
+        return subprocess.run(
+            command, env=environment, check=True, capture_output=True, text=True, cwd=root
+        ).stdout
+
+    assert told("1") == told("2")
+
+
+def test_other_seeds_tell_other_stories() -> None:
+    assert len({simulate(draw(seed)).trace.digest() for seed in range(5)}) == 5
+
+
+def test_a_disk_that_only_says_it_flushes_is_found_out() -> None:
+    """The simulation can fail: without flushes a power cut breaks promises on nearly every seed."""
+
+    def dishonest(now_ms: Callable[[], int]) -> ForgettingDisk:
+        disk = ForgettingDisk(now_ms)
+        disk.honest = False
+        return disk
+
+    plans = [draw(seed, power=True) for seed in DISHONEST]
+    caught = [plan.seed for plan in plans if simulate(plan, make_disk=dishonest).violations]
+    assert len(caught) >= len(DISHONEST) - 1, caught
+
+
+def test_clients_do_work_while_things_go_wrong() -> None:
+    """A simulation in which nothing happens would hold every promise."""
+    reports = [simulate(draw(seed)) for seed in range(700, 710)]
+    events = [event for report in reports for event in report.events]
+    assert sum(isinstance(event, Send) for event in events) > 1_000
+    assert sum(len(event.records) for event in events if isinstance(event, Poll)) > 2_000
+    assert len({event.name for event in events if isinstance(event, Fault)}) >= 8
+
+
+@pytest.mark.slow
+def test_thousands_of_seeds_break_no_promise() -> None:
+    broken = {}
+    for seed in SOAK:
+        report = simulate(draw(seed))
+        if report.violations:
+            broken[seed] = report.violations[0]
+    assert not broken
