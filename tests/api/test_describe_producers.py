@@ -20,7 +20,7 @@ def test_who_writes_to_a_partition_is_shown_with_what_is_open() -> None:
             said = await broker.ask(API, topics=asked)
             first, unknown = said.topics[0].partitions
             [producer] = first.active_producers
-            assert me == (producer.producer_id, producer.producer_epoch)
+            assert [producer.producer_id, producer.producer_epoch] == list(me)
             assert (producer.last_sequence, producer.current_txn_start_offset) == (0, 1)
             assert unknown.error_code is ErrorCode.unknown_topic_or_partition
             await broker.end(me, version=4)
