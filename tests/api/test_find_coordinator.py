@@ -12,7 +12,7 @@ from tests.asking import METADATA, Line
 NEWEST = API.versions[-1]
 
 
-@pytest.mark.spec("GRP-02", "GRP-07")
+@pytest.mark.spec("GRP-02", "GRP-07", "TXN-21", "TXN-28")
 @pytest.mark.parametrize("version", API.versions)
 @pytest.mark.parametrize("kind", [0, 1])
 def test_the_coordinator_is_found_in_every_version(

@@ -26,6 +26,15 @@ def test_transaction_states_need_no_more_in_sync_copies_than_there_are() -> None
     assert automatic(TRANSACTION_STATE, CONFIG, 3).config["min.insync.replicas"] == "2"
 
 
+@pytest.mark.spec("TXN-21", "TXN-27")
+def test_transaction_states_are_compacted_uncompressed_and_never_elected_uncleanly() -> None:
+    topic = automatic(TRANSACTION_STATE, CONFIG, 3)
+    assert (topic.partition_count, topic.replication_factor) == (50, 3)
+    assert topic.config["cleanup.policy"] == "compact"
+    assert topic.config["compression.type"] == "uncompressed"
+    assert topic.config["unclean.leader.election.enable"] == "false"
+
+
 def test_any_other_topic_takes_the_defaults() -> None:
     topic = automatic("orders", CONFIG, 3)
     assert (topic.partition_count, topic.replication_factor, topic.config) == (-1, -1, {})
