@@ -107,9 +107,7 @@ class App:
         )  # fmt: skip
         stack.push_async_callback(data.close)
         await data.load()
-        coordination = Coordination(
-            world, self.dynamic, data, control.facade.producer_ids, tasks.create_task
-        )
+        coordination = Coordination(world, self.dynamic, data, control, tasks.create_task)
         services = Services(
             Identity(*identity), world.clock, self.dynamic, listeners, metadata, control.facade,
             data.services, coordination.groups, coordination.txns,

@@ -11,11 +11,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 from uuid import UUID
 
+from ottla.broker.control import Control
 from ottla.broker.data import Data
 from ottla.broker.transactions import build_transactions
 from ottla.broker.world import World
 from ottla.config.dynamic import DynamicConfig
-from ottla.controller.producer_ids import ProducerIds
 from ottla.coordinator.group.limits import GroupLimits
 from ottla.coordinator.group.service import Groups
 from ottla.coordinator.group.shard import GroupShard
@@ -33,14 +33,14 @@ class Coordination:
         world: World,
         config: DynamicConfig,
         data: Data,
-        producer_ids: ProducerIds,
+        control: Control,
         spawn: Spawn,
     ) -> None:
         ground = Ground(data.hosted, data.metadata, data.timers, spawn)
         self.groups = Groups(_group_runtime(world, config, data, ground))
         txns = build_transactions(
             config, data, ground, self.groups.runtime,
-            next_producer_id=producer_ids.next, spawn=spawn,
+            next_producer_id=control.facade.producer_ids.next, spawn=spawn,
         )  # fmt: skip
         self.txns = txns.service
         self._finishing = txns.finishing
