@@ -11,7 +11,7 @@ from ottla.api.offset_fetch import API
 from ottla.model.errors import ErrorCode
 from ottla.testing import Broker
 from tests.api.grouping import TOPIC, commit, new_group, open_line, topic_id
-from tests.asking import Line
+from tests.asking import DELETE_TOPICS, Line, create_topics
 
 
 def fetch(line: Line, version: int, group: str, *, all_of_them: bool = False) -> Any:
@@ -77,3 +77,18 @@ def test_a_topic_id_that_is_not_known_is_refused(ottla_broker: Broker) -> None:
         reply = line.ask(API.key, 10, groups=[group], require_stable=False)
     [topic] = reply.groups[0].topics
     assert topic.partitions[0].error_code is ErrorCode.unknown_topic_id
+
+
+@pytest.mark.spec("GRP-72", "MDC-11")
+def test_the_offsets_of_a_deleted_topic_are_gone_when_its_name_comes_back(
+    ottla_broker: Broker,
+) -> None:
+    group, name = new_group(), "deleted-and-back"
+    with open_line(ottla_broker) as line:
+        create_topics(line, [name], 2)
+        assert commit(line, group, 42, topic=name) is ErrorCode.none
+        line.ask(DELETE_TOPICS, 3, topic_names=[name], timeout=10_000)
+        create_topics(line, [name], 2)
+        topics = [{"name": name, "partition_indexes": [1]}]
+        reply = line.ask(API.key, 5, group_id=group, topics=topics)
+    assert reply.topics[0].partitions[0].committed_offset == -1

@@ -184,7 +184,7 @@ def test_offsets_of_a_transaction_count_with_its_marker_now_and_after_loading() 
     run(story())
 
 
-@pytest.mark.spec("GRP-72")
+@pytest.mark.spec("GRP-72", "MDC-11")
 def test_partitions_that_are_deleted_take_their_offsets_with_them() -> None:
     async def story() -> None:
         async with coordinating() as made:

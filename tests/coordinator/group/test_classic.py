@@ -44,7 +44,7 @@ def test_the_protocol_most_would_take_first_is_chosen_among_those_all_know() -> 
         ClassicGroup("nobody").choose_protocol()
 
 
-@pytest.mark.spec("GRP-17", "GRP-18")
+@pytest.mark.spec("GRP-12", "GRP-17", "GRP-18")
 def test_the_first_to_join_leads_and_the_next_follows_when_it_goes() -> None:
     made = group(member("a"), member("b"), member("c"))
     assert made.leader == "a"

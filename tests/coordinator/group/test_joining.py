@@ -111,7 +111,7 @@ def test_a_member_that_missed_the_answer_gets_it_again() -> None:
     assert scene.group.phase is Phase.COMPLETING
 
 
-@pytest.mark.spec("GRP-31", "GRP-46")
+@pytest.mark.spec("GRP-27", "GRP-31", "GRP-46")
 def test_a_member_with_other_protocols_starts_a_rebalance() -> None:
     scene = Scene()
     leader, other = scene.stable(2)

@@ -10,7 +10,7 @@ from ottla.model.errors import ErrorCode
 from tests.coordinator.group.scene import Scene, code_of
 
 
-@pytest.mark.spec("GRP-43", "GRP-44")
+@pytest.mark.spec("GRP-43", "GRP-44", "DLY-34")
 def test_a_member_that_is_heard_of_stays_and_one_that_is_not_goes() -> None:
     scene = Scene()
     leader, silent = scene.stable(2)

@@ -10,7 +10,7 @@ from ottla.model.errors import ErrorCode
 from tests.coordinator.group.scene import RANGE, Scene
 
 
-@pytest.mark.spec("GRP-34", "GRP-35")
+@pytest.mark.spec("GRP-34", "GRP-35", "DLY-33")
 def test_members_that_start_together_make_one_generation() -> None:
     scene = Scene(initial_rebalance_delay_ms=3_000)
     waiting = [scene.start_join()]
@@ -48,7 +48,7 @@ def test_an_empty_group_waits_for_its_first_members_again() -> None:
     assert again[0].generation == 3
 
 
-@pytest.mark.spec("GRP-36", "GRP-37")
+@pytest.mark.spec("GRP-36", "GRP-37", "DLY-32")
 def test_who_does_not_rejoin_in_time_is_out() -> None:
     scene = Scene()
     leader, slow = scene.stable(2, rebalance_ms=5_000)
