@@ -186,6 +186,30 @@ def test_kafka_python_commits_aborts_is_fenced_and_sends_offsets(
     assert read(bootstrap, topic, "read_committed") == [b"0", b"2", b"kept"]
 
 
+@pytest.mark.spec("TXN-23", "TXN-24", "TXN-25")
+def test_kafkas_own_formatter_reads_what_the_coordinator_persists(
+    bootstrap: str, make_topic: MakeTopic
+) -> None:
+    topic = make_topic()
+    producer = librdkafka(bootstrap, f"formatted-{topic}")
+    producer.begin_transaction()
+    sent(producer, topic, b"x")
+    producer.commit_transaction(WITHIN_S)
+    try:
+        printed = kafka_cache.run_tool(
+            "kafka-console-consumer",
+            "--topic", "__transaction_state", "--from-beginning", "--timeout-ms", "5000",
+            "--formatter", "org.apache.kafka.tools.consumer.TransactionLogMessageFormatter",
+            "--bootstrap-server", bootstrap,
+            timeout_s=60,
+        )  # fmt: skip
+    except kafka_cache.Missing as missing:
+        pytest.skip(str(missing))
+    ours = [one for one in printed.stdout.split('{"key"') if f"formatted-{topic}" in one]
+    states = [one.split('"transactionStatus":')[1][0] for one in ours]
+    assert states == ["0", "1", "2", "4"], printed.stdout + printed.stderr
+
+
 @pytest.mark.spec("TXN-18", "TXN-17", "TXN-35", "TXN-46")
 @pytest.mark.parametrize(("kind", "epochs"), [("clients", 6), ("clients-3.9", 0)])
 def test_java_begins_each_transaction_under_a_new_epoch_if_it_knows_how(
