@@ -111,7 +111,15 @@ async def transacting(settings: Mapping[str, str] | None = None) -> AsyncIterato
     async with asyncio.TaskGroup() as tasks, data_side(settings) as side:
         world = World(side.clock, Random(1), side.disk, lambda _: side.store, side.pool)
         ids = ProducerIds(side.store, ME)
-        coordination = Coordination(world, side.config, side.data, ids, tasks.create_task)
+        controller = SimpleNamespace(producer_ids=ids)
+        control = SimpleNamespace(facade=controller)
+        coordination = Coordination(
+            world,
+            side.config,
+            side.data,
+            control,  # type: ignore[arg-type]
+            tasks.create_task,
+        )
         for topic in (CONSUMER_OFFSETS, TRANSACTION_STATE):
             await side.lead(TopicPartition(topic, 0))
         await side.lead(TP)
@@ -122,7 +130,7 @@ async def transacting(settings: Mapping[str, str] | None = None) -> AsyncIterato
             config=side.config,
             listeners=SimpleNamespace(inter_broker="INTERNAL"),  # type: ignore[arg-type]
             metadata=side.metadata,
-            controller=SimpleNamespace(producer_ids=ids),  # type: ignore[arg-type]
+            controller=controller,  # type: ignore[arg-type]
             replicas=side.services,
             groups=coordination.groups,
             txns=coordination.txns,
