@@ -64,6 +64,20 @@ def test_what_is_not_offered_closes_the_connection_and_says_which() -> None:
     run(story())
 
 
+def test_a_request_that_comes_while_the_broker_ends_closes_the_connection() -> None:
+    def refuse(work: Any) -> bool:
+        work.close()
+        return False
+
+    async def story() -> None:
+        async with api_side() as side:
+            caller = Caller(Dispatch(side.services, refuse))
+            assert await caller.send(frame(describe_cluster.API, **ASK)) == b""
+            assert caller.ended == "the broker ends"
+
+    run(story())
+
+
 def test_a_frame_that_cannot_be_read_closes_the_connection() -> None:
     async def story() -> None:
         async with api_side() as side:

@@ -128,6 +128,17 @@ def test_a_fetch_waits_as_long_as_it_says_or_until_there_is_enough() -> None:
     run(story())
 
 
+def test_no_fetch_waits_longer_than_five_minutes() -> None:
+    async def story() -> None:
+        async with api_side() as side:
+            await side.data.lead()
+            said = await side.caller.ask(API, **fields(part(0), max_wait=2**31 - 1))
+            assert only(said).error_code is ErrorCode.none
+            assert side.data.clock.mono_ms() == 300_000
+
+    run(story())
+
+
 def test_one_reply_carries_no_more_than_the_broker_allows() -> None:
     async def story() -> None:
         async with api_side({"fetch.max.bytes": "1024"}) as side:

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -160,8 +159,3 @@ def wait_for(condition: Callable[[], bool], timeout_s: float = 30.0, what: str =
     while not condition():
         assert time.monotonic() < deadline, f"waited {timeout_s} s for {what}"
         time.sleep(0.01)
-
-
-def kill_quietly(broker: BrokerProcess) -> None:
-    with suppress(ProcessLookupError):
-        broker.kill()

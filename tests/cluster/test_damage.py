@@ -15,7 +15,6 @@ from tests.cluster.process import BrokerProcess
 
 NAMES: Final = [f"n-{number}" for number in range(200)]
 SMALL_SEGMENTS: Final = {"internal.segment.bytes": "20000"}
-FIRST: Final = "0" * 20
 PRODUCER: Final = {"producer_id": 0, "producer_epoch": 0}
 
 Damage = Callable[[Path], None]
@@ -32,22 +31,18 @@ def last_log(folder: Path) -> Path:
     return max(folder.glob("*.log"))
 
 
-def stored(broker: BrokerProcess, topic: str) -> int:
-    return sum(path.stat().st_size for path in broker.partition_dir(topic).glob("*.log"))
-
-
 # The tail
 
 
-def half_a_batch(log: Path) -> bytes:
+def half_a_batch() -> bytes:
     return batch("never acknowledged" * 20)[:150]
 
 
-def zeros(log: Path) -> bytes:
+def zeros() -> bytes:
     return bytes(5000)
 
 
-def noise(log: Path) -> bytes:
+def noise() -> bytes:
     return bytes(range(256)) * 8
 
 
@@ -64,8 +59,8 @@ def test_a_torn_tail_is_cut_with_one_warning_and_kept_beside_the_log(tmp_path: P
             log = last_log(broker.partition_dir(topic))
             size = log.stat().st_size
             with log.open("ab") as file:
-                file.write(tail(log))
-            added[log.with_name(f"{log.name}.{size}.cut")] = tail(log)
+                file.write(tail())
+            added[log.with_name(f"{log.name}.{size}.cut")] = tail()
         broker.start()
         for cut, tail_bytes in added.items():
             assert cut.read_bytes() == tail_bytes

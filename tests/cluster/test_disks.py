@@ -46,7 +46,7 @@ def fill_until_refused(line: Line, topic: str, size: int = 200_000) -> int:
     raise AssertionError("the disk never filled up")
 
 
-def on_directory(broker: BrokerProcess, topics: list[str], directory: Path) -> list[str]:
+def on_directory(topics: list[str], directory: Path) -> list[str]:
     return [topic for topic in topics if (directory / f"{topic}-0").is_dir()]
 
 
@@ -60,8 +60,8 @@ def test_a_full_disk_refuses_appends_and_no_offset_is_given_twice(tmp_path: Path
             topics = ["a", "b"]
             with Line(broker.address) as line:
                 create_topics(line, topics)
-                [small_topic] = on_directory(broker, topics, dirs[1])
-                [large_topic] = on_directory(broker, topics, dirs[0])
+                [small_topic] = on_directory(topics, dirs[1])
+                [large_topic] = on_directory(topics, dirs[0])
                 assert produced(line, large_topic, batch("before")).base_offset == 0
                 taken = fill_until_refused(line, small_topic)
                 assert taken > 10
@@ -128,7 +128,7 @@ def test_a_directory_that_fails_takes_only_its_own_partitions(tmp_path: Path) ->
                 create_topics(line, topics)
                 for topic in topics:
                     assert produced(line, topic, batch("one")).base_offset == 0
-                lost = on_directory(broker, topics, dirs[1])
+                lost = on_directory(topics, dirs[1])
                 assert len(lost) == 2
                 fill(other)
                 for topic in topics:
@@ -167,7 +167,7 @@ def test_while_metadata_cannot_be_written_what_is_known_is_served(tmp_path: Path
             topics = ["a", "b"]
             with Line(broker.address) as line:
                 create_topics(line, topics)
-                [elsewhere] = on_directory(broker, topics, dirs[1])
+                [elsewhere] = on_directory(topics, dirs[1])
                 fill(first)
                 for offset in range(3):
                     assert produced(line, elsewhere, batch("v")).base_offset == offset
@@ -232,8 +232,8 @@ def test_a_lost_directory_is_started_without_only_on_the_operators_word(
     tmp_path: Path, lose: Callable[[BrokerProcess], Path]
 ) -> None:
     broker = two_directories(tmp_path)
-    [gone_topic] = on_directory(broker, ["a", "b"], broker.dirs[1])
-    [kept_topic] = on_directory(broker, ["a", "b"], broker.dirs[0])
+    [gone_topic] = on_directory(["a", "b"], broker.dirs[1])
+    [kept_topic] = on_directory(["a", "b"], broker.dirs[0])
     lost = lose(broker)
     for _ in range(2):  # the attempt itself must not make it look right
         with pytest.raises(Ended, match="exit code 2"):

@@ -13,7 +13,7 @@ LAG_MS = 10_000
 QUICK = {"replica.lag.time.max.ms": str(LAG_MS)}
 
 
-@pytest.mark.spec("REP-10", "REP-11", "REP-12", "REP-14", "REP-15", "REP-16")
+@pytest.mark.spec("REP-02", "REP-03", "REP-10", "REP-11", "REP-12", "REP-14", "REP-15", "REP-16")
 @pytest.mark.parametrize("version", [4, 12, 13, 17])
 def test_the_high_watermark_follows_one_fetch_behind(version: int) -> None:
     async def story(pair: Pair) -> None:
@@ -156,7 +156,7 @@ def test_a_follower_rejoins_once_it_has_reached_the_high_watermark() -> None:
     play(story, QUICK)
 
 
-@pytest.mark.spec("REP-22", "REP-25")
+@pytest.mark.spec("REP-22")
 def test_too_small_an_isr_refuses_acks_all_and_nothing_else() -> None:
     async def story(pair: Pair) -> None:
         late = asyncio.ensure_future(pair.produce(b"caught out", acks=-1, timeout_ms=20_000))

@@ -35,7 +35,7 @@ def test_what_once_went_wrong_does_not_go_wrong_again(seed: int) -> None:
     assert not report.violations, report
 
 
-@pytest.mark.spec("LOG-76", "LOG-77")
+@pytest.mark.spec("LOG-07", "LOG-34", "LOG-39", "LOG-74", "TXN-08")
 def test_no_misfortune_breaks_a_promise(sim_seed: int) -> None:
     report = simulate(draw(sim_seed))
     assert not report.violations, report

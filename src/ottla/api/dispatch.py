@@ -26,6 +26,7 @@ from ottla.protocol.wire import Call
 log = logging.getLogger(__name__)
 
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
+"""Starts a task; nothing, or False, when none can be started any more."""
 
 
 class Dispatch:
@@ -56,7 +57,8 @@ class Dispatch:
 
     def _later(self, slot: Slot, work: Coroutine[Any, Any, None]) -> None:
         slot.peer.unstarted += 1
-        self._spawn(work)
+        if not self._spawn(work):
+            slot.close("the broker ends")
 
     async def _take_turn(self, raw: RawHandler, call: Call, frame: bytes, slot: Slot) -> None:
         slot.peer.started()

@@ -13,5 +13,6 @@
 - `kernels`     native record validation, when it is first needed
 - `net_settings`  the network's limits, as the settings have them
 - `local_link`  the controller's way to its own broker
+- `spawning`    work that is started on the way, until the broker ends
 - `exposition`  metrics over HTTP
 """

@@ -24,6 +24,7 @@ from ottla.broker.doors import Doors
 from ottla.broker.exposition import Exposition
 from ottla.broker.identity import identify
 from ottla.broker.net_settings import net_limits
+from ottla.broker.spawning import spawner
 from ottla.broker.world import World
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
@@ -101,9 +102,10 @@ class App:
         await control.configs.load()
         listeners = Listeners.of(self.config)  # with what was changed in an earlier life
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        spawn = spawner(tasks)
         data = Data(
             world, self.dynamic, self.broker_id, store=store, metadata=metadata,
-            directories=directories, registry=self.registry, spawn=tasks.create_task,
+            directories=directories, registry=self.registry, spawn=spawn,
         )  # fmt: skip
         stack.push_async_callback(data.close)
         await data.load()
@@ -112,7 +114,7 @@ class App:
             Identity(*identity), world.clock, self.dynamic, listeners, metadata, control.facade,
             data.services, coordination.groups, coordination.txns,
         )  # fmt: skip
-        dispatch = Dispatch(services, tasks.create_task)
+        dispatch = Dispatch(services, spawn)
         control.links.answer = dispatch
         doors = self._doors(dispatch)
         stack.push_async_callback(doors.stop)
