@@ -80,6 +80,8 @@ def test_every_version_reads(version: int) -> None:
             one = only(said)
             assert (one.error_code, one.high_watermark) == (ErrorCode.none, 2)
             assert values(one) == [b"0", b"1"]
+            if version >= 11:
+                assert one.preferred_read_replica == -1
             topic = said.responses[0]
             assert topic.topic_id == TOPIC_ID if version >= BY_ID else topic.topic == "t"
 

@@ -181,6 +181,18 @@ def test_refusals_are_said_for_each_partition_apart() -> None:
     run(story())
 
 
+def test_a_follower_keeps_what_only_its_leader_may_delete() -> None:
+    async def story() -> None:
+        async with data_side() as side:
+            partition = await side.lead()
+            await fill(side, 3)
+            await side.follow(epoch=1)
+            assert (await delete(side, 2)).code is ErrorCode.not_leader_or_follower
+            assert partition.log.start_offset == 0
+
+    run(story())
+
+
 def test_a_topic_that_is_compacted_and_deleted_may_lose_records() -> None:
     async def story() -> None:
         async with data_side({"log.cleanup.policy": "compact,delete"}) as side:

@@ -263,6 +263,20 @@ def test_a_killed_process_loses_nothing_without_flushes_either() -> None:
     run(story())
 
 
+def test_who_waits_for_a_flush_that_cannot_begin_hears_of_it() -> None:
+    async def story() -> None:
+        async with data_side(dirs=("/a", "/b")) as side:
+            partition = await side.lead()
+            await side.append(b"a")
+            side.disk.capacity_bytes = side.disk.written_bytes
+            with pytest.raises(OSError, match="No space"):
+                await FlushLoop(side.hosted).until(partition, 1)
+            side.disk.capacity_bytes = None
+            assert side.hosted.offline == {TP}
+
+    run(story())
+
+
 def test_a_closed_segment_is_flushed_though_nobody_waits() -> None:
     async def story() -> None:
         async with data_side({"log.segment.bytes": "1048576"}) as side:

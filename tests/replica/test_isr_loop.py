@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import BrokerId
+from ottla.model.ids import BrokerId, TopicPartition
 from ottla.replica.partition import Partition
 from ottla.store import paths
 from ottla.store.nodes import StateNode
@@ -148,10 +148,11 @@ def test_a_leader_deposed_while_the_store_is_asked_keeps_its_hands_off() -> None
 
 
 @pytest.mark.spec("MON-18")
-def test_partitions_without_followers_are_never_proposed_for() -> None:
+def test_partitions_without_followers_or_led_elsewhere_are_never_proposed_for() -> None:
     async def story() -> None:
         async with data_side(SETTINGS) as side:
             partition = await side.lead()
+            await side.follow(TopicPartition("followed", 0), epoch=0)
             side.run(*side.data.loops())
             await side.append(b"a")
             await pass_ms(side, LAG_MS * 4)

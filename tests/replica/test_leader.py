@@ -81,6 +81,16 @@ def test_a_follower_behind_for_too_long_is_to_leave() -> None:
     assert kept == frozenset({ME, SECOND})
 
 
+@pytest.mark.spec("REP-26", "REP-67")
+def test_a_new_leader_gives_its_in_sync_followers_time_to_find_it() -> None:
+    state = leadership(SECOND, THIRD, isr=(ME, SECOND), now_ms=1_000)
+    limit = {"leader_end": 6, "lag_max_ms": LAG_MAX_MS}
+    assert state.to_keep(now_ms=1_000 + LAG_MAX_MS, **limit) is None
+    assert state.to_keep(now_ms=1_001 + LAG_MAX_MS, **limit) == frozenset({ME})
+    asked(state, SECOND, 6, end=6, now_ms=1_000)
+    assert watermark(state, 6, now_ms=1_000) == 6, "who was not in sync is not waited for"
+
+
 def test_a_follower_at_the_log_end_stays_however_long_it_was_silent() -> None:
     state = leadership(SECOND)
     asked(state, SECOND, 5, end=5)

@@ -201,6 +201,9 @@ def test_a_reader_whose_last_batch_is_not_ours_hears_where_to_cut() -> None:
             assert cut.size == 0
             [beyond] = await side.fetch(wanted(5, last_fetched_epoch=1))
             assert beyond.part.diverging_epoch == (1, 1)
+            [older] = await side.fetch(wanted(0, last_fetched_epoch=0))
+            assert older.part.diverging_epoch is None, "it has nothing, so nothing of it is wrong"
+            assert values_of(older.part) == [b"a", b"b"]
             [same] = await side.fetch(wanted(1, last_fetched_epoch=1))
             assert same.part.diverging_epoch is None
             assert values_of(same.part) == [b"b"]
@@ -267,13 +270,13 @@ def test_a_follower_hears_of_a_newer_high_watermark_at_once() -> None:
 
 
 @pytest.mark.spec("REP-63", "REP-33", "REP-36")
-@pytest.mark.parametrize(("offset", "epoch"), [(2, 3), (5, -1), (0, -1)])
+@pytest.mark.parametrize(("offset", "epoch"), [(2, 3), (2, 0), (5, -1), (0, -1)])
 def test_a_follower_that_must_cut_its_log_counts_for_nothing_until_it_has(
     offset: int, epoch: int
 ) -> None:
     async def story() -> None:
         async with data_side() as side:
-            await side.lead(epoch=1, replicas=TWO)
+            await side.lead(epoch=0, replicas=TWO)
             await side.append(b"a")
             side.start_fetch(1, replica_id=OTHER, max_wait_ms=0)
             partition = await side.lead(epoch=4, replicas=TWO)
@@ -297,7 +300,7 @@ def test_a_fetch_waits_for_enough_bytes() -> None:
         async with data_side() as side:
             await side.lead()
             size = len(side.batch(b"x"))
-            parked = side.start_fetch(0, min_bytes=3 * size, max_wait_ms=60_000)
+            parked = side.start_fetch(0, min_bytes=2 * size + 1, max_wait_ms=60_000)
             for count in range(3):
                 assert not parked.done(), count
                 await side.append(b"x")
