@@ -119,8 +119,7 @@ class App:
         doors = self._doors(dispatch)
         stack.push_async_callback(doors.stop)
         await doors.bind(listeners)
-        await self._register(control, doors.told)
-        data.services.transitions.broker_epoch = control.registration.epoch
+        await self._register(control, data, doors.told)
         moves = doors.follow(self.dynamic, lambda told: self._moved(control, told))
         _run(stack, tasks, [*control.loops(), *data.loops(), moves])
         await control.facade.started()
@@ -141,9 +140,11 @@ class App:
         self.dynamic.on_broker(lambda _, now: network.apply(net_limits(now)))
         return Doors(network, dispatch, self._world.host_name)
 
-    async def _register(self, control: Control, told: tuple[Endpoint, ...]) -> None:
+    async def _register(self, control: Control, data: Data, told: tuple[Endpoint, ...]) -> None:
         self._describe(control, told)
-        await control.registration.register(self.config.zookeeper_session_timeout_ms)
+        patience_ms = self.config.zookeeper_session_timeout_ms
+        epoch = await control.registration.register(patience_ms)
+        data.services.transitions.broker_epoch = epoch
 
     async def _moved(self, control: Control, told: tuple[Endpoint, ...]) -> None:
         self._describe(control, told)

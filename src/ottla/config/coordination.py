@@ -16,29 +16,21 @@ from ottla.config.settings import (
     Words,
 )
 
-_GROUPS: Final = NoEffect("comes with the group coordinator")
-_TRANSACTIONS: Final = NoEffect("comes with the transaction coordinator")
+_GROUPS: Final = NoEffect("comes with the new group protocols")
+_TRANSACTIONS: Final = NoEffect("comes with clusters of several brokers")
 
 
 class CoordinationSettings(Settings):
     group_min_session_timeout_ms: Annotated[
-        int,
-        AtLeast(1),
-        Doc("Smallest session timeout a classic group member may ask for."),
-        _GROUPS,
+        int, AtLeast(1), Doc("Smallest session timeout a classic group member may ask for.")
     ] = 6_000
     group_max_session_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Largest session timeout a classic group member may ask for."), _GROUPS
+        int, AtLeast(1), Doc("Largest session timeout a classic group member may ask for.")
     ] = 1_800_000
     group_initial_rebalance_delay_ms: Annotated[
-        int,
-        AtLeast(0),
-        Doc("Wait for more members before an empty group first rebalances."),
-        _GROUPS,
+        int, AtLeast(0), Doc("Wait for more members before an empty group first rebalances.")
     ] = 3_000
-    group_max_size: Annotated[int, AtLeast(1), Doc("Most members of a classic group."), _GROUPS] = (
-        INT_MAX
-    )
+    group_max_size: Annotated[int, AtLeast(1), Doc("Most members of a classic group.")] = INT_MAX
     group_coordinator_rebalance_protocols: Annotated[
         Words,
         OneOf(("classic", "consumer", "streams", "share")),
@@ -96,19 +88,19 @@ class CoordinationSettings(Settings):
     ] = 600_000
 
     offset_metadata_max_bytes: Annotated[
-        int, AtLeast(0), Doc("Longest text stored with a committed offset."), _GROUPS
+        int, AtLeast(0), Doc("Longest text stored with a committed offset.")
     ] = 4_096
     offsets_commit_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Longest wait for a commit to be replicated."), _GROUPS
+        int, AtLeast(1), Doc("Longest wait for a commit to be replicated.")
     ] = 5_000
     offsets_load_buffer_size: Annotated[
-        int, AtLeast(1), Doc("Bytes read at a time when a coordinator loads."), _GROUPS
+        int, AtLeast(1), Doc("Bytes read at a time when a coordinator loads.")
     ] = 5_242_880
     offsets_retention_minutes: Annotated[
-        int, AtLeast(1), Doc("How long offsets of an empty group are kept."), _GROUPS
+        int, AtLeast(1), Doc("How long offsets of an empty group are kept.")
     ] = 10_080
     offsets_retention_check_interval_ms: Annotated[
-        Long, AtLeast(1), Doc("How often expired offsets are looked for."), _GROUPS
+        Long, AtLeast(1), Doc("How often expired offsets are looked for.")
     ] = 600_000
     offsets_topic_num_partitions: Annotated[
         int, AtLeast(1), Doc("Partitions of __consumer_offsets.")
@@ -120,10 +112,7 @@ class CoordinationSettings(Settings):
         int, AtLeast(1), Doc("Segment size of __consumer_offsets.")
     ] = 104_857_600
     offsets_topic_compression_codec: Annotated[
-        int,
-        Between(0, 4),
-        Doc("Codec of its records: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."),
-        _GROUPS,
+        int, Between(0, 4), Doc("Codec of its records: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.")
     ] = 0
 
     transaction_state_log_num_partitions: Annotated[
@@ -139,31 +128,27 @@ class CoordinationSettings(Settings):
         int, AtLeast(1), Doc("Segment size of __transaction_state.")
     ] = 104_857_600
     transaction_state_log_load_buffer_size: Annotated[
-        int, AtLeast(1), Doc("Bytes read at a time when a coordinator loads."), _TRANSACTIONS
+        int, AtLeast(1), Doc("Bytes read at a time when a coordinator loads.")
     ] = 5_242_880
     transactional_id_expiration_ms: Annotated[
-        int,
-        AtLeast(1),
-        Doc("Idle time after which a transactional id is forgotten."),
-        _TRANSACTIONS,
+        int, AtLeast(1), Doc("Idle time after which a transactional id is forgotten.")
     ] = 604_800_000
     transaction_max_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Largest transaction timeout a producer may ask for."), _TRANSACTIONS
+        int, AtLeast(1), Doc("Largest transaction timeout a producer may ask for.")
     ] = 900_000
     transaction_abort_timed_out_transaction_cleanup_interval_ms: Annotated[
-        int, AtLeast(1), Doc("How often timed-out transactions are looked for."), _TRANSACTIONS
+        int, AtLeast(1), Doc("How often timed-out transactions are looked for.")
     ] = 10_000
     transaction_remove_expired_transaction_cleanup_interval_ms: Annotated[
-        int, AtLeast(1), Doc("How often expired transactional ids are looked for."), _TRANSACTIONS
+        int, AtLeast(1), Doc("How often expired transactional ids are looked for.")
     ] = 3_600_000
     transaction_partition_verification_enable: Annotated[
         bool,
         Dynamic("cluster"),
         Doc("Ask the coordinator whether a transaction is open before its first append."),
-        _TRANSACTIONS,
     ] = True
     transaction_two_phase_commit_enable: Annotated[
-        bool, Doc("Let producers prepare a transaction and complete it later."), _TRANSACTIONS
+        bool, Doc("Let producers prepare a transaction and complete it later.")
     ] = True
     add_partitions_to_txn_retry_backoff_ms: Annotated[
         int,
