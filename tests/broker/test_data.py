@@ -11,6 +11,7 @@ import pytest
 from ottla.broker.data import NoDirectoryLeft
 from ottla.log.directory import CLEAN_SHUTDOWN
 from ottla.model.errors import ErrorCode
+from ottla.protocol.records.corrupt import CorruptBatch
 from ottla.store import paths
 from ottla.store.nodes import LogDirEventNode
 from ottla.store.port import Session
@@ -36,6 +37,30 @@ def test_the_controller_hears_of_a_lost_directory() -> None:
             await side.settle()
             assert await events(side) == [ME]
             assert side.hosted.offline == {TP}
+
+    run(story())
+
+
+def test_rot_costs_its_partition_its_segment_and_nothing_else() -> None:
+    async def story() -> None:
+        async with data_side() as side:
+            partition, other = await side.lead(), await side.lead(TP._replace(topic="u"))
+            await side.append(b"a")
+            segment = partition.log.segments.first
+            path = segment.path()
+            content = bytearray(side.disk.read(path))
+            content[16] = 9  # no such format
+            side.disk.replace(path, bytes(content))
+            segment.release()
+            fault = CorruptBatch("found by a reader")
+            assert side.hosted.fail(partition, fault).code is ErrorCode.kafka_storage_error
+            side.hosted.fail(partition, fault)  # by two at once
+            await side.settle()
+            assert side.hosted.offline == {TP}
+            assert await events(side) == [ME]
+            assert not side.disk.exists(path), "it is put aside"
+            assert len(side.directories.online) == 1
+            assert (await side.append(b"b", key=other.key)).error_code is ErrorCode.none
 
     run(story())
 

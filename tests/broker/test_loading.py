@@ -143,6 +143,29 @@ def test_a_long_start_says_how_far_it_is(caplog: pytest.LogCaptureFixture) -> No
     ]
 
 
+@pytest.mark.spec("CFG-024")
+@pytest.mark.parametrize(("threads", "at_once"), [("1", 2), ("2", 4)])
+def test_each_directory_has_as_many_threads_as_the_operator_says(
+    threads: str, at_once: int
+) -> None:
+    async def story() -> None:
+        directories = opened(await filled(6 * CHUNK, ("/a", "/b")), "/a", "/b")
+        pool = InlinePool()
+        pool.held = True
+        off = Off(asyncio.get_running_loop(), pool)
+        config = DynamicConfig({"num.recovery.threads.per.data.dir": threads})
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(load(directories, config, off, LoopClock()))
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert pool.waiting == at_once
+            pool.held = False
+            pool.run_all()
+        assert len(directories.held) == 6 * CHUNK
+
+    run(story())
+
+
 def test_a_quick_start_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "ottla.broker.loading")
 

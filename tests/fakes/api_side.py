@@ -53,7 +53,9 @@ class Caller:
         version = api.versions[version] if version < 0 else version
         reply = await self.start(api, version, **fields)
         assert self.ended is None, self.ended
-        return wire.decode_reply(api.key, version, memoryview(reply)[4:])
+        said = wire.decode_reply(api.key, version, memoryview(reply)[4:])
+        assert not getattr(said, "throttle_time", None), "there are no quotas"
+        return said
 
     def replied(self, slot: Slot) -> None:
         parts = [part if isinstance(part, bytes) else part.read() for part in _parts(slot)]
