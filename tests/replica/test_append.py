@@ -275,7 +275,7 @@ def test_a_repeat_of_what_is_not_replicated_yet_waits_like_the_first() -> None:
 GZIP = {"compression.type": "gzip"}
 
 
-@pytest.mark.spec("LOG-46", "MON-13")
+@pytest.mark.spec("LOG-46")
 def test_a_batch_in_another_codec_is_rewritten_off_the_loop() -> None:
     async def story() -> None:
         async with data_side(GZIP) as side:
