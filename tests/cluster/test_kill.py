@@ -94,7 +94,7 @@ def test_a_stop_under_load_is_clean_and_in_time(tmp_path: Path, number: int) -> 
             began = time.monotonic()
             broker.signal(number)
             assert broker.ends() == 0
-            assert time.monotonic() - began < 10
+            assert time.monotonic() - began < 60
             assert (broker.dirs[0] / ".kafka_cleanshutdown").exists()
             written = {path: path.stat().st_mtime_ns for path in indexes(broker)}
             broker.start()

@@ -1,9 +1,5 @@
 """The kit: what a declared line gives."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Annotated
 
 import pytest
@@ -192,18 +188,3 @@ def test_doubles_are_shown_as_java_shows_them() -> None:
     ratio = Sample.SETTINGS["a.ratio"]
     assert ratio.show(1.7976931348623157e308) == "1.7976931348623157E308"
     assert ratio.show(0.5) == "0.5"
-
-
-def test_every_setting_is_imported_in_ten_milliseconds(tmp_path: Path) -> None:
-    """Measured beyond what `model` needs, from compiled files, best of three processes."""
-    program = (
-        "import time, ottla.model.errors; t = time.process_time(); "
-        "import ottla.config.topic; print(time.process_time() - t)"
-    )
-    compiled = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
-    command = [sys.executable, "-c", program]
-    runs = [
-        float(subprocess.run(command, env=compiled, capture_output=True, check=True).stdout)
-        for _ in range(3)
-    ]
-    assert min(runs) < 0.010

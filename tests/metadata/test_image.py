@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from uuid import UUID
 
 import pytest
@@ -150,11 +149,11 @@ def test_any_history_gives_the_same_as_a_plain_dictionary(
         assert sorted(image.names.values()) == sorted({tp.topic for tp in model})
 
 
-def test_one_topic_among_ten_thousand_changes_in_two_milliseconds() -> None:
+def test_one_topic_among_ten_thousand_changes_and_the_others_are_shared() -> None:
     topics = [(TopicPartition(f"t{i}", 0), UUID(int=i + 1), state()) for i in range(10_000)]
     image, _ = Image().changed_by(update(*topics))
     one = update((TopicPartition("t5", 0), UUID(int=6), state(B1)))
-    began = perf_counter()
-    for _ in range(10):
-        image.changed_by(one)
-    assert (perf_counter() - began) / 10 < 0.002
+    changed, _ = image.changed_by(one)
+    differing = [name for name in image.topics if changed.topics[name] is not image.topics[name]]
+    assert differing == ["t5"]
+    assert changed.names is image.names
