@@ -76,13 +76,24 @@ def _read_back(bootstrap: str) -> None:
         try:
             with socket.create_connection((host, int(port)), timeout=_WAIT_S) as connection:
                 connection.sendall(write)
-                reply = connection.recv(frames.produce_reply_size(TOPIC), socket.MSG_WAITALL)
+                reply = _exactly(connection, frames.produce_reply_size(TOPIC))
                 if frames.produce_error(reply, TOPIC) == 0:
                     connection.sendall(read)
-                    (size,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
-                    if batch[61:] in connection.recv(size, socket.MSG_WAITALL):
-                        return
+                    (size,) = struct.unpack(">i", _exactly(connection, 4))
+                    assert batch[61:] in _exactly(connection, size)
+                    return
         except (OSError, struct.error):
             pass  # not listening yet, or not ready to answer
         time.sleep(0.002)
     raise TimeoutError("no record could be read back")
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    """A socket with a timeout may give less than it was asked for, whatever the flags."""
+    got = b""
+    while len(got) < size:
+        more = connection.recv(size - len(got))
+        if not more:
+            raise ConnectionError("the broker closed the connection")
+        got += more
+    return got
