@@ -39,19 +39,19 @@ def batch(value_bytes: int, count: int, *, now_ms: int) -> bytes:
 def produce(topic: str, partition: int, records: bytes, acks: int) -> bytes:
     """A framed Produce request for one partition, as librdkafka sends them."""
     body = struct.pack(">hhih", 0, PRODUCE_VERSION, 1, -1)
-    body += struct.pack(">hhii", -1, acks, 30_000, 1) + _string(topic)
+    body += struct.pack(">hhii", -1, acks, 30_000, 1) + string(topic)
     body += struct.pack(">iii", 1, partition, len(records))
     return struct.pack(">i", len(body) + len(records)) + body + records
 
 
 def produce_reply_size(topic: str) -> int:
     """Replies to these requests all have one size, so counting bytes counts replies."""
-    return 4 + 4 + 4 + len(_string(topic)) + 4 + (4 + 2 + 8 + 8 + 8) + 4
+    return 4 + 4 + 4 + len(string(topic)) + 4 + (4 + 2 + 8 + 8 + 8) + 4
 
 
 def produce_error(reply: bytes, topic: str) -> int:
     """The error code inside one whole reply."""
-    at = 4 + 4 + 4 + len(_string(topic)) + 4 + 4
+    at = 4 + 4 + 4 + len(string(topic)) + 4 + 4
     (code,) = struct.unpack_from(">h", reply, at)
     return int(code)
 
@@ -60,23 +60,38 @@ def fetch(topic: str, offsets: Sequence[tuple[int, int]], *, partition_max_bytes
     """A framed Fetch request without a session for (partition, offset) pairs."""
     body = struct.pack(">hhih", 1, FETCH_VERSION, 1, -1)
     body += struct.pack(">iiiibii", -1, 500, 1, 50 << 20, 0, 0, -1)
-    body += struct.pack(">i", 1) + _string(topic) + struct.pack(">i", len(offsets))
+    body += struct.pack(">i", 1) + string(topic) + struct.pack(">i", len(offsets))
     for partition, offset in offsets:
         body += struct.pack(">iiqqi", partition, -1, offset, -1, partition_max_bytes)
-    body += struct.pack(">i", 0) + _string("")
+    body += struct.pack(">i", 0) + string("")
     return struct.pack(">i", len(body)) + body
 
 
-def _string(text: str) -> bytes:
+def request(key: int, version: int, body: bytes, *, flexible: bool = False) -> bytes:
+    """Any request, framed, from a client without a name."""
+    tags = b"\0" if flexible else b""
+    head = struct.pack(">hhih", key, version, 1, -1) + tags
+    return struct.pack(">i", len(head) + len(body)) + head + body
+
+
+def string(text: str) -> bytes:
     data = text.encode()
     return struct.pack(">h", len(data)) + data
 
 
+def compact(data: bytes) -> bytes:
+    """A string or bytes in a flexible version of a message."""
+    return _unsigned(len(data) + 1) + data
+
+
 def _varint(value: int) -> bytes:
-    zigzag = (value << 1) ^ (value >> 31)
+    return _unsigned((value << 1) ^ (value >> 31))
+
+
+def _unsigned(value: int) -> bytes:
     out = bytearray()
-    while zigzag > 0x7F:
-        out.append(zigzag & 0x7F | 0x80)
-        zigzag >>= 7
-    out.append(zigzag)
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
     return bytes(out)
