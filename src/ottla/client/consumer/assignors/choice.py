@@ -1,0 +1,63 @@
+"""The value of `partition.assignment.strategy`: names, or objects of one's own.
+
+The order is the member's preference in the group's vote. A list may mix eager and cooperative
+strategies, as it must while a group moves from one to the other; the member then behaves eagerly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from ottla.client.consumer.assignors.assignor import Assignor, Protocols
+from ottla.client.consumer.assignors.cooperative_sticky import CooperativeStickyAssignor
+from ottla.client.consumer.assignors.range import RangeAssignor
+from ottla.client.consumer.assignors.roundrobin import RoundRobinAssignor
+from ottla.client.consumer.assignors.sticky import StickyAssignor
+from ottla.model.errors import UserError
+
+BUILT_IN: Final[Mapping[str, Callable[[], Assignor]]] = {
+    "range": RangeAssignor,
+    "roundrobin": RoundRobinAssignor,
+    "sticky": StickyAssignor,
+    "cooperative-sticky": CooperativeStickyAssignor,
+}
+# The Java client's class names mean the same, so that its settings can be used as they are.
+_JAVA: Final = {
+    f"org.apache.kafka.clients.consumer.{name}": short
+    for short, name in (
+        ("range", "RangeAssignor"),
+        ("roundrobin", "RoundRobinAssignor"),
+        ("sticky", "StickyAssignor"),
+        ("cooperative-sticky", "CooperativeStickyAssignor"),
+    )
+}
+
+
+def assignors(chosen: Iterable[str | Assignor]) -> tuple[Assignor, ...]:
+    """One object for each strategy, in the order given."""
+    found = tuple(_built_in(one) if isinstance(one, str) else one for one in chosen)
+    if not found:
+        raise UserError("partition.assignment.strategy is empty: expected at least one strategy")
+    names = [one.name for one in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"partition.assignment.strategy names {name!r} twice")
+    return found
+
+
+def protocol_of(chosen: Sequence[Assignor]) -> Protocols:
+    """Cooperative only if every strategy is."""
+    if all(one.protocol is Protocols.COOPERATIVE for one in chosen):
+        return Protocols.COOPERATIVE
+    return Protocols.EAGER
+
+
+def _built_in(name: str) -> Assignor:
+    short = _JAVA.get(name, name)
+    if short not in BUILT_IN:
+        expected = ", ".join(BUILT_IN)
+        raise UserError(
+            f"partition.assignment.strategy={name!r}: expected one of {expected}, or an Assignor"
+        )
+    return BUILT_IN[short]()
