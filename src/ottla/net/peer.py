@@ -5,6 +5,9 @@ Never: retries a call (whether that is safe only the caller knows) or reads what
 
 A call that runs out of time takes the connection with it: its reply may never come, and every
 later reply waits behind it. Calls that waited there fail with ConnectionError and may be made anew.
+
+A new connection is greeted before anybody else may use it: what versions the peer speaks, and who
+we are, is settled there, anew for each connection.
 """
 
 from __future__ import annotations
@@ -12,14 +15,17 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 from ottla.model.clock import Clock
 from ottla.model.errors import Disconnect
 from ottla.net.buffers import Buffers
 from ottla.net.inbox import Inbox
+from ottla.net.limits import NetLimits
+from ottla.net.wires import tune
 
 CORRELATION: Final = struct.Struct(">i")
 REQUEST_CORRELATION_AT: Final = 8  # after size, API key and version
@@ -34,6 +40,14 @@ class LinkLimits:
     max_reply_bytes: int = 100 << 20
     reconnect_backoff_ms: int = 50
     reconnect_backoff_max_ms: int = 1_000
+    connect_timeout_ms: int = 10_000
+    read_bytes: int = 64 << 10
+    sockets: NetLimits | None = None  # buffer sizes; None: as the system makes them
+
+
+Ask: TypeAlias = Callable[[bytes], Awaitable[memoryview]]
+Greet: TypeAlias = Callable[[Ask], Awaitable[None]]
+"""What is said on a new connection, before anything else may be; an OSError gives it up."""
 
 
 def backoff_ms(failures: int, limits: LinkLimits, dice: Random) -> int:
@@ -49,15 +63,23 @@ class PeerLink:
     """Calls to one address, over one connection that is made when it is needed."""
 
     def __init__(
-        self, host: str, port: int, clock: Clock, dice: Random, limits: LinkLimits | None = None
+        self,
+        host: str,
+        port: int,
+        clock: Clock,
+        dice: Random,
+        limits: LinkLimits | None = None,
+        *,
+        greet: Greet | None = None,
     ) -> None:
         self.host = host
         self.port = port
+        self._greet = greet
         self._clock = clock
         self._dice = dice
         self._limits = limits or LinkLimits()
         self._room = asyncio.Semaphore(self._limits.max_inflight_requests)
-        self._buffers = Buffers(shared_bytes=64 << 10)
+        self._buffers = Buffers(shared_bytes=self._limits.read_bytes)
         self._exchange: Exchange | None = None
         self._opening: asyncio.Future[None] | None = None
         self._failures = 0
@@ -80,9 +102,36 @@ class PeerLink:
                 exchange.end(f"{self.host}:{self.port} did not answer in {timeout_ms} ms")
             raise
 
+    async def send(self, request: bytes) -> None:
+        """Send a framed request that has no reply; returns when it is on its way."""
+        async with asyncio.timeout(self._limits.connect_timeout_ms / 1e3):
+            (await self._connected()).put(request)
+
+    async def connect(self) -> None:
+        """Have a connection, greeted; no later than a first call would."""
+        await self._connected()
+
+    @property
+    def in_flight(self) -> int:
+        """How many calls wait for their replies."""
+        return 0 if self._exchange is None else self._exchange.in_flight
+
+    @property
+    def is_open(self) -> bool:
+        return self._exchange is not None and self._exchange.open
+
+    @property
+    def not_before_ms(self) -> int:
+        """When, on the clock for waiting, the next try may be made after one that failed."""
+        return self._not_before_ms if self._failures else 0
+
     def close(self) -> None:
         """No more calls; those under way fail."""
         self._closed = True
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """End the connection there is; the next call makes another."""
         if self._exchange is not None:
             self._exchange.end("the connection was closed on this side")
 
@@ -107,19 +156,30 @@ class PeerLink:
         if wait_ms > 0:
             await asyncio.sleep(wait_ms / 1e3)
         try:
-            _, exchange = await asyncio.get_running_loop().create_connection(
-                lambda: Exchange(
-                    Inbox(self._buffers, self._limits.max_reply_bytes, SMALLEST_REPLY)
-                ),
-                self.host,
-                self.port,
-            )
+            async with asyncio.timeout(self._limits.connect_timeout_ms / 1e3):
+                exchange = await self._dial()
         except OSError:
             self._failures += 1
             pause_ms = backoff_ms(self._failures, self._limits, self._dice)
             self._not_before_ms = self._clock.mono_ms() + pause_ms
             raise
         self._failures = 0
+        return exchange
+
+    async def _dial(self) -> Exchange:
+        transport, exchange = await asyncio.get_running_loop().create_connection(
+            lambda: Exchange(Inbox(self._buffers, self._limits.max_reply_bytes, SMALLEST_REPLY)),
+            self.host,
+            self.port,
+        )
+        try:
+            if self._limits.sockets is not None:
+                tune(transport, self._limits.sockets)
+            if self._greet is not None:
+                await self._greet(exchange.ask)
+        except BaseException:
+            exchange.end("the greeting failed")
+            raise
         return exchange
 
 
@@ -130,6 +190,14 @@ class Exchange(asyncio.BufferedProtocol):
         self.open = False
         self._inbox = inbox
         self._waiting: deque[tuple[bytes, asyncio.Future[memoryview]]] = deque()
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._waiting)
+
+    def put(self, request: bytes) -> None:
+        """Send what will not be answered."""
+        self._transport.write(request)
 
     def ask(self, request: bytes) -> asyncio.Future[memoryview]:
         correlation = request[REQUEST_CORRELATION_AT : REQUEST_CORRELATION_AT + CORRELATION.size]

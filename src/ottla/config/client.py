@@ -1,0 +1,375 @@
+"""Settings of clients, under Kafka's own names.
+
+Owns: what a producer, a consumer and an admin client can be told, the defaults, and the rules
+between the settings. Never opens anything: a mistake is a `UserError` that names the setting
+before a connection is tried.
+
+A Python caller writes `Producer(linger_ms=5)` or `Producer(config={"linger.ms": 5})`; both come
+here through `from_options`.
+"""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Annotated, Any, Final, NamedTuple, Self
+
+from ottla.config.settings import (
+    INT_MAX,
+    AtLeast,
+    Between,
+    Doc,
+    Long,
+    Matches,
+    OneOf,
+    Setting,
+    Settings,
+    Words,
+)
+from ottla.model.errors import UserError
+
+CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+MAX_IDEMPOTENT_IN_FLIGHT: Final = 5
+DEFAULT_PORT: Final = 9092
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class ClientConfig(Settings):
+    """What every client can be told."""
+
+    bootstrap_servers: Annotated[
+        Words,
+        Matches(r"\S+", "host:port, separated by commas"),
+        Doc("The brokers to begin with, host:port; the others are learned from them."),
+    ] = ("localhost:9092",)
+    client_id: Annotated[
+        str, Doc("The name by which brokers know this client in logs, metrics and quotas.")
+    ] = ""
+    request_timeout_ms: Annotated[
+        int, AtLeast(1), Doc("How long a request may go without an answer.")
+    ] = 30_000
+    retry_backoff_ms: Annotated[
+        Long, AtLeast(0), Doc("Pause before a request is tried again; doubles with each failure.")
+    ] = 100
+    retry_backoff_max_ms: Annotated[
+        Long, AtLeast(0), Doc("Longest pause before a request is tried again.")
+    ] = 1_000
+    reconnect_backoff_ms: Annotated[
+        Long, AtLeast(0), Doc("Pause before a lost connection is made again; doubles each time.")
+    ] = 50
+    reconnect_backoff_max_ms: Annotated[
+        Long, AtLeast(0), Doc("Longest pause before a connection is made again.")
+    ] = 1_000
+    socket_connection_setup_timeout_ms: Annotated[
+        Long, AtLeast(1), Doc("How long one broker may take to accept a connection.")
+    ] = 10_000
+    connections_max_idle_ms: Annotated[
+        Long, AtLeast(1, (-1,)), Doc("Close a connection unused for this long; -1 never does.")
+    ] = 540_000
+    metadata_max_age_ms: Annotated[
+        Long, AtLeast(0), Doc("Learn the cluster anew after this long, even without an error.")
+    ] = 300_000
+    send_buffer_bytes: Annotated[
+        int, AtLeast(0, (-1,)), Doc("SO_SNDBUF of connections; -1 leaves the system's.")
+    ] = 131_072
+    receive_buffer_bytes: Annotated[
+        int, AtLeast(0, (-1,)), Doc("SO_RCVBUF of connections; -1 leaves the system's.")
+    ] = 65_536
+    security_protocol: Annotated[
+        str, OneOf(("PLAINTEXT",)), Doc("How connections are secured: not at all, so far.")
+    ] = "PLAINTEXT"
+
+    @classmethod
+    def from_options(
+        cls, options: Mapping[str, Any], config: Mapping[str, Any] | None = None
+    ) -> Self:
+        """Settings from keyword arguments (underscores) and from `config` (Kafka's names)."""
+        values: dict[str, Any] = {}
+        for attribute, given in options.items():
+            setting = cls._known(attribute.replace("_", "."), attribute)
+            values[setting.attribute] = _value(setting, given)
+        for name, given in (config or {}).items():
+            setting = cls._known(name, name)
+            if setting.attribute in values:
+                raise UserError(
+                    f"{name} is given twice: as {setting.attribute}= and in config={{{name!r}: …}}"
+                )
+            values[setting.attribute] = _value(setting, given)
+        made = cls(**values)
+        made.check()
+        return made
+
+    def check(self) -> None:
+        """The rules between settings; a subclass adds its own."""
+        _ = self.addresses
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """`bootstrap.servers`, taken apart."""
+        return tuple(_address(server) for server in self.bootstrap_servers)
+
+    def is_given(self, attribute: str) -> bool:
+        """Whether somebody said so, rather than that it is the default."""
+        return attribute in self.__dict__
+
+    @classmethod
+    def _known(cls, name: str, spelled: str) -> Setting:
+        setting = cls.SETTINGS.get(name)
+        if setting is not None:
+            return setting
+        near = get_close_matches(name, cls.SETTINGS, n=1)
+        known = near[0].replace(".", "_") if near and spelled != name else near and near[0]
+        advice = f"; did you mean {known}?" if known else ""
+        raise UserError(
+            f"{spelled}: {cls.__name__.removesuffix('Config')} has no such option{advice}"
+        )
+
+
+class AdminConfig(ClientConfig):
+    """What an admin client can be told."""
+
+    default_api_timeout_ms: Annotated[
+        int, AtLeast(0), Doc("How long a call may take, its retries included.")
+    ] = 60_000
+
+
+class ProducerConfig(ClientConfig):
+    """What a producer can be told."""
+
+    acks: Annotated[
+        str,
+        OneOf(("all", "-1", "0", "1")),
+        Doc("Who must have a record before it counts as sent: nobody, the leader, all in sync."),
+    ] = "all"
+    batch_size: Annotated[
+        int, AtLeast(0), Doc("Bytes of a batch; a batch for each partition is gathered at a time.")
+    ] = 16_384
+    linger_ms: Annotated[
+        Long, AtLeast(0), Doc("How long a batch waits for more records before it is sent.")
+    ] = 5
+    buffer_memory: Annotated[
+        Long, AtLeast(0), Doc("Bytes of records that may wait; `send` blocks beyond it.")
+    ] = 33_554_432
+    max_block_ms: Annotated[
+        Long,
+        AtLeast(0),
+        Doc("How long `send` and the calls of transactions may block: for memory, for metadata."),
+    ] = 60_000
+    max_request_size: Annotated[
+        int, AtLeast(0), Doc("Bytes of the largest request, and of the largest record.")
+    ] = 1_048_576
+    max_in_flight_requests_per_connection: Annotated[
+        int, AtLeast(1), Doc("Requests that may be unanswered at one broker.")
+    ] = 5
+    compression_type: Annotated[str, OneOf(CODECS), Doc("How batches are compressed.")] = "none"
+    compression_gzip_level: Annotated[
+        int, Between(1, 9, (-1,)), Doc("Level of gzip; -1 is its default.")
+    ] = -1
+    compression_lz4_level: Annotated[int, Between(1, 17), Doc("Level of lz4.")] = 9
+    compression_zstd_level: Annotated[int, Between(-131_072, 22), Doc("Level of zstd.")] = 3
+    retries: Annotated[
+        int, AtLeast(0), Doc("How often a batch is sent again; `delivery.timeout.ms` ends it too.")
+    ] = INT_MAX
+    delivery_timeout_ms: Annotated[
+        int, AtLeast(0), Doc("From `send` to success or failure, at most; retries included.")
+    ] = 120_000
+    enable_idempotence: Annotated[
+        bool, Doc("Let brokers tell a batch sent again from a new one, and keep the order.")
+    ] = True
+    transactional_id: Annotated[
+        str | None, Doc("The name under which transactions of this producer survive it.")
+    ] = None
+    transaction_timeout_ms: Annotated[
+        int, AtLeast(0), Doc("How long a transaction may be open before the broker aborts it.")
+    ] = 60_000
+    transaction_two_phase_commit_enable: Annotated[
+        bool, Doc("The transaction is ended from outside: brokers never abort it by time.")
+    ] = False
+    partitioner_ignore_keys: Annotated[
+        bool, Doc("Choose partitions as if records had no keys.")
+    ] = False
+    partitioner_adaptive_partitioning_enable: Annotated[
+        bool, Doc("Records without a key go less often where batches pile up.")
+    ] = True
+    metadata_max_idle_ms: Annotated[
+        Long, AtLeast(5_000), Doc("Forget a topic that nothing was sent to for this long.")
+    ] = 300_000
+
+    def check(self) -> None:
+        super().check()
+        if self.transactional_id == "":
+            raise UserError("transactional.id='': expected a name, or nothing at all")
+        shortest_ms = min(INT_MAX, self.linger_ms + self.request_timeout_ms)
+        if self.delivery_timeout_ms < shortest_ms and self.is_given("delivery_timeout_ms"):
+            raise UserError(
+                f"delivery.timeout.ms={self.delivery_timeout_ms}: expected at least linger.ms + "
+                f"request.timeout.ms, {shortest_ms}"
+            )
+        self._check_idempotence()
+
+    def _check_idempotence(self) -> None:
+        if self.transactional_id is None and not self.transaction_two_phase_commit_enable:
+            insists, why = self.is_given("enable_idempotence"), "enable.idempotence=true"
+        else:
+            insists, why = True, "transactional.id"
+            if self.transactional_id is None:
+                raise UserError("transaction.two.phase.commit.enable needs a transactional.id")
+            if not self.enable_idempotence:
+                raise UserError("enable.idempotence=false: transactional.id needs it to be true")
+        if insists and self.enable_idempotence and self._conflict is not None:
+            raise UserError(f"{self._conflict} with {why}")
+        if self.transaction_two_phase_commit_enable and self.is_given("transaction_timeout_ms"):
+            raise UserError(
+                "transaction.timeout.ms: with transaction.two.phase.commit.enable there is none"
+            )
+
+    @property
+    def _conflict(self) -> str | None:
+        """What stands in the way of idempotence."""
+        if self.required_acks != -1:
+            return f"acks={self.acks}: expected all"
+        if self.retries == 0:
+            return "retries=0: expected at least 1"
+        if self.max_in_flight_requests_per_connection > MAX_IDEMPOTENT_IN_FLIGHT:
+            return (
+                "max.in.flight.requests.per.connection="
+                f"{self.max_in_flight_requests_per_connection}: expected at most 5"
+            )
+        return None
+
+    @property
+    def is_idempotent(self) -> bool:
+        """Idempotence is on unless it is turned off, or a setting that was given forbids it."""
+        return self.enable_idempotence and self._conflict is None
+
+    @property
+    def required_acks(self) -> int:
+        return -1 if self.acks == "all" else int(self.acks)
+
+    @property
+    def compression_level(self) -> int | None:
+        levels = {
+            "gzip": None if self.compression_gzip_level < 0 else self.compression_gzip_level,
+            "lz4": self.compression_lz4_level,
+            "zstd": self.compression_zstd_level,
+        }
+        return levels.get(self.compression_type)
+
+    @property
+    def delivery_ms(self) -> int:
+        """`delivery.timeout.ms`, which follows the settings it must not be below."""
+        return max(self.delivery_timeout_ms, self.linger_ms + self.request_timeout_ms)
+
+
+class ConsumerConfig(ClientConfig):
+    """What a consumer can be told."""
+
+    group_id: Annotated[
+        str | None, Doc("The group whose members share the partitions of their topics.")
+    ] = None
+    group_instance_id: Annotated[
+        str | None, Doc("A lasting name of this member: it may restart without a rebalance.")
+    ] = None
+    group_protocol: Annotated[
+        str, OneOf(("classic", "consumer")), Doc("How the group agrees: by its members, or broker.")
+    ] = "classic"
+    group_remote_assignor: Annotated[
+        str | None, Doc("The broker's assignor to use with group.protocol=consumer.")
+    ] = None
+    partition_assignment_strategy: Annotated[
+        Words, Doc("Assignors of the classic protocol, the preferred one first.")
+    ] = ("range", "cooperative-sticky")
+    session_timeout_ms: Annotated[
+        int, AtLeast(1), Doc("A member that is silent for this long has left its group.")
+    ] = 45_000
+    heartbeat_interval_ms: Annotated[
+        int, AtLeast(1), Doc("How often a member says that it is there.")
+    ] = 3_000
+    max_poll_interval_ms: Annotated[
+        int, AtLeast(1), Doc("A member that does not poll for this long leaves its group.")
+    ] = 300_000
+    max_poll_records: Annotated[int, AtLeast(1), Doc("Most records that one poll gives.")] = 500
+    auto_offset_reset: Annotated[
+        str,
+        Matches(
+            r"earliest|latest|none|by_duration:P\S+", "earliest, latest, none or by_duration:…"
+        ),
+        Doc("Where to begin without a committed offset."),
+    ] = "latest"
+    enable_auto_commit: Annotated[bool, Doc("Commit what poll has given, now and then.")] = True
+    auto_commit_interval_ms: Annotated[
+        int, AtLeast(0), Doc("How often offsets are committed with enable.auto.commit.")
+    ] = 5_000
+    isolation_level: Annotated[
+        str,
+        OneOf(("read_uncommitted", "read_committed")),
+        Doc("Whether records of open and aborted transactions are given."),
+    ] = "read_uncommitted"
+    fetch_min_bytes: Annotated[
+        int, AtLeast(0), Doc("A broker answers a fetch when it has this much, or time is up.")
+    ] = 1
+    fetch_max_bytes: Annotated[
+        int, AtLeast(0), Doc("Most bytes of one fetch; a larger first batch comes all the same.")
+    ] = 52_428_800
+    fetch_max_wait_ms: Annotated[
+        int, AtLeast(0), Doc("How long a broker waits for fetch.min.bytes.")
+    ] = 500
+    max_partition_fetch_bytes: Annotated[
+        int, AtLeast(0), Doc("Most bytes of one partition in a fetch.")
+    ] = 1_048_576
+    check_crcs: Annotated[bool, Doc("Check the checksum of each batch.")] = True
+    client_rack: Annotated[str, Doc("Where this client stands: fetch from a replica there.")] = ""
+    exclude_internal_topics: Annotated[
+        bool, Doc("A pattern does not match the internal topics.")
+    ] = True
+    allow_auto_create_topics: Annotated[
+        bool, Doc("Subscribing to a topic may create it, where brokers allow that.")
+    ] = True
+    default_api_timeout_ms: Annotated[
+        int, AtLeast(0), Doc("How long a call may take that has no timeout of its own.")
+    ] = 60_000
+
+    def check(self) -> None:
+        super().check()
+        if self.fetch_max_wait_ms > self.request_timeout_ms:
+            raise UserError(
+                f"fetch.max.wait.ms={self.fetch_max_wait_ms}: expected at most "
+                f"request.timeout.ms, {self.request_timeout_ms}"
+            )
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise UserError(
+                f"heartbeat.interval.ms={self.heartbeat_interval_ms}: expected less than "
+                f"session.timeout.ms, {self.session_timeout_ms}"
+            )
+        if self.group_instance_id is not None and self.group_id is None:
+            raise UserError("group.instance.id needs a group.id")
+
+
+def _value(setting: Setting, given: Any) -> Any:
+    """A value given in Python: text, or a value of the setting's type."""
+    if given is None:
+        return setting.default
+    if isinstance(given, bool | int | float | str):
+        text = setting.show(given)
+        assert text is not None
+        return setting.read(text)
+    if isinstance(given, Iterable) and issubclass(setting.python, tuple | frozenset):
+        return setting.read(",".join(str(item) for item in given))
+    raise UserError(f"{setting.name}={given!r}: expected {setting.python.__name__}")
+
+
+def _address(server: str) -> Address:
+    text = server.split("://", 1)[-1]
+    host, colon, port = text.rpartition(":")
+    if (text.startswith("[") and text.endswith("]")) or not colon:
+        host, port = text, str(DEFAULT_PORT)
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
+        raise UserError(f"bootstrap.servers={server!r}: expected host:port, such as localhost:9092")
+    return Address(host.removeprefix("[").removesuffix("]"), int(port))
