@@ -1,0 +1,191 @@
+"""The kernels that read record batches. Hot: benchmarks/columns.py.
+
+Owns the walk over records in every native form: checking them (`check`), gathering them into
+columns (`scan`), and their headers (`gather_headers`). Compiled code has no bounds checks: every
+read is guarded by `stop`, the end of the section it is in, which never lies outside the buffer, and
+every write by counts and sizes that the section's size bounds. Never allocates.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from ottla.protocol.records.columns.native import inlined, native
+
+INT64_MAX: Final = 2**63 - 1
+INT64_MIN: Final = -(2**63)
+
+REASONS: Final = (
+    "",
+    "record runs past the end",
+    "variable-length integer is too long",
+    "variable-length integer is too large",
+    "record has an impossible length",
+    "field of a record has an impossible length",
+    "record has an impossible number of headers",
+    "record header has no key",
+    "record length does not match its contents",
+    "record has an impossible offset delta",
+    "record has a timestamp out of range",
+    "bytes after the last record",
+)
+(
+    OK, PAST_END, VARINT_LONG, VARINT_LARGE, RECORD_LENGTH, FIELD_LENGTH, HEADER_COUNT, HEADER_KEY,
+    MISMATCH, OFFSET_DELTA, TIMESTAMP, TRAILING,
+) = range(12)  # fmt: skip
+
+# The columns of the table of batches that `scan` reads, all int64.
+(
+    START, STOP, COUNT, BASE_OFFSET, LAST_DELTA, BASE_TIME, APPEND_TIME, TIME_TYPE, EPOCH
+) = range(9)  # fmt: skip
+LEAST_RECORD_BYTES: Final = 7  # length, attributes, two deltas, two sizes, number of headers
+
+
+class Bytewise(NamedTuple):
+    """A column of bytes under construction, as Arrow lays it out; all empty when not wanted."""
+
+    ends: Any  # int32, one more than there are rows
+    data: Any  # uint8
+    valid: Any  # uint8, a bit per row, zeroed
+
+
+class Sink(NamedTuple):
+    """Where `scan` puts the rows; an array of no elements is a column that is not wanted."""
+
+    offset: Any  # int64
+    timestamp: Any  # int64
+    timestamp_type: Any  # int8
+    leader_epoch: Any  # int32
+    key: Bytewise
+    value: Bytewise
+    headers_at: Any  # int64: where in the data each row's headers begin
+
+
+class Span(NamedTuple):
+    """The rows wanted: half-open ranges of offsets and of timestamps."""
+
+    start_offset: int
+    end_offset: int
+    start_time: int
+    end_time: int
+
+
+@inlined
+def varint(data: Any, at: int, stop: int, bits: int) -> tuple[int, int, int]:
+    """Zigzag value, the position after it, and what is wrong with it."""
+    value = np.int64(0)
+    shift = np.int64(0)
+    while at < stop:
+        byte = np.int64(data[at])
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if shift + 7 > bits and byte >> (bits - shift):
+                return 0, at, VARINT_LARGE
+            return ((value >> 1) & INT64_MAX) ^ -(value & 1), at, OK
+        shift += 7
+        if shift >= bits:
+            return 0, at, VARINT_LONG
+    return 0, at, PAST_END
+
+
+@inlined
+def field(data: Any, at: int, end: int, stop: int) -> tuple[int, int, int]:
+    """Where a length-prefixed field starts, its length (-1 for null), and the fault."""
+    length, at, fault = varint(data, at, stop, 32)
+    if not fault and (length < -1 or at + length > end):
+        fault = FIELD_LENGTH
+    return at, length, fault
+
+
+@native
+def skip_headers(data: Any, at: int, end: int, stop: int) -> tuple[int, int, int]:
+    """How many headers a record has, the position after them, and the fault."""
+    count, at, fault = varint(data, at, stop, 32)
+    if not fault and (count < 0 or count > (end - at) // 2):
+        fault = HEADER_COUNT
+    if fault:
+        return 0, at, fault
+    for _ in range(count):
+        at, length, fault = field(data, at, end, stop)
+        if not fault and length < 0:
+            fault = HEADER_KEY
+        if fault:
+            return 0, at, fault
+        at, length, fault = field(data, at + length, end, stop)
+        if fault:
+            return 0, at, fault
+        at += max(length, 0)
+    return count, at, OK
+
+
+@inlined
+def overflows(base: int, delta: int) -> bool:
+    """Whether the sum leaves 64 bits; asked before, as the compiler assumes it cannot after."""
+    return base > INT64_MAX - delta if delta > 0 else base < INT64_MIN - delta
+
+
+@inlined
+def record(data: Any, at: int, stop: int) -> tuple[int, ...]:
+    """One record: both deltas, then key, value and headers as (start, size), the end, the fault.
+
+    The size of the headers is their number.
+    """
+    length, at, fault = varint(data, at, stop, 32)
+    if not fault and (length < 0 or at + length > stop):
+        fault = RECORD_LENGTH
+    if fault:
+        return 0, 0, 0, 0, 0, 0, 0, 0, at, fault
+    end = at + length
+    time_delta, at, fault = varint(data, at + 1, stop, 64)  # the attributes byte means nothing
+    if fault:
+        return 0, 0, 0, 0, 0, 0, 0, 0, at, fault
+    delta, at, fault = varint(data, at, stop, 32)
+    if fault:
+        return 0, 0, 0, 0, 0, 0, 0, 0, at, fault
+    key_at, key_size, fault = field(data, at, end, stop)
+    if fault:
+        return 0, 0, 0, 0, 0, 0, 0, 0, at, fault
+    value_at, value_size, fault = field(data, key_at + max(key_size, 0), end, stop)
+    if fault:
+        return 0, 0, 0, 0, 0, 0, 0, 0, at, fault
+    headers_at = value_at + max(value_size, 0)
+    headers = np.int64(0)
+    if headers_at < stop and data[headers_at] == 0:
+        at = headers_at + 1
+    else:
+        headers, at, fault = skip_headers(data, headers_at, end, stop)
+    if not fault and at != end:
+        fault = MISMATCH
+    return time_delta, delta, key_at, key_size, value_at, value_size, headers_at, headers, at, fault
+
+
+@native
+def check(
+    data: Any, count: int, base_timestamp: int, last_offset_delta: int, dense: bool
+) -> tuple[int, int, int, int, int, int]:
+    """The first fault and its position, then the four numbers of a `record.Summary`."""
+    at, last_delta, high_delta, null_key = 0, -1, -1, -1
+    low, high = INT64_MAX, INT64_MIN
+    stop = data.size
+    for index in range(count):
+        start = at
+        time_delta, delta, _, key_size, _, _, _, _, at, fault = record(data, at, stop)
+        if not fault and (
+            delta <= last_delta or delta > last_offset_delta or (dense and delta != index)
+        ):
+            fault = OFFSET_DELTA
+        if not fault and overflows(base_timestamp, time_delta):
+            fault = TIMESTAMP
+        if fault:
+            return fault, start, 0, 0, 0, 0
+        timestamp = base_timestamp + time_delta
+        last_delta = delta
+        low = min(low, timestamp)
+        if timestamp > high:
+            high, high_delta = timestamp, delta
+        if key_size < 0 and null_key < 0:
+            null_key = index
+    return (OK if at == stop else TRAILING), at, low, high, high_delta, null_key
