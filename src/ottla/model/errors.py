@@ -20,6 +20,11 @@ class KafkaError(Exception):
         self.code = code
         self.message = message
 
+    @property
+    def retriable(self) -> bool:
+        """Whether the same request may succeed when it is made again."""
+        return bool(self.code.retriable)
+
 
 class Disconnect(Exception):
     """The peer broke the protocol so that no reply is possible: close, and say why once."""

@@ -1,0 +1,201 @@
+"""What the clients share: who leads what, and one question to one broker.
+
+Owns: the metadata, the connections and the coordinators of one client. Never tries a question
+twice (`retry.retrying` does, for those that may be), except where it only looks things up.
+
+    async with Cluster(config, clock, dice) as cluster:
+        topic = await cluster.topic("orders", timeout_ms=5_000)
+        reply = await cluster.ask(Target.ANY, 18, {...})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from random import Random
+from types import TracebackType
+from typing import Any, Final, Self, TypeAlias
+
+from ottla.client.coordinators import CoordinatorKind, Coordinators
+from ottla.client.errors import refusal
+from ottla.client.link import Link
+from ottla.client.links import Lane, Links
+from ottla.client.metadata import Metadata
+from ottla.client.retry import Backoff, Deadline, retrying
+from ottla.client.versions import Versions
+from ottla.client.view import ClusterView, TopicView
+from ottla.config.client import ClientConfig
+from ottla.model.clock import Clock
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.protocol.wire import Fields
+
+__all__ = ["Cluster", "CoordinatorKind", "Lane", "Target"]
+
+LOOKUP_TIMEOUT_MS: Final = 60_000
+
+
+class Target(Enum):
+    """Brokers named by what they are."""
+
+    ANY = "any"  # the least loaded one
+    CONTROLLER = "controller"
+
+
+To: TypeAlias = int | Target
+
+
+class Cluster:
+    """One client's way to a cluster. For one event loop; not to be shared between threads."""
+
+    def __init__(
+        self, config: ClientConfig, clock: Clock, dice: Random, *, auto_create: bool = False
+    ) -> None:
+        self.config = config
+        self.clock = clock
+        self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, dice)
+        self._links = Links(config, clock, dice)
+        self._metadata = Metadata(config, clock, self._links, auto_create=auto_create)
+        self._coordinators = Coordinators(self._ask_anybody)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._links.close()
+
+    @property
+    def metadata(self) -> ClusterView:
+        """The cluster as last heard of; take it once and work from it."""
+        return self._metadata.view
+
+    @metadata.setter
+    def metadata(self, view: ClusterView) -> None:
+        self._metadata.view = view
+
+    @property
+    def is_due(self) -> bool:
+        """The metadata is older than `metadata.max.age.ms`."""
+        return self._metadata.is_due
+
+    async def refresh(self, topics: Iterable[str] | None = None) -> ClusterView:
+        """Ask for the metadata of these topics, or of all; ConnectionError if nobody answers.
+
+        At most every `retry.backoff.ms`; those who ask at the same time share one question.
+        """
+        return await self._metadata.refresh(topics)
+
+    async def topic(self, name: str, *, timeout_ms: int) -> TopicView:
+        """A topic with all partitions, as soon as it is known.
+
+        Raises TimeoutError when it does not come to be in time, KafkaError when it cannot.
+        """
+
+        async def look() -> TopicView:
+            known = self.metadata.topics.get(name)
+            if known is None:
+                view = await self.refresh([name])
+                known = view.topics.get(name)
+                if known is None:
+                    code = view.errors.get(name, ErrorCode.unknown_topic_or_partition)
+                    raise refusal(code, f"topic {name}: {code.name}")
+            return known
+
+        return await retrying(self, look, Deadline(self.clock, timeout_ms), [name])
+
+    async def leader(self, tp: TopicPartition) -> int:
+        """The broker that leads `tp`, asked for if nobody is known to; -1: nobody does."""
+        leader = self.metadata.leader(tp)
+        return leader if leader >= 0 else (await self.refresh([tp.topic])).leader(tp)
+
+    async def versions(self, node: To, lane: Lane = Lane.DATA) -> Versions:
+        """What a broker speaks; connects if there is no connection."""
+        return await (await self._link(node, lane)).ready()
+
+    async def version(self, node: To, key: int, *, at_most: int | None = None) -> int:
+        """The newest version of an API both sides speak; UnsupportedVersion if there is none."""
+        return (await self.versions(node)).pick(key, at_most)
+
+    async def features(self, node: To = Target.ANY) -> Mapping[str, int]:
+        """The level of each feature that the cluster has made its own."""
+        return (await self.versions(node)).finalized
+
+    async def ask(
+        self,
+        node: To,
+        key: int,
+        fields: Fields,
+        *,
+        timeout_ms: int | None = None,
+        at_most: int | None = None,
+        lane: Lane = Lane.DATA,
+    ) -> Any:
+        """One question, one attempt: the answer as kio's class, whatever it says."""
+        link = await self._link(node, lane)
+        version = (await link.ready()).pick(key, at_most)
+        return await link.ask(key, version, fields, self._timeout_ms(timeout_ms))
+
+    async def ask_bytes(
+        self,
+        node: int,
+        key: int,
+        version: int,
+        body: Sequence[bytes | memoryview],
+        *,
+        timeout_ms: int | None = None,
+        answered: bool = True,
+    ) -> memoryview:
+        """A question encoded already; the frame of its answer, correlation id first.
+
+        `answered=False` for the one request that has no answer, Produce with acks=0.
+        """
+        link = await self._link(node, Lane.DATA)
+        if not answered:
+            await link.tell(key, version, body)
+            return memoryview(b"")
+        return await link.ask_bytes(key, version, body, self._timeout_ms(timeout_ms))
+
+    async def coordinator(
+        self, kind: CoordinatorKind, key: str, *, timeout_ms: int = LOOKUP_TIMEOUT_MS
+    ) -> int:
+        """The broker that coordinates this group or transactional id."""
+        known = self._coordinators.known(kind, key)
+        if known is None:
+            known = await retrying(
+                self,
+                lambda: self._coordinators.find(kind, key),
+                Deadline(self.clock, timeout_ms),
+            )
+        self.metadata = self.metadata.with_node(known)
+        return known.id
+
+    def forget_coordinator(self, kind: CoordinatorKind, key: str) -> None:
+        """It said that it is not, or did not answer: ask anew next time."""
+        self._coordinators.forget(kind, key)
+
+    async def _ask_anybody(self, key: int, fields: dict[str, Any]) -> Any:
+        return await self.ask(Target.ANY, key, fields)
+
+    async def _link(self, node: To, lane: Lane) -> Link:
+        if node is Target.ANY:
+            return next(self._links.any(self.metadata.nodes))
+        if node is Target.CONTROLLER:
+            if self.metadata.controller_id not in self.metadata.nodes:
+                await self.refresh(())
+            node = self.metadata.controller_id
+        assert not isinstance(node, Target)
+        known = self.metadata.nodes.get(node)
+        if known is None:
+            raise ConnectionError(f"broker {node} is not known")
+        return self._links.to(known, lane)
+
+    def _timeout_ms(self, given: int | None) -> int:
+        return self.config.request_timeout_ms if given is None else given
