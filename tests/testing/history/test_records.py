@@ -1,14 +1,14 @@
-"""The checker must catch every kind of broken promise, and stay silent when none is."""
+"""What one partition shows must be caught when it breaks a promise, and only then."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from ottla.testing.history import (
     FINAL,
+    Ended,
     Event,
     Fault,
     Kept,
@@ -16,8 +16,6 @@ from ottla.testing.history import (
     Poll,
     Send,
     check,
-    read,
-    write,
 )
 
 TP = "t-0"
@@ -112,14 +110,46 @@ MUTATIONS: list[tuple[str, list[Event]]] = [
 ]
 
 
+def in_transactions(*final: tuple[int, str]) -> list[Event]:
+    """Key a got a value that counts, and then one that was aborted; b one nobody knows of."""
+
+    def one(key: str, value: str, offset: int, transaction: str) -> Send:
+        ok = Outcome.OK
+        return Send("p1", TP, value, offset, offset, ok, offset, key, transaction=transaction)
+
+    return [
+        one("a", "a1", 0, "kept"),
+        Ended("p1", "kept", True, 1, 1, Outcome.OK),
+        one("a", "a2", 2, "dropped"),
+        Ended("p1", "dropped", False, 3, 3, Outcome.OK),
+        one("b", "b1", 4, "who knows"),
+        Ended("p1", "who knows", True, 5, 5, Outcome.UNKNOWN),
+        Kept(TP, compacted=True),
+        Poll(FINAL, TP, 0, final, committed=True),
+        Poll(FINAL, TP, 0, final),
+    ]
+
+
+@pytest.mark.parametrize("final", [((0, "a1"),), ((0, "a1"), (4, "b1"))])
+def test_what_was_aborted_is_nobodys_last_value(final: tuple[tuple[int, str], ...]) -> None:
+    assert check(in_transactions(*final)) == []
+
+
+def test_an_aborted_value_does_not_replace_the_one_that_counts() -> None:
+    assert {found.invariant for found in check(in_transactions((4, "b1")))} == {"compaction"}
+
+
+def test_a_reader_of_committed_data_may_pass_over_what_was_aborted_and_nothing_else() -> None:
+    offsets = ((0, "a"), (1, "b"), (2, "c"))
+    sends = [replace(sent(value, at, at), transaction=value) for at, value in offsets]
+    ends = [Ended("p1", value, value != "b", 9, 9, Outcome.OK) for _, value in offsets]
+    finals = [Poll(FINAL, TP, 0, offsets), Poll(FINAL, TP, 0, offsets[::2], committed=True)]
+    reader = Poll("c1", TP, 0, offsets[::2], committed=True)
+    assert check([*sends, *ends, *finals, reader]) == []
+    plain = replace(reader, committed=False)
+    assert {one.invariant for one in check([*sends, *ends, *finals, plain])} == {"poll_order"}
+
+
 @pytest.mark.parametrize(("invariant", "events"), MUTATIONS)
 def test_a_broken_promise_is_named(invariant: str, events: list[Event]) -> None:
     assert invariant in {violation.invariant for violation in check(events)}
-
-
-def test_a_history_survives_its_file_and_an_unfinished_last_line(tmp_path: Path) -> None:
-    path = tmp_path / "history.jsonl"
-    write(path, [*clean(), Kept(TP, start=1)])
-    with path.open("a") as file:
-        file.write('{"kind": "send", "proc')
-    assert read(path) == [*clean(), Kept(TP, start=1)]

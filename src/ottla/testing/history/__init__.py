@@ -1,0 +1,54 @@
+"""What clients did and saw, and the promises it may have broken.
+
+Whoever drives the clients writes events; `check` names every promise that they show to be broken.
+Never talks to a broker. An unknown outcome counts as done only if somebody saw it.
+
+- `events`        the vocabulary, as JSON lines, so that several processes can write one history
+- `arrangement`   the events, arranged as the checks want them
+- `records`       what holds for the records of one partition
+- `transactions`  all of a transaction or nothing of it, no zombies, readers not held up for ever
+- `groups`        one reader a generation, offsets that only rise, exactly-once pipelines
+- `checker`       every invariant, and `check`
+"""
+
+from __future__ import annotations
+
+from ottla.testing.history.checker import INVARIANTS, Violation, check
+from ottla.testing.history.events import (
+    FINAL,
+    Begun,
+    Commit,
+    Ended,
+    Event,
+    Fault,
+    Kept,
+    OffsetRead,
+    Outcome,
+    Pipe,
+    Poll,
+    Reset,
+    Send,
+    read,
+    write,
+)
+
+__all__ = [
+    "FINAL",
+    "INVARIANTS",
+    "Begun",
+    "Commit",
+    "Ended",
+    "Event",
+    "Fault",
+    "Kept",
+    "OffsetRead",
+    "Outcome",
+    "Pipe",
+    "Poll",
+    "Reset",
+    "Send",
+    "Violation",
+    "check",
+    "read",
+    "write",
+]

@@ -1,0 +1,159 @@
+"""The events of a history, arranged as the checks want them.
+
+Owns what can be concluded from events alone: which records must last, and how each transaction
+ended as far as anybody can know. Never judges.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+from ottla.testing.history.events import (
+    FINAL,
+    Begun,
+    Commit,
+    Ended,
+    Event,
+    Kept,
+    OffsetRead,
+    Outcome,
+    Pipe,
+    Poll,
+    Reset,
+    Send,
+)
+
+
+class Fate(Enum):
+    """How a transaction ended."""
+
+    COMMITTED = "committed"
+    """Its producer was told so, or somebody who reads only what is committed saw part of it."""
+    ABORTED = "aborted"
+    """Nobody asked for a commit that may have happened."""
+    UNKNOWN = "unknown"
+
+
+class History:
+    def __init__(self, events: Iterable[Event]) -> None:
+        self.sends: dict[str, list[Send]] = defaultdict(list)
+        self.polls: dict[str, list[Poll]] = defaultdict(list)
+        self.kept: dict[str, Kept] = {}
+        self.parts: dict[str, list[Send]] = defaultdict(list)
+        """The records of each transaction."""
+        self.ends: dict[str, list[Ended]] = defaultdict(list)
+        self.begun: list[Begun] = []
+        self.commits: list[Commit] = []
+        self.offset_reads: list[OffsetRead] = []
+        self.resets: list[Reset] = []
+        self.pipes: list[Pipe] = []
+        self._final: dict[tuple[str, bool], dict[int, str]] = {}
+        lists: dict[type[Event], list[Any]] = {
+            Begun: self.begun,
+            Commit: self.commits,
+            OffsetRead: self.offset_reads,
+            Reset: self.resets,
+            Pipe: self.pipes,
+        }
+        for event in events:
+            if type(event) in lists:
+                lists[type(event)].append(event)
+            else:
+                self._arrange(event)
+
+    def _arrange(self, event: Event) -> None:
+        match event:
+            case Send():
+                self.sends[event.partition].append(event)
+                if event.transaction:
+                    self.parts[event.transaction].append(event)
+            case Poll():
+                self.polls[event.partition].append(event)
+                if event.process == FINAL:
+                    found = self._final.setdefault((event.partition, event.committed), {})
+                    found.update(event.records)
+            case Kept():
+                self.kept[event.partition] = event
+            case Ended():
+                self.ends[event.transaction].append(event)
+
+    def partitions(self) -> list[str]:
+        return sorted({*self.sends, *self.polls})
+
+    # What was read
+
+    def seen(self, partition: str) -> Iterator[tuple[int, str]]:
+        for poll in self.polls[partition]:
+            yield from poll.records
+
+    def final(self, partition: str, *, committed: bool = False) -> dict[int, str]:
+        return self._final.get((partition, committed), {})
+
+    def was_read_at_last(self, partition: str, *, committed: bool) -> bool:
+        """Whether the last reader came to this partition, and told even if it was empty."""
+        return (partition, committed) in self._final
+
+    @cached_property
+    def held_back(self) -> dict[str, set[str]]:
+        """By partition: what was given to producers, and the last reader of committed data missed.
+
+        Empty where there was no such reader.
+        """
+        return {
+            partition: {send.value for send in sends}.difference(
+                self.final(partition, committed=True).values()
+            )
+            for partition, sends in self.sends.items()
+            if self.was_read_at_last(partition, committed=True)
+        }
+
+    # What must be there
+
+    def lasting(self, partition: str) -> Iterator[Send]:
+        """The acknowledged records that must be there whenever somebody looks."""
+        kept = self.kept.get(partition, Kept(partition))
+        for send in self.sends[partition]:
+            known = send.outcome is Outcome.OK and (send.offset < 0 or send.offset >= kept.start)
+            if known and not kept.compacted:
+                yield send
+
+    # How transactions ended
+
+    def fate_of(self, send: Send) -> Fate:
+        """A record of no transaction counts as soon as it is there."""
+        return self.fates[send.transaction] if send.transaction else Fate.COMMITTED
+
+    @cached_property
+    def fates(self) -> dict[str, Fate]:
+        observed = self.observed
+        return {name: self._fate(name, observed) for name in {*self.parts, *self.ends}}
+
+    def _fate(self, name: str, observed: frozenset[str]) -> Fate:
+        told = [end.commit for end in self.ends[name] if end.outcome is Outcome.OK]
+        if told:
+            return Fate.COMMITTED if told[-1] else Fate.ABORTED
+        if not any(end.commit and end.outcome is Outcome.UNKNOWN for end in self.ends[name]):
+            return Fate.ABORTED
+        return Fate.COMMITTED if name in observed else Fate.UNKNOWN
+
+    @cached_property
+    def observed(self) -> frozenset[str]:
+        """The transactions of which a reader of committed data saw anything."""
+        return frozenset(
+            name
+            for name, parts in self.parts.items()
+            if any(part.value in self._committed_values[part.partition] for part in parts)
+        )
+
+    @cached_property
+    def _committed_values(self) -> dict[str, set[str]]:
+        values: dict[str, set[str]] = defaultdict(set)
+        for partition, polls in self.polls.items():
+            for poll in polls:
+                if poll.committed:
+                    values[partition].update(value for _, value in poll.records)
+        return values

@@ -1,0 +1,108 @@
+"""What holds for groups: one reader a generation, offsets that only rise, work done once.
+
+One function for each promise; each yields where it was broken, and how in words.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from ottla.testing.history.arrangement import Fate, History
+from ottla.testing.history.events import Commit, Outcome
+from ottla.testing.history.transactions import Broken
+
+
+def one_reader(history: History) -> Iterator[Broken]:
+    """In one generation of a group each record goes to exactly one member."""
+    for partition, polls in sorted(history.polls.items()):
+        readers: dict[tuple[str, int, int], set[str]] = defaultdict(set)
+        for poll in polls:
+            if poll.group and poll.generation >= 0:
+                for offset, _ in poll.records:
+                    readers[poll.group, poll.generation, offset].add(poll.process)
+        for (group, generation, offset), processes in sorted(readers.items()):
+            if len(processes) > 1:
+                detail = f"{offset} went to {sorted(processes)} in {group}'s {generation}"
+                yield Broken(partition, detail)
+
+
+def stale_commit(history: History) -> Iterator[Broken]:
+    """A member of an older generation committed after somebody had met a newer one."""
+    met: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for polls in history.polls.values():
+        for poll in polls:
+            if poll.generation >= 0 and poll.at_ns >= 0:
+                met[poll.group].append((poll.at_ns, poll.generation))
+    for commit in history.commits:
+        if commit.outcome is Outcome.OK and commit.generation >= 0:
+            met[commit.group].append((commit.completed_ns, commit.generation))
+    for commit in history.commits:
+        if commit.outcome is not Outcome.OK or commit.generation < 0:
+            continue
+        newest = max((g for at, g in met[commit.group] if at < commit.invoked_ns), default=-1)
+        if newest > commit.generation:
+            detail = f"{commit.process} committed in {commit.generation}, after {newest} had begun"
+            yield Broken(commit.partition, detail)
+
+
+def offset_regression(history: History) -> Iterator[Broken]:
+    """A group's committed offset fell, though nobody had reset it."""
+    told: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    for look in history.offset_reads:
+        told[look.group, look.partition].append((look.completed_ns, look.offset))
+    for commit in history.commits:
+        at_ns = _counts_from(history, commit)
+        if at_ns is not None:
+            told[commit.group, commit.partition].append((at_ns, commit.offset))
+    for look in history.offset_reads:
+        key = (look.group, look.partition)
+        since = max(
+            (one.completed_ns for one in history.resets if (one.group, one.partition) == key),
+            default=-1,
+        )
+        known = [offset for at, offset in told[key] if since <= at < look.invoked_ns]
+        if look.invoked_ns > since and look.offset < max(known, default=-1):
+            detail = f"{look.group} stood at {max(known)}, and later at {look.offset}"
+            yield Broken(look.partition, detail)
+
+
+def _counts_from(history: History, commit: Commit) -> int | None:
+    """When a commit is known to count; None when it is not."""
+    if not commit.transaction:
+        return commit.completed_ns if commit.outcome is Outcome.OK else None
+    if history.fates.get(commit.transaction) is not Fate.COMMITTED:
+        return None
+    ends = history.ends[commit.transaction]
+    return max((end.completed_ns for end in ends if end.outcome is Outcome.OK), default=None)
+
+
+def exactly_once(history: History) -> Iterator[Broken]:
+    """What came out of a pipe is what went in, as often and in order."""
+    for pipe in history.pipes:
+        sources = _committed(history, pipe.source)
+        sinks = {
+            partition: [value.partition("@")[0] for value in values]
+            for partition, values in _committed(history, pipe.sink).items()
+        }
+        given = Counter(value for values in sources.values() for value in values)
+        taken = Counter(value for values in sinks.values() for value in values)
+        for value in sorted({*given, *taken}):
+            if given[value] != taken[value]:
+                detail = f"{value} went in {given[value]} times, came out {taken[value]} times"
+                yield Broken(pipe.sink, detail)
+        for partition, values in sorted(sources.items()):
+            place = {value: at for at, value in enumerate(values)}
+            for sink, out in sorted(sinks.items()):
+                of_ours = [place[value] for value in out if value in place]
+                if of_ours != sorted(of_ours):
+                    yield Broken(sink, f"the records of {partition} came out of order")
+
+
+def _committed(history: History, topic: str) -> dict[str, list[str]]:
+    """The values of a topic's partitions as the last reader of committed data found them."""
+    return {
+        partition: [value for _, value in sorted(history.final(partition, committed=True).items())]
+        for partition in history.partitions()
+        if partition.rpartition("-")[0] == topic
+    }
