@@ -1,0 +1,232 @@
+"""Settings of topics, brokers, groups and loggers: what they are and where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from ottla.client.admin import keys
+from ottla.client.admin.outcomes import Outcomes
+from ottla.client.admin.session import Answers, Session, judged
+from ottla.client.cluster import Target, To
+from ottla.protocol.wire import Fields
+
+
+class ResourceKind(IntEnum):
+    """What can have settings."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class Resource(NamedTuple):
+    """One thing with settings. A broker without a name is the default of all brokers."""
+
+    kind: ResourceKind
+    name: str
+
+    @classmethod
+    def topic(cls, name: str) -> Resource:
+        return cls(ResourceKind.TOPIC, name)
+
+    @classmethod
+    def broker(cls, id: int | None) -> Resource:
+        """A broker's own settings; those of all brokers where `id` is None."""
+        return cls(ResourceKind.BROKER, "" if id is None else str(id))
+
+    @classmethod
+    def loggers(cls, broker_id: int) -> Resource:
+        return cls(ResourceKind.BROKER_LOGGER, str(broker_id))
+
+    @classmethod
+    def group(cls, name: str) -> Resource:
+        return cls(ResourceKind.GROUP, name)
+
+
+class ConfigSource(IntEnum):
+    """Where a value was said; the later in Kafka's order of precedence, the weaker."""
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    DYNAMIC_CLIENT_METRICS_CONFIG = 7
+    DYNAMIC_GROUP_CONFIG = 8
+
+
+class Synonym(NamedTuple):
+    """One place where a value was said, under its name there."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """A setting as it holds now; the value of a secret one is None."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    read_only: bool
+    sensitive: bool
+    synonyms: tuple[Synonym, ...] = ()
+    documentation: str | None = None
+
+    @property
+    def is_default(self) -> bool:
+        return self.source is ConfigSource.DEFAULT_CONFIG
+
+
+class ConfigOp(IntEnum):
+    """What to do with one setting; append and subtract are for lists."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class ConfigChange(NamedTuple):
+    op: ConfigOp
+    value: str | None = None
+
+
+async def describe_configs(
+    session: Session,
+    resources: Iterable[Resource],
+    *,
+    names: Iterable[str] | None = None,
+    synonyms: bool = False,
+    documentation: bool = False,
+) -> Outcomes[Resource, dict[str, ConfigEntry]]:
+    """The settings of each resource by name; all of them, or those named."""
+    wanted = None if names is None else list(names)
+
+    async def ask(node: To, resources: list[Resource]) -> Answers[Resource, dict[str, ConfigEntry]]:
+        fields = {
+            "resources": [{**_named(one), "configuration_keys": wanted} for one in resources],
+            "include_synonyms": synonyms,
+            "include_documentation": documentation,
+        }
+        reply = await session.ask(node, keys.DESCRIBE_CONFIGS, fields)
+        return {
+            _resource(row): judged(row, {one.name: _entry(one) for one in row.configs})
+            for row in reply.results
+        }
+
+    return await session.each(resources, OwnBroker(session), ask)
+
+
+async def incremental_alter_configs(
+    session: Session,
+    changes: Mapping[Resource, Mapping[str, ConfigChange | str | None]],
+    *,
+    validate_only: bool = False,
+) -> Outcomes[Resource, None]:
+    """Change single settings and leave the others; a text sets, None goes back to the default."""
+
+    async def ask(node: To, resources: list[Resource]) -> Answers[Resource, None]:
+        fields = {
+            "resources": [
+                {**_named(one), "configs": [_change(*each) for each in changes[one].items()]}
+                for one in resources
+            ],
+            "validate_only": validate_only,
+        }
+        reply = await session.ask(node, keys.INCREMENTAL_ALTER_CONFIGS, fields)
+        return {_resource(row): judged(row, None) for row in reply.responses}
+
+    return await session.each(changes, OwnBroker(session), ask)
+
+
+async def alter_configs(
+    session: Session,
+    configs: Mapping[Resource, Mapping[str, str]],
+    *,
+    validate_only: bool = False,
+) -> Outcomes[Resource, None]:
+    """Replace all settings of each resource; what is not named goes back to its default."""
+
+    async def ask(node: To, resources: list[Resource]) -> Answers[Resource, None]:
+        fields = {
+            "resources": [
+                {
+                    **_named(one),
+                    "configs": [{"name": name, "value": v} for name, v in configs[one].items()],
+                }
+                for one in resources
+            ],
+            "validate_only": validate_only,
+        }
+        reply = await session.ask(node, keys.ALTER_CONFIGS, fields)
+        return {_resource(row): judged(row, None) for row in reply.responses}
+
+    return await session.each(configs, OwnBroker(session), ask)
+
+
+async def list_config_resources(
+    session: Session, kinds: Iterable[ResourceKind] = ()
+) -> list[Resource]:
+    """What has settings that can be described: of these kinds, or of every kind."""
+    fields = {"resource_types": list(kinds)}
+    reply = await session.once(Target.ANY, keys.LIST_CONFIG_RESOURCES, fields)
+    return [
+        Resource(ResourceKind(row.resource_type), row.resource_name)
+        for row in reply.config_resources
+    ]
+
+
+class OwnBroker:
+    """A broker's settings are asked for at that broker, all others anywhere."""
+
+    def __init__(self, session: Session) -> None:
+        self._anywhere = session.anywhere
+
+    async def of(self, item: Resource) -> To:
+        own = item.kind in (ResourceKind.BROKER, ResourceKind.BROKER_LOGGER) and item.name
+        return int(item.name) if own else Target.ANY
+
+    async def mistaken(self, item: Resource) -> None:
+        await self._anywhere.mistaken(item)
+
+
+def _named(resource: Resource) -> Fields:
+    return {"resource_type": int(resource.kind), "resource_name": resource.name}
+
+
+def _resource(row: Any) -> Resource:
+    return Resource(ResourceKind(row.resource_type), row.resource_name)
+
+
+def _change(name: str, wish: ConfigChange | str | None) -> Fields:
+    if not isinstance(wish, ConfigChange):
+        wish = ConfigChange(ConfigOp.DELETE if wish is None else ConfigOp.SET, wish)
+    return {"name": name, "config_operation": int(wish.op), "value": wish.value}
+
+
+def _entry(row: Any) -> ConfigEntry:
+    return ConfigEntry(
+        row.name,
+        row.value,
+        _source(row.config_source),
+        row.read_only,
+        row.is_sensitive,
+        tuple(Synonym(one.name, one.value, _source(one.source)) for one in row.synonyms),
+        row.documentation,
+    )
+
+
+def _source(number: int) -> ConfigSource:
+    """A source that a newer broker knows of is unknown here, and no reason to fail."""
+    known = ConfigSource.__members__.values()
+    return ConfigSource(number) if number in known else ConfigSource.UNKNOWN

@@ -1,0 +1,92 @@
+"""Where partitions are: electing leaders, moving replicas to other brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from ottla.client.admin import keys
+from ottla.client.admin.offsets import by_topic, indexes_by_topic
+from ottla.client.admin.outcomes import Outcomes
+from ottla.client.admin.session import Answers, Session, judged
+from ottla.client.cluster import Target, To
+from ottla.model.ids import TopicPartition
+
+
+class ElectionKind(IntEnum):
+    """The first replica in the list; or any that is alive, records missing or not."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Reassignment:
+    """A move under way: all replicas of now, those that come, those that go."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+async def elect_leaders(
+    session: Session,
+    partitions: Iterable[TopicPartition] | None = None,
+    *,
+    kind: ElectionKind = ElectionKind.PREFERRED,
+) -> Outcomes[TopicPartition, None]:
+    """Let partitions have their preferred leader, or a leader at all; None asks for every one."""
+    chosen = None if partitions is None else list(partitions)
+    fields = {
+        "election_type": int(kind),
+        "topic_partitions": chosen and indexes_by_topic("partitions", chosen, name="topic"),
+        "timeout": session.timeout_ms,
+    }
+    if chosen == []:
+        return Outcomes()
+    reply = await session.once(Target.CONTROLLER, keys.ELECT_LEADERS, fields)
+    told = Outcomes[TopicPartition, None]()
+    for topic in reply.replica_election_results:
+        for row in topic.partition_result:
+            told[TopicPartition(topic.topic, row.partition_id)] = judged(row, None)
+    return told
+
+
+async def alter_partition_reassignments(
+    session: Session, moves: Mapping[TopicPartition, Sequence[int] | None]
+) -> Outcomes[TopicPartition, None]:
+    """Move partitions to these brokers, the preferred leader first; None calls a move off."""
+
+    async def ask(node: To, partitions: list[TopicPartition]) -> Answers[TopicPartition, None]:
+        rows = {
+            one: {"partition_index": one.partition, "replicas": moves[one]} for one in partitions
+        }
+        fields = {"timeout": session.timeout_ms, "topics": by_topic("partitions", rows)}
+        reply = await session.ask(node, keys.ALTER_PARTITION_REASSIGNMENTS, fields)
+        whole = judged(reply, None)
+        if whole is not None:
+            return dict.fromkeys(partitions, whole)
+        return {
+            TopicPartition(topic.name, row.partition_index): judged(row, None)
+            for topic in reply.responses
+            for row in topic.partitions
+        }
+
+    return await session.each(moves, session.controller, ask)
+
+
+async def list_partition_reassignments(
+    session: Session, partitions: Iterable[TopicPartition] | None = None
+) -> dict[TopicPartition, Reassignment]:
+    """The moves under way, of these partitions or of all."""
+    chosen = None if partitions is None else indexes_by_topic("partition_indexes", partitions)
+    fields = {"timeout": session.timeout_ms, "topics": chosen}
+    reply = await session.once(Target.CONTROLLER, keys.LIST_PARTITION_REASSIGNMENTS, fields)
+    return {
+        TopicPartition(topic.name, row.partition_index): Reassignment(
+            tuple(row.replicas), tuple(row.adding_replicas), tuple(row.removing_replicas)
+        )
+        for topic in reply.topics
+        for row in topic.partitions
+    }
