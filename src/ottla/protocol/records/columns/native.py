@@ -11,10 +11,13 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core import cgutils, types
+from numba.extending import intrinsic
 
 from ottla.protocol.records.compression import Bytes
 
 F = TypeVar("F")
+compiler: Any = cgutils  # typed only in part
 
 
 def native(function: F) -> F:
@@ -33,3 +36,24 @@ def inlined(function: F) -> F:
 def as_array(buffer: Bytes) -> Any:
     """The bytes as the kernels take them: read-only, so that each is compiled only once."""
     return np.frombuffer(memoryview(buffer).toreadonly(), dtype=np.uint8)
+
+
+def _copy(_: Any, target: Any, at: Any, source: Any, start: Any, size: Any) -> Any:
+    """`target[at : at + size] = source[start : start + size]` as one call of memcpy.
+
+    A loop is not vectorised, and assigning a slice costs more than most records are long.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        target, at, source, start, size = arguments
+        target_type, _, source_type, _, _ = signature.args
+        into = context.make_array(target_type)(context, builder, target).data
+        out_of = context.make_array(source_type)(context, builder, source).data
+        ends = builder.gep(into, [at]), builder.gep(out_of, [start])
+        compiler.raw_memcpy(builder, *ends, size, 1)
+        return context.get_dummy_value()
+
+    return types.void(target, types.int64, source, types.int64, types.int64), generate
+
+
+copy: Any = intrinsic(_copy)

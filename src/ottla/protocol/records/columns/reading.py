@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ottla.protocol.records.columns.native import inlined, native
+from ottla.protocol.records.columns.native import copy, inlined, native
 
 INT64_MAX: Final = 2**63 - 1
 INT64_MIN: Final = -(2**63)
@@ -48,7 +48,7 @@ class Bytewise(NamedTuple):
 
     ends: Any  # int32, one more than there are rows
     data: Any  # uint8
-    valid: Any  # uint8, a bit per row, zeroed
+    nulls: Any  # uint8, a bit per row, all zero at first
 
 
 class Sink(NamedTuple):
@@ -75,8 +75,8 @@ class Span(NamedTuple):
 @inlined
 def varint(data: Any, at: int, stop: int, bits: int) -> tuple[int, int, int]:
     """Zigzag value, the position after it, and what is wrong with it."""
-    value = np.int64(0)
-    shift = np.int64(0)
+    value: Any = np.int64(0)
+    shift: Any = np.int64(0)
     while at < stop:
         byte = np.int64(data[at])
         at += 1
@@ -152,7 +152,7 @@ def record(data: Any, at: int, stop: int) -> tuple[int, ...]:
     if fault:
         return 0, 0, 0, 0, 0, 0, 0, 0, at, fault
     headers_at = value_at + max(value_size, 0)
-    headers = np.int64(0)
+    headers: Any = np.int64(0)
     if headers_at < stop and data[headers_at] == 0:
         at = headers_at + 1
     else:
@@ -189,3 +189,115 @@ def check(
         if key_size < 0 and null_key < 0:
             null_key = index
     return (OK if at == stop else TRAILING), at, low, high, high_delta, null_key
+
+
+@inlined
+def put(column: Bytewise, row: int, data: Any, start: int, size: int) -> int:
+    """Append one field, or a null of size -1, to a column; 1 for a null."""
+    at = column.ends[row]
+    if size < 0:
+        column.ends[row + 1] = at
+        column.nulls[row >> 3] |= 1 << (row & 7)
+        return 1
+    column.ends[row + 1] = at + size
+    copy(column.data, at, data, start, size)
+    return 0
+
+
+@inlined
+def store(data: Any, sink: Sink, row: int, place: tuple[int, ...], parts: tuple[int, ...]) -> int:
+    """Put one record into the columns that are wanted; which of key (1) and value (2) is null."""
+    nulls = 0
+    if sink.offset.size:
+        sink.offset[row] = place[0]
+    if sink.timestamp.size:
+        sink.timestamp[row] = place[1]
+    if sink.timestamp_type.size:
+        sink.timestamp_type[row] = place[2]
+    if sink.leader_epoch.size:
+        sink.leader_epoch[row] = place[3]
+    if sink.key.ends.size:
+        nulls |= put(sink.key, row, data, parts[2], parts[3])
+    if sink.value.ends.size:
+        nulls |= put(sink.value, row, data, parts[4], parts[5]) << 1
+    if sink.headers_at.size:
+        sink.headers_at[row] = parts[6]
+    return nulls
+
+
+@inlined
+def within(span: Span, offset: int, timestamp: int) -> bool:
+    return (
+        span.start_offset <= offset < span.end_offset
+        and span.start_time <= timestamp < span.end_time
+    )
+
+
+@native
+def scan(data: Any, batches: Any, span: Span, sink: Sink) -> tuple[int, ...]:
+    """Gather the rows of these batches that lie in the span.
+
+    Gives the first fault with its batch and position, then how many rows there are, nulls among
+    the keys and values, and headers.
+    """
+    row, key_nulls, value_nulls, headers = 0, 0, 0, 0
+    for batch in range(batches.shape[0]):
+        numbers = batches[batch]
+        at, last_delta = numbers[START], -1
+        for _ in range(numbers[COUNT]):
+            start = at
+            parts = record(data, at, numbers[STOP])
+            time_delta, delta, at, fault = parts[0], parts[1], parts[8], parts[9]
+            if not fault and (delta <= last_delta or delta > numbers[LAST_DELTA]):
+                fault = OFFSET_DELTA
+            if not fault and overflows(numbers[BASE_TIME], time_delta):
+                fault = TIMESTAMP
+            if fault:
+                return fault, batch, start, row, key_nulls, value_nulls, headers
+            last_delta = delta
+            offset, timestamp = numbers[BASE_OFFSET] + delta, numbers[BASE_TIME] + time_delta
+            if numbers[TIME_TYPE] == 1:
+                timestamp = numbers[APPEND_TIME]
+            if within(span, offset, timestamp):
+                place = (offset, timestamp, numbers[TIME_TYPE], numbers[EPOCH])
+                nulls = store(data, sink, row, place, parts)
+                key_nulls += nulls & 1
+                value_nulls += nulls >> 1
+                headers += parts[7]
+                row += 1
+        if at != numbers[STOP]:
+            return TRAILING, batch, at, row, key_nulls, value_nulls, headers
+    return OK, 0, 0, row, key_nulls, value_nulls, headers
+
+
+@native
+def measure_headers(data: Any, headers_at: Any) -> tuple[int, int, int]:
+    """How many headers these records have, and the bytes of their keys and of their values."""
+    total, key_bytes, value_bytes = 0, 0, 0
+    for row in range(headers_at.size):
+        count, at, _ = varint(data, headers_at[row], data.size, 32)
+        for _ in range(count):
+            at, key_size, _ = field(data, at, data.size, data.size)
+            at, value_size, _ = field(data, at + key_size, data.size, data.size)
+            at += max(value_size, 0)
+            key_bytes += key_size
+            value_bytes += max(value_size, 0)
+        total += count
+    return total, key_bytes, value_bytes
+
+
+@native
+def gather_headers(data: Any, headers_at: Any, ends: Any, keys: Bytewise, values: Bytewise) -> int:
+    """Append the headers of each record, which `scan` has checked; the number of null values."""
+    row, nulls = 0, 0
+    for at_row in range(headers_at.size):
+        count, at, _ = varint(data, headers_at[at_row], data.size, 32)
+        for _ in range(count):
+            at, size, _ = field(data, at, data.size, data.size)
+            put(keys, row, data, at, size)
+            at, size, _ = field(data, at + size, data.size, data.size)
+            nulls += put(values, row, data, at, size)
+            at += max(size, 0)
+            row += 1
+        ends[at_row + 1] = row
+    return nulls

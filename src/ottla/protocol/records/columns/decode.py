@@ -1,0 +1,137 @@
+"""Record batches to Arrow columns: one copy of each key and value, no object per record.
+
+Owns the shape of what comes out. Which batches are read is decided in `select`, records are read
+in `reading`. A column of bytes is `binary`, which holds at most 2 GiB: a buffer with more than
+`max_bytes` of (inflated) records takes several calls, each from where `consumed` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ottla.protocol.records.columns.gather import (
+    MAX_BYTES,
+    Ask,
+    Gathered,
+    gather,
+    headers_of,
+)
+from ottla.protocol.records.columns.reading import INT64_MAX, INT64_MIN, Bytewise, Span
+from ottla.protocol.records.columns.select import Aborted
+from ottla.protocol.records.compression import Bytes
+
+HEADERS: Final = pa.list_(
+    pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
+)
+TYPES: Final[dict[str, Any]] = {
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("ms"),
+    "timestamp_type": pa.int8(),  # 0 the producer's, 1 that of the append, -1 none
+    "leader_epoch": pa.int32(),
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "headers": HEADERS,
+}
+COLUMNS: Final = ("offset", "timestamp", "timestamp_type", "key", "value")
+
+
+class Decoded(NamedTuple):
+    """The rows of a buffer, and where the reader is after it."""
+
+    batch: Any  # pyarrow.RecordBatch
+    next_offset: int  # where to fetch next
+    consumed: int  # bytes of the buffer; a batch cut at its end is not among them
+    leader_epoch: int  # of the last batch, -1 where there is none
+    aborted: Aborted  # for the next call on the same buffer
+    more: bool  # that call, from `consumed` on, has batches to decode or a fault to raise
+
+
+def decode_batches(  # noqa: PLR0913 - what a reader may ask for, by name
+    buffer: Bytes,
+    *,
+    want: Sequence[str] = COLUMNS,
+    start_offset: int = 0,
+    end_offset: int = INT64_MAX,
+    start_time: int = INT64_MIN,
+    end_time: int = INT64_MAX,
+    aborted: Iterable[tuple[int, int]] = (),
+    check_crc: bool = True,
+    max_bytes: int = MAX_BYTES,
+) -> Decoded:
+    """The records of these batches as the wanted columns, in that order.
+
+    Control records and those of transactions named in `aborted` (producer id, first offset) are
+    left out, and those outside the half-open ranges of offsets and timestamps. The batches before
+    a bad one come back first; CorruptBatch where the first one is bad.
+    """
+    span = Span(start_offset, end_offset, start_time, end_time)
+    found = gather(buffer, Ask(frozenset(want), span, tuple(aborted), check_crc, max_bytes))
+    selection = found.selection
+    batch = pa.RecordBatch.from_arrays([_ARRAYS[name](found) for name in want], schema=schema(want))
+    return Decoded(
+        batch,
+        selection.next_offset,
+        selection.consumed,
+        selection.leader_epoch,
+        selection.aborted,
+        selection.more,
+    )
+
+
+def schema(want: Sequence[str] = COLUMNS) -> Any:
+    """The schema of what `decode_batches` gives for these columns."""
+    return pa.schema([(name, TYPES[name]) for name in want])
+
+
+def _numbers(name: str) -> Callable[[Gathered], Any]:
+    def make(found: Gathered) -> Any:
+        values = getattr(found.sink, name)[: found.rows]
+        return pa.Array.from_buffers(TYPES[name], found.rows, [None, pa.py_buffer(values)])
+
+    return make
+
+
+def _keys(found: Gathered) -> Any:
+    return _bytes_array(found.sink.key, found.rows, found.key_nulls)
+
+
+def _values(found: Gathered) -> Any:
+    return _bytes_array(found.sink.value, found.rows, found.value_nulls)
+
+
+def _headers(found: Gathered) -> Any:
+    headers = headers_of(found)
+    total = int(headers.ends[-1])
+    keys = _strings(_bytes_array(headers.keys, total, 0))
+    values = _bytes_array(headers.values, total, headers.value_nulls)
+    items = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS.value_type))
+    return pa.ListArray.from_arrays(pa.array(headers.ends), items, type=HEADERS)
+
+
+def _strings(keys: Any) -> Any:
+    """The keys as text; what is not UTF-8 is replaced, as Kafka's own clients do."""
+    try:
+        return keys.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([key.decode("utf-8", "replace") for key in keys.to_pylist()], pa.string())
+
+
+def _bytes_array(column: Bytewise, rows: int, nulls: int) -> Any:
+    valid = pa.py_buffer(np.invert(column.nulls)) if nulls else None
+    buffers = [valid, pa.py_buffer(column.ends[: rows + 1]), pa.py_buffer(column.data)]
+    return pa.Array.from_buffers(pa.binary(), rows, buffers, nulls)
+
+
+_ARRAYS: Final[dict[str, Callable[[Gathered], Any]]] = {
+    "offset": _numbers("offset"),
+    "timestamp": _numbers("timestamp"),
+    "timestamp_type": _numbers("timestamp_type"),
+    "leader_epoch": _numbers("leader_epoch"),
+    "key": _keys,
+    "value": _values,
+    "headers": _headers,
+}

@@ -1,0 +1,125 @@
+"""Record batches to numpy arrays: the part of decoding that Arrow and plain lists share.
+
+Owns the arrays that the kernels fill, and what a fault in the middle of a buffer means: the batches
+before it come back first. Never copies a record itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from ottla.protocol.records.columns.reading import (
+    COUNT,
+    INT64_MAX,
+    INT64_MIN,
+    REASONS,
+    START,
+    STOP,
+    Bytewise,
+    Sink,
+    Span,
+    gather_headers,
+    measure_headers,
+    scan,
+)
+from ottla.protocol.records.columns.select import Aborted, Selection, Selector
+from ottla.protocol.records.compression import Bytes
+from ottla.protocol.records.corrupt import CorruptBatch
+
+MAX_BYTES: Final = 512 * 1024 * 1024
+MAX_COLUMN_BYTES: Final = 2**31 - 1  # what Arrow's `binary` can hold
+EVERYTHING: Final = Span(0, INT64_MAX, INT64_MIN, INT64_MAX)
+NAMES: Final = ("offset", "timestamp", "timestamp_type", "leader_epoch", "key", "value", "headers")
+
+
+class Ask(NamedTuple):
+    """What a reader wants of a buffer."""
+
+    want: frozenset[str]
+    span: Span = EVERYTHING
+    aborted: Aborted = ()
+    check_crc: bool = True
+    max_bytes: int = MAX_BYTES
+
+
+class Gathered(NamedTuple):
+    """Rows as arrays. Those of unwanted columns have no elements, the others some to spare."""
+
+    selection: Selection
+    sink: Sink
+    rows: int
+    key_nulls: int
+    value_nulls: int
+    headers: int
+
+
+class Headers(NamedTuple):
+    """All headers of some rows: `ends` says up to which of them each row has."""
+
+    ends: Any  # int32, one more than there are rows
+    keys: Bytewise
+    values: Bytewise
+    value_nulls: int
+
+
+def gather(buffer: Bytes, ask: Ask) -> Gathered:
+    """The wanted rows up to the end, the limit, or the first fault; CorruptBatch if it is first."""
+    selection = _select(buffer, ask)
+    sink = _sink(selection.batches, ask.want)
+    fault, batch, at, *counts = scan(selection.data, selection.batches, ask.span, sink)
+    if fault:
+        selection = _select(buffer, ask, max_batches=batch)
+        if not selection.consumed:
+            raise CorruptBatch(REASONS[fault], at)
+        sink = _sink(selection.batches, ask.want)
+        _, _, _, *counts = scan(selection.data, selection.batches, ask.span, sink)
+    return Gathered(selection, sink, *counts)
+
+
+def headers_of(gathered: Gathered) -> Headers:
+    """The headers of the rows, if `headers` was wanted."""
+    data, rows = gathered.selection.data, gathered.rows
+    headers_at = gathered.sink.headers_at[:rows]
+    total, key_bytes, value_bytes = measure_headers(data, headers_at)
+    ends = np.zeros(rows + 1, np.int32)
+    keys, values = _bytewise(total, key_bytes), _bytewise(total, value_bytes)
+    nulls = gather_headers(data, headers_at, ends, keys, values)
+    return Headers(ends, keys, values, nulls)
+
+
+def _select(buffer: Bytes, ask: Ask, max_batches: int | None = None) -> Selection:
+    return Selector(buffer, ask.span, ask.aborted).run(
+        check_crc=ask.check_crc,
+        max_bytes=min(ask.max_bytes, MAX_COLUMN_BYTES),
+        max_batches=max_batches,
+    )
+
+
+def _sink(batches: Any, want: frozenset[str]) -> Sink:
+    """Room for every record of these batches; the kernel writes only what it has checked."""
+    rows = int(batches[:, COUNT].sum())
+    size = int((batches[:, STOP] - batches[:, START]).sum())
+
+    def numbers(name: str, kind: Any) -> Any:
+        return np.empty(rows if name in want else 0, kind)
+
+    return Sink(
+        offset=numbers("offset", np.int64),
+        timestamp=numbers("timestamp", np.int64),
+        timestamp_type=numbers("timestamp_type", np.int8),
+        leader_epoch=numbers("leader_epoch", np.int32),
+        key=_bytewise(rows, size) if "key" in want else _NOTHING,
+        value=_bytewise(rows, size) if "value" in want else _NOTHING,
+        headers_at=numbers("headers", np.int64),
+    )
+
+
+def _bytewise(rows: int, size: int) -> Bytewise:
+    ends = np.empty(rows + 1, np.int32)
+    ends[0] = 0
+    return Bytewise(ends, np.empty(size, np.uint8), np.zeros((rows + 7) // 8, np.uint8))
+
+
+_NOTHING: Final = Bytewise(np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np.uint8))

@@ -1,0 +1,209 @@
+"""Which batches of a buffer are read, decided from their headers alone.
+
+Owns the walk over whole batches: checksums, control batches, aborted transactions, bounds that let
+a batch be skipped unread, inflating the rest. Never looks at records, except in a control batch and
+in the two old formats, which are rewritten as what they would be today.
+
+A fault stops the walk at its batch. What came before is good and is handed out first; the fault is
+raised when it stands at the front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from struct import Struct
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+from crc32c import crc32c
+
+from ottla.protocol.records import legacy
+from ottla.protocol.records.columns.native import as_array
+from ottla.protocol.records.columns.reading import LEAST_RECORD_BYTES, START, STOP, Span
+from ottla.protocol.records.compression import Bytes, decompress
+from ottla.protocol.records.control import ControlType, control_type
+from ottla.protocol.records.corrupt import CorruptBatch
+from ottla.protocol.records.header import (
+    ATTRIBUTES_AT,
+    CODEC_BITS,
+    CONTROL_BIT,
+    HEADER,
+    HEADER_SIZE,
+    MAGIC_AT,
+    MAX_SEQUENCE,
+    OVERHEAD,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+)
+from ottla.protocol.records.record import (
+    INT64_MAX,
+    MAX_INFLATED_BYTES,
+    encode_record,
+    read_records,
+)
+
+Aborted: TypeAlias = tuple[tuple[int, int], ...]  # (producer id, first offset)
+
+LENGTH: Final = Struct(">i")
+CURRENT_MAGIC: Final = 2
+NO_EPOCH: Final = -1
+NO_TIME_TYPE: Final = -1
+TABLE_COLUMNS: Final = 9
+
+
+class Selection(NamedTuple):
+    """The batches to read, as `reading.scan` takes them, and how far the walk came."""
+
+    data: Any  # uint8: all sections, in the buffer they came in or inflated into one
+    batches: Any  # int64, a row per batch
+    consumed: int  # bytes of the buffer
+    next_offset: int
+    leader_epoch: int
+    aborted: Aborted  # what the walk of the rest must know
+    more: bool  # stopped before the end, at a limit or a fault
+
+
+class Section(NamedTuple):
+    """The records of one batch: a row of the table, and their bytes if they had to be made."""
+
+    numbers: list[int]
+    made: bytes | None
+
+
+class Selector:
+    """One walk. Its state is where it is, and which transactions are known to have failed."""
+
+    def __init__(self, buffer: Bytes, span: Span, aborted: Iterable[tuple[int, int]]) -> None:
+        self._view = memoryview(buffer).toreadonly().cast("B")
+        self._span = span
+        self._waiting = sorted(aborted, key=lambda entry: entry[1], reverse=True)
+        self._failed: dict[int, int] = {}
+
+    def run(self, *, check_crc: bool, max_bytes: int, max_batches: int | None = None) -> Selection:
+        """Walk to the end, to the first fault, or to where the sections would exceed a limit."""
+        sections: list[Section] = []
+        at, left, more = 0, max_bytes, False
+        next_offset, leader_epoch = self._span.start_offset, NO_EPOCH
+        while next_offset < self._span.end_offset:
+            try:
+                size = self._size(at)
+                if not size:
+                    break
+                section, end, epoch = self._read(at, size, check_crc)
+            except CorruptBatch:
+                if at == 0:
+                    raise
+                more = True
+                break
+            if section is not None:
+                left -= section.numbers[STOP] - section.numbers[START]
+                if len(sections) == max_batches or (left < 0 and sections):
+                    more = True
+                    break
+                sections.append(section)
+            at += size
+            next_offset, leader_epoch = max(end, next_offset), epoch
+        data, table = _lay_out(self._view, sections)
+        aborted = (*self._failed.items(), *reversed(self._waiting))
+        next_offset = min(next_offset, self._span.end_offset)
+        return Selection(data, table, at, next_offset, leader_epoch, aborted, more)
+
+    def _size(self, at: int) -> int:
+        """How long the entry at `at` is; 0 where none is whole."""
+        left = len(self._view) - at
+        if left <= MAGIC_AT:
+            return 0
+        (length,) = LENGTH.unpack_from(self._view, at + 8)
+        magic = self._view[at + MAGIC_AT]
+        least = HEADER_SIZE - OVERHEAD if magic == CURRENT_MAGIC else legacy.MIN_SIZE.get(magic)
+        if least is None:
+            raise CorruptBatch(f"batch has magic {magic}", at)
+        if length < least:
+            raise CorruptBatch(f"batch has length {length}", at)
+        size: int = length + OVERHEAD
+        return size if size <= left else 0
+
+    def _read(self, at: int, size: int, check_crc: bool) -> tuple[Section | None, int, int]:
+        """The records of the entry at `at`, None if none is wanted; then its end and its epoch."""
+        view = self._view
+        if view[at + MAGIC_AT] != CURRENT_MAGIC:
+            return self._read_legacy(at, size, check_crc)
+        header = BatchHeader._make(HEADER.unpack_from(view, at))
+        end = header.base_offset + header.last_offset_delta + 1
+        if not 0 <= header.base_offset <= end <= INT64_MAX:
+            raise CorruptBatch("batch has impossible offsets", at)
+        special = header.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT)
+        if not special and self._outside(header, end):
+            return None, end, header.leader_epoch
+        if check_crc and crc32c(view[at + ATTRIBUTES_AT : at + size]) != header.crc:
+            raise CorruptBatch("batch does not match its checksum", at)
+        if special and (self._is_void(header, at, size) or self._outside(header, end)):
+            return None, end, header.leader_epoch
+        start, stop, made = at + HEADER_SIZE, at + size, None
+        if header.attributes & CODEC_BITS:
+            made = decompress(header.codec, view[start:stop], MAX_INFLATED_BYTES)
+            start, stop = 0, len(made)
+        if not 0 <= header.count * LEAST_RECORD_BYTES <= stop - start:
+            raise CorruptBatch(f"batch counts {header.count} records", at)
+        numbers = [start, stop, header.count, header.base_offset, header.last_offset_delta]
+        numbers += [header.base_timestamp, header.max_timestamp]
+        numbers += [header.timestamp_type, header.leader_epoch]
+        return Section(numbers, made), end, header.leader_epoch
+
+    def _outside(self, header: BatchHeader, end: int) -> bool:
+        """Whether the header alone shows that no record lies in the span."""
+        span, newest = self._span, header.max_timestamp
+        return (
+            end <= span.start_offset
+            or header.base_offset >= span.end_offset
+            or newest < span.start_time
+            or (newest >= span.end_time and bool(header.timestamp_type))
+        )
+
+    def _is_void(self, header: BatchHeader, at: int, size: int) -> bool:
+        """Whether a batch of a transaction is a marker, or belongs to one that was aborted."""
+        while self._waiting and self._waiting[-1][1] <= header.last_offset:
+            producer_id, first_offset = self._waiting.pop()
+            self._failed[producer_id] = first_offset
+        if not header.is_control:
+            return header.is_transactional and header.producer_id in self._failed
+        if header.producer_id in self._failed:
+            marker = next(read_records(self._view[at : at + size]), None)
+            if marker is not None and control_type(marker.key) == ControlType.ABORT:
+                del self._failed[header.producer_id]
+        return True
+
+    def _read_legacy(self, at: int, size: int, check_crc: bool) -> tuple[Section | None, int, int]:
+        """A message of an old format, or a compressed set of them, as the section of a batch."""
+        (entry,) = legacy.entries(self._view[at : at + size])
+        if check_crc and not entry.crc_ok:
+            raise CorruptBatch("message does not match its checksum", at)
+        records = legacy.records(entry, max_bytes=MAX_INFLATED_BYTES)
+        base, last, base_time = records[0].offset, records[-1].offset, records[0].timestamp
+        if not 0 <= base <= last < INT64_MAX or last - base > MAX_SEQUENCE:
+            raise CorruptBatch("message has an impossible offset", at)
+        made = b"".join(
+            encode_record(record.offset - base, record.timestamp - base_time, record)
+            for record in records
+        )
+        time_type = entry.timestamp_type if entry.magic else NO_TIME_TYPE
+        numbers = [0, len(made), len(records), base, last - base]
+        numbers += [base_time, base_time, time_type, NO_EPOCH]
+        return Section(numbers, made), last + 1, NO_EPOCH
+
+
+def _lay_out(view: memoryview, sections: list[Section]) -> tuple[Any, Any]:
+    """One buffer that holds all sections, and the table that says where."""
+    table = np.array([section.numbers for section in sections], np.int64)
+    table = table.reshape(len(sections), TABLE_COLUMNS)
+    if all(section.made is None for section in sections):
+        return as_array(view), table
+    parts = [
+        view[section.numbers[START] : section.numbers[STOP]] if made is None else made
+        for section in sections
+        for made in (section.made,)
+    ]
+    table[:, STOP] = np.cumsum([len(part) for part in parts])
+    table[1:, START] = table[:-1, STOP]
+    table[0, START] = 0
+    return as_array(parts[0] if len(parts) == 1 else b"".join(parts)), table
