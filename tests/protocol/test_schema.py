@@ -93,3 +93,23 @@ def test_importing_the_adapter_loads_no_message() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert int(done.stdout) <= 8  # the four header versions, which kio itself imports
+
+
+def test_a_moment_that_has_not_come_is_read_as_none() -> None:
+    fields = {
+        "transaction_states": [
+            {
+                "error_code": ErrorCode.none,
+                "transactional_id": "t",
+                "transaction_state": "Empty",
+                "transaction_timeout": 1,
+                "transaction_start_time": -1,
+                "producer_id": 0,
+                "producer_epoch": 0,
+                "topics": [],
+            }
+        ]
+    }
+    frame = wire.reply(wire.Call(65, 0, 7, None, 0), fields)
+    [state] = wire.decode_reply(65, 0, memoryview(frame)[4:]).transaction_states
+    assert state.transaction_start_time is None

@@ -114,7 +114,18 @@ def message(key: int, version: int, kind: Kind) -> Entity:
     if key in interbroker.VERSIONS:
         return interbroker.message(key, version, response=kind is Kind.RESPONSE)
     found: Entity = resolve_name(schema_name_map[api_key_map[key]][version][kind.value])
+    _allow_no_moment(found)
     return found
+
+
+def _allow_no_moment(entity: Entity) -> None:
+    """Kafka writes -1 for a moment that has not come, also where kio's declaration forbids it."""
+    for field in fields(entity):
+        _, inner = _without_none(field.type)
+        if field.metadata.get("kafka_type") == "datetime_i64":
+            field.type = inner | None
+        elif is_dataclass(struct := get_args(inner)[0] if get_args(inner) else inner):
+            _allow_no_moment(cast(Entity, struct))
 
 
 @cache
