@@ -11,7 +11,7 @@ from ottla.client.admin.offsets import indexes_by_topic
 from ottla.client.admin.outcomes import Outcomes
 from ottla.client.admin.session import Answers, Session, judged
 from ottla.client.cluster import To
-from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.errors import KafkaError
 from ottla.model.ids import TopicPartition
 from ottla.protocol.wire import ms
 
@@ -175,9 +175,7 @@ async def _fenced(session: Session, node: To, id: str) -> FencedProducer | Kafka
 
 
 def _transaction(row: Any, coordinator: int) -> Transaction:
-    # An id that is not known comes without a time, and with one that no calendar has.
-    known = row.error_code is ErrorCode.none
-    started_ms = ms(row.transaction_start_time) if known else NO_TRANSACTION
+    started_ms = ms(row.transaction_start_time)
     return Transaction(
         row.transactional_id,
         row.transaction_state,
