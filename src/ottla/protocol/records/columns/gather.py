@@ -15,13 +15,14 @@ from ottla.protocol.records.columns.reading import (
     INT64_MAX,
     INT64_MIN,
     REASONS,
+    ROW_NUMBERS,
     START,
     STOP,
     Bytewise,
     Sink,
     Span,
-    gather_headers,
-    measure_headers,
+    list_headers,
+    put,
     scan,
 )
 from ottla.protocol.records.columns.select import Aborted, Selection, Selector
@@ -67,14 +68,12 @@ class Headers(NamedTuple):
 def gather(buffer: Bytes, ask: Ask) -> Gathered:
     """The wanted rows up to the end, the limit, or the first fault; CorruptBatch if it is first."""
     selection = _select(buffer, ask)
-    sink = _sink(selection.batches, ask.want)
-    fault, batch, at, *counts = scan(selection.data, selection.batches, ask.span, sink)
+    sink, fault, batch, at, *counts = _scan(selection, ask)
     if fault:
         selection = _select(buffer, ask, max_batches=batch)
         if not selection.consumed:
             raise CorruptBatch(REASONS[fault], at)
-        sink = _sink(selection.batches, ask.want)
-        _, _, _, *counts = scan(selection.data, selection.batches, ask.span, sink)
+        sink, _, _, _, *counts = _scan(selection, ask)
     return Gathered(selection, sink, *counts)
 
 
@@ -82,11 +81,17 @@ def headers_of(gathered: Gathered) -> Headers:
     """The headers of the rows, if `headers` was wanted."""
     data, rows = gathered.selection.data, gathered.rows
     headers_at = gathered.sink.headers_at[:rows]
-    total, key_bytes, value_bytes = measure_headers(data, headers_at)
     ends = np.zeros(rows + 1, np.int32)
-    keys, values = _bytewise(total, key_bytes), _bytewise(total, value_bytes)
-    nulls = gather_headers(data, headers_at, ends, keys, values)
-    return Headers(ends, keys, values, nulls)
+    keys_at, values_at = np.empty((2, gathered.headers, 2), np.int64)
+    list_headers(data, headers_at, ends, keys_at, values_at)
+    keys, _ = _put(data, keys_at)
+    values, value_nulls = _put(data, values_at)
+    return Headers(ends, keys, values, value_nulls)
+
+
+def _put(data: Any, spans: Any) -> tuple[Bytewise, int]:
+    column = _bytewise(len(spans), int(spans[:, 1].sum(where=spans[:, 1] > 0)))
+    return column, put(data, spans, column, 0)
 
 
 def _select(buffer: Bytes, ask: Ask, max_batches: int | None = None) -> Selection:
@@ -95,6 +100,13 @@ def _select(buffer: Bytes, ask: Ask, max_batches: int | None = None) -> Selectio
         max_bytes=min(ask.max_bytes, MAX_COLUMN_BYTES),
         max_batches=max_batches,
     )
+
+
+def _scan(selection: Selection, ask: Ask) -> Any:
+    batches = selection.batches
+    sink = _sink(batches, ask.want)
+    rows_of_one = np.empty((int(batches[:, COUNT].max(initial=0)), ROW_NUMBERS), np.int64)
+    return sink, *scan(selection.data, batches, ask.span, sink, rows_of_one)
 
 
 def _sink(batches: Any, want: frozenset[str]) -> Sink:

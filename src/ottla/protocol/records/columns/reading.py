@@ -1,9 +1,12 @@
 """The kernels that read record batches. Hot: benchmarks/columns.py.
 
 Owns the walk over records in every native form: checking them (`check`), gathering them into
-columns (`scan`), and their headers (`gather_headers`). Compiled code has no bounds checks: every
-read is guarded by `stop`, the end of the section it is in, which never lies outside the buffer, and
-every write by counts and sizes that the section's size bounds. Never allocates.
+columns (`scan`, `put`), finding their headers (`list_headers`). Compiled code has no bounds checks:
+every read is guarded by `stop`, the end of the section it is in, which never lies outside the
+buffer, and every write by counts and sizes that the section's size bounds. Never allocates.
+
+Passing arrays to a function costs counting references: what runs per record takes arrays that the
+compiler can see through (`inlined`), and columns are filled a batch at a time.
 """
 
 from __future__ import annotations
@@ -40,6 +43,8 @@ REASONS: Final = (
 (
     START, STOP, COUNT, BASE_OFFSET, LAST_DELTA, BASE_TIME, APPEND_TIME, TIME_TYPE, EPOCH
 ) = range(9)  # fmt: skip
+# The columns of the table of rows of one batch, all int64; key and value are a start and a size.
+OFFSET, TIME, KEY, _, VALUE, _, HEADERS_AT, ROW_NUMBERS = range(8)
 LEAST_RECORD_BYTES: Final = 7  # length, attributes, two deltas, two sizes, number of headers
 
 
@@ -192,40 +197,6 @@ def check(
 
 
 @inlined
-def put(column: Bytewise, row: int, data: Any, start: int, size: int) -> int:
-    """Append one field, or a null of size -1, to a column; 1 for a null."""
-    at = column.ends[row]
-    if size < 0:
-        column.ends[row + 1] = at
-        column.nulls[row >> 3] |= 1 << (row & 7)
-        return 1
-    column.ends[row + 1] = at + size
-    copy(column.data, at, data, start, size)
-    return 0
-
-
-@inlined
-def store(data: Any, sink: Sink, row: int, place: tuple[int, ...], parts: tuple[int, ...]) -> int:
-    """Put one record into the columns that are wanted; which of key (1) and value (2) is null."""
-    nulls = 0
-    if sink.offset.size:
-        sink.offset[row] = place[0]
-    if sink.timestamp.size:
-        sink.timestamp[row] = place[1]
-    if sink.timestamp_type.size:
-        sink.timestamp_type[row] = place[2]
-    if sink.leader_epoch.size:
-        sink.leader_epoch[row] = place[3]
-    if sink.key.ends.size:
-        nulls |= put(sink.key, row, data, parts[2], parts[3])
-    if sink.value.ends.size:
-        nulls |= put(sink.value, row, data, parts[4], parts[5]) << 1
-    if sink.headers_at.size:
-        sink.headers_at[row] = parts[6]
-    return nulls
-
-
-@inlined
 def within(span: Span, offset: int, timestamp: int) -> bool:
     return (
         span.start_offset <= offset < span.end_offset
@@ -234,7 +205,61 @@ def within(span: Span, offset: int, timestamp: int) -> bool:
 
 
 @native
-def scan(data: Any, batches: Any, span: Span, sink: Sink) -> tuple[int, ...]:
+def scan_batch(data: Any, numbers: Any, span: Span, table: Any) -> tuple[int, int, int, int]:
+    """Where the wanted records of one batch lie: the fault, its position, the rows, the headers."""
+    at, stop, last_delta = numbers[START], numbers[STOP], -1
+    base_offset, delta_limit = numbers[BASE_OFFSET], numbers[LAST_DELTA]
+    base_time, append_time = numbers[BASE_TIME], numbers[APPEND_TIME]
+    appended = numbers[TIME_TYPE] == 1
+    row, headers = 0, 0
+    for _ in range(numbers[COUNT]):
+        start = at
+        (
+            time_delta, delta, key_at, key_size, value_at, value_size, headers_at, count, at, fault
+        ) = record(data, at, stop)  # fmt: skip
+        if not fault and (delta <= last_delta or delta > delta_limit):
+            fault = OFFSET_DELTA
+        if not fault and overflows(base_time, time_delta):
+            fault = TIMESTAMP
+        if fault:
+            return fault, start, row, headers
+        last_delta = delta
+        offset = base_offset + delta
+        timestamp = append_time if appended else base_time + time_delta
+        if within(span, offset, timestamp):
+            table[row, OFFSET] = offset
+            table[row, TIME] = timestamp
+            table[row, KEY] = key_at
+            table[row, KEY + 1] = key_size
+            table[row, VALUE] = value_at
+            table[row, VALUE + 1] = value_size
+            table[row, HEADERS_AT] = headers_at
+            headers += count
+            row += 1
+    return (OK if at == stop else TRAILING), at, row, headers
+
+
+@native
+def put(data: Any, spans: Any, column: Bytewise, row: int) -> int:
+    """Append these fields to a column; how many were null, which is a size of -1."""
+    nulls = 0
+    ends, bits, into = column.ends, column.nulls, column.data
+    at = np.int64(ends[row])
+    for index in range(spans.shape[0]):
+        size = spans[index, 1]
+        if size > 0:
+            copy(into, at, data, spans[index, 0], size)
+            at += size
+        elif size < 0:
+            bits[row >> 3] |= 1 << (row & 7)
+            nulls += 1
+        row += 1
+        ends[row] = at
+    return nulls
+
+
+@native
+def scan(data: Any, batches: Any, span: Span, sink: Sink, table: Any) -> tuple[int, ...]:
     """Gather the rows of these batches that lie in the span.
 
     Gives the first fault with its batch and position, then how many rows there are, nulls among
@@ -242,62 +267,41 @@ def scan(data: Any, batches: Any, span: Span, sink: Sink) -> tuple[int, ...]:
     """
     row, key_nulls, value_nulls, headers = 0, 0, 0, 0
     for batch in range(batches.shape[0]):
-        numbers = batches[batch]
-        at, last_delta = numbers[START], -1
-        for _ in range(numbers[COUNT]):
-            start = at
-            parts = record(data, at, numbers[STOP])
-            time_delta, delta, at, fault = parts[0], parts[1], parts[8], parts[9]
-            if not fault and (delta <= last_delta or delta > numbers[LAST_DELTA]):
-                fault = OFFSET_DELTA
-            if not fault and overflows(numbers[BASE_TIME], time_delta):
-                fault = TIMESTAMP
-            if fault:
-                return fault, batch, start, row, key_nulls, value_nulls, headers
-            last_delta = delta
-            offset, timestamp = numbers[BASE_OFFSET] + delta, numbers[BASE_TIME] + time_delta
-            if numbers[TIME_TYPE] == 1:
-                timestamp = numbers[APPEND_TIME]
-            if within(span, offset, timestamp):
-                place = (offset, timestamp, numbers[TIME_TYPE], numbers[EPOCH])
-                nulls = store(data, sink, row, place, parts)
-                key_nulls += nulls & 1
-                value_nulls += nulls >> 1
-                headers += parts[7]
-                row += 1
-        if at != numbers[STOP]:
-            return TRAILING, batch, at, row, key_nulls, value_nulls, headers
+        fault, at, found, count = scan_batch(data, batches[batch], span, table)
+        if fault:
+            return fault, batch, at, row, key_nulls, value_nulls, headers
+        end = row + found
+        if sink.offset.size:
+            sink.offset[row:end] = table[:found, OFFSET]
+        if sink.timestamp.size:
+            sink.timestamp[row:end] = table[:found, TIME]
+        if sink.timestamp_type.size:
+            sink.timestamp_type[row:end] = batches[batch, TIME_TYPE]
+        if sink.leader_epoch.size:
+            sink.leader_epoch[row:end] = batches[batch, EPOCH]
+        if sink.key.ends.size:
+            key_nulls += put(data, table[:found, KEY : KEY + 2], sink.key, row)
+        if sink.value.ends.size:
+            value_nulls += put(data, table[:found, VALUE : VALUE + 2], sink.value, row)
+        if sink.headers_at.size:
+            sink.headers_at[row:end] = table[:found, HEADERS_AT]
+        headers += count
+        row = end
     return OK, 0, 0, row, key_nulls, value_nulls, headers
 
 
 @native
-def measure_headers(data: Any, headers_at: Any) -> tuple[int, int, int]:
-    """How many headers these records have, and the bytes of their keys and of their values."""
-    total, key_bytes, value_bytes = 0, 0, 0
+def list_headers(data: Any, headers_at: Any, ends: Any, keys: Any, values: Any) -> None:
+    """Where the headers of these records lie, which `scan` has checked, and whose they are."""
+    stop = data.size
+    item = 0
     for row in range(headers_at.size):
-        count, at, _ = varint(data, headers_at[row], data.size, 32)
+        count, at, _ = varint(data, headers_at[row], stop, 32)
         for _ in range(count):
-            at, key_size, _ = field(data, at, data.size, data.size)
-            at, value_size, _ = field(data, at + key_size, data.size, data.size)
-            at += max(value_size, 0)
-            key_bytes += key_size
-            value_bytes += max(value_size, 0)
-        total += count
-    return total, key_bytes, value_bytes
-
-
-@native
-def gather_headers(data: Any, headers_at: Any, ends: Any, keys: Bytewise, values: Bytewise) -> int:
-    """Append the headers of each record, which `scan` has checked; the number of null values."""
-    row, nulls = 0, 0
-    for at_row in range(headers_at.size):
-        count, at, _ = varint(data, headers_at[at_row], data.size, 32)
-        for _ in range(count):
-            at, size, _ = field(data, at, data.size, data.size)
-            put(keys, row, data, at, size)
-            at, size, _ = field(data, at + size, data.size, data.size)
-            nulls += put(values, row, data, at, size)
+            at, size, _ = field(data, at, stop, stop)
+            keys[item, 0], keys[item, 1] = at, size
+            at, size, _ = field(data, at + size, stop, stop)
+            values[item, 0], values[item, 1] = at, size
             at += max(size, 0)
-            row += 1
-        ends[at_row + 1] = row
-    return nulls
+            item += 1
+        ends[row + 1] = item
