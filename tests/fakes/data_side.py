@@ -29,6 +29,7 @@ from ottla.protocol.hot import FetchedPartition, ProducedPartition
 from ottla.protocol.records.batch import build, walk
 from ottla.protocol.records.record import NewRecord, read_records
 from ottla.replica.append import AppendTerms, ToAppend
+from ottla.replica.flush_loop import Ring
 from ottla.replica.leader import Assigned
 from ottla.replica.partition import Partition as Hosted
 from ottla.replica.read import CONSUMER, FetchTerms, Isolation
@@ -53,6 +54,7 @@ class DataSide:
         settings: Mapping[str, str],
         dirs: list[Path],
         tasks: asyncio.TaskGroup,
+        ring: Ring | None = None,
     ) -> None:
         self._tasks = tasks
         self._running: list[asyncio.Task[None]] = []
@@ -68,7 +70,7 @@ class DataSide:
         self.directories = LogDirectories(dirs, disk, self.clock, dice)
         self.directories.open()
         self.directories.claim(ME, "cluster")
-        world = World(self.clock, dice, disk, lambda _: self.store, self.pool)
+        world = World(self.clock, dice, disk, lambda _: self.store, self.pool, ring=ring)
         self.data = Data(
             world,
             self.config,
@@ -229,6 +231,7 @@ async def data_side(
     *,
     disk: ForgettingDisk | None = None,
     dirs: tuple[str, ...] = ("/data",),
+    ring: Ring | None = None,
 ) -> AsyncIterator[DataSide]:
     async with asyncio.TaskGroup() as tasks:
         side = DataSide(
@@ -236,6 +239,7 @@ async def data_side(
             {"flush.before.ack": "never", **(settings or {})},
             [Path(one) for one in dirs],
             tasks,
+            ring,
         )
         await side.store.start()
         await lay_ground(side.store, None, Random(0))

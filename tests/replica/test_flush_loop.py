@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
+from ottla.log.flush import Flush
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.replica.flush_loop import FlushLoop
-from tests.fakes.data_side import ME, OTHER, TP, data_side, values_of
+from ottla.replica.flush_loop import SHARES, FlushLoop, sync_all
+from tests.fakes.data_side import ME, OTHER, TP, DataSide, data_side, values_of
 from tests.fakes.forgetting_disk import ForgettingDisk
+from tests.fakes.sync_ring import FakeRing
 from tests.fakes.virtual_loop import run
 
 AUTO, ALL = {"flush.before.ack": "auto"}, {"flush.before.ack": "all"}
@@ -199,6 +204,135 @@ def test_a_disk_that_is_full_when_a_flush_begins_leaves_nobody_waiting() -> None
             await side.settle()
             assert all(one.done() for one in waiting)
             assert [one.result().error_code for one in waiting] == [FAILED, FAILED]
+
+    run(story())
+
+
+def test_flushes_that_many_wait_for_share_a_job_on_the_pool() -> None:
+    async def story() -> None:
+        async with data_side(AUTO) as side:
+            keys = [TopicPartition("t", number) for number in range(9)]
+            for key in keys:
+                await side.lead(key)
+            side.pool.held = True
+            waiting = [side.start_append(b"a", key=key, acks=-1) for key in keys]
+            await side.settle()
+            assert side.pool.waiting == SHARES
+            late = side.start_append(b"b", key=keys[0], acks=-1)
+            more = await side.lead(TopicPartition("t", 9))
+            later = side.start_append(b"b", key=more.key, acks=-1)
+            await side.settle()
+            assert side.pool.waiting == SHARES, "no thread is left for the rest"
+            side.pool.held = False
+            side.pool.run_all()
+            for one in (*waiting, late, later):
+                assert (await one).error_code is ErrorCode.none
+
+    run(story())
+
+
+def test_a_flush_that_fails_does_not_keep_those_that_share_its_job_from_theirs() -> None:
+    class Broken:
+        def fileno(self) -> int:
+            raise AssertionError("nobody asks")
+
+        def pread(self, size: int, position: int) -> bytes:
+            raise AssertionError("nobody reads")
+
+        def sync(self) -> None:
+            raise OSError(errno.EIO, "the disk is broken")
+
+    disk = ForgettingDisk()
+    good = [disk.open_append(Path(name)) for name in ("/a", "/b")]
+    flushes = [
+        Flush(disk, [source], [], 1, 0) for source in (good[0].source(), Broken(), good[1].source())
+    ]
+    first, second, third = sync_all(flushes)
+    assert (first, third) == (None, None)
+    assert isinstance(second, OSError)
+    assert disk.syncs == 2
+
+
+@asynccontextmanager
+async def by_ring(
+    disk: ForgettingDisk | None = None, dirs: tuple[str, ...] = ("/data",)
+) -> AsyncIterator[tuple[DataSide, FakeRing]]:
+    """Flushes go to the kernel, once a first one on the pool has synced the folder as well."""
+    ring = FakeRing()
+    async with data_side(AUTO, disk=disk, dirs=dirs, ring=ring) as side:
+        await side.lead()
+        await side.append(b"first", acks=-1)
+        assert ring.taken == 0
+        yield side, ring
+        asyncio.get_running_loop().remove_reader(ring.fileno())
+    ring.close()
+
+
+def test_where_the_kernel_syncs_by_itself_the_acknowledgement_waits_for_it() -> None:
+    async def story() -> None:
+        async with by_ring() as (side, ring):
+            side.pool.held = ring.held = True
+            waiting = [side.start_append(b"%d" % number, acks=-1) for number in range(5)]
+            await side.settle()
+            assert len(ring.waiting) == 1, "one serves every append before it"
+            assert side.pool.waiting == 0
+            assert not any(one.done() for one in waiting)
+            behind = side.start_append(b"behind", acks=-1)
+            await side.settle()
+            ring.run_all()
+            await side.settle()
+            assert [one.result().error_code for one in waiting] == [ErrorCode.none] * 5
+            assert not behind.done(), "it was written after that sync had begun"
+            ring.run_all()
+            await side.settle()
+            assert behind.result().error_code is ErrorCode.none
+
+    run(story())
+
+
+def test_what_the_kernel_does_not_take_goes_to_the_pool() -> None:
+    async def story() -> None:
+        async with by_ring() as (side, ring):
+            ring.refuses = True
+            assert (await side.append(b"a", acks=-1)).error_code is ErrorCode.none
+            assert ring.taken == 0
+
+    run(story())
+
+
+def test_a_sync_that_fails_in_the_kernel_costs_the_directory_too() -> None:
+    async def story() -> None:
+        async with by_ring(dirs=("/a", "/b")) as (side, ring):
+            ring.held = True
+            waiting = side.start_append(b"a", acks=-1)
+            await side.settle()
+            side.disk.sync_error = OSError(errno.EIO, "the disk is broken")
+            ring.run_all()
+            await side.settle()
+            assert waiting.result().error_code is FAILED
+            side.disk.sync_error = None
+            assert (await side.append(b"b")).error_code is FAILED
+
+    run(story())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_power_cut_takes_nothing_that_was_acknowledged_after_the_kernel_synced(
+    seed: int,
+) -> None:
+    async def story() -> None:
+        disk = ForgettingDisk()
+        async with by_ring(disk) as (side, ring):
+            for number in range(seed % 5):
+                await side.append(b"%d" % number, acks=-1)
+            acknowledged = values_of(await side.read())
+            side.pool.held = ring.held = True
+            unfinished = side.start_append(b"unfinished", acks=-1)
+            await side.settle()
+            assert not unfinished.done()
+        disk.crash(seed)
+        kept = await reopened(disk, AUTO)
+        assert kept[: len(acknowledged)] == acknowledged
 
     run(story())
 

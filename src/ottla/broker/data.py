@@ -81,7 +81,7 @@ class Data:
         waiting = _waiting(self.timers, config.current)
         traffic = Traffic(registry)
         self.hosted = Hosted(self._around, metadata, waiting, traffic)
-        flushes = FlushLoop(self.hosted)
+        self._flushes = flushes = FlushLoop(self.hosted, world.ring)
         self._isr_writer = StoredIsr(store, world.clock)
         self._isr_loop = IsrLoop(self.hosted, self._isr_writer, spawn, flushes, registry)
         self._care = CareLoop(self.hosted, directories, config, flushes)
@@ -124,6 +124,7 @@ class Data:
 
     async def close(self) -> None:
         """Flush and close every log, and say that the stop was clean."""
+        self._flushes.close()
         await self._around.off.run(self._directories.close)
 
     # A log or a directory that failed

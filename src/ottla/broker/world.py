@@ -15,7 +15,9 @@ from socket import getfqdn
 from typing import Final
 
 from ottla.log.files import Disk, RealDisk
+from ottla.log.ring import SyncRing
 from ottla.model.clock import Clock, SystemClock
+from ottla.replica.flush_loop import Ring
 from ottla.store.embedded import EmbeddedStore
 from ottla.store.port import Store
 
@@ -36,11 +38,15 @@ class World:
     """None: the loop's own executor."""
     host_name: Callable[[], str] = lambda: "localhost"
     """What others reach this machine by, for a listener on every address."""
+    ring: Ring | None = None
+    """Syncs files without a thread, where the system has that."""
 
     def close(self) -> None:
         """Let go of the threads, once what they do is done."""
         if self.pool is not None:
             self.pool.shutdown()
+        if self.ring is not None:
+            self.ring.close()
 
     @classmethod
     def real(cls) -> World:
@@ -51,4 +57,5 @@ class World:
             open_store=EmbeddedStore.at,
             pool=ThreadPoolExecutor(POOL_THREADS, thread_name_prefix="ottla"),
             host_name=getfqdn,
+            ring=SyncRing.open(),
         )

@@ -36,6 +36,11 @@ class Flush:
         self.upto = upto
         self.generation = generation
 
+    @property
+    def lone(self) -> Source | None:
+        """The one open file that has to be synced, where that is all: nearly always."""
+        return self._sources[0] if len(self._sources) == 1 and not self._folders else None
+
     def run(self) -> None:
         """Sync data first, then what is derived from it, then the folder that names it all."""
         for source in self._sources:

@@ -3,26 +3,68 @@
 Owns which partitions want a flush and which are being flushed. Never decides whether an append
 must wait (the partition does) and never retries: after a failed fsync the kernel may have dropped
 the dirty pages and forgotten the error, so the directory is given up.
+
+Where the kernel takes many syncs in one call (`log/ring.py`) it is given them. Else partitions are
+flushed in shares, one job on the pool for each, no more than `SHARES` at a time: to hand work to a
+thread and to hear of it costs more than an fsync does, so under load one job flushes many
+partitions, and what is wanted meanwhile makes up the next.
 """
 
 from __future__ import annotations
 
+import os
 from asyncio import Future
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Final, Protocol, TypeAlias
 
 from ottla.log.log import Flush
+from ottla.log.slices import Source
 from ottla.model.ids import Offset
 from ottla.replica.hosted import Hosted
 from ottla.replica.partition import Partition
+
+SHARES: Final = 2
+"""Jobs at a time. More threads would only wait for each other: they all want the one lock."""
+
+Begun: TypeAlias = tuple[Partition, Flush]
+
+
+class Ring(Protocol):
+    """Syncs files without a thread; the descriptor is readable when some are done."""
+
+    @property
+    def room(self) -> int: ...
+
+    def fileno(self) -> int: ...
+
+    def submit(self, syncs: Sequence[tuple[int, Source]]) -> int: ...
+
+    def done(self) -> list[tuple[int, int]]: ...
+
+    def close(self) -> None: ...
 
 
 class FlushLoop:
     """Runs flushes off the loop, at most one per partition at a time."""
 
-    def __init__(self, hosted: Hosted) -> None:
+    def __init__(self, hosted: Hosted, ring: Ring | None = None) -> None:
         self._hosted = hosted
         self._off = hosted.around.off
         self._wanted: dict[Partition, None] = {}
         self._awaited: dict[Partition, list[Future[None]]] = {}
+        self._jobs = 0
+        self._ring = ring
+        self._in_ring: dict[int, Begun] = {}
+        self._numbers = count()
+        if ring is not None:
+            self._off.loop.add_reader(ring.fileno(), self._reap)
+
+    def close(self) -> None:
+        """Nobody waits any more: what is under way ends unheard."""
+        if self._ring is not None:
+            self._off.loop.remove_reader(self._ring.fileno())
+            self._ring = None
 
     def want(self, partition: Partition) -> None:
         """An append waits. Flushes begin once the loop has answered what it already read."""
@@ -41,6 +83,18 @@ class FlushLoop:
             await done
 
     def _begin(self) -> None:
+        if not self._wanted or (self._ring is None and self._jobs == SHARES):
+            return  # the job that ends first begins the next
+        begun = list(self._begun())
+        if self._ring is not None:
+            begun = self._submitted(self._ring, begun)
+        shares = max(1, min(len(begun), SHARES - self._jobs))
+        for share in [begun[at::shares] for at in range(shares)] if begun else []:
+            self._jobs += 1
+            done = self._off.run(sync_all, [flush for _, flush in share])
+            done.add_done_callback(lambda d, s=share: self._ended(s, d))  # type: ignore[misc]
+
+    def _begun(self) -> Iterator[Begun]:
         wanted, self._wanted = self._wanted, {}
         for partition in wanted:
             try:
@@ -50,12 +104,41 @@ class FlushLoop:
                 self._hosted.fail(partition, error)
                 continue
             partition.flushing = True
-            done = self._off.run(flush.run)
-            done.add_done_callback(lambda f, p=partition, fl=flush: self._done(p, fl, f))  # type: ignore[misc]
+            yield partition, flush
 
-    def _done(self, partition: Partition, flush: Flush, done: Future[None]) -> None:
+    def _ended(self, share: Sequence[Begun], done: Future[list[Exception | None]]) -> None:
+        self._jobs -= 1
+        for (partition, flush), error in zip(share, done.result(), strict=True):
+            self._flushed(partition, flush, error)
+        self._begin()
+
+    # By the kernel alone
+
+    def _submitted(self, ring: Ring, begun: Sequence[Begun]) -> list[Begun]:
+        """Give the ring what it can take; what it cannot."""
+        rest: list[Begun] = []
+        taken: list[tuple[int, Source, Begun]] = []
+        for one in begun:
+            lone = one[1].lone
+            if lone is None or len(taken) == ring.room:
+                rest.append(one)
+            else:
+                taken.append((next(self._numbers), lone, one))
+        accepted = ring.submit([(number, source) for number, source, _ in taken]) if taken else 0
+        self._in_ring.update((number, one) for number, _, one in taken[:accepted])
+        return rest + [one for _, _, one in taken[accepted:]]
+
+    def _reap(self) -> None:
+        assert self._ring is not None
+        for number, code in self._ring.done():
+            partition, flush = self._in_ring.pop(number)
+            error = OSError(code, os.strerror(code), str(partition.log.dir)) if code else None
+            self._flushed(partition, flush, error)
+
+    # Afterwards
+
+    def _flushed(self, partition: Partition, flush: Flush, error: Exception | None) -> None:
         partition.flushing = False
-        error = done.exception()
         if error is None:
             partition.log.flush_done(flush)
         self._tell(partition, error)
@@ -78,3 +161,16 @@ class FlushLoop:
                 waiter.set_result(None)
             else:
                 waiter.set_exception(error)
+
+
+def sync_all(flushes: Sequence[Flush]) -> list[Exception | None]:
+    """Every one of them, whatever becomes of the others. Runs on the pool."""
+    return [_error_of(flush) for flush in flushes]
+
+
+def _error_of(flush: Flush) -> Exception | None:
+    try:
+        flush.run()
+    except Exception as error:
+        return error
+    return None

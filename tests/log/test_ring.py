@@ -1,0 +1,82 @@
+"""Files synced by the kernel alone."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.log.files import Handle
+from ottla.log.ring import SyncRing
+
+
+@pytest.fixture
+def ring() -> Iterator[SyncRing]:
+    made = SyncRing.open(8)
+    if made is None:
+        pytest.skip("this kernel, or whoever confines us, gives no io_uring")
+    yield made
+    made.close()
+
+
+def written(path: Path, content: bytes = b"x") -> Handle:
+    handle = Handle(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    os.write(handle.fd, content)
+    return handle
+
+
+def ended(ring: SyncRing, count: int) -> dict[int, int]:
+    """Wait until so many have ended; their error numbers."""
+    found: dict[int, int] = {}
+    while len(found) < count:
+        readable, _, _ = select.select([ring], [], [], 60)
+        assert readable, "nothing ends"
+        found |= ring.done()
+    return found
+
+
+def test_every_sync_is_told_of_once_and_by_its_number(ring: SyncRing, tmp_path: Path) -> None:
+    files = [written(tmp_path / str(number)) for number in range(8)]
+    for turn in range(5):  # round the ring more than once
+        syncs = [(100 * turn + number, file) for number, file in enumerate(files)]
+        assert ring.submit(syncs) == 8
+        assert ended(ring, 8) == dict.fromkeys((number for number, _ in syncs), 0)
+    assert ring.done() == []
+    assert ring.room == 8
+
+
+def test_what_cannot_be_synced_says_why_and_the_others_are_synced(
+    ring: SyncRing, tmp_path: Path
+) -> None:
+    reading, writing = os.pipe()
+    pipe = Handle(reading)
+    ring.submit([(1, written(tmp_path / "a")), (2, pipe), (3, written(tmp_path / "b"))])
+    assert ended(ring, 3) == {1: 0, 2: errno.EINVAL, 3: 0}
+    os.close(writing)
+
+
+def test_a_file_stays_open_until_it_is_synced(ring: SyncRing, tmp_path: Path) -> None:
+    handle = written(tmp_path / "a", bytes(1 << 20))
+    number = handle.fd
+    ring.submit([(1, handle)])
+    del handle
+    os.fstat(number)
+    assert ended(ring, 1) == {1: 0}
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(number)
+
+
+def test_more_than_there_is_room_for_is_a_mistake_of_the_caller(
+    ring: SyncRing, tmp_path: Path
+) -> None:
+    handle = written(tmp_path / "a")
+    with pytest.raises(AssertionError, match="lost"):
+        ring.submit([(number, handle) for number in range(9)])
+
+
+def test_where_the_kernel_refuses_there_is_none() -> None:
+    assert SyncRing.open(0) is None, "no ring has no entries"
