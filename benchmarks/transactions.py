@@ -15,7 +15,7 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -110,7 +110,9 @@ def _talk(producer: _Producer, end: float, taken: list[float], again: list[int])
         taken.append(time.perf_counter() - start)
 
 
-def _until_taken(request: bytes, error_at: int, again: list[int]) -> Talk:  # type: ignore[misc]
+def _until_taken(
+    request: bytes, error_at: int, again: list[int]
+) -> Generator[bytes | Pause, bytes, bytes]:
     while True:
         reply = yield request
         (error,) = struct.unpack_from(">h", reply, error_at)

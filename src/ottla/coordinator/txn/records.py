@@ -9,7 +9,7 @@ The classes are declared as kio declares messages, so that the same reader and w
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from struct import Struct
+from struct import Struct, pack
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from kio.serial import entity_reader
@@ -17,9 +17,9 @@ from kio.static.constants import EntityType
 from kio.static.primitive import i8, i16, i32, i64
 
 from ottla.coordinator.outcome import CoordinatorRecord
-from ottla.coordinator.txn.state import Transaction, TxnState
-from ottla.model.ids import ProducerId, TopicPartition
-from ottla.protocol.encode import writer_of
+from ottla.coordinator.txn.state import NO_EPOCH, Transaction, TxnState
+from ottla.model.ids import NO_PRODUCER, ProducerId, TopicPartition
+from ottla.protocol.encode import uvarint
 
 VERSION: Final = Struct(">h")
 KEY_VERSION: Final = 0
@@ -94,7 +94,10 @@ class Forgotten(NamedTuple):
 
 What: TypeAlias = Transaction | Forgotten
 
-_write_value: Final = writer_of(TransactionLogValueV1)
+_VALUE_BEGINS: Final = Struct(">hqhib")
+_VALUE_ENDS: Final = Struct(">qqB")
+_LONG_TAG: Final = Struct(">BBq")
+_SHORT_TAG: Final = Struct(">BBh")
 _read_key: Final = entity_reader(TransactionLogKey)
 _READ_VALUE: Final[dict[int, Any]] = {
     0: entity_reader(TransactionLogValueV0),
@@ -113,24 +116,44 @@ def encode_key(transactional_id: str) -> bytes:
 
 
 def encode_value(txn: Transaction) -> bytes:
-    out = bytearray(VERSION.pack(VALUE_VERSION))
-    fields = {
-        "producer_id": txn.producer_id,
-        "previous_producer_id": txn.previous_producer_id,
-        "next_producer_id": txn.next_producer_id,
-        "producer_epoch": txn.epoch,
-        "transaction_timeout_ms": txn.timeout_ms,
-        "transaction_status": txn.state,
-        "transaction_partitions": (
-            None if txn.state is TxnState.EMPTY else _by_topic(txn.partitions)
-        ),
-        "transaction_last_update_timestamp_ms": txn.updated_ms,
-        "transaction_start_timestamp_ms": txn.started_ms,
-        "client_transaction_version": txn.version,
-        "next_producer_epoch": txn.next_epoch,
-    }
-    _write_value(fields, out)
-    return bytes(out)
+    """By hand, for a transaction is written down three times: benchmarks/transactions.py."""
+    tags = _tags(txn)
+    return b"".join(
+        (
+            _VALUE_BEGINS.pack(
+                VALUE_VERSION, txn.producer_id, txn.epoch, txn.timeout_ms, txn.state
+            ),
+            b"\0" if txn.state is TxnState.EMPTY else _partitions(txn.partitions),
+            _VALUE_ENDS.pack(txn.updated_ms, txn.started_ms, len(tags)),
+            *tags,
+        )
+    )
+
+
+def _tags(txn: Transaction) -> list[bytes]:
+    """The tagged fields that do not have their default: number, size, value."""
+    tags = []
+    if txn.previous_producer_id != NO_PRODUCER:
+        tags.append(_LONG_TAG.pack(0, 8, txn.previous_producer_id))
+    if txn.next_producer_id != NO_PRODUCER:
+        tags.append(_LONG_TAG.pack(1, 8, txn.next_producer_id))
+    if txn.version:
+        tags.append(_SHORT_TAG.pack(2, 2, txn.version))
+    if txn.next_epoch != NO_EPOCH:
+        tags.append(_SHORT_TAG.pack(3, 2, txn.next_epoch))
+    return tags
+
+
+def _partitions(partitions: Iterable[TopicPartition]) -> bytes:
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(partitions):
+        topics.setdefault(topic, []).append(index)
+    parts = [uvarint(len(topics) + 1)]
+    for topic, indexes in topics.items():
+        name = topic.encode()
+        parts += (uvarint(len(name) + 1), name, uvarint(len(indexes) + 1))
+        parts += (pack(f">{len(indexes)}i", *indexes), b"\0")
+    return b"".join(parts)
 
 
 def decode(key: bytes, value: bytes | None) -> What | None:
@@ -175,10 +198,3 @@ def _transaction(id: str, value: bytes) -> Transaction:
         read.transaction_last_update_timestamp_ms,
         **tagged,
     )
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> list[dict[str, Any]]:
-    topics: dict[str, list[int]] = {}
-    for topic, index in sorted(partitions):
-        topics.setdefault(topic, []).append(index)
-    return [{"topic": topic, "partition_ids": ids} for topic, ids in topics.items()]
