@@ -46,17 +46,21 @@ class LoopThread:
         """Whether the caller is on this very thread, where waiting for it would never end."""
         return threading.current_thread() is self._thread
 
-    def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
-        """Do `work` on the loop and wait for what it gives; TimeoutError after `timeout` seconds.
-
-        Work that is not waited for to the end is cancelled.
-        """
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Have the loop do `work`, and do not wait for it."""
         try:
             loop = self._checked()
         except BaseException:
             work.close()
             raise
-        future: Future[T] = asyncio.run_coroutine_threadsafe(work, loop)
+        return asyncio.run_coroutine_threadsafe(work, loop)
+
+    def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        """Do `work` on the loop and wait for what it gives; TimeoutError after `timeout` seconds.
+
+        Work that is not waited for to the end is cancelled.
+        """
+        future = self.submit(work)
         try:
             return future.result(timeout)
         except FutureTimeout:
