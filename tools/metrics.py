@@ -54,6 +54,7 @@ OURS: Final = frozenset(
         "kafka_controller_controllereventmanager_event_time_ms",
         "kafka_log_logcleaner_cleaned_bytes_total",
         "kafka_log_logcleaner_rounds_total",
+        "kafka_server_socketservermetrics_client_versions",
         "kafka_server_socketservermetrics_connections_refused_total",
     }
 )

@@ -146,3 +146,27 @@ async def test_a_sweep_never_looks_at_all_of_many_connections_at_once() -> None:
     while not all(line.transport.closed for line in lines):
         await a_pass()
     rig.network.closed()
+
+
+@on_a_loop
+async def test_what_each_client_software_speaks_is_counted_while_it_is_connected() -> None:
+    rig = Rig(NetLimits())
+    rig.network.opened()
+    here, there = rig.connect(echo), rig.connect(echo)
+    for live in rig.network.live:
+        live.connection.peer.software_name = "kcat"
+        live.connection.peer.versions[18] = 4
+    there.lose()
+    [family] = [
+        one
+        for one in rig.registry.families()
+        if one.name == "kafka_server_socketservermetrics_client_versions"
+    ]
+    assert family.series is not None
+    [(labels, count)] = family.series()
+    assert dict(labels)["client_software_name"] == "kcat"
+    assert dict(labels)["version"] == "4"
+    assert count == 1
+    here.lose()
+    assert list(family.series()) == []
+    rig.network.closed()

@@ -44,9 +44,11 @@ class Dispatch:
             if api is None or call.version not in api.versions:
                 _not_offered(api, call, slot)
                 return
+            peer = slot.peer
+            peer.versions[call.key] = call.version
             if api.raw is None:
                 self._later(slot, self._answer(api, call, wire.decode(call, frame), slot))
-            elif slot.peer.unstarted:
+            elif peer.unstarted:
                 self._later(slot, self._take_turn(api.raw, call, bytes(frame), slot))
             else:
                 api.raw(call, frame, slot, self._services)

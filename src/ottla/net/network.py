@@ -8,18 +8,19 @@ Never: accepts, reads or writes; `listener` and `channel` do.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sized
+from collections import Counter as CountOf
+from collections.abc import Callable, Iterable, Sized
 from concurrent.futures import Executor
 from typing import Any, Protocol
 
 from ottla.model.clock import Clock
-from ottla.model.metrics import Counter
+from ottla.model.metrics import Counter, Labels
 from ottla.net.buffers import Buffers
 from ottla.net.census import Census, Evictable, least_recently_used
 from ottla.net.complaints import Complaints
 from ottla.net.connection import Connection
 from ottla.net.limits import SWEEP_MS, SWEEP_SLICE, SWEEP_SLICE_MS, NetLimits
-from ottla.net.request_metrics import RequestMetrics
+from ottla.net.request_metrics import UNKNOWN, RequestMetrics
 from ottla.net.run_queue import RunQueue
 from ottla.net.slot import Peer
 
@@ -162,7 +163,27 @@ class Network:
             "Sends that their peers have not taken whole.",
             lambda: sum(len(live.unsent) for live in self.live),
         )
+        self.metrics.registry.series(
+            "kafka_server_socketservermetrics_client_versions",
+            "Connections by client software, API, and the version of it that they speak.",
+            self._client_versions,
+        )
         self.metrics.watch_loop()
+
+    def _client_versions(self) -> Iterable[tuple[Labels, float]]:
+        """Only of connections that are there: what peers call themselves is their choice."""
+        spoken: CountOf[Labels] = CountOf()
+        names = self.metrics.names
+        for live in self.live:
+            peer = live.connection.peer
+            client = (
+                ("client_software_name", peer.software_name),
+                ("client_software_version", peer.software_version),
+            )
+            for key, version in peer.versions.items():
+                api = (("request", names.get(key, UNKNOWN)), ("version", str(version)))
+                spoken[client + api] += 1
+        return spoken.items()
 
     def _sweep(self) -> None:
         """Look at some connections now and at more a little later: never at all of them at once."""

@@ -52,8 +52,8 @@ class RequestMetrics:
 
     def __init__(self, registry: Registry, names: Mapping[int, str], clock: Clock) -> None:
         self.registry = registry
+        self.names = names
         self.busy_ns = 0  # time spent in turns and sends since the start
-        self._names = names
         self._clock = clock
         self._apis: dict[int, ApiTimes] = {}
 
@@ -113,7 +113,7 @@ class RequestMetrics:
 
     def _api(self, key: int) -> ApiTimes:
         """Keys are the peers' choice: all unknown ones share one name."""
-        name = self._names.get(key)
+        name = self.names.get(key)
         if name is None:
             api = self._apis.get(-1)
             if api is None:

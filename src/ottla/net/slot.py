@@ -51,6 +51,7 @@ class Peer:
         "software_name",
         "software_version",
         "unstarted",
+        "versions",
     )
 
     def __init__(self, address: str, port: int, listener: str, protocol: str) -> None:
@@ -63,6 +64,7 @@ class Peer:
         self.software_name = "unknown"
         self.software_version = "unknown"
         self.is_broker = False  # another broker, or this one's own controller
+        self.versions: dict[int, int] = {}  # of each API it has called, the version it speaks
         self.unstarted = 0  # requests handed to tasks that have not begun
         self.on_room: Callable[[], None] = _nobody  # there were too many of those, and no longer
 
