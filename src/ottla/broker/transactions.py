@@ -58,9 +58,7 @@ def build_transactions(
     )
     finishing.runtime = runtime
     service = Transactions(runtime, finishing, markers, next_producer_id, lambda: _limits(config))
-    appends.gate = Gate(
-        service, spawn, lambda: config.current.transaction_partition_verification_enable
-    )
+    appends.gate = Gate(service, lambda: config.current.transaction_partition_verification_enable)
     return TxnParts(runtime, finishing, service)
 
 

@@ -45,12 +45,16 @@ class Outcome(Generic[R]):
     The records become one batch, all or none of it, as long as one batch can hold them. `then`
     decides again once they are committed, or once it is known that they are not: it is told
     which, and the time.
+
+    What is written `lazily` is not waited for, because it follows from what the log holds already:
+    lost, it is decided again. The next records make it durable, for they stand behind it.
     """
 
     reply: R
     records: tuple[CoordinatorRecord, ...] = ()
     timers: tuple[TimerOp, ...] = ()
     then: Then | None = None
+    lazily: bool = False
 
 
 Then: TypeAlias = "Callable[[ErrorCode, int], Outcome[None]]"

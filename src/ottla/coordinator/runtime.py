@@ -27,6 +27,7 @@ from ottla.coordinator.shard import Shard
 from ottla.delay.timers import Call, Timers
 from ottla.log.log import FAULTS
 from ottla.metadata.cache import MetadataCache
+from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_PRODUCER, LeaderEpoch, TopicPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
@@ -114,9 +115,14 @@ class Runtime(Generic[S]):
 
     # Asking
 
+    @property
+    def image(self) -> Image:
+        """The cluster as it is known here now."""
+        return self._ground.metadata.image
+
     def partition_of(self, key: str) -> int:
         """Where a key belongs; COORDINATOR_NOT_AVAILABLE before the topic exists."""
-        topic = self._ground.metadata.image.topics.get(self.topic)
+        topic = self.image.topics.get(self.topic)
         if topic is None:
             raise KafkaError(ErrorCode.coordinator_not_available)
         return partition_for(key, len(topic.partitions))
@@ -133,26 +139,43 @@ class Runtime(Generic[S]):
         producer: Writer | None = None,
     ) -> R:
         """Decide, persist, and give the reply once the records are committed."""
-        owned = self.owned(key)
-        outcome = decide(owned.shard, self._clock.wall_ms())
-        committed = self._carry_out(owned, outcome, producer)
+        reply, committed = self.submit(key, decide, producer=producer)
         if committed is not None:
             await committed
-        return outcome.reply
+        return reply
+
+    def submit(
+        self,
+        key: str,
+        decide: Callable[[S, int], Outcome[R]],
+        *,
+        producer: Writer | None = None,
+    ) -> tuple[R, asyncio.Future[None] | None]:
+        """Decide and append; the reply, and when it may be given, None for now."""
+        owned = self.owned(key)
+        outcome = decide(owned.shard, self._clock.wall_ms())
+        return outcome.reply, self._carry_out(owned, outcome, producer)
 
     def write_all(self, decide: Callable[[S, int], Outcome[Any]]) -> None:
         """Decide for every shard that is active here; nobody waits, what fails is logged."""
         for owned in self.active():
             self._start(owned, decide(owned.shard, self._clock.wall_ms()))
 
+    def peek(self, key: str, query: Callable[[S, int], R]) -> R:
+        """Ask what a later decision will need; nothing may be told of the answer."""
+        return query(self.owned(key).shard, self._clock.wall_ms())
+
     async def read(self, key: str, query: Callable[[S], R]) -> R:
         """Answer from memory, once all that the answer may rest on is committed."""
-        owned = self.owned(key)
-        answer = query(owned.shard)
-        settled = self._journal.settled(owned.partition)
+        answer = query(self.owned(key).shard)
+        settled = self.settled(key)
         if settled is not None:
             await settled
         return answer
+
+    def settled(self, key: str) -> asyncio.Future[None] | None:
+        """Ends when all that stands in the log of this key now is committed; None when it is."""
+        return self._journal.settled(self.owned(key).partition)
 
     def active(self) -> list[Owned[S]]:
         return [owned for owned in self._owned.values() if owned.phase is Phase.ACTIVE]
@@ -161,8 +184,13 @@ class Runtime(Generic[S]):
         """Whether some partition led here cannot answer yet."""
         return any(owned.phase is Phase.LOADING for owned in self._owned.values())
 
-    async def end_transaction(self, index: int, producer: Writer, marker: EndTxnMarker) -> None:
-        """Append a transaction's marker to a partition of the topic, and act on it."""
+    def end_transaction(
+        self, index: int, producer: Writer, marker: EndTxnMarker
+    ) -> asyncio.Future[None]:
+        """Append a transaction's marker to a partition of the topic, and act on it.
+
+        The future ends when the marker is committed, or with a refusal.
+        """
         owned = self._ready(index)
         batch = build_marker(
             marker,
@@ -175,7 +203,7 @@ class Runtime(Generic[S]):
         if owned.partition.log.end_offset > first:
             commits = marker.type is ControlType.COMMIT
             owned.shard.end_transaction(producer.id, committed=commits)
-        await committed
+        return committed
 
     def _ready(self, index: int) -> Owned[S]:
         owned = self._owned.get(index)
@@ -259,20 +287,24 @@ class Runtime(Generic[S]):
                 self._start(owned, then(ErrorCode.none, self._clock.wall_ms()))
             return None
         parts = self._journal.parts(owned.partition, records)
-        appended = [self._write(owned, part, producer) for part in parts]
+        appended = [self._write(owned, part, producer, outcome.lazily) for part in parts]
         committed = appended[0] if len(appended) == 1 else _all(appended)
         if then is not None:
             committed.add_done_callback(lambda done: self._decide_again(owned, then, done))
         return committed
 
     def _write(
-        self, owned: Owned[S], records: Sequence[CoordinatorRecord], producer: Writer | None
+        self,
+        owned: Owned[S],
+        records: Sequence[CoordinatorRecord],
+        producer: Writer | None,
+        lazily: bool,
     ) -> asyncio.Future[None]:
         """Append one batch and, unless it was refused, replay it."""
         partition = owned.partition
         first = partition.log.end_offset
         batch = self._journal.batch(partition, records, producer)
-        committed = self._journal.append(partition, batch)
+        committed = self._journal.append(partition, batch, lazily=lazily)
         if partition.log.end_offset > first:
             producer_id = NO_PRODUCER if producer is None else producer.id
             for offset, record in enumerate(records, first):
@@ -280,7 +312,7 @@ class Runtime(Generic[S]):
         return committed
 
     def _decide_again(self, owned: Owned[S], then: Then, done: asyncio.Future[None]) -> None:
-        outcome = then(_code(done), self._clock.wall_ms())
+        outcome = then(code_of(done), self._clock.wall_ms())
         if self._is_current(owned):
             self._start(owned, outcome)
 
@@ -307,7 +339,8 @@ def _all(futures: Iterable[asyncio.Future[None]]) -> asyncio.Future[None]:
     return cast("asyncio.Future[None]", asyncio.gather(*futures))
 
 
-def _code(done: asyncio.Future[None]) -> ErrorCode:
+def code_of(done: asyncio.Future[None]) -> ErrorCode:
+    """How a wait for a commit ended, as a client would hear it."""
     if done.cancelled():
         return ErrorCode.coordinator_not_available
     error = done.exception()
@@ -317,6 +350,6 @@ def _code(done: asyncio.Future[None]) -> ErrorCode:
 
 
 def _log_failure(key: TopicPartition, done: asyncio.Future[None]) -> None:
-    code = _code(done)
+    code = code_of(done)
     if code is not ErrorCode.none:
         log.warning("%s: a change could not be committed: %s", key, code.name)

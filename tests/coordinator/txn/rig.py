@@ -36,8 +36,13 @@ class NoOffsets:
     def __init__(self) -> None:
         self.ended: list[tuple[int, Producer, EndTxnMarker]] = []
 
-    async def end_transaction(self, index: int, producer: Producer, marker: EndTxnMarker) -> None:
+    def end_transaction(
+        self, index: int, producer: Producer, marker: EndTxnMarker
+    ) -> asyncio.Future[None]:
         self.ended.append((index, producer, marker))
+        ended: asyncio.Future[None] = asyncio.Future()
+        ended.set_result(None)
+        return ended
 
 
 class TxnSide:

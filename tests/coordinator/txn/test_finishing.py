@@ -27,13 +27,15 @@ class Moody:
         self.moods = deque(moods)
         self.asked: list[tuple[Marking, list[TopicPartition]]] = []
 
-    async def write(
+    def write(
         self, marking: Marking, partitions: Iterable[TopicPartition]
-    ) -> Mapping[TopicPartition, ErrorCode]:
+    ) -> asyncio.Future[Mapping[TopicPartition, ErrorCode]]:
         keys = list(partitions)
         self.asked.append((marking, keys))
         mood = self.moods.popleft() if self.moods else {}
-        return {key: mood.get(key, E.none) for key in keys}
+        written: asyncio.Future[Mapping[TopicPartition, ErrorCode]] = asyncio.Future()
+        written.set_result({key: mood.get(key, E.none) for key in keys})
+        return written
 
 
 async def decided(rig: TxnSide, *moods: dict[TopicPartition, ErrorCode]) -> Moody:

@@ -28,10 +28,13 @@ class Heard:
 
     def __init__(self) -> None:
         self.finishing: list[str] = []
+        self.committed: list[str] = []
         self.done: list[str] = []
 
-    def finish(self, id: str) -> None:
+    def finish(self, id: str, *, committed: bool = False) -> None:
         self.finishing.append(id)
+        if committed:
+            self.committed.append(id)
 
     def completed(self, id: str) -> None:
         self.done.append(id)
@@ -82,6 +85,7 @@ def test_a_decision_is_finished_once_it_is_committed_however_that_went() -> None
         assert outcome.then is not None
         outcome.then(code, 6)
         assert heard.finishing == ["tx"]
+        assert heard.committed == (["tx"] if code is ErrorCode.none else [])
 
 
 def test_completion_is_heard_and_a_stale_one_changes_nothing() -> None:
@@ -89,7 +93,9 @@ def test_completion_is_heard_and_a_stale_one_changes_nothing() -> None:
     taken_in(shard, shard.end("tx", EndAsked(ME, True), None, 5))
     decided = shard.get("tx")
     assert decided is not None
-    taken_in(shard, shard.complete(decided, 6))
+    completion = shard.complete(decided, 6)
+    assert completion.lazily, "decided as it is, it would be completed again"
+    taken_in(shard, completion)
     assert heard.done == ["tx"]
     assert not shard.complete(decided, 7).records
 

@@ -1,19 +1,22 @@
 """From a decided transaction to a completed one, whatever it takes.
 
-Owns one task for each transactional id on that way. A decision stands in the log before its first
-marker is written; markers are tried until each partition has one, and the completed state is
-written after the last. A coordinator that takes over finds the decision and goes on.
+A decision stands in the log before its first marker is written; markers are tried until each
+partition has one, and the completed state is written after the last. A coordinator that takes over
+finds the decision and goes on.
+
+Owns which transactional ids are on that way. Nearly always every marker is written at the first
+try, which takes no task; where it is not, a task tries until it is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final, Protocol
 
-from ottla.coordinator.runtime import Runtime
-from ottla.coordinator.txn.markers import Marking
+from ottla.coordinator.runtime import Owned, Runtime
+from ottla.coordinator.txn.markers import Codes, Marking
 from ottla.coordinator.txn.shard import TxnShard
 from ottla.coordinator.txn.state import COMMITS, DECIDED, Transaction
 from ottla.model.errors import ErrorCode, KafkaError
@@ -36,9 +39,9 @@ SETTLED: Final = frozenset(
 
 
 class MarkerWriter(Protocol):
-    async def write(
+    def write(
         self, marking: Marking, partitions: Iterable[TopicPartition]
-    ) -> Mapping[TopicPartition, ErrorCode]: ...
+    ) -> asyncio.Future[Codes]: ...
 
 
 class Finishing:
@@ -53,30 +56,88 @@ class Finishing:
         self._spawn = spawn
         self.runtime: Runtime[TxnShard] | None = None
         """Set once the runtime, whose shards need this, is built."""
-        self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._under_way: dict[str, asyncio.Future[Any]] = {}
         self._awaited: dict[str, list[asyncio.Future[None]]] = {}
         self._closed = False
 
-    def finish(self, id: str) -> None:
-        if id not in self._under_way and not self._closed:
-            self._under_way[id] = self._spawn(self._carry_through(id))
+    def finish(self, id: str, *, committed: bool = False) -> None:
+        if id in self._under_way or self._closed:
+            return
+        txn = self._decided(id) if committed else None
+        if txn is None:
+            self._try_until_done(id)
+            return
+        written = self._write_markers(txn)
+        self._under_way[id] = written
+        written.add_done_callback(lambda done: self._tried(txn, done))
 
     def completed(self, id: str) -> None:
         for waiter in self._awaited.pop(id, ()):
-            if not waiter.done():
-                waiter.set_result(None)
+            _end_wait(waiter)
 
     async def completion(self, id: str, within_ms: int) -> None:
         """Wait until its decided transaction is completed, but no longer than this."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
         self._awaited.setdefault(id, []).append(waiter)
-        await asyncio.wait([waiter], timeout=within_ms / 1_000)
+        timer = loop.call_later(within_ms / 1_000, _end_wait, waiter)
+        try:
+            await waiter
+        finally:
+            timer.cancel()
 
     def close(self) -> None:
         """Stop trying; whoever loads this topic next goes on."""
         self._closed = True
-        for task in self._under_way.values():
-            task.cancel()
+        for attempt in list(self._under_way.values()):
+            attempt.cancel()
+
+    def _decided(self, id: str) -> Transaction | None:
+        """Its transaction, if it waits here for its completion."""
+        try:
+            txn = self._owned(id).shard.get(id)
+        except KafkaError:
+            return None
+        return txn if txn is not None and txn.state in DECIDED else None
+
+    def _owned(self, id: str) -> Owned[TxnShard]:
+        assert self.runtime is not None
+        return self.runtime.owned(id)
+
+    def _write_markers(self, txn: Transaction) -> asyncio.Future[Codes]:
+        epoch = self._owned(txn.id).epoch
+        marking = Marking(txn.producer, txn.state in COMMITS, epoch, txn.version)
+        return self.markers.write(marking, sorted(txn.partitions))
+
+    def _complete(self, txn: Transaction) -> None:
+        assert self.runtime is not None
+        _, appended = self.runtime.submit(txn.id, lambda shard, now: shard.complete(txn, now))
+        if appended is not None:
+            appended.result()  # it is written lazily: refused or not, that is known now
+
+    # The first try
+
+    def _tried(self, txn: Transaction, written: asyncio.Future[Codes]) -> None:
+        del self._under_way[txn.id]
+        if written.cancelled():
+            return
+        try:
+            _check(written.result())
+            self._complete(txn)
+        except KafkaError as refusal:
+            if refusal.code in GIVEN_UP or self._closed:
+                self.completed(txn.id)
+            else:
+                log.info("%s cannot be completed yet: %s", txn.id, refusal)
+                self._try_until_done(txn.id)
+            return
+        if self._decided(txn.id) is not None and not self._closed:  # anew, while it was under way
+            self._try_until_done(txn.id)
+
+    # All others
+
+    def _try_until_done(self, id: str) -> None:
+        self._under_way[id] = self._spawn(self._carry_through(id))
 
     async def _carry_through(self, id: str) -> None:
         try:
@@ -92,11 +153,12 @@ class Finishing:
         """One try; whether there is anything left to do here."""
         assert self.runtime is not None
         try:
-            txn = await self.runtime.read(id, lambda shard: shard.get(id))
-            if txn is None or txn.state not in DECIDED:
+            await self.runtime.read(id, len)  # the decision is committed before it is acted on
+            txn = self._decided(id)
+            if txn is None:
                 return False
-            await self._mark(txn, self.runtime.owned(id).epoch)
-            await self.runtime.write(id, lambda shard, now: shard.complete(txn, now))
+            _check(await self._write_markers(txn))
+            self._complete(txn)
         except KafkaError as refusal:
             if refusal.code in GIVEN_UP:
                 return False
@@ -104,12 +166,16 @@ class Finishing:
             await asyncio.sleep(AGAIN_MS / 1_000)
         return True
 
-    async def _mark(self, txn: Transaction, coordinator_epoch: int) -> None:
-        commit = txn.state in COMMITS
-        marking = Marking(txn.producer, commit, coordinator_epoch, txn.version)
-        codes = await self.markers.write(marking, sorted(txn.partitions))
-        failed = {key: code for key, code in codes.items() if code not in SETTLED}
-        if ErrorCode.transaction_coordinator_fenced in failed.values():
-            raise KafkaError(ErrorCode.not_coordinator)
-        for key, code in failed.items():
-            raise KafkaError(code, f"{len(failed)} markers are missing, among them {key}'s")
+
+def _check(codes: Codes) -> None:
+    """KafkaError where a partition has no marker yet."""
+    failed = {key: code for key, code in codes.items() if code not in SETTLED}
+    if ErrorCode.transaction_coordinator_fenced in failed.values():
+        raise KafkaError(ErrorCode.not_coordinator)
+    for key, code in failed.items():
+        raise KafkaError(code, f"{len(failed)} markers are missing, among them {key}'s")
+
+
+def _end_wait(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

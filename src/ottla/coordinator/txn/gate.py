@@ -8,9 +8,10 @@ partition is added here.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
+from ottla.coordinator.runtime import code_of
 from ottla.coordinator.txn.ending import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.service import Transactions
 from ottla.coordinator.txn.state import Producer
@@ -30,14 +31,8 @@ SAID: Final = {
 
 
 class Gate:
-    def __init__(
-        self,
-        txns: Transactions,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
-        verifies: Callable[[], bool],
-    ) -> None:
+    def __init__(self, txns: Transactions, verifies: Callable[[], bool]) -> None:
         self._txns = txns
-        self._spawn = spawn
         self._verifies = verifies
 
     def admit(
@@ -50,28 +45,32 @@ class Gate:
     ) -> None:
         who = Producer(ProducerId(producer_id), epoch)
         if txn.adds:
-            self._spawn(self._add(txn, who, key, done))
+            self._add(txn, who, key, done)
         elif self._verifies():
             done(said(self._txns.verify(txn.id, who, key), txn))
         else:
             done(ErrorCode.none)
 
-    async def _add(
+    def _add(
         self,
         txn: TxnTerms,
         who: Producer,
         key: TopicPartition,
         done: Callable[[ErrorCode], None],
     ) -> None:
-        code = ErrorCode.none
+        keys = frozenset((key,))
         try:
-            await self._txns.add(txn.id, who, frozenset({key}), EPOCH_PER_TRANSACTION)
+            committed = self._txns.start_adding(txn.id, who, keys, EPOCH_PER_TRANSACTION)
         except KafkaError as refusal:
-            code = said(refusal.code, txn)
-        except Exception:  # of this one producer; the broker's tasks stand and fall together
+            done(said(refusal.code, txn))
+        except Exception:  # of this one producer, whose connection has other requests
             log.exception("%s cannot be added to %s", key, txn.id)
-            code = ErrorCode.unknown_server_error
-        done(code)
+            done(ErrorCode.unknown_server_error)
+        else:
+            if committed is None:
+                done(ErrorCode.none)
+            else:
+                committed.add_done_callback(lambda ended: done(said(code_of(ended), txn)))
 
 
 def said(code: ErrorCode, txn: TxnTerms) -> ErrorCode:

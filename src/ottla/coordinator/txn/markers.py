@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
+from ottla.coordinator.runtime import code_of
 from ottla.coordinator.txn.ending import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.state import Producer
 from ottla.log.validate import Origin
@@ -24,14 +25,15 @@ from ottla.replica.append import ALL, Appends, AppendTerms, ToAppend
 from ottla.replica.hosted import Hosted
 
 TIMEOUT_MS: Final = 30_000
+Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
 
 
 class OffsetMarkers(Protocol):
     """All that this needs of the coordinator of groups."""
 
-    async def end_transaction(
+    def end_transaction(
         self, index: int, producer: Producer, marker: EndTxnMarker
-    ) -> None: ...
+    ) -> asyncio.Future[None]: ...
 
 
 class Marking(NamedTuple):
@@ -58,12 +60,13 @@ class Markers:
         self._offsets = offsets
         self._terms = AppendTerms(ALL, TIMEOUT_MS, Origin.COORDINATOR)
 
-    async def write(
+    def write(
         self, marking: Marking, partitions: Iterable[TopicPartition]
-    ) -> Mapping[TopicPartition, ErrorCode]:
-        """Append to each, and wait until it is committed; how that went, one by one."""
+    ) -> asyncio.Future[Codes]:
+        """Append to each now; the future tells how that went, once each is committed or not."""
+        plain: list[TopicPartition] = []
+        offsets: list[TopicPartition] = []
         codes: dict[TopicPartition, ErrorCode] = {}
-        plain, offsets = [], []
         for key in partitions:
             if self._is_taken(key, marking):
                 codes[key] = ErrorCode.invalid_producer_epoch
@@ -71,38 +74,35 @@ class Markers:
                 offsets.append(key)
             else:
                 plain.append(key)
-        written = self._append(marking, plain) if plain else None
+        writing = _Writing(codes, len(plain) + len(offsets))
+        if plain:
+            self._append(marking, plain, writing)
         for key in offsets:
-            codes[key] = await self._end_offsets(key, marking)
-        if written is not None:
-            codes |= zip(plain, await written, strict=True)
-        return codes
+            self._end_offsets(marking, key, writing)
+        return writing.all_written
 
-    def _append(
-        self, marking: Marking, keys: list[TopicPartition]
-    ) -> asyncio.Future[list[ErrorCode]]:
+    def _append(self, marking: Marking, keys: list[TopicPartition], writing: _Writing) -> None:
         batch = build_marker(
             marking.marker,
             producer_id=marking.producer.id,
             producer_epoch=marking.producer.epoch,
             timestamp=self._clock.wall_ms(),
         )
-        written: asyncio.Future[list[ErrorCode]] = asyncio.get_running_loop().create_future()
 
         def done(outcomes: list[ProducedPartition]) -> None:
-            if not written.done():
-                written.set_result([outcome.error_code for outcome in outcomes])
+            for key, outcome in zip(keys, outcomes, strict=True):
+                writing.note(key, outcome.error_code)
 
         sets = [ToAppend(key, memoryview(batch)) for key in keys]
         self._appends.append(sets, self._terms, done)
-        return written
 
-    async def _end_offsets(self, key: TopicPartition, marking: Marking) -> ErrorCode:
+    def _end_offsets(self, marking: Marking, key: TopicPartition, writing: _Writing) -> None:
         try:
-            await self._offsets.end_transaction(key.partition, marking.producer, marking.marker)
+            ended = self._offsets.end_transaction(key.partition, marking.producer, marking.marker)
         except KafkaError as refusal:
-            return refusal.code
-        return ErrorCode.none
+            writing.note(key, refusal.code)
+        else:
+            ended.add_done_callback(lambda one: writing.note(key, code_of(one)))
 
     def _is_taken(self, key: TopicPartition, marking: Marking) -> bool:
         """Whether the next transaction has begun here under the very epoch of this marker.
@@ -117,3 +117,22 @@ class Markers:
         if state is None or state.epoch != marking.producer.epoch:
             return False
         return state.txn_first_offset is not None
+
+
+class _Writing:
+    """One transaction's markers on their way: how each went, and how many are still out."""
+
+    __slots__ = ("_codes", "_left", "all_written")
+
+    def __init__(self, codes: dict[TopicPartition, ErrorCode], left: int) -> None:
+        self._codes = codes
+        self._left = left
+        self.all_written: asyncio.Future[Codes] = asyncio.get_running_loop().create_future()
+        if not left:
+            self.all_written.set_result(codes)
+
+    def note(self, key: TopicPartition, code: ErrorCode) -> None:
+        self._codes[key] = code
+        self._left -= 1
+        if not self._left and not self.all_written.done():  # whoever waited may have gone
+            self.all_written.set_result(self._codes)

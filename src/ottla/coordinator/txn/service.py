@@ -9,6 +9,7 @@ being sent away first.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -79,13 +80,22 @@ class Transactions:
     async def add(
         self, id: str, who: Producer, partitions: frozenset[TopicPartition], version: int = 0
     ) -> None:
+        committed = self.start_adding(id, who, partitions, version)
+        if committed is not None:
+            await committed
+
+    def start_adding(
+        self, id: str, who: Producer, partitions: frozenset[TopicPartition], version: int
+    ) -> asyncio.Future[None] | None:
+        """Add; the future ends when that is committed, None when it is already."""
         _check(id)
-        runtime = self._runtime
-        added = await runtime.write(
+        added, committed = self._runtime.submit(
             id, lambda shard, now: shard.add(id, who, partitions, version, now)
         )
-        if not added:  # by an earlier request, which may still be on its way to be committed
-            await runtime.read(id, len)
+        if added:
+            return committed
+        # By an earlier request, which may still be on its way to be committed.
+        return self._runtime.settled(id)
 
     def verify(self, id: str, who: Producer, partition: TopicPartition) -> ErrorCode:
         """Whether the partition is part of the open transaction; the refusal if it is not."""

@@ -49,8 +49,8 @@ class Intervals:
 class Watch(Protocol):
     """Who must hear of a transaction's end."""
 
-    def finish(self, id: str) -> None:
-        """Its end is decided: write its markers, then complete it."""
+    def finish(self, id: str, *, committed: bool = False) -> None:
+        """Its end is decided, and perhaps committed already: write its markers, complete it."""
 
     def completed(self, id: str) -> None:
         """The next one may begin."""
@@ -102,7 +102,9 @@ class TxnShard:
         """The markers of this decision are written; nothing to do if it is not the latest."""
         if self._all.get(decided.id) != decided:
             return NOTHING
-        return self._outcome(None, [complete(decided, now)])
+        done = complete(decided, now)
+        # Lost with the power, it is found decided, and completed once more.
+        return Outcome(None, (record_of(done),), lazily=True)
 
     # The runtime's part
 
@@ -157,9 +159,9 @@ class TxnShard:
         latest = {what.id: what for what in after}
         decided = [id for id, what in latest.items() if _is_decided(what)]
 
-        def then(_: ErrorCode, __: int) -> Outcome[None]:
+        def then(code: ErrorCode, _: int) -> Outcome[None]:
             for id in decided:
-                self._watch.finish(id)
+                self._watch.finish(id, committed=code is ErrorCode.none)
             return NOTHING
 
         records = tuple(record_of(what) for what in after)
