@@ -15,6 +15,7 @@ from ottla.protocol.records.batch import (
     crc_ok,
     read_header,
     set_offsets,
+    stamp,
     walk,
 )
 from ottla.protocol.records.compression import Codec
@@ -82,6 +83,17 @@ def test_a_leader_places_a_batch_without_touching_its_checksum() -> None:
     assert header.length == read_header(batch).length
     set_offsets(memoryview(batch), 5, 1)
     assert read_header(batch).base_offset == 5
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_a_batch_can_be_stamped_as_if_built_by_that_producer(codec: Codec) -> None:
+    batch = bytearray(build(ONE, codec=codec))
+    stamp(batch, producer_id=2**40, producer_epoch=3, base_sequence=9, transactional=True)
+    assert batch == build(
+        ONE, codec=codec, producer_id=2**40, producer_epoch=3, base_sequence=9, transactional=True
+    )
+    stamp(batch, producer_id=-1, producer_epoch=-1, base_sequence=-1)
+    assert batch == build(ONE, codec=codec)
 
 
 @pytest.mark.spec("REC-02", "REC-14")

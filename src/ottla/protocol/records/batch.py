@@ -42,12 +42,16 @@ __all__ = [
     "magic_at",
     "read_header",
     "set_offsets",
+    "stamp",
     "walk",
 ]
 
 HEAD: Final = Struct(">qii")
 LENGTH: Final = Struct(">i")
 CRC: Final = Struct(">I")
+ATTRIBUTES: Final = Struct(">h")
+PRODUCER: Final = Struct(">qhi")
+PRODUCER_AT: Final = 43
 CURRENT_MAGIC: Final = 2
 
 
@@ -84,6 +88,23 @@ def walk(view: Bytes) -> Iterator[tuple[int, BatchHeader]]:
 def set_offsets(head: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
     """Give the batch that begins with `head` (16 bytes or more) its place; the length stays."""
     HEAD.pack_into(head, 0, base_offset, LENGTH.unpack_from(head, 8)[0], leader_epoch)
+
+
+def stamp(
+    batch: bytearray | memoryview,
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    transactional: bool = False,
+) -> None:
+    """Give a batch that is made its producer's numbers, and the checksum that goes with them."""
+    (attributes,) = ATTRIBUTES.unpack_from(batch, ATTRIBUTES_AT)
+    attributes &= ~TRANSACTIONAL_BIT
+    attributes |= TRANSACTIONAL_BIT if transactional else 0
+    ATTRIBUTES.pack_into(batch, ATTRIBUTES_AT, attributes)
+    PRODUCER.pack_into(batch, PRODUCER_AT, producer_id, producer_epoch, base_sequence)
+    CRC.pack_into(batch, CRC_AT, compute_crc(batch))
 
 
 def build(  # noqa: PLR0913 - the fields of a header, by name
