@@ -1,6 +1,33 @@
 """Record batches as columns, and back: native kernels (Numba), one call for millions of records.
 
-Needs the extra `arrow`. Compiled code is kept on disk; the first compilation takes seconds.
+    decode.decode_batches(buffer, *, want=("offset", "timestamp", "timestamp_type", "key", "value"),
+                          start_offset=0, end_offset=…, start_time=…, end_time=…, aborted=(),
+                          check_crc=True, max_bytes=…)
+        -> Decoded(batch: pyarrow.RecordBatch, next_offset, consumed, leader_epoch, aborted, more)
+    records.decode_records(buffer, *, the same without `want`)
+        -> Records(offsets, timestamps, timestamp_types, leader_epochs, keys, values, headers: lists
+                   of equal length; then as Decoded)
+    encode.encode_batches(key, value, headers=None, timestamps=None, *, now_ms=-1, partitions=None,
+                          codec=Codec.NONE, level=None, max_batch_bytes=1 MiB, finish=True)
+        -> list[Encoded(data: writable memoryview, records, partition, max_timestamp)]
+        (Arrow arrays, or lists of bytes | None)
+    partition.partition_column(keys, partitions, *, unkeyed=-1), murmur2_column(keys) -> int32 array
+    batch.stamp(batch, *, producer_id, producer_epoch, base_sequence, transactional=False)
+
+- `native`     how kernels are compiled and kept
+- `reading`    the kernels that read batches
+- `validate`   one batch checked by a broker
+- `select`     which batches of a buffer are read
+- `gather`     batches to arrays
+- `decode`     those arrays as Arrow columns
+- `records`    those arrays as Python lists
+- `writing`    the kernels that write batches
+- `rows`       Arrow arrays and lists in the form those kernels take
+- `encode`     rows to batches
+- `partition`  keys to partitions
+
+Needs the extra `arrow`. Importing this package loads Numba, but neither pyarrow nor any kernel:
+those are compiled when first called, which takes seconds once per machine, and kept on disk.
 """
 
 from ottla.protocol.records.columns.validate import validate_records, warm_up

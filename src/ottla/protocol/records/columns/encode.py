@@ -1,0 +1,118 @@
+"""Arrow columns, or Python lists, to record batches: no object per record.
+
+Owns how rows become batches: by partition first, then cut at a size, under one codec. Who sends
+them and as which producer is the caller's: `batch.stamp` writes that into a batch that is made.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from ottla.model.errors import UserError
+from ottla.protocol.records.batch import CRC, CURRENT_MAGIC, compute_crc
+from ottla.protocol.records.columns.rows import fixed, rows_of
+from ottla.protocol.records.columns.writing import (
+    BATCH_NUMBERS,
+    END,
+    Rows,
+    group,
+    measure,
+    measure_headers,
+    plan,
+    write,
+)
+from ottla.protocol.records.compression import Codec, compress
+from ottla.protocol.records.header import CRC_AT, HEADER, HEADER_SIZE, NO_TIMESTAMP, OVERHEAD
+
+MAX_BATCH_BYTES: Final = 1024 * 1024
+
+
+class Encoded(NamedTuple):
+    """One batch, ready to be sent or to be stamped with a producer's numbers."""
+
+    data: memoryview  # writable
+    records: int  # how many
+    partition: int
+    max_timestamp: int
+
+
+def encode_batches(  # noqa: PLR0913 - what a batch may be made of, by name
+    key: Any,
+    value: Any,
+    headers: Any = None,
+    timestamps: Any = None,
+    *,
+    now_ms: int = NO_TIMESTAMP,
+    partitions: Any = None,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    max_batch_bytes: int = MAX_BATCH_BYTES,
+    finish: bool = True,
+) -> list[Encoded]:
+    """These rows as batches of at most `max_batch_bytes`, before compression, header included.
+
+    Key, value, headers and timestamps are Arrow arrays or lists of one length, or None; rows
+    without a timestamp get `now_ms`. `partitions` has a number from 0 on for each row: the rows of
+    a partition keep their order, and the batches come by partition. A row that is too large is a
+    batch of its own. Unless told to `finish`, batches lack the checksum that `batch.stamp` writes.
+    """
+    rows = rows_of(key, value, headers, timestamps, now_ms=now_ms)
+    groups = np.array([0, rows.timestamps.size], np.int64)
+    if partitions is not None:
+        rows, groups = _shared_out(rows, partitions)
+    table, out = _written(rows, groups, max_batch_bytes)
+    view = memoryview(out)
+    batches = []
+    for start, end, partition, _, count, base_time, max_time in table.tolist():
+        batch = view[start:end]
+        if codec is not Codec.NONE:
+            section = compress(codec, batch[HEADER_SIZE:], level)
+            batch = memoryview(bytearray(HEADER_SIZE + len(section)))
+            batch[HEADER_SIZE:] = section
+        HEADER.pack_into(
+            batch, 0, 0, len(batch) - OVERHEAD, -1, CURRENT_MAGIC, 0, codec,
+            count - 1, base_time, max_time, -1, -1, -1, count,
+        )  # fmt: skip
+        if finish:
+            CRC.pack_into(batch, CRC_AT, compute_crc(batch))
+        batches.append(Encoded(batch, count, partition, max_time))
+    return batches
+
+
+def _shared_out(rows: Rows, partitions: Any) -> tuple[Rows, Any]:
+    """The rows in the order of their partitions, and where each partition's begin and end."""
+    count = rows.timestamps.size
+    numbers = np.ascontiguousarray(partitions, np.int32)
+    if numbers.size != count:
+        raise UserError(f"partitions: expected {count} numbers, got {numbers.size}")
+    if count == 0:
+        return rows, np.zeros(1, np.int64)
+    if numbers.min() < 0:
+        raise UserError("partitions: expected numbers from 0 on")
+    order, ends = np.empty(count, np.int64), np.zeros(int(numbers.max()) + 2, np.int64)
+    group(fixed(numbers), ends, order)
+    return rows._replace(order=fixed(order)), ends
+
+
+def _written(rows: Rows, groups: Any, max_batch_bytes: int) -> tuple[Any, Any]:
+    """The table of batches, and the buffer with their records and room for their headers."""
+    count = rows.timestamps.size
+    sizes = np.zeros(count, np.int64)
+    header_sizes = np.zeros(int(rows.header_ends[-1]) if rows.header_ends.size else 0, np.int64)
+    sound = [
+        measure(rows.keys, sizes),
+        measure(rows.values, sizes),
+        measure(rows.header_keys, header_sizes),
+        measure(rows.header_values, header_sizes),
+    ]
+    if not all(sound):
+        raise UserError("an Arrow array's offsets do not rise")
+    measure_headers(rows.header_ends, header_sizes, sizes)
+    # Room for a batch per row: memory that is not touched costs nothing.
+    table = np.empty((count, BATCH_NUMBERS), np.int64)
+    table = table[: plan(rows, groups, max_batch_bytes, sizes, table)]
+    out = np.empty(int(table[-1, END]) if len(table) else 0, np.uint8)
+    write(rows, sizes, table, out)
+    return table, out

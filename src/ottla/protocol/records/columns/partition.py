@@ -1,0 +1,36 @@
+"""Which partition each row of a column of keys belongs to, as Java's producer decides it.
+
+Owns murmur2 over a column, and its share out over partitions. What happens to rows without a key is
+the producer's to say.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from ottla.protocol.records.columns.rows import column_of
+from ottla.protocol.records.columns.writing import hash_keys
+
+NO_KEY: Final = -1
+
+
+def murmur2_column(keys: Any) -> Any:
+    """The hash of each key as an int32 array; 0 for a null."""
+    hashes = np.empty(len(keys), np.int32)
+    hash_keys(column_of(keys, "key"), hashes)
+    return hashes
+
+
+def partition_column(keys: Any, partitions: int, *, unkeyed: int = NO_KEY) -> Any:
+    """The partition of each key as an int32 array; `unkeyed` for a null."""
+    column = column_of(keys, "key")
+    if not column.ends.size:
+        return np.full(len(keys), unkeyed, np.int32)
+    hashes = np.empty(len(keys), np.int32)
+    hash_keys(column, hashes)
+    numbers = (hashes & np.int32(0x7FFF_FFFF)) % np.int32(partitions)
+    if column.nulls.size:
+        numbers[column.nulls] = unkeyed
+    return numbers

@@ -1,0 +1,210 @@
+"""Arrow arrays and Python lists in the one form in which the kernels write them.
+
+Owns every check of what a caller hands in: types, lengths, offsets that must stay inside their
+data. Copies nothing that is already laid out as the kernels take it; all arrays come out read-only,
+so that each kernel is compiled only once. Works without pyarrow where lists are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ottla.model.errors import UserError
+from ottla.protocol.records.columns.writing import Column, Rows
+from ottla.protocol.records.header import NO_TIMESTAMP
+
+if TYPE_CHECKING:
+    from ottla.protocol.records.record import Headers
+
+MAX_TIMESTAMP: Final = 2**62  # differences must stay in 64 bits
+
+
+def fixed(array: Any) -> Any:
+    """The array as the kernels take it: contiguous and read-only."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+NO_INTS: Final = fixed(np.empty(0, np.int64))
+NO_BYTES: Final = fixed(np.empty(0, np.uint8))
+NO_NULLS: Final = fixed(np.empty(0, np.bool_))
+ALL_NULL: Final = Column(NO_INTS, NO_BYTES, NO_NULLS)
+EMPTY: Final = Column(fixed(np.zeros(1, np.int64)), NO_BYTES, NO_NULLS)
+
+
+def rows_of(
+    keys: Any,
+    values: Any,
+    headers: Any = None,
+    timestamps: Any = None,
+    *,
+    now_ms: int = NO_TIMESTAMP,
+) -> Rows:
+    """Everything `write` needs, the rows in their own order.
+
+    Each is a list or an Arrow array; without keys, values or headers rows have none, without a
+    timestamp they have `now_ms`.
+    """
+    given = [column for column in (keys, values, headers, timestamps) if column is not None]
+    count = len(given[0]) if given else 0
+    for column in given:
+        if len(column) != count:
+            raise UserError(f"columns of different lengths: {[len(column) for column in given]}")
+    header_ends, header_keys, header_values = _headers_of(headers)
+    return Rows(
+        timestamps=_timestamps_of(timestamps, count, now_ms),
+        keys=column_of(keys, "key"),
+        values=column_of(values, "value"),
+        header_ends=header_ends,
+        header_keys=header_keys,
+        header_values=header_values,
+        order=NO_INTS,
+    )
+
+
+def column_of(values: Any, what: str) -> Column:
+    """A list of `bytes | None`, an Arrow array or chunked array, or None for nothing but nulls."""
+    if values is None:
+        return ALL_NULL
+    return _of_list(values) if isinstance(values, list | tuple) else _of_arrow(values, what)
+
+
+def _of_list(values: Sequence[bytes | None]) -> Column:
+    nulls = NO_NULLS
+    if None in values:
+        nulls = np.fromiter((value is None for value in values), np.bool_, len(values))
+        if nulls.all():
+            return ALL_NULL
+        values = [value or b"" for value in values]
+    lengths = np.fromiter(map(len, values), np.int64, len(values))  # type: ignore[arg-type]
+    data = np.frombuffer(b"".join(values), np.uint8)  # type: ignore[arg-type]
+    return Column(_ends(lengths), data, fixed(nulls))
+
+
+def _of_arrow(values: Any, what: str) -> Column:
+    import pyarrow as pa
+
+    array = _one_array(values, what)
+    if len(array) == 0:
+        return EMPTY
+    if pa.types.is_null(array.type):
+        return ALL_NULL
+    large = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
+    _, offsets, data = array.buffers()
+    ends = np.frombuffer(offsets, np.int64 if large else np.int32)
+    ends = ends[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False)
+    content = NO_BYTES if data is None else np.frombuffer(data, np.uint8)
+    if ends[0] < 0 or ends[-1] > len(content):
+        raise UserError(f"{what}: the Arrow array's offsets do not lie in its data")
+    nulls = NO_NULLS
+    if array.null_count:
+        nulls = array.is_null().to_numpy(zero_copy_only=False)
+    return Column(fixed(ends), fixed(content), fixed(nulls))
+
+
+def _one_array(values: Any, what: str) -> Any:
+    """The values as one array of a layout that has offsets and data."""
+    import pyarrow as pa
+
+    kind = getattr(values, "type", None)
+    if kind is None:
+        raise UserError(f"{what}: expected an Arrow array or a list, got {type(values).__name__}")
+    if pa.types.is_dictionary(kind):
+        values, kind = values.cast(kind.value_type), kind.value_type
+    chunked = isinstance(values, pa.ChunkedArray)
+    if kind in _laid_out() and not (chunked and values.num_chunks > 1):
+        pass
+    elif pa.types.is_null(kind):
+        return pa.nulls(len(values))
+    elif kind in _laid_out() or _is_other_bytes(kind):
+        values = values.cast(pa.large_binary())  # chunks together may be more than 2 GiB
+    else:
+        raise UserError(f"{what}: expected binary or string values, got {kind}")
+    if chunked:
+        return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
+    return values
+
+
+def _laid_out() -> Any:
+    import pyarrow as pa
+
+    return pa.binary(), pa.string(), pa.large_binary(), pa.large_string()
+
+
+def _is_other_bytes(kind: Any) -> bool:
+    import pyarrow as pa
+
+    tests = (pa.types.is_binary_view, pa.types.is_string_view, pa.types.is_fixed_size_binary)
+    return any(test(kind) for test in tests)
+
+
+def _timestamps_of(timestamps: Any, count: int, now_ms: int) -> Any:
+    if timestamps is None:
+        return fixed(np.full(count, now_ms, np.int64))
+    if isinstance(timestamps, list | tuple):
+        numbers = np.array(timestamps, np.int64)
+    else:
+        numbers = _arrow_times(timestamps, now_ms)
+    if count and not NO_TIMESTAMP <= numbers.min() <= numbers.max() <= MAX_TIMESTAMP:
+        raise UserError("timestamp: expected milliseconds since 1970, none before")
+    return fixed(numbers)
+
+
+def _arrow_times(timestamps: Any, now_ms: int) -> Any:
+    import pyarrow as pa
+
+    kind = timestamps.type
+    if pa.types.is_timestamp(kind):
+        timestamps = timestamps.cast(pa.timestamp("ms", kind.tz), safe=False)
+    elif not pa.types.is_integer(kind):
+        raise UserError(f"timestamp: expected timestamps or milliseconds, got {kind}")
+    return timestamps.cast(pa.int64()).fill_null(now_ms).to_numpy()
+
+
+def _headers_of(headers: Any) -> tuple[Any, Column, Column]:
+    """Up to which header each row has, then the keys and the values of all of them."""
+    if headers is None or len(headers) == 0:
+        return NO_INTS, EMPTY, EMPTY
+    if isinstance(headers, list | tuple):
+        return _headers_of_list(headers)
+    return _headers_of_arrow(headers)
+
+
+def _headers_of_list(headers: Sequence[Headers]) -> tuple[Any, Column, Column]:
+    if not any(headers):
+        return NO_INTS, EMPTY, EMPTY
+    counts = np.fromiter(map(len, headers), np.int64, len(headers))
+    every = list(chain.from_iterable(headers))
+    keys = [key.encode("utf-8", "surrogateescape") for key, _ in every]
+    return _ends(counts), _of_list(keys), _of_list([value for _, value in every])
+
+
+def _headers_of_arrow(headers: Any) -> tuple[Any, Column, Column]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_map(headers.type):
+        key, item = headers.type.key_type, headers.type.item_type
+        headers = headers.cast(pa.list_(pa.struct([("key", key), ("value", item)])))
+    kind = getattr(headers.type, "value_type", None)
+    if kind is None or not pa.types.is_struct(kind) or {f.name for f in kind} != {"key", "value"}:
+        raise UserError(
+            f"headers: expected list<struct<key: string, value: binary>>, got {headers.type}"
+        )
+    counts = pc.list_value_length(headers).fill_null(0).to_numpy()
+    every = pc.list_flatten(headers)
+    keys = column_of(pc.struct_field(every, "key"), "headers")
+    if keys.nulls.size or keys is ALL_NULL:
+        raise UserError("headers: expected a key for each")
+    return _ends(counts), keys, column_of(pc.struct_field(every, "value"), "headers")
+
+
+def _ends(counts: Any) -> Any:
+    ends = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=ends[1:])
+    return fixed(ends)

@@ -1,0 +1,236 @@
+"""The kernels that write record batches, and share rows out over partitions.
+
+Owns the encoding of records (`measure`, `plan`, `write`), murmur2 over a column of keys
+(`hash_keys`), and the stable grouping of rows by partition (`group`). Hot: benchmarks/columns.py.
+Compiled code has no bounds checks: `rows` has checked that columns end inside their data, `measure`
+checks that their rows follow each other, `plan` says how much room `write` needs. Never allocates.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from ottla.protocol.records.columns.native import copy, inlined, native
+
+HEADER_SIZE: Final = 61
+
+# The columns of the table of batches that `write` fills, all int64.
+START, END, GROUP, FIRST, COUNT, BASE_TIME, MAX_TIME, BATCH_NUMBERS = range(8)
+
+
+class Column(NamedTuple):
+    """A column of bytes. Row i is `data[ends[i] : ends[i + 1]]`, unless `nulls[i]`."""
+
+    ends: Any  # int64, one more than there are rows; none at all for a column of nulls
+    data: Any  # uint8
+    nulls: Any  # bool, a byte per row; none at all when no row is null
+
+
+class Rows(NamedTuple):
+    """What `write` encodes. Row i has the headers `header_ends[i] : header_ends[i + 1]`."""
+
+    timestamps: Any  # int64
+    keys: Column
+    values: Column
+    header_ends: Any  # int64; none at all when no row has headers
+    header_keys: Column
+    header_values: Column
+    order: Any  # int64: the rows in the order they are written; none at all for their own order
+
+
+@inlined
+def varint_size(value: int) -> int:
+    """Bytes that the zigzag form of a value takes."""
+    rest: Any = np.uint64((value << 1) ^ (value >> 63))
+    size = 1
+    while rest >= np.uint64(0x80):
+        rest >>= np.uint64(7)
+        size += 1
+    return size
+
+
+@inlined
+def put_varint(out: Any, at: int, value: int) -> int:
+    """Write a value in zigzag form; the position after it."""
+    rest: Any = np.uint64((value << 1) ^ (value >> 63))
+    while rest >= np.uint64(0x80):
+        out[at] = np.uint8((rest & np.uint64(0x7F)) | np.uint64(0x80))
+        rest >>= np.uint64(7)
+        at += 1
+    out[at] = np.uint8(rest)
+    return at + 1
+
+
+@inlined
+def cell(ends: Any, nulls: Any, row: int) -> tuple[int, int]:
+    """Where one row of a column starts, and its size, -1 for null."""
+    if ends.size == 0 or (nulls.size != 0 and nulls[row]):
+        return 0, -1
+    return ends[row], ends[row + 1] - ends[row]
+
+
+@native
+def measure(column: Column, sizes: Any) -> bool:
+    """Add to each row's size what this column's field takes, its length in front included.
+
+    False where a row ends before it starts: then the column must not be written.
+    """
+    ends, nulls = column.ends, column.nulls
+    least: Any = np.int64(0)
+    for row in range(sizes.size):
+        _, size = cell(ends, nulls, row)
+        sizes[row] += varint_size(size) + max(size, 0)
+        if ends.size:
+            least = min(least, ends[row + 1] - ends[row])
+    return bool(least >= 0)
+
+
+@native
+def measure_headers(header_ends: Any, header_sizes: Any, sizes: Any) -> None:
+    """Add to each row's size what its headers take, their number in front included."""
+    if header_ends.size == 0:
+        sizes += 1
+        return
+    for row in range(sizes.size):
+        first, end = header_ends[row], header_ends[row + 1]
+        sizes[row] += varint_size(end - first)
+        for item in range(first, end):
+            sizes[row] += header_sizes[item]
+
+
+@native
+def plan(rows: Rows, groups: Any, limit: int, sizes: Any, batches: Any) -> int:
+    """Cut each group of rows into batches of at most `limit` bytes; how many there are.
+
+    Turns each row's size, of its fields, into that of its record without the length in front. A row
+    that is larger than the limit is a batch of its own.
+    """
+    times, order = rows.timestamps, rows.order
+    at, batch = 0, -1
+    for group in range(groups.size - 1):
+        start, first, base_time, newest = at, 0, np.int64(0), np.int64(0)
+        for index in range(groups[group], groups[group + 1]):
+            row = order[index] if order.size else index
+            time = times[row]
+            fields = sizes[row] + 1
+            body = fields + varint_size(time - base_time) + varint_size(index - first)
+            size = varint_size(body) + body
+            if index == groups[group] or at + size - start > limit:
+                batch += 1
+                start, first, base_time, newest = at, index, time, time
+                body = fields + 2
+                at += HEADER_SIZE
+                size = varint_size(body) + body
+                batches[batch, START], batches[batch, GROUP] = start, group
+                batches[batch, FIRST], batches[batch, BASE_TIME] = first, time
+            at += size
+            newest = max(newest, time)
+            sizes[row] = body
+            batches[batch, END], batches[batch, COUNT] = at, index - first + 1
+            batches[batch, MAX_TIME] = newest
+    return batch + 1
+
+
+@inlined
+def put_field(out: Any, at: int, data: Any, start: int, size: int) -> int:
+    """Write one field with its length in front; the position after it."""
+    at = put_varint(out, at, size)
+    if size <= 0:
+        return at
+    copy(out, at, data, start, size)
+    return at + size
+
+
+@native
+def put_headers(out: Any, at: int, rows: Rows, first: int, end: int) -> int:
+    """Write the number of these headers and the headers; the position after them."""
+    keys, values = rows.header_keys, rows.header_values
+    at = put_varint(out, at, end - first)
+    for item in range(first, end):
+        start, size = cell(keys.ends, keys.nulls, item)
+        at = put_field(out, at, keys.data, start, size)
+        start, size = cell(values.ends, values.nulls, item)
+        at = put_field(out, at, values.data, start, size)
+    return at
+
+
+@native
+def write(rows: Rows, sizes: Any, batches: Any, out: Any) -> None:
+    """Write the records of each planned batch, leaving room for its header."""
+    order, times = rows.order, rows.timestamps
+    key_ends, keys, key_nulls = rows.keys.ends, rows.keys.data, rows.keys.nulls
+    value_ends, values, value_nulls = rows.values.ends, rows.values.data, rows.values.nulls
+    header_ends = rows.header_ends
+    for batch in range(batches.shape[0]):
+        at, first, base_time = (
+            batches[batch, START] + HEADER_SIZE, batches[batch, FIRST], batches[batch, BASE_TIME]
+        )  # fmt: skip
+        for delta in range(batches[batch, COUNT]):
+            row = order[first + delta] if order.size else first + delta
+            at = put_varint(out, at, sizes[row])
+            out[at] = 0
+            at = put_varint(out, at + 1, times[row] - base_time)
+            at = put_varint(out, at, delta)
+            start, size = cell(key_ends, key_nulls, row)
+            at = put_field(out, at, keys, start, size)
+            start, size = cell(value_ends, value_nulls, row)
+            at = put_field(out, at, values, start, size)
+            if header_ends.size:
+                at = put_headers(out, at, rows, header_ends[row], header_ends[row + 1])
+            else:
+                out[at] = 0
+                at += 1
+
+
+@native
+def hash_keys(column: Column, hashes: Any) -> None:
+    """murmur2 of each key as Java's producer computes it; 0 for a null."""
+    ends, data, nulls = column.ends, column.data, column.nulls
+    for row in range(hashes.size):
+        start, size = cell(ends, nulls, row)
+        hashes[row] = murmur2(data, start, size) if size >= 0 else 0
+
+
+@inlined
+def murmur2(data: Any, at: int, size: int) -> Any:
+    factor, mask = np.uint32(0x5BD1E995), np.uint32(0xFF)
+    digest = np.uint32(0x9747B28C) ^ np.uint32(size)
+    end = at + size
+    while end - at >= 4:
+        lane = (
+            np.uint32(data[at])
+            | np.uint32(data[at + 1]) << np.uint32(8)
+            | np.uint32(data[at + 2]) << np.uint32(16)
+            | np.uint32(data[at + 3]) << np.uint32(24)
+        )
+        lane = np.uint32(lane * factor)
+        lane = np.uint32((lane ^ (lane >> np.uint32(24))) * factor)
+        digest = np.uint32(digest * factor) ^ lane
+        at += 4
+    if end > at:
+        for index in range(end - at):
+            digest ^= (np.uint32(data[at + index]) & mask) << np.uint32(8 * index)
+        digest = np.uint32(digest * factor)
+    digest = np.uint32((digest ^ (digest >> np.uint32(13))) * factor)
+    return np.int32(digest ^ (digest >> np.uint32(15)))
+
+
+@native
+def group(partitions: Any, ends: Any, order: Any) -> None:
+    """Rows by partition, those of one partition in their own order (a counting sort).
+
+    `ends` begins with zeros, one more than there are partitions; then it bounds them in `order`.
+    """
+    for row in range(partitions.size):
+        ends[partitions[row] + 1] += 1
+    for partition in range(1, ends.size):
+        ends[partition] += ends[partition - 1]
+    for row in range(partitions.size):
+        partition = partitions[row]
+        order[ends[partition]] = row
+        ends[partition] += 1
+    for partition in range(ends.size - 1, 0, -1):
+        ends[partition] = ends[partition - 1]
+    ends[0] = 0
