@@ -23,6 +23,7 @@ class Lane(Enum):
 
     DATA = "data"
     COORDINATION = "coordination"
+    JOIN = "join"  # a group's coordinator keeps it waiting until all have joined
 
 
 class Links:
