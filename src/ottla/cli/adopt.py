@@ -32,7 +32,7 @@ from ottla.store.embedded import EmbeddedStore
 
 def adopt(
     directories: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Kafka's log.dirs, all of them.")
+        list[Path], typer.Argument(metavar="DIR", help="Kafka's log.dirs, all of them.")
     ],
     configs: Annotated[
         Path | None,

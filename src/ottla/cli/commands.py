@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import wraps
 from importlib import import_module
+from inspect import getdoc
 from typing import Annotated, Any, Final, NamedTuple
 
 import typer
@@ -27,23 +28,54 @@ class Command(NamedTuple):
 
 COMMANDS: Final = (
     Command(("adopt",), "ottla.cli.adopt:adopt"),
+    Command(("cluster", "describe"), "ottla.cli.cluster.describe:describe"),
+    Command(("cluster", "health"), "ottla.cli.cluster.health:health"),
+    Command(("configs", "delete"), "ottla.cli.configs.delete:delete"),
+    Command(("configs", "describe"), "ottla.cli.configs.describe:describe"),
+    Command(("configs", "set"), "ottla.cli.configs.set:set_"),
+    Command(("delete-records",), "ottla.cli.delete_records:delete_records"),
+    Command(("doctor",), "ottla.cli.doctor:doctor"),
+    Command(("groups", "delete"), "ottla.cli.groups.delete:delete"),
+    Command(("groups", "describe"), "ottla.cli.groups.describe:describe"),
+    Command(("groups", "list"), "ottla.cli.groups.list:list_"),
+    Command(("groups", "members"), "ottla.cli.groups.members:members"),
+    Command(("groups", "reset-offsets"), "ottla.cli.groups.reset_offsets:reset_offsets"),
     Command(("log", "dump"), "ottla.cli.log.dump:dump"),
+    Command(("offsets", "list"), "ottla.cli.offsets.list:list_"),
+    Command(("topics", "alter"), "ottla.cli.topics.alter:alter"),
+    Command(("topics", "create"), "ottla.cli.topics.create:create"),
+    Command(("topics", "delete"), "ottla.cli.topics.delete:delete"),
+    Command(("topics", "describe"), "ottla.cli.topics.describe:describe"),
+    Command(("topics", "list"), "ottla.cli.topics.list:list_"),
+    Command(("transactions", "abort"), "ottla.cli.transactions.abort:abort"),
+    Command(("transactions", "describe"), "ottla.cli.transactions.describe:describe"),
+    Command(("transactions", "find-hanging"), "ottla.cli.transactions.find_hanging:find_hanging"),
+    Command(("transactions", "list"), "ottla.cli.transactions.list:list_"),
 )
-NOUNS: Final = {"log": "Look into the files of a data directory."}
+NOUNS: Final = {
+    "cluster": "Look at the cluster as a whole.",
+    "configs": "See and change the settings of topics, brokers, groups and loggers.",
+    "groups": "See consumer groups, move their offsets, remove them.",
+    "log": "Look into the files of a data directory.",
+    "offsets": "Where partitions begin, end, and were at a time.",
+    "topics": "Create, see, change and delete topics.",
+    "transactions": "See transactions, and end those that hang.",
+}
+EXAMPLES: Final = "Examples:\n"
 HELP: Final = """A distributed commit log that speaks Kafka's protocol.
 
+\b
 Examples:
-
   ottla serve --data-dir ./data
-
-  ottla log dump data/orders-0/00000000000000000000.log
+  ottla topics create orders --partitions 3
+  ottla groups describe billing
 """
 
 
 def application(arguments: Sequence[str]) -> typer.Typer:
     """The commands to choose from: the one the arguments name, or all of them."""
     app = typer.Typer(
-        help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+        help=HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
     )
     app.callback()(_options)
     app.command("serve", help="Run a broker; see ottla serve --help.")(_serve)
@@ -54,8 +86,18 @@ def application(arguments: Sequence[str]) -> typer.Typer:
             nouns[parent] = typer.Typer(help=NOUNS[parent], no_args_is_help=True)
             nouns[parent].callback()(lambda: None)
             app.add_typer(nouns[parent], name=parent)
-        (nouns[parent] if rest else app).command(command.words[-1])(_exits(_function(command)))
+        function = _function(command)
+        add = (nouns[parent] if rest else app).command(
+            command.words[-1], help=help_of(function), no_args_is_help=False
+        )
+        add(_exits(function))
     return app
+
+
+def help_of(function: Callable[..., int]) -> str:
+    """A command's docstring, with its examples a line each, as they were written."""
+    text, mark, shown = (getdoc(function) or "").partition(EXAMPLES)
+    return f"{text}\b\n{mark}{shown}" if mark else text
 
 
 def asked_for(arguments: Sequence[str]) -> Sequence[Command]:

@@ -30,6 +30,10 @@ class Resource(NamedTuple):
     kind: ResourceKind
     name: str
 
+    def __str__(self) -> str:
+        kind = self.kind.name.lower().replace("_", " ")
+        return f"{kind} {self.name}" if self.name else f"every {kind}"
+
     @classmethod
     def topic(cls, name: str) -> Resource:
         return cls(ResourceKind.TOPIC, name)

@@ -111,6 +111,8 @@ async def remove_group_members(
 ) -> Outcomes[str, None]:
     """Put members out of a group, by their ids as `describe_groups` gives them."""
     leaving = list(members)
+    if not leaving:
+        return Outcomes()
 
     async def ask(node: To, groups: list[str]) -> Answers[str, Outcomes[str, None]]:
         fields = {

@@ -101,7 +101,7 @@ class Session:
                 for item in left:
                     with suppress(OSError, KafkaError):  # the next try will say what is wrong
                         await place.mistaken(item)
-        return Outcomes({item: found[item] for item in wanted})
+        return Outcomes({item: _named(item, found[item]) for item in wanted})
 
     async def _round(
         self, items: list[Item], place: Place[Item], ask: AskNode[Item, Result]
@@ -147,6 +147,13 @@ def judged(row: Any, result: Result) -> Result | KafkaError:
     """The result, unless the row that it was read from refuses it."""
     why_not = refused(row)
     return result if why_not is None else why_not
+
+
+def _named(item: object, outcome: Result | Exception) -> Result | Exception:
+    """A refusal without words says at least what was refused."""
+    if isinstance(outcome, KafkaError) and outcome.message is None:
+        return refusal(outcome.code, f"{item}: {outcome.code.name.replace('_', ' ')}")
+    return outcome
 
 
 def _too_late(deadline: Deadline, last: object) -> Exception:

@@ -1,0 +1,5 @@
+"""`ottla cluster <verb>`: the cluster as a whole.
+
+- `describe`  its brokers, its controller, the features it has agreed on
+- `health`    whether everything is as it should be; the exit code says it too
+"""

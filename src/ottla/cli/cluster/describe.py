@@ -1,0 +1,44 @@
+"""`ottla cluster describe`: brokers, controller, features."""
+
+from __future__ import annotations
+
+from ottla.cli.connect import connected
+from ottla.cli.console import Table, show
+from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+
+BROKERS = ("broker", "address", "rack", "controller", "directories", "bytes", "usable bytes")
+
+
+def describe(*, as_json: AsJson = False, bootstrap: Bootstrap = DEFAULT_SERVER) -> int:
+    """Show the cluster: its brokers with their disks, and the features it has agreed on.
+
+    Examples:
+      ottla cluster describe
+      ottla cluster describe --json
+    """
+    with connected(bootstrap) as admin:
+        cluster = admin.describe_cluster()
+        features = admin.describe_features()
+        disks = admin.describe_log_dirs().succeeded
+    brokers = [
+        (
+            one.id,
+            one.address,
+            one.rack,
+            one.id == cluster.controller,
+            [each.path for each in disks.get(one.id, ())],
+            sum(each.size_bytes for dir in disks.get(one.id, ()) for each in dir.replicas.values()),
+            sum(max(each.usable_bytes, 0) for each in disks.get(one.id, ())),
+        )
+        for one in cluster.brokers
+    ]
+    levels = [
+        (name, feature.finalized, *feature.supported) for name, feature in sorted(features.items())
+    ]
+    show(
+        Table("cluster", ("id", "controller"), [(cluster.id, cluster.controller)]),
+        Table("brokers", BROKERS, brokers),
+        Table("features", ("feature", "level", "from", "to"), levels),
+        as_json=as_json,
+    )
+    return 0

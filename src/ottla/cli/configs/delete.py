@@ -1,0 +1,30 @@
+"""`ottla configs delete`: let settings go back to their default."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ottla.cli.configs.resource import KindArgument, NameOption, resource
+from ottla.cli.connect import connected
+from ottla.cli.options import DEFAULT_SERVER, Bootstrap
+
+
+def delete(
+    kind: KindArgument,
+    keys: Annotated[list[str], typer.Argument(metavar="KEY")],
+    *,
+    name: NameOption = None,
+    bootstrap: Bootstrap = DEFAULT_SERVER,
+) -> int:
+    """Let settings go back to their default.
+
+    Examples:
+      ottla configs delete topic retention.ms --name orders
+    """
+    wanted = resource(kind, name)
+    with connected(bootstrap) as admin:
+        admin.incremental_alter_configs({wanted: dict.fromkeys(keys)}).all()
+    print(f"deleted {', '.join(keys)}")
+    return 0

@@ -1,0 +1,57 @@
+"""`ottla configs describe`: settings as they hold now, and where each value comes from."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ottla.cli.configs.resource import KindArgument, NameOption, resource
+from ottla.cli.connect import connected
+from ottla.cli.console import Table, show
+from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+from ottla.client.admin import ConfigEntry
+
+COLUMNS = ("name", "value", "source", "read-only", "documentation")
+SECRET = "(hidden)"
+
+
+def describe(
+    kind: KindArgument,
+    keys: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY", help="Only these settings.")
+    ] = None,
+    *,
+    name: NameOption = None,
+    everything: Annotated[bool, typer.Option("--all", help="Those at their default too.")] = False,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_SERVER,
+) -> int:
+    """Show settings: those that were changed, or with --all every one.
+
+    Examples:
+      ottla configs describe topic --name orders
+      ottla configs describe broker --name 0 --all
+      ottla configs describe topic retention.ms --name orders --json
+    """
+    wanted = resource(kind, name)
+    with connected(bootstrap) as admin:
+        found = admin.describe_configs([wanted], names=keys or None, documentation=True).one()
+    rows = [
+        _row(entry)
+        for entry in sorted(found.values(), key=lambda entry: entry.name)
+        if everything or keys or not entry.is_default
+    ]
+    title = f"{kind.value} {name}" if name else kind.value
+    show(Table(title, COLUMNS, rows), as_json=as_json)
+    return 0
+
+
+def _row(entry: ConfigEntry) -> tuple[object, ...]:
+    return (
+        entry.name,
+        SECRET if entry.sensitive else entry.value,
+        entry.source.name.removesuffix("_CONFIG").lower().replace("_", " "),
+        entry.read_only,
+        entry.documentation,
+    )

@@ -1,0 +1,35 @@
+"""`ottla configs set`: give settings a value."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ottla.cli.configs.resource import KindArgument, NameOption, resource
+from ottla.cli.connect import connected
+from ottla.cli.options import DEFAULT_SERVER, Bootstrap, pairs
+
+
+def set_(
+    kind: KindArgument,
+    settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE")],
+    *,
+    name: NameOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only ask whether it would be accepted.")
+    ] = False,
+    bootstrap: Bootstrap = DEFAULT_SERVER,
+) -> int:
+    """Give settings a value; the others stay as they are.
+
+    Examples:
+      ottla configs set topic retention.ms=86400000 cleanup.policy=delete --name orders
+      ottla configs set brokers message.max.bytes=1048588 --dry-run
+    """
+    wanted = resource(kind, name)
+    changes = dict[str, str | None](pairs("KEY=VALUE", settings))
+    with connected(bootstrap) as admin:
+        admin.incremental_alter_configs({wanted: changes}, validate_only=dry_run).all()
+    print("accepted; nothing was changed" if dry_run else f"set {', '.join(changes)}")
+    return 0

@@ -1,0 +1,42 @@
+"""The way from a command to a cluster.
+
+Owns: that a broker which cannot be reached is said in one line, at once, with what to check; and
+that a person who waits for longer than two seconds sees that something goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from ottla.cli.console import patience
+from ottla.client.admin.sync import Admin
+
+CALL_TIMEOUT_MS: Final = 30_000
+
+
+@contextmanager
+def connected(bootstrap: str) -> Iterator[Admin]:
+    """An admin of a cluster that answers."""
+    with (
+        Admin(bootstrap_servers=bootstrap, default_api_timeout_ms=CALL_TIMEOUT_MS) as admin,
+        patience(f"waiting for {bootstrap}"),
+    ):
+        reach(admin, bootstrap)
+        yield admin
+
+
+def reach(admin: Admin, bootstrap: str) -> None:
+    """Learn who is there, or say that nobody is."""
+    try:
+        admin.wait_for(lambda each: each.brokers())
+    except OSError as error:
+        raise unreachable(bootstrap, error) from None
+
+
+def unreachable(bootstrap: str, error: OSError) -> ConnectionError:
+    return ConnectionError(
+        f"cannot reach a broker at {bootstrap} ({error}): check that one runs there (ottla serve) "
+        "and that --bootstrap-server or OTTLA_BOOTSTRAP_SERVER names it"
+    )

@@ -1,0 +1,83 @@
+"""`ottla delete-records`: forget the oldest records of partitions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from ottla.cli.connect import connected
+from ottla.cli.console import Table, failures, show
+from ottla.cli.names import topic_partitions
+from ottla.cli.offsets.list import expanded
+from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+from ottla.model.errors import UserError
+from ottla.model.ids import TopicPartition
+
+END: Final = "end"
+EVERYTHING: Final = -1
+
+
+def delete_records(
+    topic: Annotated[
+        str | None, typer.Argument(metavar="TOPIC[:PARTITION,...]", help="Whose records.")
+    ] = None,
+    *,
+    before: Annotated[
+        str | None, typer.Option(metavar="OFFSET|end", help="Forget what is below this offset.")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(metavar="JSON", help="Offsets as kafka-delete-records.sh takes them."),
+    ] = None,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_SERVER,
+) -> int:
+    """Forget the records of partitions below an offset. There is no way back.
+
+    Examples:
+      ottla delete-records orders:0 --before 2
+      ottla delete-records clicks --before end
+      ottla delete-records --file offsets.json
+    """
+    offset = None if before is None else _offset(before)
+    if (topic is None) == (file is None):
+        raise UserError("delete-records: give TOPIC with --before, or --file")
+    if topic is not None and offset is None:
+        raise UserError("--before: say below which offset, or end for everything")
+    asked = {} if file is None else _from_file(file)
+    with connected(bootstrap) as admin:
+        if topic is not None and offset is not None:
+            partitions = expanded(admin, [topic_partitions("TOPIC", topic)])
+            asked = dict.fromkeys(partitions, offset)
+        outcomes = admin.delete_records(asked)
+    rows = [(one.topic, one.partition, start) for one, start in outcomes.succeeded.items()]
+    show(Table("begins now at", ("topic", "partition", "offset"), rows), as_json=as_json)
+    return failures(outcomes.failed)
+
+
+def _offset(text: str) -> int:
+    if text == END:
+        return EVERYTHING
+    if not text.isascii() or not text.isdigit():
+        raise UserError(f"--before {text!r}: expected an offset from 0 on, or end")
+    return int(text)
+
+
+def _from_file(path: Path) -> dict[TopicPartition, int]:
+    """`{"partitions": [{"topic": "orders", "partition": 0, "offset": 10}], "version": 1}`."""
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))["partitions"]
+        return {
+            TopicPartition(str(row["topic"]), int(row["partition"])): int(row["offset"])
+            for row in rows
+        }
+    except OSError as error:
+        raise UserError(f"--file {path}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError):
+        raise UserError(
+            f"--file {path}: expected JSON such as "
+            '{"partitions": [{"topic": "orders", "partition": 0, "offset": 10}]}'
+        ) from None

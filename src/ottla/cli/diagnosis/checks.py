@@ -1,0 +1,277 @@
+"""Facts to findings: what is wrong, how bad it is, what to do.
+
+Pure. A check is a generator over the facts; `AVAILABILITY` are those that say whether everything
+can be read and written, `ALL` adds what is misconfigured or will go wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from typing import Final, NamedTuple, TypeAlias
+
+from ottla.cli.diagnosis.facts import Facts
+from ottla.client.admin import Partition, Topic
+
+NEARLY_FULL: Final = 0.1
+MIN_ISR: Final = "min.insync.replicas"
+UNCLEAN: Final = "unclean.leader.election.enable"
+
+
+class Severity(Enum):
+    """How bad it is: something does not work, something may go wrong, something to know."""
+
+    BAD = "bad"
+    WARN = "warn"
+    NOTE = "note"
+
+
+class Finding(NamedTuple):
+    severity: Severity
+    subject: str
+    what: str
+    do: str
+
+
+Check: TypeAlias = Callable[[Facts], Iterator[Finding]]
+
+
+def examined(facts: Facts, checks: Iterable[Check]) -> list[Finding]:
+    """Every finding, the worst first."""
+    order = list(Severity)
+    found = [finding for check in checks for finding in check(facts)]
+    return sorted(found, key=lambda one: (order.index(one.severity), one.subject))
+
+
+def no_controller(facts: Facts) -> Iterator[Finding]:
+    if facts.cluster.controller is None:
+        yield Finding(
+            Severity.BAD,
+            "cluster",
+            "no broker is the controller: nothing can be created or elected",
+            "look at the brokers' logs for why none could take the office",
+        )
+
+
+def without_leader(facts: Facts) -> Iterator[Finding]:
+    for name, one in _partitions(facts):
+        if one.leader is None:
+            yield Finding(
+                Severity.BAD,
+                name,
+                "has no leader: it can be neither read nor written",
+                f"start the brokers that hold it: {_listed(one.replicas)}",
+            )
+
+
+def below_min_isr(facts: Facts) -> Iterator[Finding]:
+    for topic in facts.topics:
+        least = _number(facts, topic, MIN_ISR)
+        for one in topic.partitions:
+            if one.leader is not None and least is not None and len(one.isr) < least:
+                yield Finding(
+                    Severity.BAD,
+                    f"{topic.name}-{one.index}",
+                    f"has {len(one.isr)} copies in sync, fewer than {MIN_ISR}={least}: "
+                    "acks=all is refused",
+                    f"bring back {_listed(set(one.replicas) - set(one.isr))}",
+                )
+
+
+def under_replicated(facts: Facts) -> Iterator[Finding]:
+    for name, one in _partitions(facts):
+        if one.leader is not None and one.under_replicated:
+            yield Finding(
+                Severity.WARN,
+                name,
+                f"{len(one.isr)} of {len(one.replicas)} copies are in sync",
+                f"look at brokers {_listed(set(one.replicas) - set(one.isr))}: are they up, is "
+                "their disk or network slow?",
+            )
+
+
+def disks(facts: Facts) -> Iterator[Finding]:
+    for broker, directories in facts.disks.items():
+        for one in directories:
+            subject = f"broker {broker}: {one.path}"
+            if one.failure is not None:
+                yield Finding(
+                    Severity.BAD, subject, f"is offline: {one.failure}", "replace the disk"
+                )
+            elif 0 <= one.usable_bytes < one.total_bytes * NEARLY_FULL:
+                yield Finding(
+                    Severity.WARN,
+                    subject,
+                    f"{one.usable_bytes * 100 // one.total_bytes} % of the disk is left",
+                    "shorten retention.ms, delete topics, or give it a larger disk",
+                )
+
+
+def impossible_min_isr(facts: Facts) -> Iterator[Finding]:
+    for topic in facts.topics:
+        least = _number(facts, topic, MIN_ISR)
+        copies = topic.replication_factor
+        if least is None or not copies:
+            continue
+        if least > copies:
+            yield Finding(
+                Severity.BAD,
+                topic.name,
+                f"{MIN_ISR}={least} with {copies} copies: acks=all can never succeed",
+                f"ottla configs set topic {MIN_ISR}={copies} --name {topic.name}",
+            )
+        elif least == copies > 1:
+            yield Finding(
+                Severity.WARN,
+                topic.name,
+                f"{MIN_ISR}={least} with {copies} copies: one broker less stops acks=all",
+                f"ottla configs set topic {MIN_ISR}={copies - 1} --name {topic.name}",
+            )
+
+
+def single_copies(facts: Facts) -> Iterator[Finding]:
+    if len(facts.cluster.brokers) > 1:
+        for topic in facts.topics:
+            if topic.replication_factor == 1:
+                yield Finding(
+                    Severity.WARN,
+                    topic.name,
+                    "has one copy though there are more brokers: with its broker it is gone",
+                    "reassign its partitions to more brokers",
+                )
+
+
+def unclean_elections(facts: Facts) -> Iterator[Finding]:
+    for topic in facts.topics:
+        entry = facts.topic_configs.get(topic.name, {}).get(UNCLEAN)
+        if entry is not None and entry.value == "true":
+            yield Finding(
+                Severity.WARN,
+                topic.name,
+                f"{UNCLEAN}=true: acknowledged records may be lost when brokers fail",
+                f"ottla configs delete topic {UNCLEAN} --name {topic.name}",
+            )
+
+
+def brokers_disagree(facts: Facts) -> Iterator[Finding]:
+    """Settings that should be the same everywhere, and are not."""
+    for name in ("message.max.bytes", "log.retention.ms", MIN_ISR, "auto.create.topics.enable"):
+        values = {
+            id: entries[name].value
+            for id, entries in facts.broker_configs.items()
+            if name in entries
+        }
+        if len(set(values.values())) > 1:
+            told = ", ".join(f"broker {id}: {value}" for id, value in sorted(values.items()))
+            yield Finding(
+                Severity.WARN,
+                name,
+                f"differs between brokers ({told})",
+                f"ottla configs set brokers {name}=... for all",
+            )
+
+
+def unreachable_addresses(facts: Facts) -> Iterator[Finding]:
+    local = [one for one in facts.cluster.brokers if one.host in ("localhost", "127.0.0.1", "::1")]
+    for one in local if len(facts.cluster.brokers) > 1 else ():
+        yield Finding(
+            Severity.WARN,
+            f"broker {one.id}",
+            f"advertises {one.address}: clients on other machines cannot reach it",
+            "set advertised.listeners to a name that they can resolve",
+        )
+
+
+def prepared_transactions(facts: Facts) -> Iterator[Finding]:
+    for one in facts.transactions:
+        if one.two_phase and one.started_ms is not None:
+            yield Finding(
+                Severity.WARN,
+                one.id,
+                f"is open for a two-phase commit and never times out; it holds back readers of "
+                f"committed records in {len(one.partitions)} partitions",
+                "let its owner decide it, or where that is gone: "
+                f"ottla transactions abort {one.id} (of a Spark query: --query ID)",
+            )
+
+
+def hanging_transactions(facts: Facts) -> Iterator[Finding]:
+    for partition, producer in facts.hanging:
+        where = f"{partition.topic}:{partition.partition}"
+        yield Finding(
+            Severity.WARN,
+            str(partition),
+            f"a transaction of producer {producer.producer_id} is open that no coordinator knows",
+            f"when it is older than any timeout: ottla transactions abort --partition {where} "
+            f"--start-offset {producer.transaction_start}",
+        )
+
+
+def leaders_elsewhere(facts: Facts) -> Iterator[Finding]:
+    elsewhere = [
+        name
+        for name, one in _partitions(facts)
+        if one.leader is not None and one.replicas and one.leader != one.replicas[0]
+    ]
+    if elsewhere:
+        yield Finding(
+            Severity.NOTE,
+            "leaders",
+            f"{len(elsewhere)} partitions are not led by their preferred broker",
+            "they go back by themselves with auto.leader.rebalance.enable=true",
+        )
+
+
+def silent_clients(facts: Facts) -> Iterator[Finding]:
+    for broker, clients in facts.clients.items():
+        for one in clients:
+            if one.software == "unknown":
+                yield Finding(
+                    Severity.NOTE,
+                    f"broker {broker}",
+                    f"{one.connections} connections of clients that do not say what they are: "
+                    "they are older than 2019",
+                    "update them",
+                )
+
+
+def remarks(facts: Facts) -> Iterator[Finding]:
+    for text in facts.remarks:
+        yield Finding(Severity.NOTE, "doctor", text, "")
+
+
+AVAILABILITY: Final[tuple[Check, ...]] = (
+    no_controller,
+    without_leader,
+    below_min_isr,
+    under_replicated,
+    disks,
+)
+ALL: Final[tuple[Check, ...]] = (
+    *AVAILABILITY,
+    impossible_min_isr,
+    single_copies,
+    unclean_elections,
+    brokers_disagree,
+    unreachable_addresses,
+    prepared_transactions,
+    hanging_transactions,
+    leaders_elsewhere,
+    silent_clients,
+    remarks,
+)
+
+
+def _partitions(facts: Facts) -> Iterator[tuple[str, Partition]]:
+    for topic in facts.topics:
+        for one in topic.partitions:
+            yield f"{topic.name}-{one.index}", one
+
+
+def _number(facts: Facts, topic: Topic, name: str) -> int | None:
+    entry = facts.topic_configs.get(topic.name, {}).get(name)
+    return None if entry is None or entry.value is None else int(entry.value)
+
+
+def _listed(brokers: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(brokers)))

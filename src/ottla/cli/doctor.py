@@ -1,0 +1,73 @@
+"""`ottla doctor`: what is wrong with a cluster, and what to do."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ottla.cli.cluster.health import COLUMNS
+from ottla.cli.connect import connected
+from ottla.cli.console import Table, show
+from ottla.cli.diagnosis.checks import ALL, Severity, examined
+from ottla.cli.diagnosis.facts import Facts, everything
+from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, pairs
+from ottla.model.errors import UserError
+
+CLIENTS = ("broker", "client", "version", "connections", "speaks")
+
+
+def doctor(
+    *,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID=HOST:PORT", help="Where a broker's metrics are, if it is not as it says."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_SERVER,
+) -> int:
+    """Examine a cluster: what is wrong, what may go wrong, and what to do about it.
+
+    Shows what each connected client negotiated, what is under-replicated or misconfigured, and
+    transactions that hold readers back. The exit code is 1 when something does not work now.
+
+    Examples:
+      ottla doctor
+      ottla doctor --json
+    """
+    addresses = _addresses(metrics)
+    with connected(bootstrap) as admin:
+        facts = everything(admin, addresses)
+    found = examined(facts, ALL)
+    rows = [(one.severity.value, one.subject, one.what, one.do) for one in found]
+    show(
+        Table("clients", CLIENTS, _clients(facts)),
+        Table("findings", COLUMNS, rows),
+        as_json=as_json,
+    )
+    return 1 if any(one.severity is Severity.BAD for one in found) else 0
+
+
+def _addresses(given: list[str] | None) -> dict[int, str]:
+    found = {}
+    for id, address in pairs("--metrics", given).items():
+        if not id.isascii() or not id.isdigit() or ":" not in address:
+            raise UserError(f"--metrics {id}={address}: expected ID=HOST:PORT, such as 0=db1:9404")
+        found[int(id)] = address
+    return found
+
+
+def _clients(facts: Facts) -> list[tuple[object, ...]]:
+    return [
+        (
+            broker,
+            one.software,
+            one.version,
+            one.connections,
+            [f"{api} {version}" for api, version in one.speaks],
+        )
+        for broker, clients in facts.clients.items()
+        for one in clients
+    ]

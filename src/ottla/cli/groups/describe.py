@@ -1,0 +1,60 @@
+"""`ottla groups describe`: where groups are, and how far they are behind."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ottla.cli.connect import connected
+from ottla.cli.console import Table, failures, show
+from ottla.cli.groups.lag import PartitionLag, lags
+from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+
+GROUPS = ("group", "type", "state", "assignor", "coordinator", "members", "lag")
+PARTITIONS = ("group", "topic", "partition", "committed", "end", "lag", "member", "client", "host")
+
+
+def describe(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="GROUP", help="All of them by default.")
+    ] = None,
+    *,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_SERVER,
+) -> int:
+    """Show groups: state, members, and how far each partition is behind.
+
+    Examples:
+      ottla groups describe billing
+      ottla groups describe --json
+    """
+    with connected(bootstrap) as admin:
+        outcomes = admin.describe_groups(names or [one.id for one in admin.list_groups()])
+        behind = {group: lags(admin, group) for group in outcomes.succeeded.values()}
+    groups = [
+        (
+            group.id,
+            group.type,
+            group.state,
+            group.assignor,
+            group.coordinator,
+            len(group.members),
+            sum(row.lag or 0 for row in rows),
+        )
+        for group, rows in behind.items()
+    ]
+    partitions = [_row(group.id, row) for group, rows in behind.items() for row in rows]
+    show(
+        Table("groups", GROUPS, groups),
+        Table("partitions", PARTITIONS, partitions),
+        as_json=as_json,
+    )
+    return failures(outcomes.failed)
+
+
+def _row(group: str, row: PartitionLag) -> tuple[object, ...]:
+    topic, index = row.partition or (None, None)
+    member = row.member
+    who = (None, None, None) if member is None else (member.id, member.client_id, member.host)
+    return (group, topic, index, row.committed, row.end, row.lag, *who)

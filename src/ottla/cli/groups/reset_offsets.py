@@ -1,0 +1,116 @@
+"""`ottla groups reset-offsets`: move where a group goes on.
+
+Shows what it would do, and does it with --execute only: a wrong offset is records read twice, or
+never.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ottla.cli.connect import connected
+from ottla.cli.console import Table, show
+from ottla.cli.groups.plan import Move, Wish, at_time, bounds, planned
+from ottla.cli.names import moment_ms, topic_partitions
+from ottla.cli.offsets.list import expanded
+from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+from ottla.client.admin.sync import Admin
+from ottla.model.clock import SystemClock
+from ottla.model.errors import ErrorCode, KafkaError, UserError
+from ottla.model.ids import TopicPartition
+
+COLUMNS = ("group", "topic", "partition", "from", "to")
+
+
+def reset_offsets(
+    group: Annotated[str, typer.Argument(metavar="GROUP")],
+    *,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TOPIC[:PARTITION,...]", help="Which; all it committed by default."),
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option(metavar="WHERE", help="earliest, latest, current or an offset.")
+    ] = None,
+    to_time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="The first record at a time or later; 2h is two hours ago."
+        ),
+    ] = None,
+    shift_by: Annotated[
+        int | None, typer.Option(metavar="N", help="Forward, or back where it is negative.")
+    ] = None,
+    execute: Annotated[
+        bool, typer.Option("--execute/--dry-run", help="Do it; otherwise it is only shown.")
+    ] = False,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_SERVER,
+) -> int:
+    """Move where a group without members goes on. Without --execute it is only shown.
+
+    Examples:
+      ottla groups reset-offsets billing --to earliest
+      ottla groups reset-offsets billing --topic orders:0 --shift-by -1 --execute
+      ottla groups reset-offsets billing --topic orders --to-time 2h
+    """
+    wish = wished(to, to_time, shift_by)
+    chosen = [topic_partitions("--topic", text) for text in topic or ()]
+    with connected(bootstrap) as admin:
+        require_inactive(admin, group)
+        committed = {
+            one: found.offset for one, found in admin.list_group_offsets(group).all().items()
+        }
+        partitions = expanded(admin, chosen) if chosen else sorted(committed)
+        if not partitions:
+            raise UserError(f"{group} has committed nothing; say which topics with --topic")
+        times = at_time(admin, partitions, wish.number) if wish.move is Move.TIME else {}
+        plan = planned(wish, bounds(admin, partitions), committed, times)
+        if execute:
+            admin.alter_group_offsets(group, plan).all()
+    rows = _rows(group, plan, committed)
+    show(Table("moved" if execute else "would move", COLUMNS, rows), as_json=as_json)
+    return 0
+
+
+def wished(to: str | None, to_time: str | None, shift_by: int | None) -> Wish:
+    """The one move that was asked for."""
+    given = [each for each in (to, to_time, shift_by) if each is not None]
+    if len(given) != 1:
+        raise UserError("reset-offsets: give one of --to, --to-time and --shift-by")
+    if shift_by is not None:
+        return Wish(Move.SHIFT, shift_by)
+    if to_time is not None:
+        return Wish(Move.TIME, moment_ms("--to-time", to_time, SystemClock().wall_ms()))
+    assert to is not None
+    if to in ("earliest", "latest", "current"):
+        return Wish(Move(to))
+    if not to.isascii() or not to.isdigit():
+        raise UserError(f"--to {to!r}: expected earliest, latest, current or an offset")
+    return Wish(Move.OFFSET, int(to))
+
+
+def require_inactive(admin: Admin, group: str) -> None:
+    """Members would go on from where they are, and overwrite what is set here."""
+    described = admin.describe_groups([group])[group]
+    if isinstance(described, KafkaError) and described.code is ErrorCode.group_id_not_found:
+        return  # its first offsets make it
+    if isinstance(described, Exception):
+        raise described
+    if described.members:
+        raise KafkaError(
+            ErrorCode.non_empty_group,
+            f"{group} has {len(described.members)} members ({described.state}): stop them first, "
+            "or put them out with: ottla groups members --remove-all",
+        )
+
+
+def _rows(
+    group: str, plan: dict[TopicPartition, int], committed: dict[TopicPartition, int]
+) -> list[tuple[object, ...]]:
+    return [
+        (group, one.topic, one.partition, committed.get(one), offset)
+        for one, offset in plan.items()
+    ]

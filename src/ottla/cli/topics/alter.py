@@ -1,0 +1,49 @@
+"""`ottla topics alter`: more partitions, other settings."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ottla.cli.connect import connected
+from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Configs, pairs
+from ottla.client.admin import Resource
+from ottla.model.errors import UserError
+
+
+def alter(
+    name: Annotated[str, typer.Argument(metavar="TOPIC")],
+    *,
+    partitions: Annotated[
+        int | None,
+        typer.Option("--partitions", "-p", min=1, help="How many there shall be, in all."),
+    ] = None,
+    config: Configs = None,
+    delete_config: Annotated[
+        list[str] | None,
+        typer.Option("--delete-config", metavar="KEY", help="Back to the default; repeatable."),
+    ] = None,
+    bootstrap: Bootstrap = DEFAULT_SERVER,
+) -> int:
+    """Give a topic more partitions, or other settings.
+
+    Records with a key go to other partitions once there are more; there is no way back to fewer.
+
+    Examples:
+      ottla topics alter orders --partitions 6
+      ottla topics alter orders --config retention.ms=3600000 --delete-config segment.ms
+    """
+    changes: dict[str, str | None] = {
+        **dict.fromkeys(delete_config or ()),
+        **pairs("--config", config),
+    }
+    if partitions is None and not changes:
+        raise UserError("topics alter: give --partitions, --config or --delete-config")
+    with connected(bootstrap) as admin:
+        if changes:
+            admin.incremental_alter_configs({Resource.topic(name): changes}).all()
+        if partitions is not None:
+            admin.create_partitions({name: partitions}).all()
+    print(f"altered {name}")
+    return 0

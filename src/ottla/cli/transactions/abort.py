@@ -1,0 +1,106 @@
+"""`ottla transactions abort`: end transactions that nobody else will.
+
+Three kinds: those of a transactional id, whose producer is fenced and its coordinator told to
+abort; those that an abandoned Spark query left prepared, which have no timeout; and one that hangs
+in a partition because its coordinator forgot it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final
+
+import typer
+
+from ottla.cli.connect import connected
+from ottla.cli.console import Table, failures, show
+from ottla.cli.names import topic_partitions
+from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+from ottla.cli.transactions.hanging import open_transactions
+from ottla.client.admin.sync import Admin
+from ottla.model.errors import UserError
+from ottla.model.ids import TopicPartition
+
+ONGOING: Final = "Ongoing"
+
+
+def abort(
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="TRANSACTIONAL_ID", help="Whose to abort.")
+    ] = None,
+    *,
+    query: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="All that this Spark query left open: ID-SINK-..."),
+    ] = None,
+    partition: Annotated[
+        str | None, typer.Option(metavar="TOPIC:PARTITION", help="Where one hangs.")
+    ] = None,
+    start_offset: Annotated[
+        int | None, typer.Option(min=0, help="Where the one that hangs begins.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would end.")] = False,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_SERVER,
+) -> int:
+    """Abort transactions, and fence the producers that began them.
+
+    Examples:
+      ottla transactions abort payments
+      ottla transactions abort --query 8a2c5f1e-daily-totals --dry-run
+    """
+    if sum(map(bool, (ids, query, partition))) != 1:
+        raise UserError(
+            "transactions abort: give transactional ids, --query, or --partition with "
+            "--start-offset"
+        )
+    if partition is not None:
+        hung = _hung(partition, start_offset)
+        with connected(bootstrap) as admin:
+            return _abort_hanging(admin, *hung, dry_run=dry_run)
+    with connected(bootstrap) as admin:
+        wanted = ids if query is None else of_query(admin, query)
+        if dry_run or not wanted:
+            show(
+                Table("would abort", ("transactional id",), [(id,) for id in wanted or ()]),
+                as_json=as_json,
+            )
+            return 0
+        outcomes = admin.fence_producers(wanted)
+    rows = [(id, one.producer_id, one.producer_epoch) for id, one in outcomes.succeeded.items()]
+    show(Table("aborted", ("transactional id", "producer id", "epoch"), rows), as_json=as_json)
+    return failures(outcomes.failed)
+
+
+def of_query(admin: Admin, query: str) -> list[str]:
+    """The ids under which a query's sinks have transactions open: QUERY-SINK-..."""
+    prefix = f"{query}-"
+    listed = admin.list_transactions(states=[ONGOING], pattern=f"{re.escape(prefix)}.*")
+    # A broker before version 2 of the request knows no patterns, and lists everything.
+    return [one.id for one in listed if one.id.startswith(prefix)]
+
+
+def _hung(partition: str, start_offset: int | None) -> tuple[TopicPartition, int]:
+    topic, indexes = topic_partitions("--partition", partition)
+    if indexes is None or len(indexes) != 1:
+        raise UserError(f"--partition {partition!r}: expected one, such as orders:0")
+    if start_offset is None:
+        raise UserError("--start-offset: say which transaction; find-hanging shows where it starts")
+    return TopicPartition(topic, indexes[0]), start_offset
+
+
+def _abort_hanging(
+    admin: Admin, partition: TopicPartition, start_offset: int, *, dry_run: bool
+) -> int:
+    found = [
+        one
+        for one in open_transactions(admin, [partition])
+        if one.producer.transaction_start == start_offset
+    ]
+    if not found:
+        raise UserError(f"--start-offset {start_offset}: no transaction is open there")
+    if not dry_run:
+        admin.abort_transaction(partition, found[0].producer)
+    done = "would abort" if dry_run else "aborted"
+    print(f"{done} the transaction of producer {found[0].producer.producer_id} in {partition}")
+    return 0

@@ -1,0 +1,44 @@
+"""`ottla transactions list`: transactional ids and their states."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ottla.cli.connect import connected
+from ottla.cli.console import Table, show
+from ottla.cli.names import duration_ms
+from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+
+COLUMNS = ("transactional id", "state", "producer id", "coordinator")
+
+
+def list_(
+    *,
+    state: Annotated[
+        list[str] | None, typer.Option(help="Only in this state: Ongoing, ...; repeatable.")
+    ] = None,
+    pattern: Annotated[
+        str | None, typer.Option(help="A regular expression (RE2) for the whole id.")
+    ] = None,
+    longer_than: Annotated[
+        str | None, typer.Option(metavar="5m", help="Only those that run for longer.")
+    ] = None,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_SERVER,
+) -> int:
+    """List transactional ids.
+
+    Examples:
+      ottla transactions list
+      ottla transactions list --state Ongoing --longer-than 5m --json
+    """
+    longer_than_ms = -1 if longer_than is None else duration_ms("--longer-than", longer_than)
+    with connected(bootstrap) as admin:
+        found = admin.list_transactions(
+            states=state or (), pattern=pattern, longer_than_ms=longer_than_ms
+        )
+    rows = [(one.id, one.state, one.producer_id, one.coordinator) for one in found]
+    show(Table("transactions", COLUMNS, rows), as_json=as_json)
+    return 0
