@@ -1,0 +1,68 @@
+"""Spark reads and writes topics: `format("ottla")`, batch and streaming, Arrow both ways, no jar.
+
+    import ottla.spark
+    ottla.spark.register(spark)
+    spark.readStream.format("ottla").option("kafka.bootstrap.servers", "localhost:9092") …
+
+- `source`         the data source Spark is given; Spark finds it by itself, too (`pyspark_ottla`)
+- `options`        every option, its default, its errors; pure
+- `offsets`        offsets as JSON, points to begin and end at, lost records; pure
+- `plan`           how much a batch reads and how it is cut into tasks; pure
+- `rows`           the columns that are read and written
+- `filters`        conditions that Spark pushes down, as bounds on what is read
+- `batch_reader`, `stream_reader`  planning, as Spark calls it
+- `positions`      what the driver asks: partitions, offsets
+- `reader`, `fetching`  what a task does: fetches ahead, decodes into Arrow
+- `connection`     a client on a thread, kept by each worker process
+- `plain`          a user's mistake as one line
+
+May import the client. Never the broker. Importing this package imports no pyspark.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ottla.model.errors import UserError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["register"]
+
+PUSH_FILTERS: Final = "spark.sql.python.filterPushdown.enabled"
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("ottla")` known to a session, and let Spark push filters down to it."""
+    from ottla.spark.source import OttlaDataSource
+
+    _check_python(spark)
+    spark.conf.set(PUSH_FILTERS, "true")
+    spark.dataSource.register(OttlaDataSource)
+
+
+def _check_python(spark: SparkSession) -> None:
+    """Spark runs us in processes of its own: they must find us too."""
+    context = getattr(spark, "_sc", None)  # a session of Spark Connect has none
+    if context is None:
+        return
+    chosen = context.pythonExec
+    found = shutil.which(chosen)
+    if found is not None and Path(found).resolve() == Path(sys.executable).resolve():
+        return
+    command = [chosen, "-c", "import pyarrow, ottla.spark"]
+    try:
+        failed = subprocess.run(command, capture_output=True, check=False).returncode
+    except OSError:
+        failed = True
+    if failed:
+        raise UserError(
+            f"Spark starts its workers with {chosen} ({found or 'not found'}), which does not have "
+            f"ottla[spark]. Set the environment variable PYSPARK_PYTHON to {sys.executable} before "
+            "the session is made, or install ottla[spark] there."
+        )

@@ -1,0 +1,432 @@
+"""The options of `format("ottla")`: those of Spark's Kafka connector, and a few of ours.
+
+Owns: names, defaults, precedence, and the error for each bad one, which names the option and comes
+before anything is read or written. Never: connects.
+
+Names are compared without regard to case, as Spark does. What begins with `kafka.` goes to the
+client; the settings that the source or the sink decides itself are refused there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Final, TypeVar
+
+from ottla.config.client import ConsumerConfig, ProducerConfig
+from ottla.model.errors import UserError
+from ottla.model.ids import TopicPartition
+from ottla.spark.offsets import (
+    EARLIEST,
+    LATEST,
+    AtOffsets,
+    AtTimes,
+    Edge,
+    Point,
+    check_order,
+    parse_offsets,
+    parse_partitions,
+    parse_times,
+)
+from ottla.spark.plan import Cut, Limits
+from ottla.spark.rows import COLUMNS, HEADERS
+
+T = TypeVar("T")
+
+SOURCE: Final = (
+    "subscribe",
+    "subscribePattern",
+    "assign",
+    "startingTimestamp",
+    "startingOffsetsByTimestamp",
+    "startingOffsets",
+    "startingOffsetsByTimestampStrategy",
+    "endingTimestamp",
+    "endingOffsetsByTimestamp",
+    "endingOffsets",
+    "failOnDataLoss",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "maxBytesPerTrigger",
+    "includeHeaders",
+    "columns",
+    "groupIdPrefix",
+    "kafkaConsumer.pollTimeoutMs",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+    "partition.metadata.cache.ttl.ms",
+)
+SINK: Final = ("topic", "includeHeaders", "ottla.exactly.once")
+SPARKS_OWN: Final = ("checkpointLocation", "queryName", "path", "mergeSchema")
+"""What Spark hands to every sink with the options."""
+CLIENT_PREFIX: Final = "kafka."
+
+SOURCE_OWNS: Final[Mapping[str, str]] = {
+    "auto.offset.reset": "use the option startingOffsets",
+    "enable.auto.commit": "the query's progress is committed when a batch is done",
+    "key.deserializer": "keys are bytes; use DataFrame functions",
+    "value.deserializer": "values are bytes; use DataFrame functions",
+    "interceptor.classes": "an interceptor could change what is read",
+    "group.instance.id": "a query joins no group",
+}
+SINK_OWNS: Final[Mapping[str, str]] = {
+    "key.serializer": "keys are written as bytes",
+    "value.serializer": "values are written as bytes",
+    "transactional.id": "the sink names its transactions itself",
+    "transaction.timeout.ms": "a prepared transaction has no timeout",
+    "transaction.two.phase.commit.enable": "use the option ottla.exactly.once",
+    "interceptor.classes": "an interceptor could change what is written",
+}
+
+DEFAULT_GROUP_PREFIX: Final = "ottla-spark-source"
+POLL_TIMEOUT_MS: Final = 120_000
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """Which partitions are read: all of some topics, of all that match, or those named."""
+
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """All that a reader is told. Plain data: it travels to other machines."""
+
+    subscription: Subscription
+    start: Point
+    end: Point = Edge.LATEST
+    cut: Cut = field(default_factory=Cut)
+    limits: Limits = field(default_factory=Limits)
+    columns: tuple[str, ...] = COLUMNS
+    fail_on_data_loss: bool = True
+    group: str = ""
+    poll_timeout_ms: int = POLL_TIMEOUT_MS
+    offset_retries: int = 3
+    offset_retry_ms: int = 10
+    partitions_cached_ms: int = 0
+    start_option: str = "startingOffsets"
+    end_option: str = "endingOffsets"
+    client: Mapping[str, str] = field(default_factory=dict)
+
+    def config(self) -> ConsumerConfig:
+        """The client's settings, under Kafka's names."""
+        return ConsumerConfig.from_options({}, self.client)
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    """All that a writer is told."""
+
+    topic: str | None
+    exactly_once: bool
+    client: Mapping[str, str] = field(default_factory=dict)
+
+    def config(self, **more: object) -> ProducerConfig:
+        return ProducerConfig.from_options(more, self.client)
+
+
+def any_source(options: Mapping[str, str]) -> SourceOptions:
+    """What can be checked before it is known whether a batch or a stream is read."""
+    given = Given(options, SOURCE + SINK)
+    start, start_option = _start(given, Edge.EARLIEST)
+    end, end_option = _end(given)
+    limits = _streaming(given)
+    return _source(given, start, start_option, end=end, end_option=end_option, limits=limits)
+
+
+def batch_source(options: Mapping[str, str]) -> SourceOptions:
+    """Options of `spark.read`; those of streaming are of no effect there, as in Spark's own."""
+    given = Given(options, SOURCE + SINK)
+    _streaming(given)  # of no effect, and yet not to be wrong
+    start, start_option = _start(given, Edge.EARLIEST)
+    end, end_option = _end(given)
+    _refuse_edge(start, start_option, Edge.LATEST, LATEST, "a batch begins before the latest")
+    _refuse_edge(end, end_option, Edge.EARLIEST, EARLIEST, "a batch ends after the earliest")
+    check_order(start, end, start_option, end_option)
+    return _source(given, start, start_option, end=end, end_option=end_option)
+
+
+def stream_source(options: Mapping[str, str]) -> SourceOptions:
+    """Options of `spark.readStream`."""
+    given = Given(options, SOURCE + SINK)
+    for name in ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets"):
+        if given.text(name) is not None:
+            raise UserError(f"{name}: a streaming query has no end; the option is for batches")
+    start, start_option = _start(given, Edge.LATEST)
+    return _source(given, start, start_option, limits=_streaming(given))
+
+
+def sink(options: Mapping[str, str]) -> SinkOptions:
+    """Options of `write` and `writeStream`."""
+    given = Given(options, SINK + SOURCE + SPARKS_OWN)
+    topic = given.text("topic")
+    if topic is not None and not topic:
+        raise UserError("topic='': expected the name of a topic, or a column named topic")
+    made = SinkOptions(
+        topic,
+        exactly_once=given.flag("ottla.exactly.once", True),
+        client=given.client(SINK_OWNS, "sink"),
+    )
+    _as_option(made.config)
+    return made
+
+
+class Given:
+    """What a user said, by name in any case."""
+
+    def __init__(self, options: Mapping[str, str], known: tuple[str, ...]) -> None:
+        self._known = {name.lower(): name for name in known}
+        self._texts = {name.lower(): text.strip() for name, text in options.items()}
+        for name in self._texts:
+            if not self._is_known(name):
+                near = get_close_matches(name, self._known, n=1)
+                advice = f"; did you mean {self._known[near[0]]}?" if near else ""
+                raise UserError(f"{name}: format ottla has no such option{advice}")
+
+    def _is_known(self, name: str) -> bool:
+        mine = name in self._known or name.startswith(CLIENT_PREFIX)
+        return mine or name.startswith(("spark.", "__")) or name in _SPARKS_OWN
+
+    def text(self, name: str) -> str | None:
+        return self._texts.get(name.lower())
+
+    def number(self, name: str, *, least: int = 1, most: int = 2**63 - 1) -> int | None:
+        text = self.text(name)
+        if text is None:
+            return None
+        if re.fullmatch(r"[+-]?[0-9]+", text) is None or not least <= int(text) <= most:
+            raise UserError(f"{name}={text!r}: expected a whole number, at least {least}")
+        return int(text)
+
+    def flag(self, name: str, default: bool) -> bool:
+        text = self.text(name)
+        if text is None:
+            return default
+        if text.lower() not in ("true", "false"):
+            raise UserError(f"{name}={text!r}: expected true or false")
+        return text.lower() == "true"
+
+    def read(self, name: str, parse: Callable[[str, str], T]) -> T | None:
+        text = self.text(name)
+        return None if text is None else parse(name, text)
+
+    def client(self, owned: Mapping[str, str], who: str) -> dict[str, str]:
+        """Settings for the client, without those that we decide."""
+        settings = {
+            name.removeprefix(CLIENT_PREFIX): text
+            for name, text in self._texts.items()
+            if name.startswith(CLIENT_PREFIX)
+        }
+        for name, instead in owned.items():
+            if name in settings:
+                raise UserError(f"kafka.{name} is for the {who} to decide: {instead}")
+        if not settings.get("bootstrap.servers"):
+            raise UserError("kafka.bootstrap.servers is missing: expected host:port,…")
+        return settings
+
+
+_SPARKS_OWN: Final = frozenset(name.lower() for name in SPARKS_OWN)
+
+
+def _source(
+    given: Given,
+    start: Point,
+    start_option: str,
+    *,
+    end: Point = Edge.LATEST,
+    end_option: str = "endingOffsets",
+    limits: Limits | None = None,
+) -> SourceOptions:
+    subscription = _subscription(given)
+    client = {"isolation.level": "read_committed", **given.client(SOURCE_OWNS, "source")}
+    made = SourceOptions(
+        subscription,
+        start,
+        end,
+        cut=Cut(given.number("minPartitions"), given.number("maxRecordsPerPartition")),
+        limits=limits or Limits(),
+        columns=_columns(given),
+        fail_on_data_loss=given.flag("failOnDataLoss", True),
+        group=_group(given, client, subscription),
+        poll_timeout_ms=given.number("kafkaConsumer.pollTimeoutMs") or POLL_TIMEOUT_MS,
+        offset_retries=_or(given.number("fetchOffset.numRetries", least=0), 3),
+        offset_retry_ms=_or(given.number("fetchOffset.retryIntervalMs", least=0), 10),
+        partitions_cached_ms=_cached_ms(given),
+        start_option=start_option,
+        end_option=end_option,
+        client=client,
+    )
+    _as_option(made.config)
+    return made
+
+
+def _as_option(made: Callable[[], object]) -> None:
+    """A client's complaint under the name the user wrote, `kafka.` included."""
+    try:
+        made()
+    except UserError as mistake:
+        raise UserError(f"kafka.{mistake}") from None
+
+
+def _subscription(given: Given) -> Subscription:
+    ways = {"subscribe": _topics, "subscribePattern": _pattern, "assign": _assigned}
+    named = [name for name in ways if given.text(name) is not None]
+    if len(named) != 1:
+        said = " and ".join(named) if named else "none of them"
+        raise UserError(f"expected one of subscribe, subscribePattern and assign, got {said}")
+    text = given.text(named[0])
+    assert text is not None
+    return ways[named[0]](named[0], text)
+
+
+def _topics(name: str, text: str) -> Subscription:
+    topics = tuple(dict.fromkeys(topic.strip() for topic in text.split(",") if topic.strip()))
+    if not topics:
+        raise UserError(f"{name}={text!r}: expected topics, separated by commas")
+    return Subscription(topics=topics)
+
+
+def _pattern(name: str, text: str) -> Subscription:
+    try:
+        re.compile(text)
+    except re.error as mistake:
+        raise UserError(f"{name}={text!r}: expected a regular expression: {mistake}") from None
+    if not text:
+        raise UserError(f"{name}='': expected a regular expression")
+    return Subscription(pattern=text)
+
+
+def _assigned(name: str, text: str) -> Subscription:
+    return Subscription(partitions=parse_partitions(name, text))
+
+
+def _start(given: Given, default: Edge) -> tuple[Point, str]:
+    """`startingTimestamp`, before `startingOffsetsByTimestamp`, before `startingOffsets`."""
+    name = "startingOffsetsByTimestampStrategy"
+    strategy = (given.text(name) or "error").lower()
+    if strategy not in ("error", "latest"):
+        raise UserError(f"{name}={strategy!r}: expected error or latest")
+    names = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
+    return _point(given, names, default, latest_if_none=strategy == "latest")
+
+
+def _end(given: Given) -> tuple[Point, str]:
+    names = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
+    return _point(given, names, Edge.LATEST, latest_if_none=True)
+
+
+def _point(
+    given: Given, names: tuple[str, str, str], default: Edge, *, latest_if_none: bool
+) -> tuple[Point, str]:
+    everywhere, by_partition, offsets = names
+    time_ms = given.number(everywhere, least=0)
+    if time_ms is not None:
+        return AtTimes(time_ms, latest_if_none), everywhere
+    times = given.read(by_partition, parse_times)
+    if times is not None:
+        return AtTimes(times, latest_if_none), by_partition
+    text = given.text(offsets)
+    if text is None:
+        return default, offsets
+    if text.upper() in Edge.__members__:
+        return Edge[text.upper()], offsets
+    if not text.startswith("{"):
+        raise UserError(f"{offsets}={text!r}: expected earliest, latest or JSON")
+    return AtOffsets(parse_offsets(offsets, text)), offsets
+
+
+def _refuse_edge(point: Point, option: str, edge: Edge, number: int, why: str) -> None:
+    if point is edge:
+        raise UserError(f"{option}={edge.name.lower()}: {why}")
+    if isinstance(point, AtOffsets):
+        for tp, offset in sorted(point.offsets.items()):
+            if offset == number:
+                raise UserError(f"{option}: {number} ({edge.name.lower()}) for {tp}: {why}")
+
+
+def _streaming(given: Given) -> Limits:
+    most, least = given.number("maxOffsetsPerTrigger"), given.number("minOffsetsPerTrigger")
+    if most is not None and least is not None and least > most:
+        raise UserError(f"minOffsetsPerTrigger={least} is more than maxOffsetsPerTrigger={most}")
+    delay_ms = given.read("maxTriggerDelay", parse_duration_ms)
+    made = Limits(most, least, max_bytes=given.number("maxBytesPerTrigger"))
+    return made if delay_ms is None else Limits(most, least, delay_ms, made.max_bytes)
+
+
+_UNITS_MS: Final = {
+    "us": 0.001,
+    "ms": 1,
+    "": 1,
+    "s": 1_000,
+    "m": 60_000,
+    "min": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+}
+
+
+def parse_duration_ms(option: str, text: str) -> int:
+    """`15m`, `30s`, `2h`, or milliseconds, as Spark writes them."""
+    match = re.fullmatch(r"([0-9]+)\s*([a-z]*)", text.lower())
+    if match is None or match[2] not in _UNITS_MS:
+        raise UserError(f"{option}={text!r}: expected a time such as 15m, 30s or 500ms")
+    return int(int(match[1]) * _UNITS_MS[match[2]])
+
+
+def _columns(given: Given) -> tuple[str, ...]:
+    headers = given.flag("includeHeaders", False)
+    every = (*COLUMNS, HEADERS) if headers else COLUMNS
+    text = given.text("columns")
+    if text is None:
+        return every
+    by_name = {name.lower(): name for name in (*COLUMNS, HEADERS)}
+    chosen: list[str] = []
+    for word in (word.strip() for word in text.split(",")):
+        name = by_name.get(word.lower())
+        if name is None:
+            raise UserError(f"columns: {word!r} is none of {', '.join(by_name.values())}")
+        if name in chosen:
+            raise UserError(f"columns: {name} is named twice")
+        chosen.append(name)
+    if HEADERS in chosen and given.text("includeHeaders") is not None and not headers:
+        raise UserError("columns names headers and includeHeaders is false")
+    return tuple(chosen)
+
+
+def _group(given: Given, client: Mapping[str, str], what: Subscription) -> str:
+    """The group under which progress is committed: the same after a restart.
+
+    Where the user named none, it follows from what is read. Two queries that read the same should
+    be told apart by `kafka.group.id` or `groupIdPrefix`.
+    """
+    named = client.get("group.id")
+    if named is not None:
+        if not named:
+            raise UserError("kafka.group.id='': expected the name of a group")
+        return named
+    prefix = given.text("groupIdPrefix")
+    if prefix is not None and not prefix:
+        raise UserError("groupIdPrefix='': expected the beginning of a group's name")
+    read = repr((what.topics, what.pattern, what.partitions)).encode()
+    return f"{prefix or DEFAULT_GROUP_PREFIX}-{hashlib.sha256(read).hexdigest()[:12]}"
+
+
+def _cached_ms(given: Given) -> int:
+    name = "partition.metadata.cache.ttl.ms"
+    found = given.number(name, least=-1)
+    if found == 0:
+        raise UserError(f"{name}='0': expected a time in milliseconds, or -1 for none")
+    return 0 if found is None else max(found, 0)
+
+
+def _or(number: int | None, default: int) -> int:
+    return default if number is None else number

@@ -1,0 +1,28 @@
+"""A user's mistake as one line, from inside Spark's Python processes.
+
+Owns: how an exception of ours reaches the user through Spark. Never: hides one that is not the
+user's doing.
+
+Spark puts the traceback of its worker process into the error it raises on the driver, unless the
+process has `SPARK_HIDE_TRACEBACK` in its environment. The process ends with the exception, so
+setting it there changes nothing for anybody else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ottla.model.errors import UserError
+from ottla.spark.offsets import DataLost
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """What the user can mend is said without a traceback."""
+    try:
+        yield
+    except (UserError, DataLost):
+        os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+        raise

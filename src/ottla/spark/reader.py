@@ -1,0 +1,83 @@
+"""Reading one span of a partition as Arrow batches: what a task does.
+
+Owns: the way from fetched bytes to the rows Spark expects. Never: decides what is read; it is
+handed a span, and the times outside of which whole batches need not be decoded.
+
+Bytes go from the socket into Arrow columns in one pass. Hot: benchmarks/spark_io.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ottla.config.client import ConsumerConfig
+from ottla.protocol.records.columns.decode import decode_batches
+from ottla.spark.connection import shared
+from ottla.spark.fetching import Chunk, Fetcher
+from ottla.spark.options import SourceOptions
+from ottla.spark.plan import Span
+from ottla.spark.rows import DECODED, shaped
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FIRST_MS: Final = -(2**63)
+LAST_MS: Final = 2**63 - 1
+BATCH_BYTES: Final = 32 << 20
+"""Of records in one Arrow batch: what Spark holds of a task at a time, on both sides."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A span, and the half-open range of times of what is wanted from it."""
+
+    span: Span
+    start_ms: int = FIRST_MS
+    end_ms: int = LAST_MS
+
+
+def read(options: SourceOptions, wanted: Wanted, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The records of a span, as Spark wants them."""
+    config = options.config()
+    fetcher = Fetcher(
+        shared(ConsumerConfig, options.client),
+        config,
+        wanted.span,
+        fail_on_data_loss=options.fail_on_data_loss,
+        timeout_ms=options.poll_timeout_ms,
+    )
+    columns = tuple(DECODED[name] for name in schema.names if name in DECODED) or ("offset",)
+    for chunk in fetcher.chunks():
+        yield from _decoded(chunk, fetcher, columns, wanted, schema, config.check_crcs)
+
+
+def _decoded(
+    chunk: Chunk,
+    fetcher: Fetcher,
+    columns: tuple[str, ...],
+    wanted: Wanted,
+    schema: pa.Schema,
+    check_crc: bool,
+) -> Iterator[pa.RecordBatch]:
+    rest, at, aborted = chunk.fetched.records, chunk.start, chunk.fetched.aborted
+    while True:
+        decoded = decode_batches(
+            rest,
+            want=columns,
+            start_offset=at,
+            end_offset=wanted.span.end,
+            start_time=wanted.start_ms,
+            end_time=wanted.end_ms,
+            aborted=aborted,
+            check_crc=check_crc,
+            max_bytes=BATCH_BYTES,
+        )
+        if decoded.batch.num_rows:
+            yield shaped(decoded.batch, wanted.span.partition, schema)
+        at, aborted = decoded.next_offset, decoded.aborted
+        fetcher.decoded(at)
+        if not decoded.more:
+            return
+        rest = rest[decoded.consumed :]

@@ -1,0 +1,45 @@
+"""`format("ottla")`: the data source that Spark is given.
+
+Owns: what Spark asks of a data source, and which reader or writer answers. Never: does their work.
+A mistake in an option is an error that names it, before anything runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.datasource import DataSource
+
+from ottla.spark import options, rows
+from ottla.spark.batch_reader import BatchReader, FilteringReader
+from ottla.spark.plain import plainly
+from ottla.spark.stream_reader import StreamReader
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+FORMAT: Final = "ottla"
+PUSHES_FILTERS: Final = "pyspark.sql.worker.data_source_pushdown_filters"
+"""The program that Spark runs to plan a read with filters; without them it runs another."""
+
+
+class OttlaDataSource(DataSource):
+    """Topics as tables and streams, with the options of Spark's Kafka connector."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        with plainly():
+            return rows.schema(options.any_source(self.options).columns)
+
+    def reader(self, schema: StructType) -> BatchReader:
+        with plainly():
+            given = options.batch_source(self.options)
+        return (FilteringReader if PUSHES_FILTERS in sys.modules else BatchReader)(given, schema)
+
+    def streamReader(self, schema: StructType) -> StreamReader:
+        with plainly():
+            return StreamReader(options.stream_source(self.options), schema)

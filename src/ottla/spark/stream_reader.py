@@ -1,0 +1,168 @@
+"""`spark.readStream.format("ottla")`: where a stream is, and how far its next batch goes.
+
+Owns: the calls of Spark's micro-batches, and the progress that is committed as a group's offsets,
+so that every tool that shows a group's lag shows the query's. Never: decides; see `positions`,
+`offsets` and `plan`.
+
+One object of this class lives in a process of the driver as long as the query runs; others are
+pickled to the machines that read, and keep nothing between calls.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+
+from ottla.client.admin.group_offsets import alter_group_offsets
+from ottla.client.admin.session import Session
+from ottla.config.client import ConsumerConfig
+from ottla.model.clock import SystemClock
+from ottla.model.errors import KafkaError
+from ottla.model.ids import TopicPartition
+from ottla.spark import plan, positions
+from ottla.spark.batch_reader import Part, read_part
+from ottla.spark.connection import Connection, shared
+from ottla.spark.offsets import DataLost, JsonOffsets, Offsets, from_json, losses, to_json
+from ottla.spark.options import SourceOptions
+from ottla.spark.plain import plainly
+from ottla.spark.reader import Wanted
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+log = logging.getLogger(__name__)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """One stream of one query."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._clock = SystemClock()
+        self._target: Offsets | None = None
+        self._latest: Offsets | None = None
+        self._committed: Offsets = {}
+        self._batch_at_ms: int | None = None
+        self._partitions: tuple[int, list[TopicPartition]] | None = None
+
+    def initialOffset(self) -> JsonOffsets:
+        with plainly():
+            return to_json(self._connection.ask(self._begin))
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Spark hands this back where the options' limits hold, and another where they do not."""
+        limits = self._options.limits
+        if limits.max_offsets is not None:
+            return ReadMaxRows(limits.max_offsets)
+        if limits.max_bytes is not None:
+            return ReadMaxBytes(limits.max_bytes)
+        if limits.min_offsets is not None:
+            return ReadMinRows(limits.min_offsets)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        with plainly():
+            self._target = self._connection.ask(self._now)
+
+    def latestOffset(self, start: JsonOffsets, limit: ReadLimit) -> JsonOffsets:
+        begin = from_json(start)
+        self.commit(start)  # Spark asks when the batch that ended there is done
+        with plainly():
+            end = self._connection.ask(
+                lambda session: self._end(session, begin, isinstance(limit, ReadAllAvailable))
+            )
+        return to_json(end)
+
+    def reportLatestOffset(self) -> JsonOffsets | None:
+        return None if self._latest is None else to_json(self._latest)
+
+    def partitions(self, start: JsonOffsets, end: JsonOffsets) -> Sequence[InputPartition]:
+        begin, until = from_json(start), from_json(end)
+        if begin == until:
+            return []
+        with plainly():
+            fresh = [tp for tp in until if tp not in begin]
+            new = self._connection.ask(
+                lambda session: positions.earliest(session, self._options, fresh)
+            )
+            self._report(begin, until, new)
+        spans = plan.cut(plan.spans({**new, **begin}, until), self._options.cut)
+        return [Part(Wanted(span)) for span in spans]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        return read_part(self._options, partition, self._schema)
+
+    def commit(self, end: JsonOffsets) -> None:
+        """Make progress known. The checkpoint is what counts: a failure here is only told."""
+        done = from_json(end)
+        news = {tp: offset for tp, offset in done.items() if self._committed.get(tp) != offset}
+        if not news:
+            return
+        try:
+            self._connection.ask(
+                lambda session: alter_group_offsets(session, self._options.group, news)
+            ).all()
+        except (KafkaError, OSError) as failure:
+            log.warning("progress is not committed to group %s: %s", self._options.group, failure)
+        self._committed = done
+
+    @property
+    def _connection(self) -> Connection:
+        return shared(ConsumerConfig, self._options.client)
+
+    async def _begin(self, session: Session) -> Offsets:
+        found = await positions.begun(session, self._options)
+        return await positions.at(session, self._options, found)
+
+    async def _now(self, session: Session) -> Offsets:
+        """Where readers can come now. A partition that is gone is simply not there."""
+        found = await self._found(session)
+        return await positions.latest(session, self._options, found)
+
+    async def _found(self, session: Session) -> list[TopicPartition]:
+        """The partitions, asked for again after `partition.metadata.cache.ttl.ms`."""
+        now_ms = self._clock.mono_ms()
+        known = self._partitions
+        if known is None or now_ms - known[0] >= self._options.partitions_cached_ms:
+            known = (now_ms, await positions.partitions(session, self._options.subscription))
+            self._partitions = known
+        return known[1]
+
+    async def _end(self, session: Session, begin: Offsets, everything: bool) -> Offsets:
+        end = self._latest = await self._now(session) if self._target is None else self._target
+        limits = self._options.limits
+        if everything or limits == plan.Limits():
+            return end
+        fresh = [tp for tp in end if tp not in begin]
+        start = {**await positions.earliest(session, self._options, fresh), **begin}
+        if self._target is None and plan.waits(start, end, limits, self._waited_ms()):
+            return begin
+        self._batch_at_ms = self._clock.mono_ms()
+        if limits.max_offsets is not None:
+            end = plan.limited(start, end, limits.max_offsets)
+        if limits.max_bytes is not None:
+            weights = await positions.bytes_each(session, end)
+            end = plan.fewer_bytes(start, end, limits.max_bytes, weights)
+        return end
+
+    def _waited_ms(self) -> int | None:
+        return None if self._batch_at_ms is None else self._clock.mono_ms() - self._batch_at_ms
+
+    def _report(self, begin: Offsets, until: Offsets, new: Offsets) -> None:
+        found = losses(begin, until, new)
+        if found and self._options.fail_on_data_loss:
+            raise DataLost(found)
+        for loss in found:
+            log.warning("%s; going on without, because failOnDataLoss is false", loss)
