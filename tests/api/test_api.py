@@ -56,6 +56,8 @@ RANGES = {
     "DescribeProducers": (61, 0, 0),
     "DescribeTransactions": (65, 0, 0),
     "ListTransactions": (66, 0, 2),
+    "ConsumerGroupHeartbeat": (68, 0, 1),
+    "ConsumerGroupDescribe": (69, 0, 1),
     "ListConfigResources": (74, 0, 1),
     "DescribeTopicPartitions": (75, 0, 0),
 }

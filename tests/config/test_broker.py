@@ -54,6 +54,15 @@ REFUSED = [
         {"replica.fetch.wait.max.ms": "20000", "replica.lag.time.max.ms": "10000"},
         "replica.fetch.wait.max.ms=20000: above replica.lag.time.max.ms",
     ),
+    ({"group.consumer.assignors": ""}, "group.consumer.assignors: expected at least one of"),
+    (
+        {
+            "group.consumer.heartbeat.interval.ms": "15000",
+            "group.consumer.min.session.timeout.ms": "10000",
+            "group.consumer.session.timeout.ms": "12000",
+        },
+        "group.consumer.heartbeat.interval.ms=15000: expected less than",
+    ),
     ({"queued.max.request.bytes": "5"}, "queued.max.request.bytes: expected at least socket."),
     ({"max.connections.per.ip": "0"}, "max.connections.per.ip=0: needs"),
     ({"max.connections.per.ip.overrides": "host"}, "max.connections.per.ip.overrides='host'"),

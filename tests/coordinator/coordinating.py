@@ -30,11 +30,13 @@ class Coordinating:
         self.side = side
         self.runtime = Runtime(
             CONSUMER_OFFSETS,
-            lambda _: GroupShard(lambda: LIMITS, lambda: f"id{next(numbers)}"),
+            lambda _: GroupShard(
+                lambda: LIMITS, lambda: f"id{next(numbers)}", lambda: side.metadata.image
+            ),
             Ground(side.hosted, side.metadata, side.data.timers, tasks.create_task),
             Journal(side.services.appends, side.hosted, timeout_ms=timeout_ms),
         )
-        self.groups = Groups(self.runtime)
+        self.groups = Groups(self.runtime, side.hosted.around)
         side.hosted.listeners.append(self.runtime)
 
     @property

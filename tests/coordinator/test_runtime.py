@@ -189,7 +189,7 @@ def test_partitions_that_are_deleted_take_their_offsets_with_them() -> None:
     async def story() -> None:
         async with coordinating() as made:
             await made.commit(5)
-            made.groups.partitions_deleted([TopicPartition("t", 0)])
+            made.groups.topics_changed(["t"], [TopicPartition("t", 0)])
             await made.side.settle()
             assert await made.committed() is None
 
@@ -203,7 +203,7 @@ def test_more_than_one_batch_can_hold_is_written_in_several() -> None:
             for partition in range(200):
                 await made.commit(partition, partition=partition)
             gone = [TopicPartition("t", partition) for partition in range(200)]
-            made.groups.partitions_deleted(gone)
+            made.groups.topics_changed(["t"], gone)
             await made.side.settle()
             assert made.shard.offsets.groups() == []
 

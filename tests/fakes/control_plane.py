@@ -67,8 +67,8 @@ class Held:
             raise KafkaError(ErrorCode.stale_broker_epoch)
         self.controller_epoch = fence.controller_epoch
 
-    def partitions_deleted(self, gone: Iterable[TopicPartition]) -> None:
-        """Of committed offsets there are none here."""
+    def topics_changed(self, names: Iterable[str], gone: Iterable[TopicPartition]) -> None:
+        """Of groups and committed offsets there are none here."""
 
     async def become(self, states: Iterable[ToBecome]) -> dict[TopicPartition, ErrorCode]:
         codes = {}

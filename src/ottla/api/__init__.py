@@ -22,6 +22,8 @@ from ottla.api.alter_partition_reassignments import API as ALTER_PARTITION_REASS
 from ottla.api.alter_replica_log_dirs import API as ALTER_REPLICA_LOG_DIRS
 from ottla.api.api import Api
 from ottla.api.api_versions import API as API_VERSIONS
+from ottla.api.consumer_group_describe import API as CONSUMER_GROUP_DESCRIBE
+from ottla.api.consumer_group_heartbeat import API as CONSUMER_GROUP_HEARTBEAT
 from ottla.api.create_partitions import API as CREATE_PARTITIONS
 from ottla.api.create_topics import API as CREATE_TOPICS
 from ottla.api.delete_groups import API as DELETE_GROUPS
@@ -106,6 +108,8 @@ APIS: Final[tuple[Api, ...]] = (
     DESCRIBE_PRODUCERS,
     DESCRIBE_TRANSACTIONS,
     LIST_TRANSACTIONS,
+    CONSUMER_GROUP_HEARTBEAT,
+    CONSUMER_GROUP_DESCRIBE,
     LIST_CONFIG_RESOURCES,
     DESCRIBE_TOPIC_PARTITIONS,
 )

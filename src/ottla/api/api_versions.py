@@ -15,22 +15,19 @@ from ottla.protocol import wire
 from ottla.protocol.wire import Call
 
 KEY: Final = 18
-TRANSACTIONS: Final = "transaction.version"
-EPOCH_PER_TRANSACTION: Final = 2
+LEVELS: Final = {"group.version": 1, "transaction.version": 2}
+"""The consumer protocol is offered, and so are transactions with an epoch for each."""
 FEATURES: Final[Fields] = {
     "supported_features": [
-        {"name": TRANSACTIONS, "min_version": 0, "max_version": EPOCH_PER_TRANSACTION}
+        {"name": name, "min_version": 0, "max_version": level} for name, level in LEVELS.items()
     ],
     "finalized_features_epoch": 0,
     "finalized_features": [
-        {
-            "name": TRANSACTIONS,
-            "max_version_level": EPOCH_PER_TRANSACTION,
-            "min_version_level": EPOCH_PER_TRANSACTION,
-        }
+        {"name": name, "max_version_level": level, "min_version_level": level}
+        for name, level in LEVELS.items()
     ],
 }
-"""What makes clients use transactions v2. It is the same for ever here, hence the epoch."""
+"""What makes clients use what is new. It is the same for ever here, hence the epoch."""
 SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 

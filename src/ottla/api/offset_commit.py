@@ -15,7 +15,8 @@ from ottla.model.ids import NO_TOPIC_ID, TopicPartition
 from ottla.protocol import wire
 
 KEY: Final = 8
-FIRST_WITH_GROUP_NOT_FOUND: Final = 9
+FIRST_WITH_MEMBER_EPOCHS: Final = 9
+"""From here on, too, that there is no such group is said by a code of its own."""
 FIRST_WITH_TOPIC_IDS: Final = 10
 
 
@@ -40,7 +41,7 @@ async def offset_commit(request: Request, ctx: Context) -> Fields:
 
 
 def _ask(request: Request, ctx: Context, offsets: list[ToCommit]) -> CommitAsk:
-    knows = ctx.call.version >= FIRST_WITH_GROUP_NOT_FOUND
+    knows = ctx.call.version >= FIRST_WITH_MEMBER_EPOCHS
     return CommitAsk(
         request.group_id,
         request.member_id,
@@ -49,6 +50,7 @@ def _ask(request: Request, ctx: Context, offsets: list[ToCommit]) -> CommitAsk:
         offsets,
         retention_ms=wire.ms(getattr(request, "retention_time", None) or -1),
         unknown_group=ErrorCode.group_id_not_found if knows else ErrorCode.illegal_generation,
+        knows_epochs=knows,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.group.records import Committed
-from ottla.coordinator.group.service import Found
+from ottla.coordinator.group.service import Fetcher, Found
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID
@@ -35,7 +35,7 @@ async def _group(asked: Any, request: Request, ctx: Context) -> Fields:
     names = None if asked.topics is None else _names(image, asked.topics, by_id=by_id)
     try:
         found = await ctx.services.groups.fetch(
-            asked.group_id, names, stable=request.require_stable
+            asked.group_id, names, stable=request.require_stable, who=_who(asked)
         )
     except KafkaError as refusal:
         return _refused(asked, refusal.code, ctx)
@@ -46,6 +46,11 @@ async def _group(asked: Any, request: Request, ctx: Context) -> Fields:
     else:
         topics = [_asked(image, topic, found, by_id=by_id) for topic in asked.topics]
     return {"group_id": asked.group_id, "topics": topics, "error_code": ErrorCode.none}
+
+
+def _who(asked: Any) -> Fetcher:
+    """Members of consumer groups say who they are, from version 9 on."""
+    return Fetcher(getattr(asked, "member_id", None), getattr(asked, "member_epoch", -1))
 
 
 def _names(image: Image, topics: Any, *, by_id: bool) -> dict[str, list[int]]:

@@ -37,7 +37,7 @@ class Coordination:
         spawn: Spawn,
     ) -> None:
         ground = Ground(data.hosted, data.metadata, data.timers, spawn)
-        self.groups = Groups(_group_runtime(world, config, data, ground))
+        self.groups = Groups(_group_runtime(world, config, data, ground), data.hosted.around)
         txns = build_transactions(
             config, data, ground, self.groups.runtime,
             next_producer_id=control.facade.producer_ids.next, spawn=spawn,
@@ -63,7 +63,7 @@ def _group_runtime(
 
     return Runtime(
         CONSUMER_OFFSETS,
-        lambda _: GroupShard(lambda: group_limits(config), new_id),
+        lambda _: GroupShard(lambda: group_limits(config), new_id, lambda: data.metadata.image),
         ground,
         Journal(
             data.services.appends,
@@ -82,6 +82,14 @@ def group_limits(config: DynamicConfig) -> GroupLimits:
         max_session_timeout_ms=now.group_max_session_timeout_ms,
         initial_rebalance_delay_ms=now.group_initial_rebalance_delay_ms,
         max_size=now.group_max_size,
+        consumer_protocol="consumer" in now.group_coordinator_rebalance_protocols,
+        consumer_session_timeout_ms=now.group_consumer_session_timeout_ms,
+        consumer_heartbeat_interval_ms=now.group_consumer_heartbeat_interval_ms,
+        consumer_max_size=now.group_consumer_max_size,
+        assignors=now.group_consumer_assignors,
+        upgrades=now.group_consumer_migration_policy in ("bidirectional", "upgrade"),
+        downgrades=now.group_consumer_migration_policy in ("bidirectional", "downgrade"),
+        regex_refresh_interval_ms=now.group_consumer_regex_refresh_interval_ms,
         offset_metadata_max_bytes=now.offset_metadata_max_bytes,
         offsets_retention_ms=now.offsets_retention_minutes * 60_000,
         offsets_retention_check_interval_ms=now.offsets_retention_check_interval_ms,

@@ -130,6 +130,17 @@ class BrokerConfig(NetworkSettings, LogSettings, ReplicationSettings, Coordinati
             if not low <= value <= high:
                 name = f"group.consumer.{what.replace('_', '.')}.ms"
                 return f"{name}={value}: expected between {low} and {high}, its own min and max"
+        beat_ms, session_ms = (
+            self.group_consumer_heartbeat_interval_ms,
+            self.group_consumer_session_timeout_ms,
+        )
+        if beat_ms >= session_ms:
+            return (
+                f"group.consumer.heartbeat.interval.ms={beat_ms}: expected less than "
+                f"group.consumer.session.timeout.ms, {session_ms}"
+            )
+        if not self.group_consumer_assignors:
+            return "group.consumer.assignors: expected at least one of uniform, range"
         return None
 
 

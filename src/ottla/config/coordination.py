@@ -16,7 +16,7 @@ from ottla.config.settings import (
     Words,
 )
 
-_GROUPS: Final = NoEffect("comes with the new group protocols")
+_GROUPS: Final = NoEffect("bounds the broker's own value; comes with settings of single groups")
 _TRANSACTIONS: Final = NoEffect("comes with clusters of several brokers")
 
 
@@ -35,7 +35,6 @@ class CoordinationSettings(Settings):
         Words,
         OneOf(("classic", "consumer", "streams", "share")),
         Doc("Group protocols offered."),
-        _GROUPS,
     ] = ("classic", "consumer")
     group_coordinator_threads: Annotated[
         int,
@@ -47,11 +46,11 @@ class CoordinationSettings(Settings):
         int,
         AtLeast(-1),
         Doc("Wait to gather a coordinator's records into one batch; -1 adapts."),
-        _GROUPS,
+        NoEffect("what is decided in one turn of the loop is written at once"),
     ] = -1
 
     group_consumer_session_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Session timeout of the consumer protocol."), _GROUPS
+        int, AtLeast(1), Doc("Session timeout of the consumer protocol.")
     ] = 45_000
     group_consumer_min_session_timeout_ms: Annotated[
         int, AtLeast(1), Doc("Smallest session timeout a group may be given."), _GROUPS
@@ -60,7 +59,7 @@ class CoordinationSettings(Settings):
         int, AtLeast(1), Doc("Largest session timeout a group may be given."), _GROUPS
     ] = 60_000
     group_consumer_heartbeat_interval_ms: Annotated[
-        int, AtLeast(1), Doc("Heartbeat interval of the consumer protocol."), _GROUPS
+        int, AtLeast(1), Doc("Heartbeat interval of the consumer protocol.")
     ] = 5_000
     group_consumer_min_heartbeat_interval_ms: Annotated[
         int, AtLeast(1), Doc("Smallest heartbeat interval a group may be given."), _GROUPS
@@ -69,22 +68,20 @@ class CoordinationSettings(Settings):
         int, AtLeast(1), Doc("Largest heartbeat interval a group may be given."), _GROUPS
     ] = 15_000
     group_consumer_max_size: Annotated[
-        int, AtLeast(1), Doc("Most members of a consumer-protocol group."), _GROUPS
+        int, AtLeast(1), Doc("Most members of a consumer-protocol group.")
     ] = INT_MAX
     group_consumer_assignors: Annotated[
         Words,
         OneOf(("uniform", "range")),
         Doc("Server-side assignors; the first is the default."),
-        _GROUPS,
     ] = ("uniform", "range")
     group_consumer_migration_policy: Annotated[
         str,
         OneOf(("bidirectional", "upgrade", "downgrade", "disabled")),
         Doc("Whether a group may move between the classic and the consumer protocol."),
-        _GROUPS,
     ] = "bidirectional"
     group_consumer_regex_refresh_interval_ms: Annotated[
-        int, AtLeast(10_000), Doc("How often a group's topic pattern is resolved again."), _GROUPS
+        int, AtLeast(10_000), Doc("How often a group's topic pattern is resolved again.")
     ] = 600_000
 
     offset_metadata_max_bytes: Annotated[

@@ -9,6 +9,7 @@ it does not know. Whatever does not fit is a ValueError.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import Final
 
 INT16: Final = struct.Struct(">h")
@@ -17,13 +18,13 @@ INT64: Final = struct.Struct(">q")
 
 
 class Writer:
-    """Appends fields one after the other."""
+    """Appends fields one after the other; no version for a structure inside another."""
 
     __slots__ = ("_flexible", "_parts")
 
-    def __init__(self, version: int, *, flexible: bool = False) -> None:
+    def __init__(self, version: int | None, *, flexible: bool = False) -> None:
         self._flexible = flexible
-        self._parts = [INT16.pack(version)]
+        self._parts = [] if version is None else [INT16.pack(version)]
 
     def int8(self, value: int) -> Writer:
         self._parts.append(value.to_bytes(1, "big", signed=True))
@@ -56,10 +57,12 @@ class Writer:
         """How many elements follow; the caller writes them."""
         return self.varint(length + 1) if self._flexible else self.int32(length)
 
-    def tags(self) -> Writer:
-        """The end of a structure: nothing tagged."""
+    def tags(self, fields: Mapping[int, bytes] | None = None) -> Writer:
+        """The end of a structure, with its tagged fields in the order of their tags."""
         if self._flexible:
-            self._parts.append(b"\0")
+            self.varint(len(fields or ()))
+            for tag, value in sorted((fields or {}).items()):
+                self.varint(tag).varint(len(value)).raw(value)
         return self
 
     def varint(self, value: int) -> Writer:
@@ -94,6 +97,13 @@ class Reader:
         self._at = 0
         self.version = self.int16()
         self.flexible = self.version >= flexible_from
+
+    @classmethod
+    def inside(cls, data: bytes) -> Reader:
+        """Over the value of a tagged field: a flexible structure, without a version."""
+        reader = cls(INT16.pack(0) + data)
+        reader.flexible = True
+        return reader
 
     def int8(self) -> int:
         return int.from_bytes(self.raw(1), "big", signed=True)
@@ -135,11 +145,11 @@ class Reader:
             raise ValueError(f"an array of {length} elements runs past the end")
         return max(0, length)
 
-    def tags(self) -> None:
-        if self.flexible:
-            for _ in range(self.varint()):
-                self.varint()
-                self.raw(self.varint())
+    def tags(self) -> dict[int, bytes]:
+        """The end of a structure: its tagged fields, for whoever knows them."""
+        if not self.flexible:
+            return {}
+        return {self.varint(): self.raw(self.varint()) for _ in range(self.varint())}
 
     def varint(self) -> int:
         value = shift = 0

@@ -27,7 +27,6 @@ from ottla.coordinator.shard import Shard
 from ottla.delay.timers import Call, Timers
 from ottla.log.log import FAULTS
 from ottla.metadata.cache import MetadataCache
-from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_PRODUCER, LeaderEpoch, TopicPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
@@ -115,14 +114,9 @@ class Runtime(Generic[S]):
 
     # Asking
 
-    @property
-    def image(self) -> Image:
-        """The cluster as it is known here now."""
-        return self._ground.metadata.image
-
     def partition_of(self, key: str) -> int:
         """Where a key belongs; COORDINATOR_NOT_AVAILABLE before the topic exists."""
-        topic = self.image.topics.get(self.topic)
+        topic = self._ground.metadata.image.topics.get(self.topic)
         if topic is None:
             raise KafkaError(ErrorCode.coordinator_not_available)
         return partition_for(key, len(topic.partitions))
@@ -160,10 +154,6 @@ class Runtime(Generic[S]):
         """Decide for every shard that is active here; nobody waits, what fails is logged."""
         for owned in self.active():
             self._start(owned, decide(owned.shard, self._clock.wall_ms()))
-
-    def peek(self, key: str, query: Callable[[S, int], R]) -> R:
-        """Ask what a later decision will need; nothing may be told of the answer."""
-        return query(self.owned(key).shard, self._clock.wall_ms())
 
     async def read(self, key: str, query: Callable[[S], R]) -> R:
         """Answer from memory, once all that the answer may rest on is committed."""

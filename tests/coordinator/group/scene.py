@@ -21,6 +21,7 @@ from ottla.coordinator.group.phases import Phase
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.group.syncing import SyncAsk
 from ottla.coordinator.outcome import Outcome, SetTimer
+from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_PRODUCER, ProducerId
 
@@ -30,7 +31,7 @@ RANGE = Protocol("range", b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff")
 
 
 class Scene:
-    def __init__(self, log: list[tuple[bytes, bytes | None]] | None = None, **limits: int) -> None:
+    def __init__(self, log: list[tuple[bytes, bytes | None]] | None = None, **limits: Any) -> None:
         self.limits = replace(GroupLimits(initial_rebalance_delay_ms=0), **limits)
         self.now = START_MS
         self.log = [] if log is None else log
@@ -39,14 +40,22 @@ class Scene:
         self.held: list[Any] | None = None
         """Where commits are kept while their high watermark does not move."""
         numbers = count(1)
-        self.shard = GroupShard(lambda: self.limits, lambda: f"id{next(numbers)}")
+        self.image = Image()
+        self.shard = GroupShard(
+            lambda: self.limits, lambda: f"id{next(numbers)}", lambda: self.image
+        )
         for offset, (key, value) in enumerate(self.log):
             self.shard.replay(self.shard.decode(key, value), offset, NO_PRODUCER)
         self.carry_out(self.shard.loaded(self.now))
 
     @property
     def group(self) -> ClassicGroup:
-        return self.shard.groups[GROUP]
+        group = self.shard.groups[GROUP]
+        assert isinstance(group, ClassicGroup)
+        return group
+
+    def classic(self) -> ClassicGroup | None:
+        return self.group if GROUP in self.shard.groups else None
 
     def phase(self) -> Phase:
         return self.group.phase

@@ -82,12 +82,12 @@ class GroupHistory(RuleBasedStateMachine):
         self.acknowledged: int | None = None
 
     def known(self, member_id: str) -> JoinReply:
-        member = self.scene.shard.groups["g"]
+        group = self.scene.group
         return JoinReply(
             member_id=member_id,
-            generation=member.generation,
-            protocol=member.protocol,
-            leader=member.leader or "",
+            generation=group.generation,
+            protocol=group.protocol,
+            leader=group.leader or "",
         )
 
     @rule(target=members, instance=st.sampled_from([None, None, "i", "j"]))
@@ -104,7 +104,7 @@ class GroupHistory(RuleBasedStateMachine):
 
     @rule(member=members)
     def rejoins(self, member: str) -> None:
-        group = self.scene.shard.groups.get("g")
+        group = self.scene.classic()
         instance = None
         if group is not None and member in group.members:
             instance = group.members[member].instance_id
@@ -114,7 +114,7 @@ class GroupHistory(RuleBasedStateMachine):
 
     @rule(member=members, part=st.binary(max_size=3))
     def syncs_as_it_can(self, member: str, part: bytes) -> None:
-        group = self.scene.shard.groups.get("g")
+        group = self.scene.classic()
         if group is None or member not in group.members:
             return
         instance = group.members[member].instance_id
@@ -147,7 +147,7 @@ class GroupHistory(RuleBasedStateMachine):
 
     @rule(member=members, value=st.integers(0, 100), late=st.booleans())
     def commits(self, member: str, value: int, late: bool) -> None:
-        group = self.scene.shard.groups.get("g")
+        group = self.scene.classic()
         if group is None:
             return
         generation = group.generation - late

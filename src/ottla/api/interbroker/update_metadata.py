@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.config.listeners import PROTOCOLS
-from ottla.metadata.image import Broker, Endpoint, Partition, Update
+from ottla.metadata.image import Broker, Endpoint, Image, Partition, Update
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import (
     NO_TOPIC_ID,
@@ -34,13 +34,24 @@ async def update_metadata(request: Request, ctx: Context) -> Fields:
         tuple(_broker(broker) for broker in request.live_brokers),
         list(_partitions(request)),
     )
+    before = services.metadata.image
     deleted = services.metadata.apply(update)
     for topic in {tp.topic for tp in deleted} - services.metadata.image.topics.keys():
         services.config.set_topic(topic, {})
-    if deleted:
-        services.groups.partitions_deleted(deleted)
+    services.groups.topics_changed(_changed(before, services.metadata.image, update), deleted)
     services.controller.shown.changed()
     return {"error_code": ErrorCode.none}
+
+
+def _changed(before: Image, after: Image, update: Update) -> set[str]:
+    """Topics that came, went, or have another number of partitions."""
+    named = {tp.topic for tp, _, _ in update.partitions}
+    return {name for name in named if _size(before, name) != _size(after, name)}
+
+
+def _size(image: Image, name: str) -> tuple[TopicId, int] | None:
+    topic = image.topics.get(name)
+    return None if topic is None else (topic.id, len(topic.partitions))
 
 
 def _broker(broker: Any) -> Broker:

@@ -20,4 +20,5 @@ group's id hashes to; that partition also holds everything about it that must ou
 - `records`       what is persisted, in Kafka's own formats
 - `shard`         one partition's groups: replay, loading, timers
 - `service`       the asynchronous face
+- `consumer/`     the consumer protocol: groups whose partitions we share out
 """

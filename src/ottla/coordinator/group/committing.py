@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ottla.coordinator.group.classic import ClassicGroup
+from ottla.coordinator.group.consumer import offsets as consumer_offsets
+from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.limits import GroupLimits
 from ottla.coordinator.group.offsets import Offsets
@@ -32,6 +34,8 @@ class CommitAsk(NamedTuple):
     transactional: bool = False
     unknown_group: ErrorCode = ErrorCode.illegal_generation
     """How this version of the API says that there is no such group."""
+    knows_epochs: bool = True
+    """Whether the client can tell a member's epoch from a generation."""
 
 
 class ToCommit(NamedTuple):
@@ -42,12 +46,21 @@ class ToCommit(NamedTuple):
     metadata: str
 
 
-def check_commit(group: ClassicGroup | None, ask: CommitAsk) -> None:
+def check_commit(group: Group | None, ask: CommitAsk) -> None:
     """Raise the refusal a committer must hear."""
     if group is None:
         if ask.generation >= 0:
             raise KafkaError(ask.unknown_group)
         return  # it will be a group without members
+    if isinstance(group, ConsumerGroup):
+        consumer_offsets.check_commit(
+            group,
+            ask.member_id,
+            ask.generation,
+            transactional=ask.transactional,
+            knows_epochs=ask.knows_epochs,
+        )
+        return
     if group.phase is Phase.DEAD:
         raise KafkaError(ErrorCode.coordinator_not_available)
     if ask.generation < 0 and group.phase is Phase.EMPTY:
@@ -63,12 +76,14 @@ def check_commit(group: ClassicGroup | None, ask: CommitAsk) -> None:
 
 
 def commit(
-    group: ClassicGroup | None, ask: CommitAsk, draft: Draft, limits: GroupLimits
+    group: Group | None, ask: CommitAsk, draft: Draft, limits: GroupLimits
 ) -> list[ErrorCode]:
     """Records for what may be stored; a code for each offset asked for."""
     check_commit(group, ask)
-    if group is not None and not ask.transactional and ask.member_id in group.members:
-        hear(group, group.members[ask.member_id], draft)
+    if isinstance(group, ClassicGroup) and not ask.transactional:
+        member = group.members.get(ask.member_id)
+        if member is not None:
+            hear(group, member, draft)
     expires_ms = -1 if ask.retention_ms < 0 else draft.now + ask.retention_ms
     codes = []
     for topic, partition, offset, leader_epoch, metadata in ask.offsets:
@@ -83,19 +98,30 @@ def commit(
 
 
 def delete_offsets(
-    group: ClassicGroup | None, offsets: Offsets, keys: Iterable[tuple[str, int]], now: int
+    group: Group | None, offsets: Offsets, keys: Iterable[tuple[str, int]], now: int
 ) -> Outcome[dict[str, ErrorCode]]:
     """Tombstones for these; the refusal for each topic that its members still read."""
-    if group is None or group.phase is Phase.DEAD:
+    if group is None:
         raise KafkaError(ErrorCode.group_id_not_found)
-    if group.phase is not Phase.EMPTY and not group.is_consumer_group:
-        raise KafkaError(ErrorCode.non_empty_group)
     draft = Draft(now)
     refused: dict[str, ErrorCode] = {}
-    in_use = frozenset[str]() if group.phase is Phase.EMPTY else group.subscribed
+    in_use = _in_use(group)
     for topic, partition in keys:
         if in_use is None or topic in in_use:
             refused[topic] = ErrorCode.group_subscribed_to_topic
         elif offsets.get(group.id, topic, partition) is not None:
             draft.records.append(offset_record(OffsetChanged(group.id, topic, partition, None)))
     return draft.outcome(refused)
+
+
+def _in_use(group: Group) -> frozenset[str] | None:
+    """The topics its members read; None when that is not known."""
+    if isinstance(group, ConsumerGroup):
+        return group.subscribed()
+    if group.phase is Phase.DEAD:
+        raise KafkaError(ErrorCode.group_id_not_found)
+    if group.phase is Phase.EMPTY:
+        return frozenset()
+    if not group.is_consumer_group:
+        raise KafkaError(ErrorCode.non_empty_group)
+    return group.subscribed

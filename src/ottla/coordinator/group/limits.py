@@ -13,6 +13,14 @@ class GroupLimits:
     max_session_timeout_ms: int = 1_800_000
     initial_rebalance_delay_ms: int = 3_000
     max_size: int = 2**31 - 1
+    consumer_protocol: bool = True
+    consumer_session_timeout_ms: int = 45_000
+    consumer_heartbeat_interval_ms: int = 5_000
+    consumer_max_size: int = 2**31 - 1
+    assignors: tuple[str, ...] = ("uniform", "range")
+    upgrades: bool = True
+    downgrades: bool = True
+    regex_refresh_interval_ms: int = 600_000
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     offsets_retention_check_interval_ms: int = 600_000

@@ -6,14 +6,18 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from ottla.coordinator.group.classic import ClassicGroup
+from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
+from ottla.coordinator.group.consumer.revision import tombstones
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.offsets import Offsets
 from ottla.coordinator.group.phases import Phase
 from ottla.coordinator.group.records import OffsetChanged, offset_record, tombstone
+from ottla.coordinator.group.subscription import CONSUMER
 from ottla.coordinator.outcome import Outcome
 from ottla.model.errors import ErrorCode, KafkaError
 
 CLASSIC: Final = "classic"
+CONSUMER_TYPE: Final = "consumer"
 
 
 class MemberSummary(NamedTuple):
@@ -40,9 +44,9 @@ class GroupOverview(NamedTuple):
     type: str = CLASSIC
 
 
-def summary(group: ClassicGroup | None) -> GroupSummary | None:
-    """Metadata and assignments are shown while they hold: in a stable group."""
-    if group is None:
+def summary(group: Group | None) -> GroupSummary | None:
+    """A classic group; metadata and assignments are shown while they hold: while it is stable."""
+    if group is None or isinstance(group, ConsumerGroup):
         return None
     stable = group.phase is Phase.STABLE
     return GroupSummary(
@@ -64,7 +68,9 @@ def summary(group: ClassicGroup | None) -> GroupSummary | None:
     )
 
 
-def overview(group: ClassicGroup) -> GroupOverview:
+def overview(group: Group) -> GroupOverview:
+    if isinstance(group, ConsumerGroup):
+        return GroupOverview(group.id, CONSUMER, group.state.value, CONSUMER_TYPE)
     return GroupOverview(group.id, group.protocol_type or "", group.phase.value)
 
 
@@ -74,14 +80,28 @@ def is_asked_for(shown: GroupOverview, states: Collection[str], types: Collectio
     return by_state and (not types or shown.type.lower() in {kind.lower() for kind in types})
 
 
-def delete(group: ClassicGroup | None, offsets: Offsets, now: int) -> Outcome[None]:
+def is_empty(group: Group) -> bool:
+    if isinstance(group, ConsumerGroup):
+        return not group.members
+    return group.phase is Phase.EMPTY
+
+
+def bury(group: Group, draft: Draft) -> None:
+    """Take away what is written of the group itself."""
+    if isinstance(group, ConsumerGroup):
+        tombstones(group, draft)
+    else:
+        draft.records.append(tombstone(group.id))
+
+
+def delete(group: Group | None, offsets: Offsets, now: int) -> Outcome[None]:
     """Tombstones for an empty group and all its offsets."""
-    if group is None or group.phase is Phase.DEAD:
+    if group is None or (isinstance(group, ClassicGroup) and group.phase is Phase.DEAD):
         raise KafkaError(ErrorCode.group_id_not_found)
-    if group.phase is not Phase.EMPTY:
+    if not is_empty(group):
         raise KafkaError(ErrorCode.non_empty_group)
     draft = Draft(now)
     for topic, partition, _ in offsets.each(group.id):
         draft.records.append(offset_record(OffsetChanged(group.id, topic, partition, None)))
-    draft.records.append(tombstone(group.id))
+    bury(group, draft)
     return draft.outcome(None)

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.coordinator.fields import INT16, Reader, Writer
 from ottla.coordinator.group.classic import ClassicGroup
+from ottla.coordinator.group.consumer import records as consumer_records
 from ottla.coordinator.outcome import CoordinatorRecord
 
 OFFSET_KEYS: Final = (0, 1)
@@ -160,7 +161,7 @@ def decode(key: bytes, value: bytes | None) -> Any | None:
     if kind == GROUP_KEY:
         group = Reader(key).text()
         return GroupGone(group) if value is None else _read_group(group, value)
-    return None
+    return consumer_records.decode(key, value) if kind in consumer_records.KINDS else None
 
 
 def _read_plain_offset(key: bytes, value: bytes) -> OffsetChanged | None:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
-from typing import TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from ottla.coordinator.group import committing, overview
 from ottla.coordinator.group.committing import CommitAsk
+from ottla.coordinator.group.consumer.group import ConsumerGroup
+from ottla.coordinator.group.consumer.offsets import check_fetch
+from ottla.coordinator.group.consumer.service import ConsumerGroups
 from ottla.coordinator.group.joining import JoinAsk
 from ottla.coordinator.group.liveness import Leaver
 from ottla.coordinator.group.member import JoinReply, SyncReply
@@ -23,6 +26,7 @@ from ottla.coordinator.journal import Writer
 from ottla.coordinator.runtime import Runtime
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
+from ottla.replica.surroundings import Surroundings
 
 R = TypeVar("R")
 
@@ -31,9 +35,20 @@ Asked = dict[str, list[int]]
 Found = dict[str, dict[int, Committed | ErrorCode | None]]
 
 
+class Fetcher(NamedTuple):
+    """A member of a consumer group that asks for its own sake."""
+
+    member_id: str | None
+    epoch: int
+
+
+NOBODY: Final = Fetcher(None, -1)
+
+
 class Groups:
-    def __init__(self, runtime: Runtime[GroupShard]) -> None:
+    def __init__(self, runtime: Runtime[GroupShard], around: Surroundings) -> None:
         self.runtime = runtime
+        self.consumer = ConsumerGroups(runtime, around)
 
     def partition_of(self, group_id: str) -> int:
         """The partition of `__consumer_offsets` a group belongs to."""
@@ -91,15 +106,22 @@ class Groups:
             ask.group_id, lambda shard, now: shard.commit(ask, now), producer=producer
         )
 
-    async def fetch(self, group_id: str, asked: Asked | None, *, stable: bool) -> Found:
+    async def fetch(
+        self, group_id: str, asked: Asked | None, *, stable: bool, who: Fetcher = NOBODY
+    ) -> Found:
         """Committed offsets, all of them if none are named; None where there is none.
 
         With `stable`, one that an open transaction may change is said to be unstable.
         """
         _check_id(group_id)
-        return await self.runtime.read(
-            group_id, lambda shard: _found(shard, group_id, asked, stable=stable)
-        )
+
+        def query(shard: GroupShard) -> Found:
+            group = shard.groups.get(group_id)
+            if isinstance(group, ConsumerGroup):
+                check_fetch(group, *who)
+            return _found(shard, group_id, asked, stable=stable)
+
+        return await self.runtime.read(group_id, query)
 
     async def delete_offsets(
         self, group_id: str, keys: Collection[tuple[str, int]]
@@ -113,8 +135,12 @@ class Groups:
             ),
         )
 
-    def partitions_deleted(self, gone: Collection[TopicPartition]) -> None:
-        self.runtime.write_all(lambda shard, now: shard.forget_partitions(gone, now))
+    def topics_changed(self, names: Collection[str], gone: Collection[TopicPartition]) -> None:
+        """Topics were created, deleted or have other partitions; some partitions are gone."""
+        if names:
+            self.consumer.topics_changed(names)
+        if gone:
+            self.runtime.write_all(lambda shard, now: shard.forget_partitions(gone, now))
 
     # Tools
 

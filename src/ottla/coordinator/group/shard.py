@@ -13,6 +13,8 @@ from typing import Any, Final
 from ottla.coordinator.group import committing, liveness, rebalance, syncing
 from ottla.coordinator.group.classic import ClassicGroup
 from ottla.coordinator.group.committing import CommitAsk
+from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
+from ottla.coordinator.group.consumer.protocol import ConsumerProtocol
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.expiry import expired
 from ottla.coordinator.group.joining import JoinAsk, Joining
@@ -27,6 +29,7 @@ from ottla.coordinator.group.member import (
     SyncReply,
 )
 from ottla.coordinator.group.offsets import Offsets
+from ottla.coordinator.group.overview import bury, is_empty
 from ottla.coordinator.group.phases import Phase
 from ottla.coordinator.group.records import (
     GroupChanged,
@@ -35,10 +38,10 @@ from ottla.coordinator.group.records import (
     TimerKey,
     decode,
     offset_record,
-    tombstone,
 )
 from ottla.coordinator.group.syncing import SyncAsk
 from ottla.coordinator.outcome import Outcome
+from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset, ProducerId, TopicPartition
 
@@ -50,9 +53,15 @@ OFFSETS_A_TURN: Final = 5_000
 class GroupShard:
     """Every group whose id belongs to one partition of `__consumer_offsets`."""
 
-    def __init__(self, limits: Callable[[], GroupLimits], new_id: Callable[[], str]) -> None:
-        self.groups: dict[str, ClassicGroup] = {}
+    def __init__(
+        self,
+        limits: Callable[[], GroupLimits],
+        new_id: Callable[[], str],
+        image: Callable[[], Image],
+    ) -> None:
+        self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
+        self.consumer = ConsumerProtocol(self.groups, limits, image, new_id)
         self._limits = limits
         self._new_id = new_id
         self._loading = True
@@ -72,14 +81,17 @@ class GroupShard:
         elif type(what) is GroupChanged:
             self._replay_group(what)
         elif type(what) is GroupGone:
-            self.groups.pop(what.group, None)
+            if isinstance(self.groups.get(what.group), ClassicGroup):
+                del self.groups[what.group]
+        else:
+            self.consumer.replay(what)
 
     def _replay_group(self, what: GroupChanged) -> None:
-        if self._loading:
+        group = self.groups.get(what.group)
+        if self._loading or not isinstance(group, ClassicGroup):
             self.groups[what.group] = restored(what)
             return
-        group = self.groups[what.group]  # it was written down just now
-        for stored in what.members:
+        for stored in what.members:  # it was written down just now
             group.members[stored.id].assignment = stored.assignment
 
     def end_transaction(self, producer_id: ProducerId, *, committed: bool) -> None:
@@ -92,6 +104,9 @@ class GroupShard:
             if group_id not in self.groups:
                 self.groups[group_id] = ClassicGroup(group_id)
         for group in self.groups.values():
+            if isinstance(group, ConsumerGroup):
+                self.consumer.loaded(group, draft)
+                continue
             for member in group.members.values():
                 rebalance.hear(group, member, draft)
             if len(group.members) > limits.max_size:
@@ -101,6 +116,8 @@ class GroupShard:
 
     def unloaded(self) -> None:
         for group in self.groups.values():
+            if isinstance(group, ConsumerGroup):
+                continue  # nobody waits there for anybody
             for member in group.members.values():
                 member.answer_join(JoinReply(ErrorCode.not_coordinator, member.id))
                 member.answer_sync(SyncReply(ErrorCode.not_coordinator))
@@ -115,33 +132,43 @@ class GroupShard:
         if not lowest <= ask.session_timeout_ms <= highest:
             raise KafkaError(ErrorCode.invalid_session_timeout)
         group = self.groups.get(group_id)
-        if group is None:
+        if isinstance(group, ConsumerGroup) and group.members:
+            return self.consumer.join(group, ask, answer, now)
+        draft = Draft(now)
+        if not isinstance(group, ClassicGroup):
             if ask.member_id:
                 raise KafkaError(ErrorCode.unknown_member_id)
+            if group is not None:
+                bury(group, draft)
             group = ClassicGroup(group_id, now)
-        draft = Draft(now)
         Joining(group, ask, answer, draft, limits, self._new_id).decide()
         self.groups[group_id] = group
         return draft.outcome(None)
 
     def sync(self, group_id: str, ask: SyncAsk, answer: SyncAnswer, now: int) -> Outcome[None]:
-        draft = Draft(now)
-        syncing.sync(self._group(group_id), ask, answer, draft, self._limits())
+        group, draft = self._group(group_id), Draft(now)
+        if isinstance(group, ConsumerGroup):
+            return self.consumer.sync(group, ask, answer, now)
+        syncing.sync(group, ask, answer, draft, self._limits())
         return draft.outcome(None)
 
     def heartbeat(
         self, group_id: str, who: Leaver, generation: int, now: int
     ) -> Outcome[ErrorCode]:
-        draft = Draft(now)
-        code = liveness.heartbeat(self._group(group_id), who, generation, draft)
+        group, draft = self._group(group_id), Draft(now)
+        if isinstance(group, ConsumerGroup):
+            return self.consumer.classic_heartbeat(group, who, generation, now)
+        code = liveness.heartbeat(group, who, generation, draft)
         return draft.outcome(code)
 
     def leave(self, group_id: str, leavers: Sequence[Leaver], now: int) -> Outcome[list[ErrorCode]]:
-        draft = Draft(now)
-        codes = liveness.leave(self._group(group_id), leavers, draft, self._limits())
+        group, draft = self._group(group_id), Draft(now)
+        if isinstance(group, ConsumerGroup):
+            return self.consumer.leave(group, leavers, now)
+        codes = liveness.leave(group, leavers, draft, self._limits())
         return draft.outcome(codes)
 
-    def _group(self, group_id: str) -> ClassicGroup:
+    def _group(self, group_id: str) -> Group:
         group = self.groups.get(group_id)
         if group is None:
             raise KafkaError(ErrorCode.unknown_member_id)
@@ -153,6 +180,8 @@ class GroupShard:
         group = self.groups.get(key.group)
         if key == EXPIRE:
             self._expire(draft)
+        elif isinstance(group, ConsumerGroup):
+            self.consumer.ring(group, key, draft)
         elif group is not None:
             self._ring(group, key, draft)
         return draft.outcome(None)
@@ -197,15 +226,16 @@ class GroupShard:
         pause_ms = 1 if self._unchecked else limits.offsets_retention_check_interval_ms
         draft.set(EXPIRE, pause_ms)
 
-    def _expire_group(self, group: ClassicGroup, draft: Draft, limits: GroupLimits) -> int:
+    def _expire_group(self, group: Group, draft: Draft, limits: GroupLimits) -> int:
         held = sum(map(len, self.offsets.of(group.id).values()))
         old = list(expired(group, self.offsets, draft.now, limits.offsets_retention_ms))
         for topic, partition in old:
             change = OffsetChanged(group.id, topic, partition, None)
             draft.records.append(offset_record(change))
-        is_over = group.phase is Phase.EMPTY and not group.pending and held == len(old)
+        expects = isinstance(group, ClassicGroup) and group.pending
+        is_over = is_empty(group) and not expects and held == len(old)
         if is_over and group.id not in self.offsets.pending_groups():
-            draft.records.append(tombstone(group.id))
+            bury(group, draft)
         return held
 
 

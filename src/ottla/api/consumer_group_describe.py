@@ -1,0 +1,91 @@
+"""ConsumerGroupDescribe (69): groups of the consumer protocol, their members and assignments."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.coordinator.group.consumer.overview import MemberView
+from ottla.coordinator.group.consumer.parts import Parts, by_topic
+from ottla.metadata.image import Image
+from ottla.model.errors import ErrorCode, KafkaError
+
+KEY: Final = 69
+OPERATIONS_NOT_ASKED: Final = -(2**31)
+CLASSIC_MEMBER: Final = 0
+CONSUMER_MEMBER: Final = 1
+
+
+async def consumer_group_describe(request: Request, ctx: Context) -> Fields:
+    groups = [await _describe(group_id, ctx) for group_id in request.group_ids]
+    return {"throttle_time": 0, "groups": groups}
+
+
+async def _describe(group_id: str, ctx: Context) -> Fields:
+    try:
+        found = await ctx.services.groups.consumer.describe(group_id)
+    except KafkaError as refusal:
+        return _refused(group_id, refusal.code, refusal.message)
+    image = ctx.services.metadata.image
+    return {
+        "error_code": ErrorCode.none,
+        "error_message": None,
+        "group_id": group_id,
+        "group_state": found.state,
+        "group_epoch": found.epoch,
+        "assignment_epoch": found.assignment_epoch,
+        "assignor_name": found.assignor,
+        "members": [_member(shown, image) for shown in found.members],
+        "authorized_operations": OPERATIONS_NOT_ASKED,
+    }
+
+
+def _member(shown: MemberView, image: Image) -> Fields:
+    member, target = shown
+    profile = member.profile
+    return {
+        "member_id": member.id,
+        "instance_id": profile.instance_id,
+        "rack_id": profile.rack_id,
+        "member_epoch": member.epoch,
+        "client_id": profile.client_id,
+        "client_host": profile.client_host,
+        "subscribed_topic_names": list(profile.topics),
+        "subscribed_topic_regex": profile.pattern,
+        "assignment": _assignment(member.standing.assigned, image),
+        "target_assignment": _assignment(target, image),
+        "member_type": CONSUMER_MEMBER if member.classic is None else CLASSIC_MEMBER,
+    }
+
+
+def _assignment(parts: Parts, image: Image) -> Fields:
+    """Of topics that still exist."""
+    return {
+        "topic_partitions": [
+            {"topic_id": topic_id, "topic_name": image.names[topic_id], "partitions": partitions}
+            for topic_id, partitions in by_topic(parts).items()
+            if topic_id in image.names
+        ]
+    }
+
+
+def _refused(group_id: str, code: ErrorCode, message: str | None) -> Fields:
+    return {
+        "error_code": code,
+        "error_message": message,
+        "group_id": group_id,
+        "group_state": "",
+        "group_epoch": 0,
+        "assignment_epoch": 0,
+        "assignor_name": "",
+        "members": [],
+        "authorized_operations": OPERATIONS_NOT_ASKED,
+    }
+
+
+def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
+    groups = [_refused(group_id, code, message) for group_id in request.group_ids]
+    return {"throttle_time": 0, "groups": groups}
+
+
+API = Api(KEY, "ConsumerGroupDescribe", range(0, 2), consumer_group_describe, refuse)

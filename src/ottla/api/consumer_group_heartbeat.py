@@ -1,0 +1,79 @@
+"""ConsumerGroupHeartbeat (68): join, stay in, or leave a group whose partitions we share out.
+
+From version 1 on a member brings its own id, and may subscribe by regular expression.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.coordinator.group.consumer.heartbeat import BeatAsk
+from ottla.coordinator.group.consumer.parts import Part, Parts, by_topic
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import NO_TOPIC_ID
+from ottla.protocol import wire
+
+KEY: Final = 68
+FIRST_WITH_OWN_IDS: Final = 1
+
+
+async def consumer_group_heartbeat(request: Request, ctx: Context) -> Fields:
+    ask = BeatAsk(
+        request.member_id,
+        request.member_epoch,
+        request.instance_id,
+        request.rack_id,
+        ctx.call.client_id or "",
+        f"/{ctx.peer.address}",
+        wire.ms(request.rebalance_timeout),
+        request.subscribed_topic_names,
+        getattr(request, "subscribed_topic_regex", None),
+        request.server_assignor,
+        _owned(request.topic_partitions),
+        brings_id=ctx.call.version >= FIRST_WITH_OWN_IDS,
+    )
+    reply = await ctx.services.groups.consumer.heartbeat(request.group_id, ask)
+    return {
+        "throttle_time": 0,
+        "error_code": ErrorCode.none,
+        "error_message": None,
+        "member_id": reply.member_id,
+        "member_epoch": reply.epoch,
+        "heartbeat_interval": reply.interval_ms,
+        "assignment": None if reply.assignment is None else _assignment(reply.assignment),
+    }
+
+
+def _owned(topics: Any) -> Parts | None:
+    if topics is None:
+        return None
+    return frozenset(
+        Part(topic.topic_id or NO_TOPIC_ID, partition)
+        for topic in topics
+        for partition in topic.partitions
+    )
+
+
+def _assignment(parts: Parts) -> Fields:
+    return {
+        "topic_partitions": [
+            {"topic_id": topic_id, "partitions": partitions}
+            for topic_id, partitions in by_topic(parts).items()
+        ]
+    }
+
+
+def refuse(_: Request, code: ErrorCode, message: str | None) -> Fields:
+    return {
+        "throttle_time": 0,
+        "error_code": code,
+        "error_message": message,
+        "member_id": None,
+        "member_epoch": 0,
+        "heartbeat_interval": 0,
+        "assignment": None,
+    }
+
+
+API = Api(KEY, "ConsumerGroupHeartbeat", range(0, 2), consumer_group_heartbeat, refuse)

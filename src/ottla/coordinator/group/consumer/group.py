@@ -1,0 +1,218 @@
+"""One group of the consumer protocol.
+
+Owns the members, the target, the epochs and who holds what. `apply` is the only writer of what is
+persisted, live and at loading alike; the few things that are lost with the process say so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import Enum
+from typing import TypeAlias, TypeVar, assert_never
+
+from ottla.coordinator.group.classic import ClassicGroup
+from ottla.coordinator.group.consumer.member import Member, Profile, Standing
+from ottla.coordinator.group.consumer.parts import Part, Parts, TopicSize
+from ottla.coordinator.group.consumer.records import (
+    EpochSet,
+    PatternSet,
+    ProfileSet,
+    Resolved,
+    StandingSet,
+    TargetEpochSet,
+    TargetSet,
+    TopicsSet,
+    What,
+)
+from ottla.model.errors import ErrorCode, KafkaError
+
+V = TypeVar("V")
+
+
+class GroupState(Enum):
+    """By the names that clients and tools show. Always worked out, never moved."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+
+
+class ConsumerGroup:
+    __slots__ = (
+        "epoch",
+        "id",
+        "members",
+        "owners",
+        "patterns",
+        "patterns_asked_ms",
+        "patterns_of",
+        "rejoining",
+        "static",
+        "target",
+        "target_epoch",
+        "topics",
+        "topics_changed",
+    )
+
+    def __init__(self, group_id: str) -> None:
+        self.id = group_id
+        self.epoch = 0
+        self.target_epoch = 0
+        self.members: dict[str, Member] = {}
+        self.static: dict[str, str] = {}
+        self.target: dict[str, Parts] = {}
+        self.topics: dict[str, TopicSize] = {}
+        """The topics in use, as they were when the target was made."""
+        self.patterns: dict[str, Resolved] = {}
+        self.owners: dict[Part, str] = {}
+        """Who holds a partition, or has not said yet that it gave it up."""
+        # Lost with the process:
+        self.topics_changed = True
+        """The topics in use may be others than those written down."""
+        self.patterns_of = -1
+        """The state of all topics that the patterns were resolved for."""
+        self.patterns_asked_ms = 0
+        self.rejoining: set[str] = set()
+        """Classic members whose time to rejoin runs."""
+
+    @property
+    def state(self) -> GroupState:
+        if not self.members:
+            return GroupState.EMPTY
+        if self.epoch > self.target_epoch:
+            return GroupState.ASSIGNING
+        settled = all(member.has_settled(self.target_epoch) for member in self.members.values())
+        return GroupState.STABLE if settled else GroupState.RECONCILING
+
+    # Members
+
+    def known(self, member_id: str, instance_id: str | None = None) -> Member:
+        """The member who says it is this, or the refusal it must hear."""
+        if instance_id is not None:
+            holder = self.static.get(instance_id)
+            if holder is None:
+                raise KafkaError(
+                    ErrorCode.unknown_member_id, f"Instance id {instance_id} is unknown."
+                )
+            if holder != member_id:
+                raise KafkaError(
+                    ErrorCode.fenced_instance_id,
+                    f"Static member {member_id} with instance id {instance_id} was fenced by "
+                    f"member {holder}.",
+                )
+        member = self.members.get(member_id)
+        if member is None:
+            raise KafkaError(
+                ErrorCode.unknown_member_id,
+                f"Member {member_id} is not a member of group {self.id}.",
+            )
+        return member
+
+    def static_member(self, instance_id: str | None) -> Member | None:
+        return None if instance_id is None else self.members.get(self.static.get(instance_id, ""))
+
+    def classic_members(self) -> list[Member]:
+        return [member for member in self.members.values() if member.classic is not None]
+
+    def preferred_assignor(self) -> str | None:
+        """The one that most members ask for."""
+        asked = Counter(
+            member.profile.assignor
+            for member in self.members.values()
+            if member.profile.assignor is not None
+        )
+        return asked.most_common(1)[0][0] if asked else None
+
+    # Subscriptions
+
+    def topics_of(self, member: Member) -> frozenset[str]:
+        """By name and by pattern."""
+        topics = frozenset(member.profile.topics)
+        resolved = self.patterns.get(member.profile.pattern or "")
+        return topics if resolved is None else topics.union(resolved.topics)
+
+    def subscribed(self) -> frozenset[str]:
+        members = self.members.values()
+        return frozenset[str]().union(*(self.topics_of(member) for member in members))
+
+    def patterns_in_use(self) -> frozenset[str]:
+        asked = (member.profile.pattern for member in self.members.values())
+        return frozenset(pattern for pattern in asked if pattern)
+
+    def is_free(self, part: Part, member_id: str) -> bool:
+        """Whether nobody else holds it."""
+        return self.owners.get(part, member_id) == member_id
+
+    # What the log says
+
+    def copy(self) -> ConsumerGroup:
+        twin = ConsumerGroup(self.id)
+        twin.epoch, twin.target_epoch = self.epoch, self.target_epoch
+        twin.members, twin.static = dict(self.members), dict(self.static)
+        twin.target, twin.topics = dict(self.target), dict(self.topics)
+        twin.patterns, twin.owners = dict(self.patterns), dict(self.owners)
+        return twin
+
+    def apply(self, what: What) -> None:
+        if isinstance(what, EpochSet):
+            self.epoch = 0 if what.epoch is None else what.epoch
+        elif isinstance(what, TargetEpochSet):
+            self.target_epoch = -1 if what.epoch is None else what.epoch
+        elif isinstance(what, TopicsSet):
+            self.topics = dict(what.topics or ())
+        elif isinstance(what, ProfileSet):
+            self._set_profile(what.member, what.profile)
+        elif isinstance(what, TargetSet):
+            _put(self.target, what.member, what.parts)
+        elif isinstance(what, StandingSet):
+            self._set_standing(what.member, what.standing)
+        elif isinstance(what, PatternSet):
+            _put(self.patterns, what.pattern, what.resolved)
+        else:
+            assert_never(what)
+
+    def _set_profile(self, member_id: str, profile: Profile | None) -> None:
+        before = self.members.get(member_id)
+        if before is not None:
+            instance_id = before.profile.instance_id
+            if instance_id is not None and self.static.get(instance_id) == member_id:
+                del self.static[instance_id]
+        if profile is None:
+            self.members.pop(member_id, None)
+            self.rejoining.discard(member_id)
+            if before is not None:
+                self._release(before)
+            return
+        standing = Standing() if before is None else before.standing
+        self.members[member_id] = Member(member_id, profile, standing)
+        if profile.instance_id is not None:
+            self.static[profile.instance_id] = member_id
+
+    def _set_standing(self, member_id: str, standing: Standing | None) -> None:
+        before = self.members.get(member_id)
+        if before is not None:
+            self._release(before)
+        elif standing is None:
+            return
+        after = Standing(-1, -1) if standing is None else standing
+        profile = Profile() if before is None else before.profile
+        self.members[member_id] = Member(member_id, profile, after)
+        for part in after.assigned | after.revoking:
+            self.owners[part] = member_id
+
+    def _release(self, member: Member) -> None:
+        for part in member.standing.assigned | member.standing.revoking:
+            if self.owners.get(part) == member.id:
+                del self.owners[part]
+
+
+Group: TypeAlias = ClassicGroup | ConsumerGroup
+"""Of either protocol."""
+
+
+def _put(into: dict[str, V], key: str, value: V | None) -> None:
+    if value is None:
+        into.pop(key, None)
+    else:
+        into[key] = value

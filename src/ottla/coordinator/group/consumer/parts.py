@@ -1,0 +1,60 @@
+"""Partitions by the id of their topic, and sets of them. Pure.
+
+A topic that is deleted and made again has another id: what somebody held of the old one says
+nothing about the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from ottla.metadata.image import Image
+from ottla.model.ids import TopicId
+
+
+class Part(NamedTuple):
+    topic_id: TopicId
+    partition: int
+
+
+Parts: TypeAlias = frozenset[Part]
+NO_PARTS: Final[Parts] = frozenset()
+
+
+class TopicSize(NamedTuple):
+    """As much of a topic as sharing it out takes."""
+
+    id: TopicId
+    partitions: int
+
+
+Sizes: TypeAlias = Mapping[str, TopicSize]
+
+
+def sizes(image: Image, names: Iterable[str]) -> dict[str, TopicSize]:
+    """Those of the topics that exist, by name."""
+    found = ((name, image.topics.get(name)) for name in sorted(names))
+    return {name: TopicSize(it.id, len(it.partitions)) for name, it in found if it is not None}
+
+
+def by_topic(parts: Iterable[Part]) -> dict[TopicId, list[int]]:
+    topics: dict[TopicId, list[int]] = {}
+    for topic_id, partition in sorted(parts):
+        topics.setdefault(topic_id, []).append(partition)
+    return topics
+
+
+def by_name(image: Image, parts: Iterable[Part]) -> dict[str, list[int]]:
+    """What there still is of these, by the topics' names."""
+    topics = by_topic(parts).items()
+    return {image.names[id]: indexes for id, indexes in topics if id in image.names}
+
+
+def from_names(image: Image, topics: Mapping[str, Iterable[int]]) -> Parts:
+    return frozenset(
+        Part(image.topics[name].id, partition)
+        for name, partitions in topics.items()
+        if name in image.topics
+        for partition in partitions
+    )

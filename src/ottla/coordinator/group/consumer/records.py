@@ -1,0 +1,259 @@
+"""What a group of the consumer protocol persists in `__consumer_offsets`.
+
+Pure: typed records and their bytes, in Kafka's own formats (`docs/formats/internal-topics.md`).
+The version of a key says what kind of record it is. Every value has version 0 and is flexible; a
+null value takes away what the key is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
+from uuid import UUID
+
+from ottla.coordinator.fields import Reader, Writer
+from ottla.coordinator.group.consumer.member import ClassicFace, Profile, Standing, State
+from ottla.coordinator.group.consumer.parts import Part, Parts, TopicSize, by_topic
+from ottla.coordinator.group.member import Protocol
+from ottla.coordinator.outcome import CoordinatorRecord
+
+VALUE: Final = 0
+CLASSIC_TAG: Final = 0
+PRESENT: Final = 1
+STATES: Final = frozenset(state.value for state in State)
+
+
+class Resolved(NamedTuple):
+    """The topics a pattern stands for."""
+
+    topics: frozenset[str]
+    version: int
+    """How often it has been written down with other topics."""
+    at_ms: int
+
+
+class EpochSet(NamedTuple):
+    group: str
+    epoch: int | None
+
+
+class TopicsSet(NamedTuple):
+    group: str
+    topics: Mapping[str, TopicSize] | None
+
+
+class ProfileSet(NamedTuple):
+    group: str
+    member: str
+    profile: Profile | None
+
+
+class TargetEpochSet(NamedTuple):
+    group: str
+    epoch: int | None
+
+
+class TargetSet(NamedTuple):
+    group: str
+    member: str
+    parts: Parts | None
+
+
+class StandingSet(NamedTuple):
+    group: str
+    member: str
+    standing: Standing | None
+
+
+class PatternSet(NamedTuple):
+    group: str
+    pattern: str
+    resolved: Resolved | None
+
+
+What: TypeAlias = (
+    EpochSet | TopicsSet | ProfileSet | TargetEpochSet | TargetSet | StandingSet | PatternSet
+)
+
+
+# Writing
+
+
+def _write_epoch(out: Writer, epoch: int) -> Writer:
+    return out.int32(epoch).tags()
+
+
+def _write_topics(out: Writer, topics: Mapping[str, TopicSize]) -> Writer:
+    out.array(len(topics))
+    for name, (topic_id, partitions) in topics.items():
+        # Racks of partitions were once kept here; an empty array stands in for them.
+        out.raw(topic_id.bytes).string(name).int32(partitions).array(0).tags()
+    return out.tags()
+
+
+def _write_profile(out: Writer, profile: Profile) -> Writer:
+    out.string(profile.instance_id).string(profile.rack_id)
+    out.string(profile.client_id).string(profile.client_host).array(len(profile.topics))
+    for name in profile.topics:
+        out.string(name)
+    out.string(profile.pattern).int32(profile.rebalance_timeout_ms).string(profile.assignor)
+    classic = profile.classic
+    return out.tags({} if classic is None else {CLASSIC_TAG: _classic_bytes(classic)})
+
+
+def _classic_bytes(classic: ClassicFace) -> bytes:
+    # A structure that may be null begins with a byte that says whether it is.
+    out = Writer(None, flexible=True).int8(PRESENT).int32(classic.session_timeout_ms)
+    out.array(len(classic.protocols))
+    for protocol in classic.protocols:
+        out.string(protocol.name).blob(protocol.metadata).tags()
+    return out.tags().done()
+
+
+def _write_target(out: Writer, parts: Parts) -> Writer:
+    return _write_parts(out, parts).tags()
+
+
+def _write_standing(out: Writer, standing: Standing) -> Writer:
+    out.int32(standing.epoch).int32(standing.previous_epoch).int8(standing.state.value)
+    return _write_parts(_write_parts(out, standing.assigned), standing.revoking).tags()
+
+
+def _write_parts(out: Writer, parts: Parts) -> Writer:
+    topics = by_topic(parts)
+    out.array(len(topics))
+    for topic_id, partitions in topics.items():
+        out.raw(topic_id.bytes).array(len(partitions))
+        for partition in partitions:
+            out.int32(partition)
+        out.tags()
+    return out
+
+
+def _write_pattern(out: Writer, resolved: Resolved) -> Writer:
+    out.array(len(resolved.topics))
+    for name in sorted(resolved.topics):
+        out.string(name)
+    return out.int64(resolved.version).int64(resolved.at_ms).tags()
+
+
+# Reading
+
+
+def _read_epoch(reader: Reader) -> int:
+    return reader.int32()
+
+
+def _read_topics(reader: Reader) -> dict[str, TopicSize]:
+    return dict(_read_topic(reader) for _ in range(reader.array()))
+
+
+def _read_topic(reader: Reader) -> tuple[str, TopicSize]:
+    topic_id, name, partitions = UUID(bytes=reader.raw(16)), reader.text(), reader.int32()
+    for _ in range(reader.array()):  # the racks of a partition
+        reader.int32()
+        for _ in range(reader.array()):
+            reader.string()
+        reader.tags()
+    reader.tags()
+    return name, TopicSize(topic_id, partitions)
+
+
+def _read_profile(reader: Reader) -> Profile:
+    instance_id, rack_id = reader.string(), reader.string()
+    client_id, client_host = reader.text(), reader.text()
+    topics = tuple(reader.text() for _ in range(reader.array()))
+    pattern, rebalance_ms, assignor = reader.string(), reader.int32(), reader.string()
+    tagged = reader.tags().get(CLASSIC_TAG)
+    return Profile(
+        instance_id,
+        rack_id,
+        client_id,
+        client_host,
+        topics,
+        pattern,
+        rebalance_ms,
+        assignor,
+        None if tagged is None else _read_classic(Reader.inside(tagged)),
+    )
+
+
+def _read_classic(reader: Reader) -> ClassicFace | None:
+    if reader.int8() != PRESENT:
+        return None
+    session_ms = reader.int32()
+    return ClassicFace(session_ms, tuple(_read_protocol(reader) for _ in range(reader.array())))
+
+
+def _read_protocol(reader: Reader) -> Protocol:
+    protocol = Protocol(reader.text(), reader.blob() or b"")
+    reader.tags()
+    return protocol
+
+
+def _read_standing(reader: Reader) -> Standing:
+    epoch, previous, number = reader.int32(), reader.int32(), reader.int8()
+    state = State(number) if number in STATES else State.UNKNOWN
+    return Standing(epoch, previous, state, _read_parts(reader), _read_parts(reader))
+
+
+def _read_parts(reader: Reader) -> Parts:
+    found: list[Part] = []
+    for _ in range(reader.array()):
+        topic_id = UUID(bytes=reader.raw(16))
+        found += [Part(topic_id, reader.int32()) for _ in range(reader.array())]
+        reader.tags()
+    return frozenset(found)
+
+
+def _read_pattern(reader: Reader) -> Resolved:
+    topics = frozenset(reader.text() for _ in range(reader.array()))
+    return Resolved(topics, reader.int64(), reader.int64())
+
+
+class _Kind(NamedTuple):
+    what: Callable[..., What]
+    key: int
+    names: int
+    """Strings in the key: the group, and for some a member or a pattern."""
+    write: Callable[[Writer, Any], Writer]
+    read: Callable[[Reader], Any]
+
+
+_BY_TYPE: Final[Mapping[type, _Kind]] = {
+    EpochSet: _Kind(EpochSet, 3, 1, _write_epoch, _read_epoch),
+    TopicsSet: _Kind(TopicsSet, 4, 1, _write_topics, _read_topics),
+    ProfileSet: _Kind(ProfileSet, 5, 2, _write_profile, _read_profile),
+    TargetEpochSet: _Kind(TargetEpochSet, 6, 1, _write_epoch, _read_epoch),
+    TargetSet: _Kind(TargetSet, 7, 2, _write_target, _read_parts),
+    StandingSet: _Kind(StandingSet, 8, 2, _write_standing, _read_standing),
+    PatternSet: _Kind(PatternSet, 16, 2, _write_pattern, _read_pattern),
+}
+KINDS: Final[Mapping[int, _Kind]] = {kind.key: kind for kind in _BY_TYPE.values()}
+"""By the version of the key."""
+
+
+def record(what: What) -> CoordinatorRecord:
+    """In the bytes that stand in the log."""
+    kind = _BY_TYPE[type(what)]
+    *names, said = what
+    key = Writer(kind.key)
+    for name in names:
+        key.string(name)
+    value = None if said is None else kind.write(Writer(VALUE, flexible=True), said).done()
+    return CoordinatorRecord(what, key.done(), value)
+
+
+def decode(key: bytes, value: bytes | None) -> What:
+    """A record of one of `KINDS`; ValueError where the bytes are not what they should be."""
+    reader = Reader(key)
+    kind = KINDS[reader.version]
+    names = [reader.text() for _ in range(kind.names)]
+    return kind.what(*names, None if value is None else kind.read(_value(value)))
+
+
+def _value(value: bytes) -> Reader:
+    reader = Reader(value, flexible_from=VALUE)
+    if reader.version != VALUE:
+        raise ValueError(f"a value has version {reader.version}")
+    return reader

@@ -1,0 +1,55 @@
+"""The asynchronous face of the consumer protocol: what API handlers call.
+
+Owns nothing. Regular expressions are resolved on the pool before a heartbeat is decided: compiling
+and matching them is bounded, but not short enough for the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ottla.coordinator.group.consumer.group import ConsumerGroup
+from ottla.coordinator.group.consumer.heartbeat import BeatAsk, BeatReply, Found
+from ottla.coordinator.group.consumer.overview import GroupView, view
+from ottla.coordinator.group.consumer.patterns import resolve
+from ottla.coordinator.group.shard import GroupShard
+from ottla.coordinator.runtime import Runtime
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.replica.surroundings import Surroundings
+
+
+class ConsumerGroups:
+    def __init__(self, runtime: Runtime[GroupShard], around: Surroundings) -> None:
+        self._runtime = runtime
+        self._around = around
+
+    async def heartbeat(self, group_id: str, ask: BeatAsk) -> BeatReply:
+        if not group_id:
+            raise KafkaError(ErrorCode.invalid_group_id)
+        consumer = self._runtime.owned(group_id).shard.consumer
+        wanted, of = consumer.to_resolve(group_id, ask, self._around.clock.wall_ms())
+        found = Found()
+        if wanted:
+            names = list(consumer.terms.image.topics)
+            found = Found(await self._around.off.run(resolve, wanted, names), of)
+        return await self._runtime.write(
+            group_id, lambda shard, now: shard.consumer.heartbeat(group_id, ask, found, now)
+        )
+
+    async def describe(self, group_id: str) -> GroupView:
+        if not group_id:
+            raise KafkaError(ErrorCode.invalid_group_id)
+        return await self._runtime.read(group_id, lambda shard: _view(shard, group_id))
+
+    def topics_changed(self, names: Collection[str]) -> None:
+        """These were created, deleted, or have other partitions now."""
+        for owned in self._runtime.active():
+            owned.shard.consumer.topics_changed(names)
+
+
+def _view(shard: GroupShard, group_id: str) -> GroupView:
+    group = shard.groups.get(group_id)
+    if not isinstance(group, ConsumerGroup):
+        why = "not found" if group is None else "is not a consumer group"
+        raise KafkaError(ErrorCode.group_id_not_found, f"Group {group_id} {why}.")
+    return view(group, shard.consumer.terms.limits)
