@@ -6,6 +6,7 @@ it to the folder. Handlers translate requests into calls of the layers below and
 - `api`               what a declaration is
 - `services`          what handlers may use
 - `dispatch`          from a frame to a reply
+- `express`           a producer that repeats itself, answered in one step
 - `operations`        what a client may do, as replies tell it
 - `config_resources`  what has settings, and where they are stored
 - `loggers`           levels of this process's loggers

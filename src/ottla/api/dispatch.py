@@ -3,7 +3,8 @@
 Owns the order of these steps for every request alike. Never knows what any API means.
 
 Requests of one connection start in the order they came. A hot API runs at once, inside the call
-that delivers the frame; any other becomes a task. While a connection has tasks that have not
+that delivers the frame, or quicker still where the peer repeats itself (`Peer.express`); any other
+becomes a task. While a connection has tasks that have not
 begun, even a hot request takes its turn behind them, with a copy of its frame.
 """
 
@@ -38,7 +39,10 @@ class Dispatch:
         self._apis = apis
 
     def __call__(self, frame: memoryview, slot: Slot) -> None:
+        peer = slot.peer
         try:
+            if peer.express is not None and not peer.unstarted and peer.express(frame, slot):
+                return
             call = wire.parse_call(frame)
             api = self._apis.get(call.key)
             if api is None or call.version not in api.versions:

@@ -12,6 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from ottla.api.api import Api
+from ottla.api.express import express_for
 from ottla.api.services import Services
 from ottla.log.log import Origin
 from ottla.model.errors import ErrorCode
@@ -36,6 +37,9 @@ _new: Final = tuple.__new__  # a named tuple at half its price; hot
 def produce(call: Call, frame: memoryview, slot: Slot, services: Services) -> None:
     request = decode_produce(call, frame)
     acks, topics = request.acks, request.topics
+    peer = slot.peer
+    if peer.express is None or peer.express.missed():
+        peer.express = express_for(call, frame, request, services)
 
     def answer(outcomes: list[ProducedPartition]) -> None:
         if acks == 0:

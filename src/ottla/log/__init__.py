@@ -5,6 +5,7 @@ look like is in docs/formats/.
 
 - `log`              the face: append, read, truncate, flush, close; `answers`: what it says
 - `validate`         what a record set must be before a leader appends it (pure)
+- `plain_append`     the same and the append in one pass, for batches with nothing special
 - `producers`        sequences, epochs and open transactions; `producer_history`,
                      `producer_snapshot`: the same on disk; `recall`: what a snapshot leaves out
 - `rolling`          when a segment is full (pure); `retention`: when one is too old (pure)

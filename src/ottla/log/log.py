@@ -23,6 +23,7 @@ from ottla.log import (
     follower_append,
     lookup,
     partition_metadata,
+    plain_append,
     retirement,
     rollover,
     truncation,
@@ -34,6 +35,7 @@ from ottla.log.files import Buffer, Disk
 from ottla.log.flush import Flush, begin_flush
 from ottla.log.lookup import TimestampOffset
 from ottla.log.partition_folder import PartitionFolder
+from ottla.log.plain_append import PlainRules
 from ottla.log.producer_history import aborted_entry, read_marker, replay
 from ottla.log.producers import Marker, ProducerStates, Remembered
 from ottla.log.recall import recall
@@ -82,6 +84,7 @@ class Log:
         "generation",
         "high_watermark",
         "partition",
+        "plain",
         "producers",
         "recovery_point",
         "segments",
@@ -106,6 +109,7 @@ class Log:
         self.high_watermark: Offset = 0
         self.recovery_point: Offset = 0
         self.snapshot_offset: Offset = -1
+        self.plain: PlainRules | None = None  # until the first append
         self.generation = 0  # changes whenever bytes that were written go away
         self.doomed: tuple[Doomed, ...] = ()
 
@@ -133,6 +137,7 @@ class Log:
 
     # What takes more than a few lines lives beside this file, one concern each.
 
+    append_plain = plain_append.append_plain
     append_as_follower = follower_append.append
     add_segment = rollover.add_segment
     roll = rollover.roll

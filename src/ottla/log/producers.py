@@ -75,6 +75,13 @@ class ProducerState:
     def last_sequence(self) -> int:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
+    def took(
+        self, first_sequence: int, last_sequence: int, first: Offset, last: Offset, timestamp: int
+    ) -> None:
+        """A data batch of it has been appended."""
+        self.batches.append(Remembered(first_sequence, last_sequence, first, last, timestamp))
+        self.timestamp = timestamp
+
     def entry(self) -> ProducerEntry:
         last = self.batches[-1] if self.batches else None
         return ProducerEntry(
@@ -135,6 +142,14 @@ class ProducerStates:
             )
         return None
 
+    def awaiting(self, producer_id: int, epoch: int, sequence: int) -> ProducerState | None:
+        """The producer, if exactly this comes next from it and it has no transaction open."""
+        state = self._producers.get(producer_id) if self._producers else None
+        if state is None or state.epoch != epoch or state.txn_first_offset is not None:
+            return None
+        batches = state.batches
+        return state if batches and batches[-1][1] + 1 == sequence else None
+
     def check_marker(self, header: BatchHeader, marker: Marker) -> None:
         """Refuse a marker of an older producer epoch or an older coordinator."""
         state = self.get(header.producer_id)
@@ -155,16 +170,13 @@ class ProducerStates:
         """A data batch of a producer has been appended at `first_offset`."""
         state = self._state(header.producer_id, header.producer_epoch)
         last_offset = first_offset + header.last_offset_delta
-        state.batches.append(
-            Remembered(
-                header.base_sequence,
-                header.last_sequence,
-                first_offset,
-                last_offset,
-                header.max_timestamp,
-            )
+        state.took(
+            header.base_sequence,
+            header.last_sequence,
+            first_offset,
+            last_offset,
+            header.max_timestamp,
         )
-        state.timestamp = header.max_timestamp
         if header.is_transactional and state.txn_first_offset is None:
             state.txn_first_offset = first_offset
             if self._ongoing is _NOTHING_ONGOING:

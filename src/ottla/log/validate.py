@@ -86,13 +86,14 @@ class Analysis(NamedTuple):
     restamped: bool  # `header` differs from the bytes: write it, with a new checksum
 
 
-_native: Walk | None = None
+native: Walk | None = None
+"""The compiled walk over a batch's records, once it is loaded and warm."""
 
 
 def use_native_kernels(walk: Walk | None) -> None:
     """Walk records with this from now on, and let `record.validation=auto` mean full."""
-    global _native  # set once, when the kernels are loaded and warm
-    _native = walk
+    global native  # set once
+    native = walk
 
 
 def analyse(
@@ -131,7 +132,7 @@ def analyse(
     control = attributes & CONTROL_BIT
     rewrites = wanted != "producer" and CODECS[wanted] != codec and not control
     stamped = header
-    if not rewrites and not control and _walks(config):
+    if not rewrites and not control and walks_records(config):
         summary = _walk_records(view, header, config)
         oldest = summary.min_timestamp
         stamped = _with_newest(header, summary)
@@ -229,11 +230,12 @@ def _check_client_batch(header: BatchHeader) -> None:
         )
 
 
-def _walks(config: TopicConfig) -> bool:
+def walks_records(config: TopicConfig) -> bool:
+    """Whether every record of a batch is looked at."""
     mode = config.record_validation
     return (
         mode == "full"
-        or (mode == "auto" and _native is not None)
+        or (mode == "auto" and native is not None)
         or "compact" in config.cleanup_policy
     )
 
@@ -253,7 +255,7 @@ def _inflated(content: memoryview, header: BatchHeader) -> bytes | memoryview:
 
 def _checked(section: bytes | memoryview, header: BatchHeader) -> Summary:
     try:
-        return (_native or record.validate_records)(section, header, dense=True)
+        return (native or record.validate_records)(section, header, dense=True)
     except CorruptBatch as fault:
         raise KafkaError(ErrorCode.invalid_record, str(fault)) from None
 

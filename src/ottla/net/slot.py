@@ -42,6 +42,7 @@ class Peer:
     __slots__ = (
         "address",
         "connection_id",
+        "express",
         "is_broker",
         "listener",
         "on_room",
@@ -63,6 +64,7 @@ class Peer:
         self.principal = "User:ANONYMOUS"
         self.software_name = "unknown"
         self.software_version = "unknown"
+        self.express: Express | None = None
         self.is_broker = False  # another broker, or this one's own controller
         self.versions: dict[int, int] = {}  # of each API it has called, the version it speaks
         self.unstarted = 0  # requests handed to tasks that have not begun
@@ -80,6 +82,14 @@ class Peer:
 
 def _nobody() -> None:
     """Nobody waits for room."""
+
+
+class Express(Protocol):
+    """What a handler has learnt of a peer: how to answer a request like its last, at once."""
+
+    def __call__(self, frame: memoryview, slot: Slot) -> bool: ...
+
+    def missed(self) -> bool: ...
 
 
 class Order(Protocol):

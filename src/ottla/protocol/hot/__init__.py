@@ -6,6 +6,7 @@ what this is worth; the tests hold it byte for byte to kio in every version.
 
 - `produce`  the request, decoded in place, and its reply
 - `fetch`    the reply, as parts between which the records of files go
+- `shape`    requests of a producer that repeats itself, read in one step
 - `parts`    what both replies are made of
 """
 

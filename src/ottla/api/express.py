@@ -1,0 +1,85 @@
+"""Produce requests that look like the peer's last one: read, appended and answered in one step.
+
+Owns what it remembers of a peer's last request, for as long as the connection lasts. Never answers
+anything unusual: what it leaves goes the way of every request, through `dispatch` and `produce`,
+and what that finds wrong is said there. Hot: benchmarks/small_requests.py.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.api.services import Services
+from ottla.log.plain_append import DECLINED
+from ottla.model.errors import KafkaError
+from ottla.model.ids import INTERNAL_TOPICS, TopicPartition
+from ottla.net.slot import Slot
+from ottla.protocol.hot.produce import ProduceRequest
+from ottla.protocol.hot.shape import Shape, shape_of
+from ottla.protocol.wire import Call
+from ottla.replica.express_append import append_express
+from ottla.replica.partition import Partition
+
+_new: Final = tuple.__new__  # a named tuple at half its price; hot
+MISSES_MAX: Final = 16
+"""How often a request may look otherwise before another shape is learnt."""
+
+
+class ExpressProduce:
+    """Answers a peer's next requests, if they have the shape of an earlier one."""
+
+    __slots__ = ("_clock", "_hosted", "_misses", "_shape", "_topic")
+
+    def __init__(self, shape: Shape, topic: str, services: Services) -> None:
+        self._shape = shape
+        self._topic = topic
+        self._hosted = services.replicas.hosted
+        self._clock = services.clock
+        self._misses = 0
+
+    def __call__(self, frame: memoryview, slot: Slot) -> bool:
+        """Whether it was answered; if not, nothing has happened."""
+        shape = self._shape
+        parts = shape.read(frame)
+        if parts is None:
+            self._misses += 1
+            return False
+        correlation, index, records = parts
+        partition = self._hosted.find(_new(TopicPartition, (self._topic, index)))
+        if partition is None or not self._is_meant(partition):
+            return False
+        now_ms = self._clock.wall_ms()
+        try:
+            first = append_express(self._hosted, partition, records, shape.acks, now_ms)
+        except KafkaError:  # the disk failed: the general path finds the partition offline
+            return False
+        if first == DECLINED:
+            return False
+        slot.reply((shape.reply(correlation, index, first, partition.log.start_offset),))
+        return True
+
+    def missed(self) -> bool:
+        """The peer asks for something else by now."""
+        return self._misses > MISSES_MAX
+
+    def _is_meant(self, partition: Partition) -> bool:
+        """A topic that was asked for by id may have been deleted, and made again."""
+        topic_id = self._shape.topic_id
+        return topic_id is None or partition.log.topic_id == topic_id
+
+
+def express_for(
+    call: Call, frame: memoryview, request: ProduceRequest, services: Services
+) -> ExpressProduce | None:
+    """How to answer requests that look like this one, if that can be done in one step."""
+    if request.acks == 0:
+        return None
+    shape = shape_of(call, frame, request)
+    if shape is None:
+        return None
+    topic = shape.name
+    if shape.topic_id is not None:
+        topic = services.metadata.image.names.get(shape.topic_id)
+    if topic is None or topic in INTERNAL_TOPICS:
+        return None
+    return ExpressProduce(shape, topic, services)

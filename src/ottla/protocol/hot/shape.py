@@ -1,0 +1,108 @@
+"""The shape of a producer's small requests: everything but the records stays the same.
+
+A client that sends one batch at a time repeats its last request byte for byte, up to the
+correlation id, the partition and the records. So the first such request is decoded in full, and
+its `Shape` reads the next ones in a single step and writes their replies in another. Owns no more
+than that: a frame that differs anywhere else is not read here. Hot: benchmarks/small_requests.py.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+from uuid import UUID
+
+from ottla.protocol.hot.parts import topic_bytes
+from ottla.protocol.hot.produce import ProduceRequest
+from ottla.protocol.wire import Call
+
+VERSIONS: Final = frozenset({7, *range(9, 14)})
+"""Those in use: they know every codec, and their replies come in two layouts."""
+
+_CORRELATION_AT: Final = 4
+_PREFIX_AT: Final = 8
+_INDEX_SIZE: Final = 4
+_PLAIN_SIZE: Final = 4
+_TAGS: Final = 3  # nothing tagged in the partition, the topic and the request
+
+
+class Shape:
+    """One topic, one partition, no transaction: what such a request of one peer looks like."""
+
+    __slots__ = (
+        "_head", "_prefix", "_read", "_records_at", "_reply_middle", "_write", "_write_size",
+        "acks", "flexible", "name", "topic_id",
+    )  # fmt: skip
+
+    def __init__(self, call: Call, frame: memoryview, request: ProduceRequest, end: int) -> None:
+        """`end` is where what stays the same ends: at the partition's number."""
+        name, topic_id, _ = request.topics[0]
+        self.flexible = flexible = call.flexible
+        self.acks = request.acks
+        self.name: str | None = name
+        self.topic_id: UUID | None = topic_id
+        self._head = bytes(frame[:_CORRELATION_AT])
+        self._prefix = bytes(frame[_PREFIX_AT:end])
+        self._read = Struct(f">4si{end - _PREFIX_AT}si{'BB' if flexible else 'i'}")
+        self._records_at = end + _INDEX_SIZE + _PLAIN_SIZE
+        topic = topic_bytes(name if topic_id is None else topic_id, flexible)
+        if flexible:  # no tags, one topic, one partition
+            middle = b"\0\x02" + topic + b"\x02"
+            self._write = Struct(f">ii{len(middle)}sihqqqBBBBiB")
+        else:
+            one = (1).to_bytes(4, "big")
+            middle = one + topic + one
+            self._write = Struct(f">ii{len(middle)}sihqqqi")
+        self._reply_middle = middle
+        self._write_size = self._write.size - 4
+
+    def read(self, frame: memoryview) -> tuple[int, int, memoryview] | None:
+        """Correlation id, partition and records; None for a frame of any other shape."""
+        size = len(frame)
+        if size < self._records_at:
+            return None
+        if not self.flexible:
+            head, correlation, prefix, index, length = self._read.unpack_from(frame)
+            at = self._records_at
+            if prefix != self._prefix or head != self._head or length != size - at:
+                return None
+            return correlation, index, frame[at:]
+        head, correlation, prefix, index, low, high = self._read.unpack_from(frame)
+        if prefix != self._prefix or head != self._head or low < 0x80 or high > 0x7F:
+            return None  # a length of two bytes: nothing below 128 is a batch worth the while
+        at = self._records_at - 2
+        end = at + (low & 0x7F | high << 7) - 1
+        if end + _TAGS != size or frame[end] or frame[end + 1] or frame[end + 2]:
+            return None
+        return correlation, index, frame[at:end]
+
+    def reply(self, correlation: int, index: int, base_offset: int, start_offset: int) -> bytes:
+        """The framed reply to a record set that was appended under the producer's own times."""
+        if self.flexible:
+            return self._write.pack(
+                self._write_size, correlation, self._reply_middle, index, 0, base_offset, -1,
+                start_offset, 1, 0, 0, 0, 0, 0,
+            )  # fmt: skip
+        return self._write.pack(
+            self._write_size, correlation, self._reply_middle, index, 0, base_offset, -1,
+            start_offset, 0,
+        )  # fmt: skip
+
+
+def shape_of(call: Call, frame: memoryview, request: ProduceRequest) -> Shape | None:
+    """The shape of this request, if those that follow it are likely to have the same."""
+    if call.version not in VERSIONS or request.transactional_id is not None:
+        return None
+    if len(request.topics) != 1 or len(request.topics[0][2]) != 1:
+        return None
+    records = request.topics[0][2][0][1]
+    if records is None:
+        return None
+    tail = _TAGS if call.flexible else 0
+    before = len(frame) - tail - len(records) - (_uvarint_size(len(records) + 1) if tail else 4)
+    shape = Shape(call, frame, request, before - _INDEX_SIZE)
+    return shape if shape.read(frame) is not None else None
+
+
+def _uvarint_size(value: int) -> int:
+    return (value.bit_length() + 6) // 7
