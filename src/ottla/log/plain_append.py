@@ -72,7 +72,7 @@ def append_plain(log: Log, batch: memoryview, leader_epoch: int, now_ms: int) ->
     last = first + delta
     segment = log.segments.active
     position = segment.size
-    began = segment.known_first_timestamp
+    began = -1 if (known := segment.known_first_timestamp) is None else known
     if (
         magic != 2
         or base
@@ -84,7 +84,6 @@ def append_plain(log: Log, batch: memoryview, leader_epoch: int, now_ms: int) ->
         or newest > now_ms + rules.max_after_ms
         or (oldest < now_ms - rules.max_before_ms and oldest != -1)
         or not position
-        or began is None
         or began < 0  # its age is counted otherwise
         or position + size > rules.segment_bytes
         or newest - began > rules.segment_ms - segment.jitter_ms
