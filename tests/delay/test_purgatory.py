@@ -296,3 +296,16 @@ def test_nothing_leaks_and_nothing_completes_twice(
     for key in "abcdef":
         wishes.check(key)
     assert (wishes.watched, wishes.key_count) == (0, 0)
+
+
+@pytest.mark.spec("DLY-23")
+def test_what_is_known_to_wait_is_watched_without_being_tried() -> None:
+    wishes, scheduler = purgatory()
+    wish, other = Wish(), Wish()
+    wishes.watch(wish, ["a", "b"])
+    wishes.watch(other, ["b"])
+    assert wish.tries == 0
+    wish.granted = True
+    assert wishes.check("b") == 1
+    scheduler.pass_ms(10_000)
+    assert (wish.story, other.story) == (["complete"], ["complete", "expired"])

@@ -90,7 +90,7 @@ def _find(key: TopicPartition, asked: Any, terms: FetchTerms, ctx: Context) -> F
 
 def _found(partition: Partition, asked: int, terms: FetchTerms) -> Found:
     log, epoch = partition.log, partition.leader_epoch
-    end = terms.bound(log)
+    end = terms.reach(log)
     match asked:
         case -1:
             _check_caught_up(partition, terms)

@@ -103,20 +103,16 @@ class Purgatory(Generic[Key]):
         checks = self._checks
         if op.try_complete():
             return True
-        op._home = self  # type: ignore[assignment]  # it only ever reports its own end
-        op._listed = len(keys)
-        self.delayed += 1
-        lists = self._lists
-        for key in keys:
-            watchers = lists.get(key)
-            if watchers is None:
-                lists[key] = [op]
-            else:
-                watchers.append(op)
+        self._list(op, keys)
         if self._checks != checks and op.try_complete():  # triggered before it was watched
             return True
         self._timers.add(op, op.delay_ms)
         return op.completed
+
+    def watch(self, op: Delayed, keys: Collection[Key]) -> None:
+        """Watch `op`, which the caller has just found that it must wait."""
+        self._list(op, keys)
+        self._timers.add(op, op.delay_ms)
 
     def check(self, key: Key) -> int:
         """Something about `key` changed: try what waits for it. How many it finished."""
@@ -146,6 +142,18 @@ class Purgatory(Generic[Key]):
         for key in list(self._lists):
             for op in self.drop(key):
                 op.force_complete()
+
+    def _list(self, op: Delayed, keys: Collection[Key]) -> None:
+        op._home = self  # type: ignore[assignment]  # it only ever reports its own end
+        op._listed = len(keys)
+        self.delayed += 1
+        lists = self._lists
+        for key in keys:
+            watchers = lists.get(key)
+            if watchers is None:
+                lists[key] = [op]
+            else:
+                watchers.append(op)
 
     def _finished(self, op: Delayed) -> None:
         self._timers.cancel(op)

@@ -50,7 +50,7 @@ class NetLimits:
 
     socket_request_max_bytes: int = 100 << 20
     socket_send_buffer_bytes: int = 102_400
-    socket_receive_buffer_bytes: int = 102_400
+    socket_receive_buffer_bytes: int = -1
     socket_listen_backlog_size: int = 50
     queued_max_requests: int = 500
     queued_max_request_bytes: int = -1

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from ottla.delay.purgatory import Delayed
@@ -26,12 +27,19 @@ from ottla.replica.wanted import UNKNOWN_TOPIC, Fetched, Wanted
 
 CONSUMER: Final = BrokerId(-1)
 ANY_SIZE: Final = 0x7FFFFFFF
+GOOD: Final = ErrorCode.none
+_new: Final = tuple.__new__  # a named tuple at half its price; hot
 NO_ABORTED: Final[Sequence[tuple[int, int]]] = ()
 
 
 class Isolation(IntEnum):
     READ_UNCOMMITTED = 0
     READ_COMMITTED = 1
+
+
+_END: Final[Callable[[Log], Offset]] = attrgetter("end_offset")
+_STABLE: Final[Callable[[Log], Offset]] = attrgetter("last_stable_offset")
+_COMMITTED: Final[Callable[[Log], Offset]] = attrgetter("high_watermark")
 
 
 class FetchTerms(NamedTuple):
@@ -47,13 +55,12 @@ class FetchTerms(NamedTuple):
     def from_follower(self) -> bool:
         return self.replica_id >= 0
 
-    def bound(self, log: Log) -> Offset:
-        """The first offset this reader may not see."""
-        if self.from_follower:
-            return log.end_offset
-        if self.isolation is Isolation.READ_COMMITTED:
-            return log.last_stable_offset
-        return log.high_watermark
+    @property
+    def reach(self) -> Callable[[Log], Offset]:
+        """Says the first offset of a log that this reader may not see."""
+        if self.replica_id >= 0:
+            return _END
+        return _STABLE if self.isolation is Isolation.READ_COMMITTED else _COMMITTED
 
 
 Done: TypeAlias = Callable[[list[Fetched]], None]
@@ -76,13 +83,17 @@ class Reads:
         if terms.from_follower:
             for want in wanted:
                 self._note_follower(want, terms.replica_id)
+        parked = DelayedFetch(self, wanted, terms, done)
+        keys = [want.key for want in wanted]
+        waiting = self._hosted.waiting.fetch
+        if self._may_wait(wanted, terms):
+            waiting.watch(parked, keys)
+            return parked
         fetched = self.read(wanted, terms)
         if self._is_enough(fetched, terms):
             self._tell(fetched, terms, done)
             return None
-        parked = DelayedFetch(self, wanted, terms, done)
-        waiting = self._hosted.waiting.fetch
-        return None if waiting.try_complete_else_watch(parked, [w.key for w in wanted]) else parked
+        return None if waiting.try_complete_else_watch(parked, keys) else parked
 
     def stop_waiting(self) -> None:
         """The broker stops: answer with what there is, those that wait and those yet to come."""
@@ -98,10 +109,20 @@ class Reads:
         self._count(fetched, terms)
         done(fetched)
 
+    def _may_wait(self, wanted: list[Wanted], terms: FetchTerms) -> bool:
+        """A consumer that is up to date, as most are most of the time, need not be read for."""
+        if terms.max_wait_ms <= 0 or terms.min_bytes <= 0 or terms.from_follower:
+            return False
+        if not wanted or not self._patient:
+            return False
+        return not self.is_ready(wanted, terms)
+
     def _count(self, fetched: list[Fetched], terms: FetchTerms) -> None:
         total, size = self._total, 0
         total.total_fetch_requests.value += len(fetched)
         for one in fetched:
+            if not one.size and not one.failed:
+                continue
             partition = self._hosted.find(one.wanted.key)
             if one.size and partition is not None:
                 partition.traffic.sent(terms.from_follower).value += one.size
@@ -149,7 +170,7 @@ class Reads:
                     return Fetched(want, _part(want, log, diverging=diverging), 0)
             committed = terms.isolation is Isolation.READ_COMMITTED
             aborted = NO_ABORTED if committed else None
-            bound = terms.bound(log)
+            bound = terms.reach(log)
             if bound <= want.offset <= log.end_offset:
                 return Fetched(want, _part(want, log, aborted), 0)
             limit = max(0, min(want.max_bytes, left))
@@ -219,23 +240,23 @@ class Reads:
     def is_ready(self, wanted: list[Wanted], terms: FetchTerms) -> bool:
         """Whether a parked fetch would now get enough, or must hear of a change."""
         size = 0
+        find, reach, min_bytes = self._hosted.find, terms.reach, terms.min_bytes
+        follower = terms.from_follower
         for want in wanted:
-            partition = self._hosted.find(want.key)
-            if partition is None or partition.leadership is None:
+            partition = find(want.key)
+            if partition is None or partition.leadership is None or _is_refused(want, partition):
                 return True
-            if -1 < want.leader_epoch != partition.leader_epoch:
-                return True
-            log = partition.log
-            bound = terms.bound(log)
-            if want.offset < bound:
-                if terms.min_bytes <= 1:
+            log, offset = partition.log, want.offset
+            bound = reach(log)
+            if offset < bound:
+                if min_bytes <= 1:
                     return True
                 size += self._size_of(log, want, bound)
-                if size >= terms.min_bytes:
+                if size >= min_bytes:
                     return True
-            elif want.offset > log.end_offset:  # truncated meanwhile
+            elif offset > log.end_offset:  # truncated meanwhile
                 return True
-            if terms.from_follower and self._has_news(want, terms.replica_id):
+            if follower and self._has_news(want, terms.replica_id):
                 return True
         return False
 
@@ -269,6 +290,13 @@ class DelayedFetch(Delayed):
         self._reads.answer(self._wanted, self._terms, self._done)
 
 
+def _is_refused(want: Wanted, partition: Partition) -> bool:
+    """Whether the reader is wrong about the partition, or may be: the read finds out."""
+    if -1 < want.leader_epoch != partition.leader_epoch or want.last_fetched_epoch >= 0:
+        return True
+    return want.topic_id is not NO_TOPIC_ID and want.topic_id != partition.log.topic_id
+
+
 def _part(
     want: Wanted,
     log: Log,
@@ -276,17 +304,20 @@ def _part(
     records: Sized | bytes = b"",
     diverging: tuple[int, int] | None = None,
 ) -> FetchedPartition:
-    return FetchedPartition(
-        want.key.partition,
-        ErrorCode.none,
-        log.high_watermark,
-        log.last_stable_offset,
-        log.start_offset,
-        aborted,
-        -1,
-        diverging,
-        None,
-        records,
+    return _new(
+        FetchedPartition,
+        (
+            want.key[1],
+            GOOD,
+            log.high_watermark,
+            log.last_stable_offset,
+            log.start_offset,
+            aborted,
+            -1,
+            diverging,
+            None,
+            records,
+        ),
     )
 
 

@@ -28,6 +28,8 @@ INLINE_BYTES: Final = 16 * 1024  # records in memory below this are copied into 
 _TOP_7: Final = Struct(">ihi")
 _PARTITION_4: Final = Struct(">ihqq")
 _PARTITION_5: Final = Struct(">ihqqq")
+_NOTHING_11: Final = Struct(">ihqqqiii")
+_NOTHING_12: Final = Struct(">ihqqqBiBB")
 _ABORTED: Final = Struct(">qq")
 _ABORTED_FLEXIBLE: Final = Struct(">qqB")
 _EPOCH_END: Final = Struct(">iqB")
@@ -80,8 +82,11 @@ def fetch_reply(
         out += topic_bytes(topic, flexible)
         put_count(out, len(partitions), flexible)
         for partition in partitions:
+            records = partition[9]
+            if version >= 11 and not records and records is not None and _is_ordinary(partition):
+                out += _nothing_new(partition, flexible)
+                continue
             _put_partition(out, partition, version)
-            records = partition.records
             if records is None:
                 out += b"\0" if flexible else b"\xff\xff\xff\xff"
             elif isinstance(records, bytes | memoryview) and len(records) < INLINE_BYTES:
@@ -106,6 +111,23 @@ def fetch_reply(
     written = sum(len(part) for part in parts if isinstance(part, bytearray))
     FRAME.pack_into(first, 0, written + elsewhere - 4, call.correlation_id)
     return [bytes(part) if isinstance(part, bytearray) else part for part in parts]
+
+
+def _is_ordinary(partition: FetchedPartition) -> bool:
+    return not partition[5] and partition[7] is None and partition[8] is None
+
+
+def _nothing_new(partition: FetchedPartition, flexible: bool) -> bytes:
+    """A partition without records, as most are in the reply to a consumer that keeps up."""
+    index, error, high_watermark, stable, start, aborted, preferred, *_ = partition
+    none = aborted is None
+    if flexible:
+        return _NOTHING_12.pack(
+            index, error, high_watermark, stable, start, 0 if none else 1, preferred, 1, 0
+        )
+    return _NOTHING_11.pack(
+        index, error, high_watermark, stable, start, -1 if none else 0, preferred, 0
+    )
 
 
 def _put_partition(out: bytearray, partition: FetchedPartition, version: int) -> None:
