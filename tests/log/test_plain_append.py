@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,12 +14,22 @@ from ottla.log import validate
 from ottla.log.log import Log
 from ottla.log.plain_append import DECLINED
 from ottla.model.errors import KafkaError
+from ottla.protocol.records.batch import compute_crc
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.record import validate_records
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.log.workbench import NOW_MS, Workbench, batch
 
 PRODUCER = {"producer_id": 7, "producer_epoch": 0}
+
+
+@pytest.fixture(autouse=True)
+def no_kernels() -> Iterator[None]:
+    """Another test of the process may have loaded them."""
+    loaded = validate.native
+    validate.use_native_kernels(None)
+    yield
+    validate.use_native_kernels(loaded)
 
 
 def plain(log: Log, content: bytes, epoch: int = 0) -> int:
@@ -115,13 +126,16 @@ def test_changed_settings_hold_from_the_next_batch_on() -> None:
     assert plain(log, batch(b"a")) == 1
     log.config = TopicConfig(max_message_bytes=10)
     assert plain(log, batch(b"a")) == DECLINED
-    log.config = TopicConfig()
+    log.config = TopicConfig(record_validation="auto")
     assert plain(log, batch(b"a")) == 2
+    bad = bytearray(batch(b"a"))
+    bad[-3] = 0x7F  # a value that runs past the end, under a checksum that fits
+    bad[17:21] = compute_crc(bad).to_bytes(4, "big")
+    assert plain(log, bytes(bad)) == 3
     validate.use_native_kernels(validate_records)
-    try:
-        assert plain(log, batch(b"a")) == DECLINED, "records are walked now"
-    finally:
-        validate.use_native_kernels(None)
+    assert plain(log, batch(b"a")) == 4
+    assert plain(log, bytes(bad)) == DECLINED, "records are walked now"
+    assert plain(log, batch(b"a", codec=Codec.LZ4)) == DECLINED, "and these unpacked"
 
 
 def test_a_failing_disk_leaves_the_log_as_it_was() -> None:

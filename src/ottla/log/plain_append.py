@@ -18,8 +18,9 @@ from ottla.log import validate
 from ottla.log.rolling import LARGEST_ENTRY
 from ottla.log.segment import MAX_RELATIVE_OFFSET
 from ottla.model.ids import Offset
-from ottla.protocol.records.batch import HEAD, HEADER, HEADER_SIZE, OVERHEAD
+from ottla.protocol.records.batch import HEAD, HEADER, HEADER_SIZE, OVERHEAD, read_header
 from ottla.protocol.records.compression import Codec
+from ottla.protocol.records.corrupt import CorruptBatch
 from ottla.protocol.records.header import ATTRIBUTES_AT, MAX_SEQUENCE
 
 if TYPE_CHECKING:
@@ -35,16 +36,18 @@ class PlainRules:
 
     __slots__ = (
         "config", "index_interval", "max_after_ms", "max_before_ms", "max_bytes",
-        "max_index_bytes", "max_unflushed", "segment_bytes", "segment_ms", "walk",
+        "max_index_bytes", "max_unflushed", "native", "segment_bytes", "segment_ms", "walk",
     )  # fmt: skip
 
     def __init__(self, config: TopicConfig) -> None:
         self.config = config
-        self.walk = validate.native
+        self.native = validate.native
+        self.walk = validate.native if validate.walks_records(config) else None
         ordinary = (
             config.compression_type == "producer"
             and config.message_timestamp_type == "CreateTime"
-            and not validate.walks_records(config)
+            and "compact" not in config.cleanup_policy
+            and (self.walk is not None or not validate.walks_records(config))
         )
         self.max_bytes = min(config.max_message_bytes, config.segment_bytes) if ordinary else 0
         self.max_after_ms = config.message_timestamp_after_max_ms
@@ -59,7 +62,7 @@ class PlainRules:
 def append_plain(log: Log, batch: memoryview, leader_epoch: int, now_ms: int) -> Offset:
     """The batch's first offset, once it is written; or DECLINED. An OSError is a failed disk."""
     rules = log.plain
-    if rules is None or rules.config is not log.config or rules.walk is not validate.native:
+    if rules is None or rules.config is not log.config or rules.native is not validate.native:
         rules = log.plain = PlainRules(log.config)
     size = len(batch)
     if size < HEADER_SIZE or size > rules.max_bytes:
@@ -90,19 +93,34 @@ def append_plain(log: Log, batch: memoryview, leader_epoch: int, now_ms: int) ->
         or segment.index_bytes > rules.max_index_bytes
         or last - segment.base_offset > MAX_RELATIVE_OFFSET
         or last + 1 - log.recovery_point >= rules.max_unflushed
+        or sequence + delta > MAX_SEQUENCE
         or leader_epoch != log.epochs.latest
         or segment.known_max_timestamp is None
         or crc32c(batch[ATTRIBUTES_AT:]) != crc
+        or (rules.walk is not None and not _is_sound(batch, rules.walk))
     ):
         return DECLINED
-    producer = None
-    if producer_id >= 0:
-        producer = log.producers.awaiting(producer_id, epoch, sequence)
-        if producer is None or sequence + delta > MAX_SEQUENCE:
-            return DECLINED
+    producer = log.producers.awaiting(producer_id, epoch, sequence) if producer_id >= 0 else None
+    if producer_id >= 0 and producer is None:
+        return DECLINED
     segment.file().append((HEAD.pack(first, length, leader_epoch), batch[_HEAD_SIZE:]))
     segment.note(first, last, newest, size, rules.index_interval)
     log.end_offset = last + 1
     if producer is not None:
         producer.took(sequence, sequence + delta, first, last, newest)
     return first
+
+
+def _is_sound(batch: memoryview, walk: validate.Walk) -> bool:
+    """Whether the records are what the header says, without having to be unpacked first."""
+    header = read_header(batch)
+    if header.codec is not Codec.NONE:
+        return False
+    try:
+        summary = walk(batch[HEADER_SIZE:], header, dense=True)
+    except CorruptBatch:
+        return False
+    return (summary.min_timestamp, summary.max_timestamp) == (
+        header.base_timestamp,
+        header.max_timestamp,
+    )

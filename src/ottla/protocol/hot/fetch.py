@@ -82,23 +82,15 @@ def fetch_reply(
         out += topic_bytes(topic, flexible)
         put_count(out, len(partitions), flexible)
         for partition in partitions:
-            records = partition[9]
-            if version >= 11 and not records and records is not None and _is_ordinary(partition):
-                out += _nothing_new(partition, flexible)
+            if version >= 11 and _has_no_news(partition):
+                out += _without_news(partition, flexible)
                 continue
             _put_partition(out, partition, version)
-            if records is None:
-                out += b"\0" if flexible else b"\xff\xff\xff\xff"
-            elif isinstance(records, bytes | memoryview) and len(records) < INLINE_BYTES:
-                put_count(out, len(records), flexible)
-                out += records
-            else:
-                size = len(records) if isinstance(records, bytes | memoryview) else records.size
-                put_count(out, size, flexible)
-                if size:
-                    elsewhere += size
-                    parts += (out, records)
-                    out = bytearray()
+            outside = _put_records(out, partition.records, flexible)
+            if outside is not None:
+                elsewhere += _size(outside)
+                parts += (out, outside)
+                out = bytearray()
             if flexible:
                 _put_tags(out, partition)
         if flexible:
@@ -113,12 +105,14 @@ def fetch_reply(
     return [bytes(part) if isinstance(part, bytearray) else part for part in parts]
 
 
-def _is_ordinary(partition: FetchedPartition) -> bool:
-    return not partition[5] and partition[7] is None and partition[8] is None
+def _has_no_news(partition: FetchedPartition) -> bool:
+    """Nothing but watermarks, as most partitions in the reply to a consumer that keeps up."""
+    return (
+        partition[9] == b"" and not partition[5] and partition[7] is None and partition[8] is None
+    )
 
 
-def _nothing_new(partition: FetchedPartition, flexible: bool) -> bytes:
-    """A partition without records, as most are in the reply to a consumer that keeps up."""
+def _without_news(partition: FetchedPartition, flexible: bool) -> bytes:
     index, error, high_watermark, stable, start, aborted, preferred, *_ = partition
     none = aborted is None
     if flexible:
@@ -128,6 +122,25 @@ def _nothing_new(partition: FetchedPartition, flexible: bool) -> bytes:
     return _NOTHING_11.pack(
         index, error, high_watermark, stable, start, -1 if none else 0, preferred, 0
     )
+
+
+def _put_records(
+    out: bytearray, records: Sized | bytes | memoryview | None, flexible: bool
+) -> Sized | bytes | memoryview | None:
+    """Their size, and themselves if they are few; else what follows `out` is given back."""
+    if records is None:
+        out += b"\0" if flexible else b"\xff\xff\xff\xff"
+        return None
+    size = _size(records)
+    put_count(out, size, flexible)
+    if isinstance(records, bytes | memoryview) and size < INLINE_BYTES:
+        out += records
+        return None
+    return records if size else None
+
+
+def _size(records: Sized | bytes | memoryview) -> int:
+    return len(records) if isinstance(records, bytes | memoryview) else records.size
 
 
 def _put_partition(out: bytearray, partition: FetchedPartition, version: int) -> None:
