@@ -20,7 +20,7 @@ ROWS: list[Row] = [
     ("num.io.threads", "8", "cluster", spec("CFG-011")),
     ("queued.max.requests", "500", "start", spec("CFG-012")),
     ("socket.send.buffer.bytes", "102400", "start", spec("CFG-013")),
-    ("socket.receive.buffer.bytes", "-1", "start", spec("CFG-014")),  # decision 0012
+    ("socket.receive.buffer.bytes", "-1", "start", spec("CFG-014")),  # decision 0013
     ("socket.request.max.bytes", "104857600", "start", spec("CFG-015")),
     ("connection.failed.authentication.delay.ms", "100", "start", spec("CFG-016")),
     ("connections.max.idle.ms", "600000", "start", spec("CFG-017")),

@@ -12,7 +12,7 @@ def test_the_defaults_are_kafkas() -> None:
     limits = NetLimits()
     assert limits.queued_max_requests == 500
     assert limits.socket_send_buffer_bytes == 102_400
-    assert limits.socket_receive_buffer_bytes == -1, "the one that is not: decision 0012"
+    assert limits.socket_receive_buffer_bytes == -1, "the one that is not: decision 0013"
     assert limits.socket_request_max_bytes == 104_857_600
     assert limits.connections_max_idle_ms == 600_000
     assert limits.socket_listen_backlog_size == 50

@@ -53,7 +53,7 @@ class NetworkSettings(Settings):
     ] = 102_400
     socket_receive_buffer_bytes: Annotated[
         int, AtLeast(1, (-1,)), Doc("SO_RCVBUF of accepted sockets; -1 leaves the system's.")
-    ] = -1  # not Kafka's: docs/decisions/0012
+    ] = -1  # not Kafka's: docs/decisions/0013
     socket_request_max_bytes: Annotated[
         int, AtLeast(1), Doc("Largest request accepted; a larger one closes the connection.")
     ] = 104_857_600
