@@ -96,6 +96,7 @@ def drive(load: Mapping[str, Any]) -> dict[str, float]:
         "transactions/s": len(taken) / seconds,
         **percentiles_ms(taken),
         "sent away": again[0] / max(1, len(taken)),
+        "driver cores": time.process_time() / seconds,
     }
 
 

@@ -67,7 +67,6 @@ class Journal:
         self._hosted = hosted
         self._clock = hosted.around.clock
         self._terms = AppendTerms(ALL, timeout_ms, Origin.COORDINATOR)
-        self._lazy_terms = AppendTerms(1, timeout_ms, Origin.COORDINATOR)
         self._codec = codec
 
     def parts(
@@ -105,20 +104,15 @@ class Journal:
             transactional=producer is not None,
         )
 
-    def append(
-        self, partition: Partition, batch: bytes, *, lazily: bool = False
-    ) -> asyncio.Future[None]:
-        """Append now; the future ends with the high watermark, or with a refusal.
-
-        Lazily: it ends now, and the disk and the followers have it when they have the next.
-        """
+    def append(self, partition: Partition, batch: bytes) -> asyncio.Future[None]:
+        """Append now; the future ends with the high watermark, or with a refusal."""
         committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def done(outcomes: list[ProducedPartition]) -> None:
             _settle(committed, outcomes[0].error_code)
 
         to_append = ToAppend(partition.key, memoryview(batch))
-        self._appends.append([to_append], self._lazy_terms if lazily else self._terms, done)
+        self._appends.append([to_append], self._terms, done)
         return committed
 
     def settled(self, partition: Partition) -> asyncio.Future[None] | None:

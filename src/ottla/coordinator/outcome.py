@@ -46,8 +46,8 @@ class Outcome(Generic[R]):
     decides again once they are committed, or once it is known that they are not: it is told
     which, and the time.
 
-    What is written `lazily` is not waited for, because it follows from what the log holds already:
-    lost, it is decided again. The next records make it durable, for they stand behind it.
+    What may be written `lazily` follows from what the log holds already: lost, it is decided
+    again. Nobody waits for it, and it shares the batch of the next records.
     """
 
     reply: R

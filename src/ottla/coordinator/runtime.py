@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
 
-from ottla.coordinator.journal import Journal, Producer, Writer
+from ottla.coordinator.journal import FEW, Journal, Producer, Writer
 from ottla.coordinator.loading import load
 from ottla.coordinator.outcome import CoordinatorRecord, Outcome, SetTimer, Then, TimerOp
 from ottla.coordinator.partitioning import partition_for
@@ -42,6 +42,11 @@ R = TypeVar("R")
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
 
 LOAD_BUFFER_BYTES: Final = 1 << 20
+OWED_MS: Final = 100
+"""How long what is written lazily waits for company."""
+OWED_MAX: Final = 32
+OWED: Final = object()
+"""The key of the timer for that."""
 
 
 class Phase(Enum):
@@ -61,13 +66,15 @@ MOVES: Final = {
 class Owned(Generic[S]):
     """One partition of the internal topic that this broker leads."""
 
-    __slots__ = ("partition", "phase", "shard", "timers")
+    __slots__ = ("owed", "partition", "phase", "shard", "timers")
 
     def __init__(self, partition: Partition, shard: S) -> None:
         self.partition = partition
         self.shard = shard
         self.phase = Phase.LOADING
         self.timers: dict[Hashable, Call] = {}
+        self.owed: list[CoordinatorRecord] = []
+        """Replayed, and written with the next records, or soon."""
 
     @property
     def index(self) -> int:
@@ -231,6 +238,7 @@ class Runtime(Generic[S]):
     def close(self) -> None:
         """The broker stops: whoever waits is sent to look for another coordinator."""
         for owned in list(self._owned.values()):
+            self._pay(owned)
             self.on_unlead(owned.partition.key)
 
     async def _load(self, owned: Owned[S]) -> None:
@@ -272,34 +280,62 @@ class Runtime(Generic[S]):
         """Append, replay, set timers; None when there is nothing to wait for."""
         self._set_timers(owned, outcome.timers)
         records, then = outcome.records, outcome.then
+        if outcome.lazily:
+            self._owe(owned, records)
+            return None
         if not records:
             if then is not None:
                 self._start(owned, then(ErrorCode.none, self._clock.wall_ms()))
             return None
         parts = self._journal.parts(owned.partition, records)
-        appended = [self._write(owned, part, producer, outcome.lazily) for part in parts]
+        appended = [self._write(owned, part, producer) for part in parts]
         committed = appended[0] if len(appended) == 1 else _all(appended)
         if then is not None:
             committed.add_done_callback(lambda done: self._decide_again(owned, then, done))
         return committed
 
     def _write(
-        self,
-        owned: Owned[S],
-        records: Sequence[CoordinatorRecord],
-        producer: Writer | None,
-        lazily: bool,
+        self, owned: Owned[S], records: Sequence[CoordinatorRecord], producer: Writer | None
     ) -> asyncio.Future[None]:
-        """Append one batch and, unless it was refused, replay it."""
-        partition = owned.partition
+        """Append one batch, what is owed in front, and unless it was refused replay it."""
+        partition, owed = owned.partition, owned.owed
+        if owed and (producer is not None or len(owed) + len(records) >= FEW):
+            self._pay(owned)  # it is no part of a transaction, or might be too much for one batch
+            owed = []
         first = partition.log.end_offset
-        batch = self._journal.batch(partition, records, producer)
-        committed = self._journal.append(partition, batch, lazily=lazily)
+        batch = self._journal.batch(partition, [*owed, *records], producer)
+        committed = self._journal.append(partition, batch)
         if partition.log.end_offset > first:
             producer_id = NO_PRODUCER if producer is None else producer.id
-            for offset, record in enumerate(records, first):
+            for offset, record in enumerate(records, first + len(owed)):
                 owned.shard.replay(record.what, offset, producer_id)
+            owed.clear()
         return committed
+
+    def _owe(self, owned: Owned[S], records: Sequence[CoordinatorRecord]) -> None:
+        """Replay now, write later; what comes between stands behind it in the log."""
+        if OWED not in owned.timers:
+            self._set_timers(owned, [SetTimer(OWED, OWED_MS)])
+        owned.owed += records
+        for record in records:
+            owned.shard.replay(record.what, owned.partition.log.end_offset, NO_PRODUCER)
+        if len(owned.owed) >= OWED_MAX:
+            self._pay(owned)
+
+    def _pay(self, owned: Owned[S]) -> None:
+        """Write what is owed, if anything still is."""
+        owed, owned.owed = owned.owed, []
+        if not owed:
+            return
+        log = owned.partition.log
+        first = log.end_offset
+        committed = self._journal.append(
+            owned.partition, self._journal.batch(owned.partition, owed, None)
+        )
+        committed.add_done_callback(lambda done: _log_failure(owned.partition.key, done))
+        if log.end_offset == first:
+            owned.owed = owed
+            self._set_timers(owned, [SetTimer(OWED, OWED_MS)])
 
     def _decide_again(self, owned: Owned[S], then: Then, done: asyncio.Future[None]) -> None:
         outcome = then(code_of(done), self._clock.wall_ms())
@@ -321,7 +357,9 @@ class Runtime(Generic[S]):
 
     def _ring(self, owned: Owned[S], key: Hashable) -> None:
         owned.timers.pop(key, None)
-        if self._is_current(owned):
+        if key is OWED:
+            self._pay(owned)
+        elif self._is_current(owned):
             self._start(owned, owned.shard.on_timer(key, self._clock.wall_ms()))
 
 

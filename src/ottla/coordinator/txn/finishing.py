@@ -111,9 +111,7 @@ class Finishing:
 
     def _complete(self, txn: Transaction) -> None:
         assert self.runtime is not None
-        _, appended = self.runtime.submit(txn.id, lambda shard, now: shard.complete(txn, now))
-        if appended is not None:
-            appended.result()  # it is written lazily: refused or not, that is known now
+        self.runtime.submit(txn.id, lambda shard, now: shard.complete(txn, now))
 
     # The first try
 
