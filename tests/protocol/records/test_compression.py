@@ -28,6 +28,12 @@ def test_data_comes_back_as_it_went_in(codec: Codec, data: bytes) -> None:
     assert decompress(codec, memoryview(compress(codec, data)), len(data) + 1) == data
 
 
+@pytest.mark.parametrize("codec", Codec)
+@pytest.mark.parametrize("kind", [bytearray, memoryview])
+def test_any_kind_of_buffer_is_compressed(codec: Codec, kind: type) -> None:
+    assert compress(codec, kind(b"some data")) == compress(codec, b"some data")
+
+
 @pytest.mark.parametrize("codec", REAL)
 def test_one_byte_more_than_allowed_is_corrupt(codec: Codec) -> None:
     data = bytes(range(256)) * 1_000

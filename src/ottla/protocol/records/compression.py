@@ -47,7 +47,7 @@ def compress(codec: Codec, data: Bytes, level: int | None = None) -> bytes:
         case Codec.LZ4:
             # Java's reader refuses blocks that refer to the block before.
             stream = cramjam.lz4.Compressor(level, content_checksum=False, block_linked=False)
-            stream.compress(data)
+            stream.compress(bytes(data))  # it takes no views
             return bytes(stream.finish())
         case Codec.ZSTD:
             return bytes(cramjam.zstd.compress(data, 3 if level is None else level))
