@@ -3,7 +3,8 @@
     decode.decode_batches(buffer, *, want=("offset", "timestamp", "timestamp_type", "key", "value"),
                           start_offset=0, end_offset=…, start_time=…, end_time=…, aborted=(),
                           check_crc=True, max_bytes=…)
-        -> Decoded(batch: pyarrow.RecordBatch, next_offset, consumed, leader_epoch, aborted, more)
+        -> Decoded(batch: pyarrow.RecordBatch, rows, next_offset, consumed, leader_epoch, aborted,
+                   more)
     records.decode_records(buffer, *, the same without `want`)
         -> Records(offsets, timestamps, timestamp_types, leader_epochs, keys, values, headers: lists
                    of equal length; then as Decoded)

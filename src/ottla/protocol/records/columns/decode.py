@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ottla.model.errors import UserError
 from ottla.protocol.records.columns.gather import (
     MAX_BYTES,
     Ask,
@@ -43,6 +44,7 @@ class Decoded(NamedTuple):
     """The rows of a buffer, and where the reader is after it."""
 
     batch: Any  # pyarrow.RecordBatch
+    rows: int  # of the batch, which without columns could not tell
     next_offset: int  # where to fetch next
     consumed: int  # bytes of the buffer; a batch cut at its end is not among them
     leader_epoch: int  # of the last batch, -1 where there is none
@@ -68,12 +70,14 @@ def decode_batches(  # noqa: PLR0913 - what a reader may ask for, by name
     left out, and those outside the half-open ranges of offsets and timestamps. The batches before
     a bad one come back first; CorruptBatch where the first one is bad.
     """
+    columns = schema(want)
     span = Span(start_offset, end_offset, start_time, end_time)
     found = gather(buffer, Ask(frozenset(want), span, tuple(aborted), check_crc, max_bytes))
     selection = found.selection
-    batch = pa.RecordBatch.from_arrays([_ARRAYS[name](found) for name in want], schema=schema(want))
+    batch = pa.RecordBatch.from_arrays([_ARRAYS[name](found) for name in want], schema=columns)
     return Decoded(
         batch,
+        found.rows,
         selection.next_offset,
         selection.consumed,
         selection.leader_epoch,
@@ -84,6 +88,9 @@ def decode_batches(  # noqa: PLR0913 - what a reader may ask for, by name
 
 def schema(want: Sequence[str] = COLUMNS) -> Any:
     """The schema of what `decode_batches` gives for these columns."""
+    for name in want:
+        if name not in TYPES:
+            raise UserError(f"no column {name!r} in records; there are {', '.join(TYPES)}")
     return pa.schema([(name, TYPES[name]) for name in want])
 
 
@@ -122,7 +129,8 @@ def _strings(keys: Any) -> Any:
 
 def _bytes_array(column: Bytewise, rows: int, nulls: int) -> Any:
     valid = pa.py_buffer(np.invert(column.nulls)) if nulls else None
-    buffers = [valid, pa.py_buffer(column.ends[: rows + 1]), pa.py_buffer(column.data)]
+    data = column.data[: column.ends[rows]]
+    buffers = [valid, pa.py_buffer(column.ends[: rows + 1]), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), rows, buffers, nulls)
 
 

@@ -1,0 +1,28 @@
+"""What all kernels rest on: bytes taken as they are, and copied as asked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ottla.protocol.records.columns.native import as_array, copy, native
+
+
+@native
+def copied(target: np.ndarray, at: int, source: np.ndarray, start: int, size: int) -> None:
+    copy(target, at, source, start, size)
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 100])
+def test_a_copy_touches_its_bytes_and_no_others(size: int) -> None:
+    source = as_array(bytes(range(1, 128)))
+    target = np.zeros(120, np.uint8)
+    copied(target, 5, source, 20, size)
+    assert target.tobytes() == bytes(5) + bytes(range(21, 21 + size)) + bytes(115 - size)
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_every_kind_of_buffer_is_one_kind_of_array(kind: type) -> None:
+    array = as_array(kind(b"abc"))
+    assert array.tobytes() == b"abc"
+    assert not array.flags.writeable
