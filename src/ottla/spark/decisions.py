@@ -1,0 +1,194 @@
+"""Exactly once: who may decide a batch of a streaming query, and what the decision is.
+
+Pure. Owns: the ledger's entry for one sink of one query, the names of its transactions, and every
+decision about them: taking over, deciding, replaying, what may be aborted and what never.
+Never: asks a broker; `ledger` carries out what is decided here.
+
+The rules that make it safe:
+
+- A run takes the ledger over before any of its tasks writes (`taken_over`). From then on an earlier
+  run finds another name there, and can decide nothing.
+- A transaction is aborted only by whoever holds the ledger, only if it is not on the decided list,
+  and only if it belongs to this run or an earlier one: a later run may already be at work.
+- The list of a decision stays in the entry until the next decision, so that anybody who comes later
+  can carry it through.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+from ottla.client.producer.transaction import PreparedTransaction
+
+TOPIC: Final = "__ottla_sink_commits"
+FORMAT: Final = 1
+NO_BATCH: Final = -1
+REMEMBERED_RUNS: Final = 32
+"""Earlier runs whose names are kept, so that one of them cannot take over again."""
+BY_COMMAND: Final = "ended by command"
+"""The run that holds a ledger after an operator has ended what a query left behind."""
+
+
+class Superseded(Exception):
+    """Another run of the query has begun since: this one must end."""
+
+    def __init__(self, query: str, run: str, by: str) -> None:
+        self.about = (query, run, by)
+        super().__init__(
+            f"another run of this query is active: query {query}, run {by} has taken over from run "
+            f"{run}. Two queries must not share one checkpoint; stop one of them."
+        )
+
+    def __reduce__(self) -> tuple[type[Superseded], tuple[str, str, str]]:
+        return Superseded, self.about
+
+
+class AlreadyPast(Exception):
+    """The batch is older than the last one decided."""
+
+    def __init__(self, query: str, batch: int, decided: int) -> None:
+        self.about = (query, batch, decided)
+        super().__init__(
+            f"query {query} runs batch {batch}, and its sink has decided batch {decided} already: "
+            "the checkpoint was set back, or another run of this query was active. To write these "
+            "batches again, begin with a new checkpoint."
+        )
+
+    def __reduce__(self) -> tuple[type[AlreadyPast], tuple[str, int, int]]:
+        return AlreadyPast, self.about
+
+
+class Sink(NamedTuple):
+    """One sink of one query: what a ledger entry is about."""
+
+    query: str
+    name: str = "0"
+
+    @property
+    def fence(self) -> str:
+        """The transactional id under which decisions are written; whoever has it last, decides."""
+        return f"{self.query}-{self.name}"
+
+    @property
+    def group(self) -> str:
+        """The group whose offset points to the entry, so that nobody has to search for it."""
+        return f"ottla-sink-{self.fence}"
+
+    @property
+    def key(self) -> bytes:
+        return json.dumps([self.query, self.name]).encode()
+
+    def transactional_id(self, run_epoch: int, partition: int, attempt: str, again: int = 0) -> str:
+        """What one attempt of one task writes under. No two attempts of a batch share it."""
+        return f"{self.fence}-{run_epoch}-{partition}-{attempt}" + (f"x{again}" if again else "")
+
+    def run_epoch(self, transactional_id: str) -> int | None:
+        """The run that an id of this sink belongs to; None if it is not one."""
+        prefix, _, rest = transactional_id.partition(f"{self.fence}-")
+        numbers = rest.split("-")
+        if prefix or len(numbers) != 3 or not numbers[0].isdigit():
+            return None
+        return int(numbers[0])
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the ledger says of a sink."""
+
+    run: str
+    run_epoch: int
+    batch: int = NO_BATCH
+    transactions: tuple[PreparedTransaction, ...] = ()
+    past: tuple[str, ...] = ()
+    has_decided: bool = False
+    """Whether the list is this run's own, and not yet one that it found."""
+
+    def is_decided(self, batch: int) -> bool:
+        return self.batch == batch
+
+
+def taken_over(sink: Sink, entry: Entry | None, run: str) -> Entry:
+    """The entry of a run that begins; the same entry where it has begun already."""
+    if entry is None:
+        return Entry(run, 1)
+    if entry.run == run:
+        return entry
+    if run in entry.past:
+        raise Superseded(sink.query, run, entry.run)
+    return Entry(
+        run,
+        entry.run_epoch + 1,
+        entry.batch,
+        entry.transactions,
+        (entry.run, *entry.past)[:REMEMBERED_RUNS],
+    )
+
+
+def check_turn(sink: Sink, entry: Entry, run: str, batch: int) -> None:
+    """Whether this run may write, or decide, this batch."""
+    if entry.run != run:
+        raise Superseded(sink.query, run, entry.run)
+    if batch < entry.batch:
+        raise AlreadyPast(sink.query, batch, entry.batch)
+
+
+def decided(entry: Entry, batch: int, prepared: Iterable[PreparedTransaction]) -> Entry:
+    """The entry that commits a batch; unchanged where it is a batch that was decided before."""
+    if entry.is_decided(batch):
+        return entry
+    return replace(entry, batch=batch, transactions=tuple(prepared), has_decided=True)
+
+
+def owed(entry: Entry) -> tuple[PreparedTransaction, ...]:
+    """What must be committed before the entry may be written over: a predecessor's decision.
+
+    A run's own is carried through before its batch ends.
+    """
+    return () if entry.has_decided else entry.transactions
+
+
+def abandoned(sink: Sink, entry: Entry, found: Sequence[str], *, own: bool) -> list[str]:
+    """Of the open transactions that were found, those that can never be decided.
+
+    `own` counts those of this run as well: once its batch is decided, not before.
+    """
+    listed = {each.transactional_id for each in entry.transactions}
+    newest = entry.run_epoch if own else entry.run_epoch - 1
+    return [
+        id
+        for id in found
+        if id not in listed and (epoch := sink.run_epoch(id)) is not None and epoch <= newest
+    ]
+
+
+def to_bytes(entry: Entry) -> bytes:
+    """An entry as the topic keeps it; the format is described in docs/formats/sink-commits.md."""
+    return json.dumps(
+        {
+            "format": FORMAT,
+            "run": entry.run,
+            "runEpoch": entry.run_epoch,
+            "batch": entry.batch,
+            "transactions": [list(each) for each in entry.transactions],
+            "past": list(entry.past),
+            "hasDecided": entry.has_decided,
+        },
+        separators=(",", ":"),
+    ).encode()
+
+
+def from_bytes(value: bytes) -> Entry:
+    told: dict[str, Any] = json.loads(value)
+    if told["format"] != FORMAT:
+        raise ValueError(f"{TOPIC}: an entry of format {told['format']}, and we know {FORMAT}")
+    return Entry(
+        told["run"],
+        told["runEpoch"],
+        told["batch"],
+        tuple(PreparedTransaction(*each) for each in told["transactions"]),
+        tuple(told["past"]),
+        told["hasDecided"],
+    )
