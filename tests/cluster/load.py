@@ -57,6 +57,7 @@ class Load:
         partitions: int,
         producers: int = 2,
         settings: Mapping[str, object] | None = None,
+        pause_s: float = PAUSE_S,
     ) -> None:
         self.events: list[Event] = []
         self.failures: list[str] = []
@@ -64,6 +65,7 @@ class Load:
         self._topic = topic
         self._partitions = range(partitions)
         self._settings = settings or {}
+        self._pause_s = pause_s
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=self._produce, args=(f"p{number}",))
@@ -113,7 +115,7 @@ class Load:
             }
         )
         for number in itertools.count():
-            if self._stop.wait(PAUSE_S):
+            if self._stop.wait(self._pause_s):
                 break
             name, partition = f"{process}-{number}", number % len(self._partitions)
             told = self._told(process, name, partition)

@@ -61,6 +61,7 @@ def look(offset: int, when: int) -> OffsetRead:
 
 def test_committed_offsets_only_rise() -> None:
     commit = Commit("a", "g", TP, 5, 10, 11, OK)
+    assert check([look(-1, 1), look(-1, 2)]) == []
     assert check([look(-1, 1), commit, look(5, 20), look(7, 30)]) == []
     assert found([commit, look(4, 20)]) == {"offset_regression"}
     assert found([look(5, 20), look(4, 30)]) == {"offset_regression"}

@@ -61,9 +61,10 @@ def offset_regression(history: History) -> Iterator[Broken]:
             (one.completed_ns for one in history.resets if (one.group, one.partition) == key),
             default=-1,
         )
-        known = [offset for at, offset in told[key] if since <= at < look.invoked_ns]
-        if look.invoked_ns > since and look.offset < max(known, default=-1):
-            detail = f"{look.group} stood at {max(known)}, and later at {look.offset}"
+        known = (offset for at, offset in told[key] if since <= at < look.invoked_ns)
+        highest = max(known, default=look.offset)
+        if look.invoked_ns > since and look.offset < highest:
+            detail = f"{look.group} stood at {highest}, and later at {look.offset}"
             yield Broken(look.partition, detail)
 
 
