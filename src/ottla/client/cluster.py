@@ -151,17 +151,15 @@ class Cluster:
         body: Sequence[bytes | memoryview],
         *,
         timeout_ms: int | None = None,
-        answered: bool = True,
     ) -> memoryview:
-        """A question encoded already; the frame of its answer, correlation id first.
-
-        `answered=False` for the one request that has no answer, Produce with acks=0.
-        """
+        """A question encoded already; the frame of its answer, correlation id first."""
         link = await self._link(node, Lane.DATA)
-        if not answered:
-            await link.tell(key, version, body)
-            return memoryview(b"")
         return await link.ask_bytes(key, version, body, self._timeout_ms(timeout_ms))
+
+    def link(self, node: int, lane: Lane = Lane.DATA) -> Link | None:
+        """The way to a broker, connected or not; None when nobody has heard of it."""
+        known = self.metadata.nodes.get(node)
+        return None if known is None else self._links.to(known, lane)
 
     async def coordinator(
         self, kind: CoordinatorKind, key: str, *, timeout_ms: int = LOOKUP_TIMEOUT_MS

@@ -6,6 +6,7 @@ connection. Never retries, never chooses a broker.
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import Sequence
 from random import Random
@@ -54,7 +55,7 @@ class Link:
         request = wire.encode_request(key, version, self._next(), self._config.client_id, fields)
         reply = await self.peer.call(request, timeout_ms)
         self.used_ms = self._clock.mono_ms()
-        return self._read(key, version, reply)
+        return self.read(key, version, reply)
 
     async def ask_bytes(
         self, key: int, version: int, body: Sequence[bytes | memoryview], timeout_ms: int
@@ -64,10 +65,17 @@ class Link:
         self.used_ms = self._clock.mono_ms()
         return reply
 
-    async def tell(self, key: int, version: int, body: Sequence[bytes | memoryview]) -> None:
-        """A request that the broker does not answer."""
-        await self.peer.send(self._framed(key, version, body))
+    def post(
+        self, key: int, version: int, body: Sequence[bytes | memoryview]
+    ) -> asyncio.Future[memoryview] | None:
+        """As `ask_bytes`, at once: None without a connection. The caller minds the time."""
         self.used_ms = self._clock.mono_ms()
+        return self.peer.post(self._framed(key, version, body))
+
+    def put(self, key: int, version: int, body: Sequence[bytes | memoryview]) -> bool:
+        """A request that the broker does not answer, at once; False without a connection."""
+        self.used_ms = self._clock.mono_ms()
+        return self.peer.put(self._framed(key, version, body))
 
     def _framed(self, key: int, version: int, body: Sequence[bytes | memoryview]) -> bytes:
         tags = b"\0" if version >= wire.FLEXIBLE_SINCE.get(key, wire.NEVER) else b""
@@ -90,17 +98,18 @@ class Link:
             frame = await ask(request)
             _, code = _ERROR.unpack_from(frame)
             if code != ErrorCode.unsupported_version:
-                reply = self._read(API_VERSIONS, version, frame)
+                reply = self.read(API_VERSIONS, version, frame)
                 if reply.error_code:
                     raise ConnectionError(f"{self.node}: {refusal(reply.error_code)}")
                 return reply
             # An older broker answers in the oldest format, and says what it would understand.
-            offered = Versions.of(self._read(API_VERSIONS, 0, frame)).ranges.get(API_VERSIONS)
+            offered = Versions.of(self.read(API_VERSIONS, 0, frame)).ranges.get(API_VERSIONS)
             version = min(version - 1, offered[1] if offered else 0)
             if version < 0:
                 raise ConnectionError(f"{self.node} speaks no version of ApiVersions we know")
 
-    def _read(self, key: int, version: int, frame: memoryview) -> Any:
+    def read(self, key: int, version: int, frame: memoryview) -> Any:
+        """An answer's frame as kio's class; one that makes no sense ends the connection."""
         try:
             return wire.decode_reply(key, version, frame)
         except Disconnect as fault:

@@ -102,10 +102,18 @@ class PeerLink:
                 exchange.end(f"{self.host}:{self.port} did not answer in {timeout_ms} ms")
             raise
 
-    async def send(self, request: bytes) -> None:
-        """Send a framed request that has no reply; returns when it is on its way."""
-        async with asyncio.timeout(self._limits.connect_timeout_ms / 1e3):
-            (await self._connected()).put(request)
+    def post(self, request: bytes) -> asyncio.Future[memoryview] | None:
+        """Send over the connection there is, unbounded in number and time; None without one."""
+        if self._exchange is None or not self._exchange.open:
+            return None
+        return self._exchange.ask(request)
+
+    def put(self, request: bytes) -> bool:
+        """Send what will not be answered over the connection there is; False without one."""
+        if self._exchange is None or not self._exchange.open:
+            return False
+        self._exchange.put(request)
+        return True
 
     async def connect(self) -> None:
         """Have a connection, greeted; no later than a first call would."""

@@ -1,0 +1,97 @@
+"""Which partition a record goes to.
+
+Owns: the choice, where the record does not make it. Without a partitioner of their own producers
+hash the key as Java's do, and records without a key stay with one partition until a batch of it is
+full (KIP-794), then go on to another, more likely to one where less waits.
+
+A partitioner of your own is any callable that takes the topic, the key in bytes or None, all
+partitions and those that have a leader, and gives one of them:
+
+    def by_length(topic, key, all_partitions, available):
+        return len(key or b"") % len(all_partitions)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Final, Protocol
+
+from ottla.protocol.records.murmur2 import partition_of
+
+REMEMBERED: Final = 1 << 16
+
+
+class Partitioner(Protocol):
+    """Chooses a partition; called on the thread of whoever sends."""
+
+    def __call__(
+        self,
+        topic: str,
+        key: bytes | None,
+        all_partitions: Sequence[int],
+        available: Sequence[int],
+        /,
+    ) -> int: ...
+
+
+class RoundRobin:
+    """Each record to the next partition, whether it has a key or not."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, int] = {}
+
+    def __call__(
+        self,
+        topic: str,
+        key: bytes | None,
+        all_partitions: Sequence[int],
+        available: Sequence[int],
+        /,
+    ) -> int:
+        turn = self._turns[topic] = self._turns.get(topic, -1) + 1
+        choice = available or all_partitions
+        return choice[turn % len(choice)]
+
+
+class KeyHash:
+    """The partition of a key by murmur2, remembered: the same keys come again and again."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[bytes, int], int] = {}
+
+    def __call__(self, key: bytes, partitions: int) -> int:
+        known = self._known.get((key, partitions))
+        if known is None:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            known = self._known[key, partitions] = partition_of(key, partitions)
+        return known
+
+
+class Sticky:
+    """The partition that records of one topic without a key go to at present."""
+
+    __slots__ = ("_bytes_left", "_dice", "partition")
+
+    def __init__(self, dice: Random) -> None:
+        self._dice = dice
+        self._bytes_left = 0
+        self.partition = -1
+
+    def count(self, size: int) -> None:
+        """So many bytes went to it in a batch that was closed."""
+        self._bytes_left -= size
+
+    def choose(self, choice: Sequence[int], waiting: Sequence[int], batch_bytes: int) -> int:
+        """Stay, or go on once a batch's worth was sent there.
+
+        `waiting` is how much waits for each partition of `choice`: the more, the less likely it is
+        chosen. An empty one means that they are all alike.
+        """
+        if self._bytes_left <= 0 or self.partition not in choice:
+            self._bytes_left = batch_bytes
+            most = max(waiting, default=0)
+            weights = [most + 1 - each for each in waiting] if most else None
+            self.partition = self._dice.choices(choice, weights)[0]
+        return self.partition

@@ -1,0 +1,181 @@
+"""The producer for asyncio.
+
+Owns: nothing but the calls; everything is done by the core, on the caller's own event loop.
+
+    async with Producer(bootstrap_servers="localhost:9092") as producer:
+        delivery = await producer.send("orders", b"one")
+        print(await delivery)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from ottla.client.errors import KafkaError
+from ottla.client.interceptors import ProducerInterceptor
+from ottla.client.partitioners import Partitioner
+from ottla.client.producer.batch import Prepared
+from ottla.client.producer.coordination import GroupMetadata, Offsets
+from ottla.client.producer.delivery import Delivery
+from ottla.client.producer.making import core_of, group_of
+from ottla.client.producer.memory import Claim
+from ottla.client.producer.sending import GivenHeaders, Sending, checked
+from ottla.client.producer.transaction import PreparedTransaction
+from ottla.client.retry import Deadline
+from ottla.client.serializers import Serializer
+from ottla.client.view import PartitionView
+
+
+class Producer(Sending):
+    """Sends records. One for many tasks of one event loop.
+
+    Options are Kafka's with underscores (`linger_ms=5`), or under their own names in `config`.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: Mapping[str, Any] | None = None,
+        key_serializer: Serializer | None = None,
+        value_serializer: Serializer | None = None,
+        partitioner: Partitioner | None = None,
+        interceptors: Sequence[ProducerInterceptor] = (),
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            core_of(options, config, (key_serializer, value_serializer), partitioner, interceptors)
+        )
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Begin; `async with` does it."""
+        await self._core.open()
+
+    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - ends it well
+        """Send what waits, for up to `timeout` seconds, and end; 0 gives up what waits."""
+        await self._core.close(None if timeout is None else int(timeout * 1e3))
+
+    async def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        headers: GivenHeaders = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
+        """Take a record; waits only for metadata and memory. Await the result for its outcome."""
+        if (
+            value.__class__ is bytes
+            and key is None
+            and headers is None
+            and partition is None
+            and timestamp_ms is None
+        ):
+            delivery = self._quick(topic, value)
+            if delivery is not None:
+                return delivery
+        # A batch was filled: a caller that never waits must let the sender have its turn.
+        await asyncio.sleep(0)
+        record = self._intercepted(
+            checked(
+                topic, value, key,
+                headers=headers, partition=partition, timestamp_ms=timestamp_ms,
+            )
+        )  # fmt: skip
+        deadline = Deadline(self._core.clock, self._core.config.max_block_ms)
+        try:
+            view = await self._core.topic(record.topic, record.partition, deadline.left_ms)
+            prepared = self._core.prepared(view, record)
+            taken = self._core.append(prepared)
+            while taken is None:
+                taken = self._core.append(prepared, await self._memory(prepared, deadline))
+        except (KafkaError, OSError) as error:
+            return self._failed(record, error)
+        return self._told(taken)
+
+    async def _memory(self, record: Prepared, deadline: Deadline) -> Claim:
+        granted = asyncio.Event()
+        claim = self._core.claim(record, granted.set)
+        try:
+            async with asyncio.timeout(deadline.left_ms / 1e3):
+                await granted.wait()
+        except BaseException as error:
+            self._core.give_up(claim)
+            if isinstance(error, TimeoutError):
+                raise self._core.no_memory(deadline) from None
+            raise
+        return claim
+
+    async def flush(self) -> None:
+        """Wait until everything sent so far has its outcome."""
+        await self._core.flush()
+
+    async def partitions_for(self, topic: str) -> Sequence[PartitionView]:
+        """The partitions of a topic; waits up to `max.block.ms` for them to be known."""
+        view = await self._core.topic(topic, None, self._core.config.max_block_ms)
+        return view.partitions
+
+    def metrics(self) -> Mapping[str, float]:
+        """Numbers under the names of Kafka's producer metrics."""
+        return self._core.metrics()
+
+    # transactions
+
+    async def init_transactions(self, *, keep_prepared: bool = False) -> PreparedTransaction | None:
+        """Become the only producer with this transactional id; before anything else.
+
+        An open transaction of the one before is aborted, unless `keep_prepared`: then it is given
+        back, for `complete_transaction`.
+        """
+        return await self._core.transactions.init(keep_prepared=keep_prepared)
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._core.transactions.begin()
+
+    async def send_offsets(self, offsets: Offsets, group: GroupMetadata | str) -> None:
+        """Commit offsets (the next to be read) of a consumer's group with the transaction."""
+        await self._core.transactions.send_offsets(offsets, group_of(group))
+
+    async def commit(self) -> None:
+        """Make everything of the transaction visible at once."""
+        await self._core.transactions.end(commit=True)
+
+    async def abort(self) -> None:
+        """Undo everything of the transaction."""
+        await self._core.transactions.end(commit=False)
+
+    async def prepare_transaction(self) -> PreparedTransaction:
+        """Leave the end of the transaction to `complete_transaction`, from any process."""
+        return await self._core.transactions.prepare()
+
+    async def complete_transaction(self, prepared: PreparedTransaction) -> bool:
+        """Commit the prepared transaction if it is this one, abort it otherwise."""
+        return await self._core.transactions.complete(prepared)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Self]:
+        """A block that is committed at its end, and aborted when it raises."""
+        self.begin()
+        try:
+            yield self
+        except BaseException:
+            await self.abort()
+            raise
+        await self.commit()

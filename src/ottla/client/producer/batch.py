@@ -1,0 +1,269 @@
+"""One batch of one partition, from its first record to its outcome.
+
+Owns: the records that were appended, the bytes they become, and who waits for the outcome. Never
+chooses a partition, looks at a clock or sends.
+
+A batch keeps its records as columns (values, keys, …), because they are encoded all at once, and
+one outcome for all: a record's own result is worked out when somebody asks for it. Appending a
+record costs two list appends and no more. Hot: benchmarks/clients_producer.py.
+
+Whoever touches a batch that may be touched by another thread holds `lock`, the accumulator's.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from ottla.model.ids import TopicPartition
+from ottla.protocol.records.header import HEADER_SIZE
+
+if TYPE_CHECKING:
+    from ottla.client.producer.delivery import Delivery
+
+Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
+NS_PER_MS: Final = 1_000_000
+RECORD_OVERHEAD: Final = 12
+"""Bytes of a small record that are not its key or value: lengths, deltas, a count of headers."""
+LARGE: Final = 8_000
+LARGE_OVERHEAD: Final = 8
+"""Lengths of large fields take a few bytes more."""
+UNKNOWN_OFFSET: Final = -1
+
+
+class RecordMetadata(NamedTuple):
+    """Where a record is, once it was acknowledged."""
+
+    topic: str
+    partition: int
+    offset: int
+    """-1 when the broker was not asked to say (acks=0)."""
+    timestamp: int
+    """Milliseconds since 1970: the record's own, or the broker's when the topic says so."""
+
+
+class Prepared(NamedTuple):
+    """A record in bytes, with its partition."""
+
+    tp: TopicPartition
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    timestamp_ns: int
+    sticky: bool
+    """Others without a key may follow it into its batch, the quick way."""
+
+    @property
+    def size(self) -> int:
+        return size_of(self.key, self.value, self.headers)
+
+
+class Stamp(NamedTuple):
+    """Which producer sends a batch, and the number of its first record in the partition."""
+
+    producer_id: int
+    epoch: int
+    sequence: int
+
+
+Lock: TypeAlias = AbstractContextManager[bool, bool | None]
+Callback: TypeAlias = Callable[["Delivery"], object]
+Watcher: TypeAlias = Callable[[], object]
+
+
+class Batch:
+    """Records that travel together."""
+
+    __slots__ = (
+        "_callbacks", "_event", "_parts", "_watchers",
+        "append_time_ms", "attempts", "base_offset", "created_ms", "encoded", "error", "headers",
+        "is_closed", "is_done", "keys", "limit", "lock", "ordinal", "records", "reserved",
+        "retry_at_ms", "room", "stamp", "timestamps", "tp", "transactional", "values",
+    )  # fmt: skip
+
+    def __init__(
+        self, tp: TopicPartition, room: int, reserved: int, now_ms: int, lock: Lock
+    ) -> None:
+        self.tp = tp
+        self.limit = room
+        self.room = room - HEADER_SIZE
+        """Bytes that may still be appended; an empty batch takes a record of any size."""
+        self.ordinal = 0  # batches of a partition go out in this order
+        self.reserved = reserved
+        """Bytes of the buffer memory that go back when the outcome is there."""
+        self.created_ms = now_ms
+        self.lock = lock
+        self.values: list[bytes | None] = []
+        self.keys: list[bytes | None] | None = None  # None: no record has one
+        self.headers: dict[int, Headers] | None = None
+        self.timestamps: list[int] = []  # nanoseconds
+        self.records = 0  # counted when the batch is closed
+        self.is_closed = False
+        self.transactional = False
+        self.encoded: bytes | memoryview | None = None
+        self.stamp: Stamp | None = None
+        self.attempts = 0
+        self.retry_at_ms = 0
+        self.is_done = False
+        self.error: BaseException | None = None
+        self.base_offset = UNKNOWN_OFFSET
+        self.append_time_ms = -1
+        self._event: threading.Event | None = None
+        self._callbacks: list[tuple[int, Callback, Delivery]] = []
+        self._watchers: list[Watcher] = []
+        self._parts: tuple[list[int], list[Batch]] | None = None
+
+    def append(
+        self, key: bytes | None, value: bytes | None, headers: Headers, timestamp_ns: int
+    ) -> int:
+        """Take a record; its place in the batch. The caller has looked at `room`."""
+        index = len(self.values)
+        self.values.append(value)
+        self.timestamps.append(timestamp_ns)
+        if self.keys is not None:
+            self.keys.append(key)
+        elif key is not None:
+            self.keys = [None] * index
+            self.keys.append(key)
+        if headers:
+            if self.headers is None:
+                self.headers = {}
+            self.headers[index] = headers
+        self.room -= size_of(key, value, headers)
+        return index
+
+    def close(self) -> None:
+        """No more records."""
+        if not self.is_closed:
+            self.is_closed = True
+            self.records = len(self.values)
+
+    @property
+    def size(self) -> int:
+        """Bytes it takes in a request; before it is encoded, about so many."""
+        return len(self.encoded) if self.encoded is not None else self.limit - self.room
+
+    @property
+    def last_sequence(self) -> int:
+        assert self.stamp is not None
+        return (self.stamp.sequence + self.records - 1) & 0x7FFF_FFFF
+
+    # the outcome
+
+    def succeed(self, base_offset: int, append_time_ms: int) -> None:
+        self.base_offset = base_offset
+        self.append_time_ms = append_time_ms
+        self._finish()
+
+    def fail(self, error: BaseException) -> None:
+        self.error = error
+        self._finish()
+
+    def _finish(self) -> None:
+        with self.lock:
+            assert not self.is_done, f"{self.tp}: a batch has one outcome"
+            self.is_done = True
+            callbacks, self._callbacks = self._callbacks, []
+            # The records are with the broker; whoever keeps a result need not keep them too.
+            self.values, self.keys, self.headers, self.encoded = [], None, None, None
+        callbacks.sort(key=_place)
+        for _, callback, delivery in callbacks:
+            callback(delivery)
+        self._tell()
+
+    def _tell(self) -> None:
+        with self.lock:
+            event, watchers = self._event, self._watchers
+            self._event, self._watchers = None, []
+        if event is not None:
+            event.set()
+        for watcher in watchers:
+            watcher()
+
+    def metadata(self, index: int) -> RecordMetadata:
+        """What became of one record; raises what went wrong."""
+        if self.error is not None:
+            raise self.error
+        stamped = self.append_time_ms < 0 and index < len(self.timestamps)
+        return RecordMetadata(
+            self.tp.topic,
+            self.tp.partition,
+            UNKNOWN_OFFSET if self.base_offset < 0 else self.base_offset + index,
+            self.timestamps[index] // NS_PER_MS if stamped else self.append_time_ms,
+        )
+
+    # who waits for it
+
+    def wait(self, timeout: float | None) -> bool:
+        """Block until something became of the batch; False when time is up."""
+        with self.lock:
+            if self.is_done or self._parts is not None:
+                return True
+            if self._event is None:
+                self._event = threading.Event()
+            event = self._event
+        return event.wait(timeout)
+
+    def watch(self, watcher: Watcher) -> bool:
+        """Have `watcher` called when something became of the batch; False: it has already."""
+        with self.lock:
+            if self.is_done or self._parts is not None:
+                return False
+            self._watchers.append(watcher)
+            return True
+
+    def call_back(self, index: int, callback: Callback, delivery: Delivery) -> bool:
+        """Have `callback` called with the outcome, in the order of the records; False: too late."""
+        with self.lock:
+            if self.is_done or self._parts is not None:
+                return False
+            self._callbacks.append((index, callback, delivery))
+            return True
+
+    # a batch that was too large goes on as several
+
+    def become(self, parts: Sequence[Batch]) -> None:
+        """Let smaller batches take this one's place, records and waiting ones included."""
+        starts: list[int] = []
+        count = 0
+        for part in parts:
+            starts.append(count)
+            count += part.records
+        with self.lock:
+            self._parts = (starts, list(parts))
+            for index, callback, delivery in self._callbacks:
+                part, at = self.part(index)
+                part._callbacks.append((at, callback, delivery))
+            self._callbacks = []
+            self.values, self.keys, self.headers, self.encoded = [], None, None, None
+        self._tell()
+
+    def part(self, index: int) -> tuple[Batch, int]:
+        """The batch that has the record at `index` by now, and its place there."""
+        if self._parts is None:
+            return self, index
+        starts, batches = self._parts
+        at = bisect_right(starts, index) - 1
+        return batches[at].part(index - starts[at])
+
+    @property
+    def heirs(self) -> list[Batch]:
+        """This batch, or those that took its place."""
+        if self._parts is None:
+            return [self]
+        return [heir for part in self._parts[1] for heir in part.heirs]
+
+
+def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:
+    """About how many bytes a record takes in a batch; never much less than it does."""
+    size = RECORD_OVERHEAD + (len(value) if value else 0) + (len(key) if key else 0)
+    for name, content in headers:
+        size += 4 + 4 * len(name) + (len(content) if content else 0)
+    return size if size < LARGE else size + LARGE_OVERHEAD
+
+
+def _place(entry: tuple[int, Callback, Delivery]) -> int:
+    return entry[0]

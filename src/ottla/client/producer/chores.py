@@ -1,0 +1,71 @@
+"""What the sender has done for it on the side: looking up, connecting, asking for an id.
+
+Owns: one task for each kind of chore at a time, and the pause after one that failed. Never lets a
+failure out: the chore is done again when it is next asked for, after a pause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any, Final
+
+from ottla.client.errors import KafkaError
+from ottla.client.retry import Backoff, said
+from ottla.model.clock import Clock
+
+log: Final = logging.getLogger("ottla.producer")
+
+
+class Chores:
+    """Small tasks of one producer."""
+
+    def __init__(self, clock: Clock, backoff: Backoff, done: Callable[[], object]) -> None:
+        self._clock = clock
+        self._backoff = backoff
+        self._done = done
+        self._tasks: asyncio.TaskGroup | None = None
+        self._busy: dict[Hashable, asyncio.Task[None]] = {}
+        self._failures: dict[Hashable, tuple[int, int]] = {}
+
+    async def open(self) -> None:
+        self._tasks = asyncio.TaskGroup()
+        await self._tasks.__aenter__()
+
+    async def close(self) -> None:
+        """Wait for none of them."""
+        if self._tasks is not None:
+            tasks, self._tasks = self._tasks, None
+            for task in self._busy.values():
+                task.cancel()
+            await tasks.__aexit__(None, None, None)
+
+    def do(self, name: Hashable, work: Callable[[], Coroutine[Any, Any, object]]) -> int:
+        """Have it done, unless it is under way or has to wait: for how long, in milliseconds."""
+        if self._tasks is None or name in self._busy:
+            return 0
+        _, not_before_ms = self._failures.get(name, (0, 0))
+        wait_ms = not_before_ms - self._clock.mono_ms()
+        if wait_ms > 0:
+            return wait_ms
+        self._busy[name] = self._tasks.create_task(self._attempt(name, work))
+        return 0
+
+    async def _attempt(
+        self, name: Hashable, work: Callable[[], Coroutine[Any, Any, object]]
+    ) -> None:
+        try:
+            await work()
+        except Exception as error:
+            if not isinstance(error, KafkaError | OSError):
+                log.exception("%s failed", name)
+            count = self._failures.get(name, (0, 0))[0] + 1
+            pause_ms = self._backoff.after(count)
+            self._failures[name] = (count, self._clock.mono_ms() + pause_ms)
+            log.debug("%s failed, the next try in %s ms: %s", name, pause_ms, said(error))
+        else:
+            self._failures.pop(name, None)
+        finally:
+            self._busy.pop(name, None)
+            self._done()

@@ -1,0 +1,88 @@
+"""What `send` gives back: a record's outcome, when there is one.
+
+Owns nothing but its place in a batch; the outcome is the batch's. Has the methods people know
+from `concurrent.futures`, and can be awaited.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator
+from contextlib import nullcontext
+from typing import Any, Final
+
+from ottla.client.producer.batch import Batch, RecordMetadata
+from ottla.client.producer.waiting import something_became_of
+from ottla.model.ids import TopicPartition
+
+log: Final = logging.getLogger("ottla.producer")
+
+
+class Delivery:
+    """The future of one record: where it is, or why it is nowhere."""
+
+    __slots__ = ("_batch", "_index")
+
+    def __init__(self, batch: Batch, index: int) -> None:
+        self._batch = batch
+        self._index = index
+
+    def __repr__(self) -> str:
+        batch, index = self._batch.part(self._index)
+        if not batch.is_done:
+            return f"<Delivery to {batch.tp}: under way>"
+        return f"<Delivery to {batch.tp}: {batch.error or batch.metadata(index)!r}>"
+
+    def done(self) -> bool:
+        """Whether there is an outcome."""
+        return self._batch.part(self._index)[0].is_done
+
+    def result(self, timeout: float | None = None) -> RecordMetadata:
+        """Where the record is; waits up to `timeout` seconds, raises why it is nowhere."""
+        batch, index = self._waited(timeout)
+        return batch.metadata(index)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Why the record is nowhere, or None; waits as `result` does."""
+        return self._waited(timeout)[0].error
+
+    def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
+        """Have `callback(this)` called with the outcome: at once if there is one.
+
+        Callbacks of a partition are called in the order its records were sent, on the producer's
+        own thread: they must be quick, and what they raise is logged.
+        """
+
+        def guarded(delivery: Delivery) -> None:
+            try:
+                callback(delivery)
+            except Exception:
+                log.exception("a callback of a delivery failed")
+
+        batch, index = self._batch.part(self._index)
+        while not batch.call_back(index, guarded, self):
+            heir, at = batch.part(index)
+            if heir is batch:  # it has its outcome
+                guarded(self)
+                return
+            batch, index = heir, at
+
+    def __await__(self) -> Generator[Any, None, RecordMetadata]:
+        while not self.done():
+            yield from something_became_of(self._batch.part(self._index)[0]).__await__()
+        return self.result(0)
+
+    def _waited(self, timeout: float | None) -> tuple[Batch, int]:
+        while True:
+            batch, index = self._batch.part(self._index)
+            if batch.is_done:
+                return batch, index
+            if not batch.wait(timeout):
+                raise TimeoutError(f"no outcome for a record to {batch.tp} in {timeout} s")
+
+
+def failed(tp: TopicPartition, error: BaseException) -> Delivery:
+    """The outcome of a record that never got into a batch."""
+    batch = Batch(tp, 0, 0, 0, nullcontext(True))
+    batch.fail(error)
+    return Delivery(batch, 0)

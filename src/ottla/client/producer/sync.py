@@ -1,0 +1,196 @@
+"""The producer for programs without an event loop.
+
+Owns: the thread that the core lives on, and the waiting of those who call. Every method may be
+called from any thread.
+
+    with Producer(bootstrap_servers="localhost:9092") as producer:
+        delivery = producer.send("orders", b"one")
+        print(delivery.result(timeout=10))
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from ottla.client.errors import KafkaError
+from ottla.client.interceptors import ProducerInterceptor
+from ottla.client.partitioners import Partitioner
+from ottla.client.producer.batch import Prepared
+from ottla.client.producer.coordination import GroupMetadata, Offsets
+from ottla.client.producer.delivery import Delivery
+from ottla.client.producer.making import core_of, group_of
+from ottla.client.producer.memory import Claim
+from ottla.client.producer.sending import GivenHeaders, Sending, checked
+from ottla.client.producer.transaction import PreparedTransaction
+from ottla.client.retry import Deadline
+from ottla.client.serializers import Serializer
+from ottla.client.thread import LoopThread
+from ottla.client.view import PartitionView, TopicView
+
+
+class Producer(Sending):
+    """Sends records. Made to be shared: every method may be called from any thread.
+
+    Options are Kafka's with underscores (`linger_ms=5`), or under their own names in `config`.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: Mapping[str, Any] | None = None,
+        key_serializer: Serializer | None = None,
+        value_serializer: Serializer | None = None,
+        partitioner: Partitioner | None = None,
+        interceptors: Sequence[ProducerInterceptor] = (),
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            core_of(options, config, (key_serializer, value_serializer), partitioner, interceptors)
+        )
+        self._thread = LoopThread("ottla-producer")
+        self._thread.start()
+        self._thread.run(self._core.open())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self, timeout: float | None = None) -> None:
+        """Send what waits, for up to `timeout` seconds, and end; 0 gives up what waits.
+
+        From a callback, on the producer's own thread, it can only be the latter: it returns at
+        once and nothing more is sent.
+        """
+        if self._thread.is_current:
+            self._core.stop()
+            return
+        if not self._core.is_closed:
+            self._thread.run(self._core.close(None if timeout is None else int(timeout * 1e3)))
+        self._thread.stop()
+
+    def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        headers: GivenHeaders = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
+        """Take a record; blocks only for metadata and memory, up to `max.block.ms`.
+
+        What is given back has the outcome: `result(timeout)` waits for it, `add_done_callback`
+        does not.
+        """
+        if (
+            value.__class__ is bytes
+            and key is None
+            and headers is None
+            and partition is None
+            and timestamp_ms is None
+        ):
+            delivery = self._quick(topic, value)
+            if delivery is not None:
+                return delivery
+        record = self._intercepted(
+            checked(
+                topic, value, key,
+                headers=headers, partition=partition, timestamp_ms=timestamp_ms,
+            )
+        )  # fmt: skip
+        core = self._core
+        deadline = Deadline(core.clock, core.config.max_block_ms)
+        try:
+            prepared = core.prepared(self._topic(record.topic, record.partition, deadline), record)
+            taken = core.append(prepared)
+            while taken is None:
+                taken = core.append(prepared, self._memory(prepared, deadline))
+        except (KafkaError, OSError) as error:
+            return self._failed(record, error)
+        return self._told(taken)
+
+    def _topic(self, topic: str, partition: int | None, deadline: Deadline) -> TopicView:
+        view = self._core.cluster.metadata.topics.get(topic)
+        if view is not None and (partition is None or partition < len(view.partitions)):
+            return view
+        return self._thread.run(self._core.topic(topic, partition, deadline.left_ms))
+
+    def _memory(self, record: Prepared, deadline: Deadline) -> Claim:
+        granted = threading.Event()
+        claim = self._core.claim(record, granted.set)
+        try:
+            if granted.wait(deadline.left_ms / 1e3):
+                return claim
+            raise self._core.no_memory(deadline)
+        except BaseException:
+            self._core.give_up(claim)
+            raise
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until everything sent so far has its outcome; TimeoutError after `timeout`."""
+        self._thread.run(self._core.flush(), timeout)
+
+    def partitions_for(self, topic: str) -> Sequence[PartitionView]:
+        """The partitions of a topic; waits up to `max.block.ms` for them to be known."""
+        deadline = Deadline(self._core.clock, self._core.config.max_block_ms)
+        return self._topic(topic, None, deadline).partitions
+
+    def metrics(self) -> Mapping[str, float]:
+        """Numbers under the names of Kafka's producer metrics."""
+        return self._core.metrics()
+
+    # transactions
+
+    def init_transactions(self, *, keep_prepared: bool = False) -> PreparedTransaction | None:
+        """Become the only producer with this transactional id; before anything else.
+
+        An open transaction of the one before is aborted, unless `keep_prepared`: then it is given
+        back, for `complete_transaction`.
+        """
+        return self._thread.run(self._core.transactions.init(keep_prepared=keep_prepared))
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._core.transactions.begin()
+
+    def send_offsets(self, offsets: Offsets, group: GroupMetadata | str) -> None:
+        """Commit offsets (the next to be read) of a consumer's group with the transaction."""
+        self._thread.run(self._core.transactions.send_offsets(offsets, group_of(group)))
+
+    def commit(self) -> None:
+        """Make everything of the transaction visible at once."""
+        self._thread.run(self._core.transactions.end(commit=True))
+
+    def abort(self) -> None:
+        """Undo everything of the transaction."""
+        self._thread.run(self._core.transactions.end(commit=False))
+
+    def prepare_transaction(self) -> PreparedTransaction:
+        """Leave the end of the transaction to `complete_transaction`, from any process."""
+        return self._thread.run(self._core.transactions.prepare())
+
+    def complete_transaction(self, prepared: PreparedTransaction) -> bool:
+        """Commit the prepared transaction if it is this one, abort it otherwise."""
+        return self._thread.run(self._core.transactions.complete(prepared))
+
+    @contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """A block that is committed at its end, and aborted when it raises."""
+        self.begin()
+        try:
+            yield self
+        except BaseException:
+            self.abort()
+            raise
+        self.commit()

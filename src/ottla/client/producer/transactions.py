@@ -1,0 +1,132 @@
+"""What a user does with transactions, step by step.
+
+Owns: the order of the steps (flush, then end; abandon, then abort), each within `max.block.ms`.
+What is allowed when is `transaction`'s, the requests are `coordination`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from ottla.client.errors import AbortNeeded, ErrorCode, KafkaError, UserError
+from ottla.client.producer.coordination import Coordination, GroupMetadata, Offsets
+from ottla.client.producer.numbering import Numbering
+from ottla.client.producer.outcomes import Outcomes
+from ottla.client.producer.transaction import Phase, PreparedTransaction, Transaction
+from ottla.client.retry import Deadline
+from ottla.config.client import ProducerConfig
+
+ABORTED: Final = "the transaction was aborted before the record was sent"
+
+
+class Transactions:
+    """The transactions of one producer; every call on one without them is a UserError."""
+
+    def __init__(
+        self,
+        config: ProducerConfig,
+        numbering: Numbering,
+        outcomes: Outcomes,
+        flush: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._config = config
+        self._numbering = numbering
+        self._outcomes = outcomes
+        self._flush = flush
+
+    async def init(self, *, keep_prepared: bool) -> PreparedTransaction | None:
+        """Become the producer of this transactional id; what an earlier one prepared is kept."""
+        transaction, coordination = self._known("init_transactions")
+        transaction.check()
+        if transaction.phase is not Phase.NEW:
+            raise UserError("init_transactions: it has been called before")
+        try:
+            await coordination.begin(self._deadline(), keep_prepared=keep_prepared)
+        except KafkaError as error:
+            transaction.fail(error)
+            raise
+        transaction.move(Phase.READY if transaction.kept is None else Phase.PREPARED)
+        return transaction.kept
+
+    def begin(self) -> None:
+        """Open a transaction; brokers hear of it with its first record."""
+        self._known("begin")[0].begin()
+
+    async def send_offsets(self, offsets: Offsets, group: GroupMetadata) -> None:
+        """Commit a group's offsets with the transaction."""
+        transaction, coordination = self._known("send_offsets")
+        self._check_open(transaction, "send_offsets")
+        if not offsets:
+            return
+        try:
+            await coordination.send_offsets(offsets, group, self._deadline())
+        except KafkaError as error:
+            transaction.fail(error)
+            raise
+
+    async def prepare(self) -> PreparedTransaction:
+        """Have everything with the brokers, and leave the end to somebody else."""
+        transaction, coordination = self._known("prepare_transaction")
+        if not self._config.transaction_two_phase_commit_enable:
+            raise UserError("prepare_transaction: needs transaction_two_phase_commit_enable=True")
+        self._check_open(transaction, "prepare_transaction")
+        self._outcomes.close_open()
+        await self._flush()
+        self._check_open(transaction, "prepare_transaction")
+        transaction.move(Phase.PREPARED)
+        return coordination.prepared
+
+    async def complete(self, prepared: PreparedTransaction) -> bool:
+        """Commit what was prepared if it is this, abort it otherwise; whether it was committed."""
+        transaction, coordination = self._known("complete_transaction")
+        transaction.check()
+        if transaction.phase is not Phase.PREPARED:
+            raise UserError("complete_transaction: no transaction is prepared")
+        ours = transaction.kept or coordination.prepared
+        transaction.is_started = True
+        commit = PreparedTransaction(*prepared) == ours
+        await self.end(commit)
+        return commit
+
+    async def end(self, commit: bool) -> None:
+        """Commit or abort, with everything that was sent."""
+        transaction, coordination = self._known("commit" if commit else "abort")
+        transaction.end(commit)
+        self._outcomes.close_open()
+        deadline = self._deadline()
+        if not commit:
+            transaction.to_add.clear()
+            aborted = AbortNeeded(ErrorCode.transaction_abortable, ABORTED)
+            self._outcomes.abandon(aborted, numbered=False)
+        async with asyncio.timeout(deadline.left_ms / 1e3):
+            await self._flush()
+        if transaction.phase is Phase.BROKEN:
+            raise transaction.aborting()
+        transaction.check()
+        try:
+            if transaction.is_started:
+                await coordination.end(commit, deadline)
+            if self._numbering.needs_new_epoch:
+                await coordination.raise_epoch(deadline)
+        except KafkaError as error:
+            transaction.fail(error)
+            raise
+        transaction.ended()
+
+    def _known(self, what: str) -> tuple[Transaction, Coordination]:
+        transaction, coordination = self._numbering.transaction, self._numbering.coordination
+        if transaction is None or coordination is None:
+            raise UserError(f"{what}: this producer has no transactional_id")
+        return transaction, coordination
+
+    def _check_open(self, transaction: Transaction, what: str) -> None:
+        transaction.check()
+        if transaction.phase is Phase.BROKEN:
+            raise transaction.aborting()
+        if transaction.phase is not Phase.OPEN:
+            raise UserError(f"{what}: there is no transaction; begin() comes first")
+
+    def _deadline(self) -> Deadline:
+        return self._outcomes.deadline(self._config.max_block_ms)

@@ -1,0 +1,186 @@
+"""Keys and values to bytes and back.
+
+Owns: the usual ones. A serializer is any callable that takes a value and gives bytes, a
+deserializer one that takes bytes and gives a value; None, a tombstone, goes through neither.
+
+Avro and Protobuf need a package of their own, loaded when one of them is made.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Mapping
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from ottla.client.errors import SerializationError
+from ottla.model.errors import UserError
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+Serializer: TypeAlias = Callable[[Any], bytes]
+Deserializer: TypeAlias = Callable[[bytes], Any]
+
+_LONG: Final = struct.Struct(">q")
+_INT: Final = struct.Struct(">i")
+_DOUBLE: Final = struct.Struct(">d")
+
+
+def to_bytes(value: bytes | bytearray | memoryview) -> bytes:
+    """Bytes as they are."""
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    raise SerializationError(
+        f"expected bytes, got {type(value).__name__}; name a serializer, such as "
+        "value_serializer=ottla.serializers.from_str"
+    )
+
+
+def from_str(value: str) -> bytes:
+    """Text in UTF-8."""
+    if not isinstance(value, str):
+        raise SerializationError(f"expected str, got {type(value).__name__}")
+    return value.encode()
+
+
+def to_str(data: bytes) -> str:
+    try:
+        return bytes(data).decode()
+    except UnicodeDecodeError as error:
+        raise SerializationError(f"not text in UTF-8: {error}") from None
+
+
+def from_int(value: int) -> bytes:
+    """A whole number in 8 bytes, as Java's LongSerializer writes it."""
+    return _packed(_LONG, value, int)
+
+
+def from_int32(value: int) -> bytes:
+    """A whole number in 4 bytes, as Java's IntegerSerializer writes it."""
+    return _packed(_INT, value, int)
+
+
+def from_float(value: float) -> bytes:
+    """A number in 8 bytes, as Java's DoubleSerializer writes it."""
+    return _packed(_DOUBLE, value, int | float)
+
+
+def to_int(data: bytes) -> int:
+    """A whole number of 4 or 8 bytes."""
+    return int(_unpacked(_INT if len(data) == _INT.size else _LONG, data))
+
+
+def to_float(data: bytes) -> float:
+    return float(_unpacked(_DOUBLE, data))
+
+
+def from_json(value: Any) -> bytes:
+    """Anything `json.dumps` takes, without spaces, in UTF-8."""
+    try:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    except (TypeError, ValueError) as error:
+        raise SerializationError(f"not JSON: {error}") from None
+
+
+def to_json(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError as error:
+        raise SerializationError(f"not JSON: {error}") from None
+
+
+class Avro:
+    """Avro records of one schema, without a container: `serialize` and `deserialize`.
+
+    `written_with` is the schema of data that was written with another one.
+    """
+
+    def __init__(
+        self,
+        schema: Mapping[str, Any] | str,
+        *,
+        written_with: Mapping[str, Any] | str | None = None,
+    ) -> None:
+        try:
+            import fastavro
+        except ImportError:
+            raise UserError("Avro needs fastavro: pip install 'ottla[avro]'") from None
+        self._avro = fastavro
+        self._schema = fastavro.parse_schema(_schema(schema))
+        other = schema if written_with is None else written_with
+        self._writers = fastavro.parse_schema(_schema(other))
+
+    def serialize(self, value: Any) -> bytes:
+        out = BytesIO()
+        try:
+            self._avro.schemaless_writer(out, self._schema, value)
+        except Exception as error:  # fastavro has no error of its own for a value that does not fit
+            raise SerializationError(f"does not fit the Avro schema: {error}") from error
+        return out.getvalue()
+
+    def deserialize(self, data: bytes) -> Any:
+        try:
+            return self._avro.schemaless_reader(BytesIO(data), self._writers, self._schema)
+        except Exception as error:
+            raise SerializationError(f"not Avro of this schema: {error}") from error
+
+
+class Protobuf:
+    """Protobuf messages of one class: `serialize` and `deserialize`."""
+
+    def __init__(self, message: type[Message]) -> None:
+        try:
+            import google.protobuf.message as protobuf
+        except ImportError:
+            raise UserError("Protobuf needs protobuf: pip install 'ottla[protobuf]'") from None
+        if not (isinstance(message, type) and issubclass(message, protobuf.Message)):
+            raise UserError(f"Protobuf: expected the class of a message, got {message!r}")
+        self._message = message
+        self._errors = (protobuf.DecodeError, protobuf.EncodeError)
+
+    def serialize(self, value: Message) -> bytes:
+        if not isinstance(value, self._message):
+            raise SerializationError(
+                f"expected {self._message.__name__}, got {type(value).__name__}"
+            )
+        try:
+            return bytes(value.SerializeToString())
+        except self._errors as error:
+            raise SerializationError(f"not a whole message: {error}") from None
+
+    def deserialize(self, data: bytes) -> Message:
+        message = self._message()
+        try:
+            message.ParseFromString(bytes(data))
+        except self._errors as error:
+            raise SerializationError(f"not a {self._message.__name__}: {error}") from None
+        return message
+
+
+def _schema(given: Mapping[str, Any] | str) -> Any:
+    if not isinstance(given, str):
+        return dict(given)
+    try:
+        return json.loads(given)
+    except ValueError as error:
+        raise UserError(f"Avro: the schema is not JSON: {error}") from None
+
+
+def _packed(form: struct.Struct, value: Any, kind: Any) -> bytes:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise SerializationError(f"expected a number, got {type(value).__name__}")
+    try:
+        return form.pack(value)
+    except struct.error:
+        raise SerializationError(f"{value} does not fit in {form.size} bytes") from None
+
+
+def _unpacked(form: struct.Struct, data: bytes) -> Any:
+    try:
+        return form.unpack(data)[0]
+    except struct.error:
+        raise SerializationError(f"expected {form.size} bytes, got {len(data)}") from None
