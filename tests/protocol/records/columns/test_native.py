@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -10,7 +15,7 @@ from ottla.protocol.records.columns.native import as_array, copy, native
 
 @native
 def copied(target: np.ndarray, at: int, source: np.ndarray, start: int, size: int) -> None:
-    copy(target, at, source, start, size)
+    copy(target, at, source, (start, size))
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 100])
@@ -26,3 +31,12 @@ def test_every_kind_of_buffer_is_one_kind_of_array(kind: type) -> None:
     array = as_array(kind(b"abc"))
     assert array.tobytes() == b"abc"
     assert not array.flags.writeable
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_no_kernel_reaches_outside_its_arrays(tmp_path: Path) -> None:
+    checked = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    tests = [sys.executable, "-m", "pytest", "-q", str(Path(__file__).parent)]
+    done = subprocess.run(tests, env=checked, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]

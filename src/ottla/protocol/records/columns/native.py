@@ -38,22 +38,23 @@ def as_array(buffer: Bytes) -> Any:
     return np.frombuffer(memoryview(buffer).toreadonly(), dtype=np.uint8)
 
 
-def _copy(_: Any, target: Any, at: Any, source: Any, start: Any, size: Any) -> Any:
-    """`target[at : at + size] = source[start : start + size]` as one call of memcpy.
+def _copy(_: Any, target: Any, at: Any, source: Any, span: Any) -> Any:
+    """`target[at : at + size] = source[start : start + size]`, span (start, size), as one memcpy.
 
     A loop is not vectorised, and assigning a slice costs more than most records are long.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        target, at, source, start, size = arguments
-        target_type, _, source_type, _, _ = signature.args
+        target, at, source, span = arguments
+        target_type, _, source_type, _ = signature.args
+        start, size = (builder.extract_value(span, index) for index in (0, 1))
         into = context.make_array(target_type)(context, builder, target).data
         out_of = context.make_array(source_type)(context, builder, source).data
         ends = builder.gep(into, [at]), builder.gep(out_of, [start])
         compiler.raw_memcpy(builder, *ends, size, 1)
         return context.get_dummy_value()
 
-    return types.void(target, types.int64, source, types.int64, types.int64), generate
+    return types.void(target, types.int64, source, types.UniTuple(types.int64, 2)), generate
 
 
 copy: Any = intrinsic(_copy)

@@ -248,7 +248,7 @@ def put(data: Any, spans: Any, column: Bytewise, row: int) -> int:
     for index in range(spans.shape[0]):
         size = spans[index, 1]
         if size > 0:
-            copy(into, at, data, spans[index, 0], size)
+            copy(into, at, data, (spans[index, 0], size))
             at += size
         elif size < 0:
             bits[row >> 3] |= 1 << (row & 7)

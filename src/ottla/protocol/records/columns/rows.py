@@ -146,8 +146,8 @@ def _is_other_bytes(kind: Any) -> bool:
 def _timestamps_of(timestamps: Any, count: int, now_ms: int) -> Any:
     if timestamps is None:
         return fixed(np.full(count, now_ms, np.int64))
-    if isinstance(timestamps, list | tuple):
-        numbers = np.array(timestamps, np.int64)
+    if isinstance(timestamps, list | tuple | np.ndarray):
+        numbers = np.asarray(timestamps, np.int64)
     else:
         numbers = _arrow_times(timestamps, now_ms)
     if count and not NO_TIMESTAMP <= numbers.min() <= numbers.max() <= MAX_TIMESTAMP:

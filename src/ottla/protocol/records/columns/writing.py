@@ -139,7 +139,7 @@ def put_field(out: Any, at: int, data: Any, start: int, size: int) -> int:
     at = put_varint(out, at, size)
     if size <= 0:
         return at
-    copy(out, at, data, start, size)
+    copy(out, at, data, (start, size))
     return at + size
 
 
