@@ -1,0 +1,297 @@
+"""The consumer for asyncio: `async with ottla.aio.Consumer("orders", group_id="g") as consumer`.
+
+Owns the face; the work is done by `core` and the functions of `choosing`, `placing` and
+`committing`. For one task at a time.
+"""
+
+# ruff: noqa: ASYNC109 - timeouts are the caller's, as in Kafka's own consumer
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from inspect import isawaitable
+from types import TracebackType
+from typing import Any, Final, Generic, Self, TypeVar
+
+from ottla.client.consumer import choosing, committing, placing
+from ottla.client.consumer.classic import GroupMetadata
+from ottla.client.consumer.committing import OnCommit
+from ottla.client.consumer.core import Core
+from ottla.client.consumer.face import Face
+from ottla.client.consumer.listener import RebalanceListener
+from ottla.client.consumer.offsets import OffsetAndMetadata, OffsetAndTimestamp, Offsets
+from ottla.client.consumer.ownership import Ownership, User
+from ottla.client.consumer.records import Record
+from ottla.client.consumer.resets import EARLIEST, LATEST
+from ottla.client.consumer.taking import take, take_arrow
+from ottla.client.retry import Deadline
+from ottla.model.errors import UserError
+from ottla.model.ids import TopicPartition
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+ITERATION_MS: Final = 60_000
+
+
+class Consumer(Face[K, V], Generic[K, V]):
+    """Reads records, alone or as a member of a group.
+
+    Topics given here are subscribed to. Options are Kafka's consumer settings with underscores
+    (`bootstrap_servers`, `group_id`, `auto_offset_reset`), or under Kafka's own names in `config`.
+    Timeouts are in seconds. Not for two tasks at a time, except `wakeup`.
+    """
+
+    def _make(self) -> None:
+        self._owned = Ownership("task", _task)
+        self._tasks: asyncio.TaskGroup | None = None
+
+    async def __aenter__(self) -> Self:
+        core = self._core
+        core.face(_call, core.fetcher.kick, core.fetcher.refetch, self._blueprint.group)
+        if self._topics:
+            choosing.subscribe(core, self._topics, None, None)
+        self._tasks = asyncio.TaskGroup()
+        await self._tasks.__aenter__()
+        self._tasks.create_task(core.live())
+        await core.opened.wait()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self, timeout: float = 30.0) -> None:
+        """Commit if that is automatic, leave the group, hang up; a second time does nothing."""
+        with self._owned:
+            tasks, self._tasks = self._tasks, None
+            if tasks is None:
+                return
+            try:
+                await choosing.close(self._core, _ms(timeout))
+            finally:
+                self._core.stop()
+                await tasks.__aexit__(None, None, None)
+
+    # what to read
+
+    def subscribe(
+        self,
+        topics: Iterable[str] | None = None,
+        *,
+        pattern: str | re.Pattern[str] | None = None,
+        listener: RebalanceListener | None = None,
+    ) -> None:
+        """Read these topics, or all whose name the pattern is found in, instead of those before."""
+        with self._owned:
+            choosing.subscribe(self._open, topics, pattern, listener)
+
+    async def unsubscribe(self) -> None:
+        """Leave the group and read nothing."""
+        with self._owned:
+            self._give_back()
+            await choosing.unsubscribe(self._open)
+
+    def assign(self, partitions: Collection[TopicPartition]) -> None:
+        """Read exactly these partitions, without a group's say."""
+        with self._owned:
+            self._give_back()
+            choosing.assign(self._open, partitions)
+
+    def subscription(self) -> frozenset[str]:
+        """The topics that are subscribed to; of a pattern, those it has found."""
+        return self._core.subscriptions.topics
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that this consumer reads at present."""
+        return self._core.subscriptions.assigned
+
+    # reading
+
+    async def poll(
+        self, timeout: float = 1.0, *, max_records: int | None = None
+    ) -> list[Record[K, V]]:
+        """Records as soon as there are some, at most `max.poll.records`; none when time is up."""
+        with self._owned:
+            core, deadline = self._open, Deadline(self._core.clock, _ms(timeout))
+            rest = self._handing.rest()
+            if rest:
+                return rest
+            await asyncio.sleep(0)  # a loop that polls must not keep others from running
+            while True:
+                if not (core.is_quiet and core.buffer.has_some) and not await core.wait(deadline):
+                    return []
+                records = take(core, max_records)
+                if records:
+                    return records
+
+    async def poll_arrow(self, timeout: float = 1.0, *, headers: bool = False) -> Any:
+        """All that has been fetched, as a `pyarrow.Table`; an empty one when time is up."""
+        with self._owned:
+            core, deadline = self._open, Deadline(self._core.clock, _ms(timeout))
+            self._give_back()
+            await asyncio.sleep(0)
+            while True:
+                ready = core.is_quiet and core.buffer.has_some
+                ready = ready or await core.wait(deadline)
+                table = take_arrow(core, headers=headers)
+                if table.num_rows or not ready:
+                    return table
+
+    async def __aiter__(self) -> AsyncIterator[Record[K, V]]:
+        while self._tasks is not None:
+            for record in self._handing.start(await self.poll(ITERATION_MS / 1e3)):
+                yield record
+
+    # where reading goes on
+
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Read on from this offset."""
+        with self._owned:
+            self._give_back()
+            placing.seek(self._open, partition, offset)
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Read these, or all assigned partitions, from their start."""
+        with self._owned:
+            self._give_back()
+            placing.seek_to(self._open, partitions, EARLIEST)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Read only what comes from now on of these, or of all assigned partitions."""
+        with self._owned:
+            self._give_back()
+            placing.seek_to(self._open, partitions, LATEST)
+
+    def seek_to_time(self, timestamp_ms: int, *partitions: TopicPartition) -> None:
+        """Read these, or all assigned partitions, from the first record at or after a time."""
+        with self._owned:
+            self._give_back()
+            placing.seek_to(self._open, partitions, placing.checked_time(timestamp_ms))
+
+    async def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
+        """The offset of the next record of a partition."""
+        with self._owned:
+            return await placing.position(self._open, partition, self._ms(timeout))
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Deliver nothing of these until `resume`."""
+        with self._owned:
+            self._give_back()
+            placing.pause(self._open, partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        with self._owned:
+            placing.resume(self._open, partitions)
+
+    def paused(self) -> frozenset[TopicPartition]:
+        return placing.paused(self._core)
+
+    async def offsets_for_times(
+        self, times: Mapping[TopicPartition, int], timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record at or after each time (milliseconds since 1970); None: there is none."""
+        with self._owned:
+            return await placing.offsets_for_times(self._open, times, self._ms(timeout))
+
+    async def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """Where each log begins."""
+        with self._owned:
+            return await placing.beginning_offsets(self._open, partitions, self._ms(timeout))
+
+    async def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset after the last record that this consumer's isolation level lets it read."""
+        with self._owned:
+            return await placing.end_offsets(self._open, partitions, self._ms(timeout))
+
+    def lag(self, partition: TopicPartition) -> int | None:
+        """How many offsets lie between the position and the end; None before the first fetch."""
+        return placing.lag(self._core, partition)
+
+    # committing
+
+    async def commit(self, offsets: Offsets | None = None, timeout: float | None = None) -> None:
+        """Commit what was handed out, or these offsets (the next to read); wait until it is done.
+
+        Raises CommitFailed when the group has given the partitions to others.
+        """
+        with self._owned:
+            await committing.commit(self._open, offsets, self._ms(timeout))
+
+    def commit_async(
+        self, offsets: Offsets | None = None, callback: OnCommit | None = None
+    ) -> None:
+        """Commit without waiting and without trying again; the callback runs in a later call."""
+        with self._owned:
+            committing.commit_async(self._open, offsets, callback)
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What the group has committed; partitions without are left out."""
+        with self._owned:
+            return await committing.committed(self._open, partitions, self._ms(timeout))
+
+    # the group, and the rest
+
+    def group_metadata(self) -> GroupMetadata:
+        """What a transactional producer needs for `send_offsets`."""
+        return committing.group_metadata(self._core)
+
+    def enforce_rebalance(self, reason: str = "asked for by the user") -> None:
+        """Have the group dealt out anew at the next poll."""
+        with self._owned:
+            self._open.group.rejoin(reason)
+
+    async def partitions_for(self, topic: str, timeout: float | None = None) -> tuple[int, ...]:
+        """The partitions of a topic."""
+        with self._owned:
+            view = await self._open.cluster.topic(topic, timeout_ms=self._ms(timeout))
+            return tuple(each.index for each in view.partitions)
+
+    def metrics(self) -> dict[str, float]:
+        """Figures under Kafka's names, such as `records-lag-max`."""
+        return self._core.metrics()
+
+    def wakeup(self) -> None:
+        """Make the poll under way, or the next one, raise `Wakeup`. From any task of the loop."""
+        self._core.wakeup()
+
+    @property
+    def _open(self) -> Core:
+        if self._tasks is None:
+            raise UserError("the consumer is not open: use `async with Consumer(…) as consumer`")
+        return self._core
+
+    def _give_back(self) -> None:
+        placing.rewind(self._open, self._handing.unread())
+        self._handing.rest()
+
+    def _ms(self, timeout: float | None) -> int:
+        return self._core.config.default_api_timeout_ms if timeout is None else _ms(timeout)
+
+
+async def _call(function: Callable[[], Any]) -> Any:
+    """User code is called where it is, and awaited if it wants to be."""
+    given = function()
+    return await given if isawaitable(given) else given
+
+
+def _task() -> User:
+    task = asyncio.current_task()
+    assert task is not None
+    return User(id(task), task.get_name())
+
+
+def _ms(timeout: float) -> int:
+    return max(0, int(timeout * 1_000))

@@ -1,0 +1,43 @@
+"""The record a user gets.
+
+A tuple with names: building one takes a tenth of a microsecond in bulk, and a consumer builds
+hundreds of thousands a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
+
+NO_TIMESTAMP_TYPE: Final = -1
+CREATE_TIME: Final = 0
+LOG_APPEND_TIME: Final = 1
+
+
+class Record(NamedTuple, Generic[K, V]):
+    """One record of one partition."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    """Milliseconds since 1970."""
+    timestamp_type: int
+    """0: the producer's time; 1: the time of the append; -1: the record has none."""
+    key: K | None
+    value: V | None
+    """None: a tombstone, which says that its key has no value any more."""
+    headers: Headers = ()
+    leader_epoch: int = -1
+
+
+make_record: Final = cast(
+    "Callable[[Iterable[Any]], Record[Any, Any]]", partial(tuple.__new__, Record)
+)
+"""A record from its fields in order, without the call that a class costs."""

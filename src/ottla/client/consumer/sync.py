@@ -1,0 +1,307 @@
+"""The synchronous consumer: `with ottla.Consumer("orders", group_id="g") as consumer`.
+
+Owns the face: a thread with an event loop runs the same `core` as the asynchronous one. Records
+that have been fetched are decoded and handed out on the caller's own thread, whole chunks at a
+time, so that iterating asks the loop for nothing. For one thread at a time.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Final, Generic, Self, TypeVar
+
+from ottla.client.consumer import choosing, committing, placing
+from ottla.client.consumer.classic import GroupMetadata
+from ottla.client.consumer.committing import OnCommit
+from ottla.client.consumer.core import Core
+from ottla.client.consumer.errands import Errands
+from ottla.client.consumer.face import Face
+from ottla.client.consumer.listener import RebalanceListener
+from ottla.client.consumer.offsets import OffsetAndMetadata, OffsetAndTimestamp, Offsets
+from ottla.client.consumer.ownership import Ownership, User
+from ottla.client.consumer.records import Record
+from ottla.client.consumer.resets import EARLIEST, LATEST
+from ottla.client.consumer.taking import take, take_arrow
+from ottla.client.retry import Deadline
+from ottla.client.thread import LoopThread
+from ottla.model.errors import UserError
+from ottla.model.ids import TopicPartition
+
+K = TypeVar("K")
+V = TypeVar("V")
+T = TypeVar("T")
+
+ITERATION_S: Final = 60.0
+
+
+class Consumer(Face[K, V], Generic[K, V]):
+    """Reads records, alone or as a member of a group.
+
+    Topics given here are subscribed to. Options are Kafka's consumer settings with underscores
+    (`bootstrap_servers`, `group_id`, `auto_offset_reset`), or under Kafka's own names in `config`.
+    Timeouts are in seconds. Not for two threads at a time, except `wakeup`.
+    """
+
+    def _make(self) -> None:
+        self._owned = Ownership("thread", _thread)
+        self._thread = LoopThread("ottla-consumer")
+        self._errands = Errands(self._thread)
+        self._life: Future[None] | None = None
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self, timeout: float = 30.0) -> None:
+        """Commit if that is automatic, leave the group, hang up; a second time does nothing."""
+        with self._owned:
+            life, self._life, self._closed = self._life, None, True
+            if life is None:
+                return
+            try:
+                self._errands.run(choosing.close(self._core, _ms(timeout)))
+            finally:
+                with suppress(UserError):  # after a fork there is no thread to stop
+                    self._thread.call_soon(self._core.stop)
+                    life.result(timeout)
+                self._thread.stop()
+
+    # what to read
+
+    def subscribe(
+        self,
+        topics: Iterable[str] | None = None,
+        *,
+        pattern: str | re.Pattern[str] | None = None,
+        listener: RebalanceListener | None = None,
+    ) -> None:
+        """Read these topics, or all whose name the pattern is found in, instead of those before."""
+        self._do(lambda core: choosing.subscribe(core, topics, pattern, listener))
+
+    def unsubscribe(self) -> None:
+        """Leave the group and read nothing."""
+        self._await(lambda core: choosing.unsubscribe(core), moves=True)
+
+    def assign(self, partitions: Collection[TopicPartition]) -> None:
+        """Read exactly these partitions, without a group's say."""
+        self._do(lambda core: choosing.assign(core, partitions), moves=True)
+
+    def subscription(self) -> frozenset[str]:
+        """The topics that are subscribed to; of a pattern, those it has found."""
+        return self._core.subscriptions.topics or frozenset(self._topics)
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that this consumer reads at present."""
+        return self._core.subscriptions.assigned
+
+    # reading
+
+    def poll(self, timeout: float = 1.0, *, max_records: int | None = None) -> list[Record[K, V]]:
+        """Records as soon as there are some, at most `max.poll.records`; none when time is up."""
+        with self._owned:
+            core = self._open()
+            rest = self._handing.rest()
+            if rest:
+                return rest
+            if core.is_quiet and core.buffer.has_some:
+                records = take(core, max_records)
+                if records:
+                    return records
+            deadline = Deadline(core.clock, _ms(timeout))
+            while self._errands.run(core.wait(deadline)):
+                records = take(core, max_records)
+                if records:
+                    return records
+            return []
+
+    def poll_arrow(self, timeout: float = 1.0, *, headers: bool = False) -> Any:
+        """All that has been fetched, as a `pyarrow.Table`; an empty one when time is up."""
+        with self._owned:
+            core = self._open()
+            self._give_back()
+            deadline = Deadline(core.clock, _ms(timeout))
+            while True:
+                ready = core.is_quiet and core.buffer.has_some
+                ready = ready or self._errands.run(core.wait(deadline))
+                table = take_arrow(core, headers=headers)
+                if table.num_rows or not ready:
+                    return table
+
+    def __iter__(self) -> Iterator[Record[K, V]]:
+        while not self._closed:
+            yield from self._handing.start(self.poll(ITERATION_S))
+
+    # where reading goes on
+
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Read on from this offset."""
+        self._do(lambda core: placing.seek(core, partition, offset), moves=True)
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Read these, or all assigned partitions, from their start."""
+        self._do(lambda core: placing.seek_to(core, partitions, EARLIEST), moves=True)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Read only what comes from now on of these, or of all assigned partitions."""
+        self._do(lambda core: placing.seek_to(core, partitions, LATEST), moves=True)
+
+    def seek_to_time(self, timestamp_ms: int, *partitions: TopicPartition) -> None:
+        """Read these, or all assigned partitions, from the first record at or after a time."""
+        at = placing.checked_time(timestamp_ms)
+        self._do(lambda core: placing.seek_to(core, partitions, at), moves=True)
+
+    def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
+        """The offset of the next record of a partition."""
+        return self._await(lambda core: placing.position(core, partition, self._ms(timeout)))
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Deliver nothing of these until `resume`."""
+        self._do(lambda core: placing.pause(core, partitions), moves=True)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        self._do(lambda core: placing.resume(core, partitions))
+
+    def paused(self) -> frozenset[TopicPartition]:
+        return placing.paused(self._core)
+
+    def offsets_for_times(
+        self, times: Mapping[TopicPartition, int], timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record at or after each time (milliseconds since 1970); None: there is none."""
+        return self._await(lambda core: placing.offsets_for_times(core, times, self._ms(timeout)))
+
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """Where each log begins."""
+        return self._await(
+            lambda core: placing.beginning_offsets(core, partitions, self._ms(timeout))
+        )
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset after the last record that this consumer's isolation level lets it read."""
+        return self._await(lambda core: placing.end_offsets(core, partitions, self._ms(timeout)))
+
+    def lag(self, partition: TopicPartition) -> int | None:
+        """How many offsets lie between the position and the end; None before the first fetch."""
+        return placing.lag(self._core, partition)
+
+    # committing
+
+    def commit(self, offsets: Offsets | None = None, timeout: float | None = None) -> None:
+        """Commit what was handed out, or these offsets (the next to read); wait until it is done.
+
+        Raises CommitFailed when the group has given the partitions to others.
+        """
+        self._await(lambda core: committing.commit(core, offsets, self._ms(timeout)))
+
+    def commit_async(
+        self, offsets: Offsets | None = None, callback: OnCommit | None = None
+    ) -> None:
+        """Commit without waiting and without trying again; the callback runs in a later call."""
+        self._do(lambda core: committing.commit_async(core, offsets, callback))
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What the group has committed; partitions without are left out."""
+        return self._await(lambda core: committing.committed(core, partitions, self._ms(timeout)))
+
+    # the group, and the rest
+
+    def group_metadata(self) -> GroupMetadata:
+        """What a transactional producer needs for `send_offsets`."""
+        return committing.group_metadata(self._open())
+
+    def enforce_rebalance(self, reason: str = "asked for by the user") -> None:
+        """Have the group dealt out anew at the next poll."""
+        self._do(lambda core: core.group.rejoin(reason))
+
+    def partitions_for(self, topic: str, timeout: float | None = None) -> tuple[int, ...]:
+        """The partitions of a topic."""
+        view = self._await(lambda core: core.cluster.topic(topic, timeout_ms=self._ms(timeout)))
+        return tuple(each.index for each in view.partitions)
+
+    def metrics(self) -> dict[str, float]:
+        """Figures under Kafka's names, such as `records-lag-max`."""
+        return self._open().metrics()
+
+    def wakeup(self) -> None:
+        """Make the poll under way, or the next one, raise `Wakeup`. From any thread."""
+        if self._life is not None:
+            self._thread.call_soon(self._core.wakeup)
+        else:
+            self._core.wakeup()
+
+    def _open(self) -> Core:
+        """The parts at work; the first call sets them to it."""
+        if self._closed:
+            raise UserError("this consumer is closed; make another")
+        if self._life is None:
+            self._thread.start()
+            kick = self._core.fetcher.kick
+            refetch = self._core.fetcher.refetch
+            self._core.face(
+                self._errands.invoke,
+                lambda: self._thread.call_soon(kick),
+                lambda chunk: self._thread.call_soon(refetch, chunk),
+                self._blueprint.group,
+            )
+            self._life = self._thread.submit(self._core.live())
+            self._errands.run(self._begin())
+        return self._core
+
+    async def _begin(self) -> None:
+        await self._core.opened.wait()
+        if self._topics:
+            choosing.subscribe(self._core, self._topics, None, None)
+
+    def _await(self, work: Callable[[Core], Coroutine[Any, Any, T]], *, moves: bool = False) -> T:
+        with self._owned:
+            core = self._open()
+            if moves:
+                self._give_back()
+            return self._errands.run(work(core))
+
+    def _do(self, work: Callable[[Core], T], *, moves: bool = False) -> T:
+        async def on_loop(core: Core) -> T:
+            return work(core)
+
+        return self._await(on_loop, moves=moves)
+
+    def _give_back(self) -> None:
+        unread = self._handing.unread()
+        if not unread:
+            return
+        self._handing.rest()
+
+        async def on_loop() -> None:
+            placing.rewind(self._core, unread)
+
+        self._errands.run(on_loop())
+
+    def _ms(self, timeout: float | None) -> int:
+        return self._core.config.default_api_timeout_ms if timeout is None else _ms(timeout)
+
+
+def _thread() -> User:
+    return User(threading.get_ident(), threading.current_thread().name)
+
+
+def _ms(timeout: float) -> int:
+    return max(0, int(timeout * 1_000))
