@@ -8,8 +8,8 @@ The rules that make it safe:
 
 - A run takes the ledger over before any of its tasks writes (`taken_over`). From then on an earlier
   run finds another name there, and can decide nothing.
-- A transaction is aborted only by whoever holds the ledger, only if it is not on the decided list,
-  and only if it belongs to this run or an earlier one: a later run may already be at work.
+- A transaction is aborted only by whoever holds the ledger, only after those on the decided list
+  have ended, and only if it belongs to this run or an earlier one: a later may be at work.
 - The list of a decision stays in the entry until the next decision, so that anybody who comes later
   can carry it through.
 """
@@ -26,10 +26,9 @@ from ottla.client.producer.transaction import PreparedTransaction
 TOPIC: Final = "__ottla_sink_commits"
 FORMAT: Final = 1
 NO_BATCH: Final = -1
+FIRST_RUN_EPOCH: Final = 1
 REMEMBERED_RUNS: Final = 32
 """Earlier runs whose names are kept, so that one of them cannot take over again."""
-BY_COMMAND: Final = "ended by command"
-"""The run that holds a ledger after an operator has ended what a query left behind."""
 
 
 class Superseded(Exception):
@@ -113,7 +112,7 @@ class Entry:
 def taken_over(sink: Sink, entry: Entry | None, run: str) -> Entry:
     """The entry of a run that begins; the same entry where it has begun already."""
     if entry is None:
-        return Entry(run, 1)
+        return Entry(run, FIRST_RUN_EPOCH)
     if entry.run == run:
         return entry
     if run in entry.past:
@@ -151,17 +150,13 @@ def owed(entry: Entry) -> tuple[PreparedTransaction, ...]:
 
 
 def abandoned(sink: Sink, entry: Entry, found: Sequence[str], *, own: bool) -> list[str]:
-    """Of the open transactions that were found, those that can never be decided.
+    """Of the transactions that are open after the decided ones have ended, those of no future.
 
-    `own` counts those of this run as well: once its batch is decided, not before.
+    `own` counts those of this run as well: once its batch is decided, not before. A name on the
+    decided list may be among them: its transaction has ended, and another began under it.
     """
-    listed = {each.transactional_id for each in entry.transactions}
     newest = entry.run_epoch if own else entry.run_epoch - 1
-    return [
-        id
-        for id in found
-        if id not in listed and (epoch := sink.run_epoch(id)) is not None and epoch <= newest
-    ]
+    return [id for id in found if (epoch := sink.run_epoch(id)) is not None and epoch <= newest]
 
 
 def to_bytes(entry: Entry) -> bytes:

@@ -17,14 +17,13 @@ from typing import Final, NamedTuple
 from ottla.client.admin.offsets import OffsetSpec, list_offsets
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.fetch_reply import Fetched, read_fetch_reply
+from ottla.client.consumer.rows import end_of
 from ottla.client.errors import refusal
 from ottla.client.retry import Deadline, retrying
 from ottla.config.client import ConsumerConfig
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset
 from ottla.protocol.encode import writer_of
-from ottla.protocol.records.batch import walk
-from ottla.protocol.records.corrupt import CorruptBatch
 from ottla.protocol.schema import Kind, message
 from ottla.spark.connection import Connection
 from ottla.spark.offsets import DataLost, Loss
@@ -70,46 +69,33 @@ class Fetcher:
         self._replica = -1
         self._seen_bytes = 0
         self._seen_offsets = 0
-        self._decoded = span.start
 
     def chunks(self) -> Iterator[Chunk]:
         """Every fetch of the span, in order; DataLost where records are gone and must not be."""
-        at, end = self._span.start, self._span.end
-        coming = self._ahead(at)
+        coming = self._ahead(self._span.start)
         try:
-            while at < end:
-                chunk = (coming or self._connection.submit(self._fetch(at))).result()
+            while coming is not None:
+                chunk = coming.result()
                 if chunk is None:
                     return
                 # Ask for the next before this one is decoded: broker and reader side by side.
-                after = self._after(chunk)
-                coming = None if after is None else self._ahead(after)
+                coming = self._ahead(self._after(chunk))
                 yield chunk
-                at = self._decoded if after is None else after
         finally:
             if coming is not None:
                 coming.cancel()
 
-    def decoded(self, next_offset: Offset) -> None:
-        """Where the reader is now: only it knows, after batches of the old formats."""
-        self._decoded = next_offset
-
     def _ahead(self, at: Offset) -> Future[Chunk | None] | None:
-        return self._connection.submit(self._fetch(at)) if at < self._span.end else None
+        return self._connection.submit(self.fetch(at)) if at < self._span.end else None
 
-    def _after(self, chunk: Chunk) -> Offset | None:
+    def _after(self, chunk: Chunk) -> Offset:
         """Where the records of a chunk end; what is counted there tells how much to ask for."""
-        after = chunk.start
-        try:
-            for _, header in walk(chunk.fetched.records):
-                after = max(after, header.base_offset + header.last_offset_delta + 1)
-        except CorruptBatch:
-            return None  # of an old format, or broken: for the decoder to say
+        after = max(end_of(chunk.fetched.records)[0], chunk.start)
         self._seen_bytes += len(chunk.fetched.records)
         self._seen_offsets += after - chunk.start
         return after
 
-    async def _fetch(self, at: Offset) -> Chunk | None:
+    async def fetch(self, at: Offset) -> Chunk | None:
         """Records from `at` on; None where the rest of the span is lost and may be."""
         deadline = Deadline(self._connection.clock, self._timeout_ms)
         cluster = self._connection.session.cluster

@@ -50,12 +50,11 @@ def read(options: SourceOptions, wanted: Wanted, schema: pa.Schema) -> Iterator[
     )
     columns = tuple(DECODED[name] for name in schema.names if name in DECODED) or ("offset",)
     for chunk in fetcher.chunks():
-        yield from _decoded(chunk, fetcher, columns, wanted, schema, config.check_crcs)
+        yield from _decoded(chunk, columns, wanted, schema, config.check_crcs)
 
 
 def _decoded(
     chunk: Chunk,
-    fetcher: Fetcher,
     columns: tuple[str, ...],
     wanted: Wanted,
     schema: pa.Schema,
@@ -77,7 +76,6 @@ def _decoded(
         if decoded.batch.num_rows:
             yield shaped(decoded.batch, wanted.span.partition, schema)
         at, aborted = decoded.next_offset, decoded.aborted
-        fetcher.decoded(at)
         if not decoded.more:
             return
         rest = rest[decoded.consumed :]
