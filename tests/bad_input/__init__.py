@@ -4,6 +4,8 @@
 - `batches`      record batches with one thing wrong
 - `test_wire`    frames: sizes, headers, lengths, peers that stall
 - `test_produce` record sets, and the error each must be refused with
+- `producers`    transactional producers that say exactly what a test wants them to say
 - `test_others`  the other APIs
+- `test_groups`, `test_transactions`  what members and producers get wrong, and late packets
 - `test_config`  settings and the command line: exit code 2, naming the key
 """
