@@ -11,7 +11,8 @@
     encode.encode_batches(key, value, headers=None, timestamps=None, *, now_ms=-1, partitions=None,
                           codec=Codec.NONE, level=None, max_batch_bytes=1 MiB, finish=True)
         -> list[Encoded(data: writable memoryview, records, partition, max_timestamp)]
-        (Arrow arrays, or lists of bytes | None)
+        (Arrow arrays, or lists of bytes | None; timestamps may be an array("q") too, which is the
+        cheapest; lists without headers that are one batch take a quick way)
     partition.partition_column(keys, partitions, *, unkeyed=-1), murmur2_column(keys) -> int32 array
     batch.stamp(batch, *, producer_id, producer_epoch, base_sequence, transactional=False)
 
@@ -24,6 +25,7 @@
 - `records`    those arrays as Python lists
 - `writing`    the kernels that write batches
 - `rows`       Arrow arrays and lists in the form those kernels take
+- `lists`      the quick way from lists to one batch
 - `encode`     rows to batches
 - `partition`  keys to partitions
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ottla.model.errors import UserError
 from ottla.protocol.records.batch import CRC, CURRENT_MAGIC, compute_crc
+from ottla.protocol.records.columns.lists import write_lists
 from ottla.protocol.records.columns.rows import fixed, rows_of
 from ottla.protocol.records.columns.writing import (
     BATCH_NUMBERS,
@@ -58,27 +59,54 @@ def encode_batches(  # noqa: PLR0913 - what a batch may be made of, by name
     a partition keep their order, and the batches come by partition. A row that is too large is a
     batch of its own. Unless told to `finish`, batches lack the checksum that `batch.stamp` writes.
     """
-    rows = rows_of(key, value, headers, timestamps, now_ms=now_ms)
-    groups = np.array([0, rows.timestamps.size], np.int64)
-    if partitions is not None:
-        rows, groups = _shared_out(rows, partitions)
-    table, out = _written(rows, groups, max_batch_bytes)
-    view = memoryview(out)
-    batches = []
-    for start, end, partition, _, count, base_time, max_time in table.tolist():
-        batch = view[start:end]
-        if codec is not Codec.NONE:
-            section = compress(codec, batch[HEADER_SIZE:], level)
-            batch = memoryview(bytearray(HEADER_SIZE + len(section)))
-            batch[HEADER_SIZE:] = section
-        HEADER.pack_into(
-            batch, 0, 0, len(batch) - OVERHEAD, -1, CURRENT_MAGIC, 0, codec,
-            count - 1, base_time, max_time, -1, -1, -1, count,
-        )  # fmt: skip
-        if finish:
-            CRC.pack_into(batch, CRC_AT, compute_crc(batch))
-        batches.append(Encoded(batch, count, partition, max_time))
-    return batches
+    made = None
+    if isinstance(value, list) and value and headers is None and partitions is None:
+        made = _one_batch(key, value, timestamps, now_ms, max_batch_bytes)
+    if made is None:
+        rows = rows_of(key, value, headers, timestamps, now_ms=now_ms)
+        groups = np.array([0, rows.timestamps.size], np.int64)
+        if partitions is not None:
+            rows, groups = _shared_out(rows, partitions)
+        made = _written(rows, groups, max_batch_bytes)
+    return [_batch(numbers, made.out, codec, level, finish) for numbers in made.table]
+
+
+class Made(NamedTuple):
+    """Batches that lack their headers: where each lies in the buffer, and what it holds."""
+
+    table: list[list[int]]
+    out: Any
+
+
+def _batch(numbers: list[int], out: Any, codec: Codec, level: int | None, finish: bool) -> Encoded:
+    start, end, partition, _, count, base_time, max_time = numbers
+    batch = memoryview(out)[start:end]
+    if codec is not Codec.NONE:
+        section = compress(codec, batch[HEADER_SIZE:], level)
+        batch = memoryview(bytearray(HEADER_SIZE + len(section)))
+        batch[HEADER_SIZE:] = section
+    HEADER.pack_into(
+        batch, 0, 0, len(batch) - OVERHEAD, -1, CURRENT_MAGIC, 0, codec,
+        count - 1, base_time, max_time, -1, -1, -1, count,
+    )  # fmt: skip
+    if finish:
+        CRC.pack_into(batch, CRC_AT, compute_crc(batch))
+    return Encoded(batch, count, partition, max_time)
+
+
+def _one_batch(
+    key: Any, value: list[bytes | None], timestamps: Any, now_ms: int, limit: int
+) -> Made | None:
+    """Lists as one batch, unless they are of different lengths or more than the limit."""
+    if not (key is None or (isinstance(key, list) and len(key) == len(value))):
+        return None
+    if timestamps is not None and len(timestamps) != len(value):
+        return None
+    made = write_lists(key, value, timestamps, now_ms, limit)
+    if made is None:
+        return None
+    out, base_time, max_time = made
+    return Made([[0, len(out), 0, 0, len(value), base_time, max_time]], out)
 
 
 def _shared_out(rows: Rows, partitions: Any) -> tuple[Rows, Any]:
@@ -96,8 +124,8 @@ def _shared_out(rows: Rows, partitions: Any) -> tuple[Rows, Any]:
     return rows._replace(order=fixed(order)), ends
 
 
-def _written(rows: Rows, groups: Any, max_batch_bytes: int) -> tuple[Any, Any]:
-    """The table of batches, and the buffer with their records and room for their headers."""
+def _written(rows: Rows, groups: Any, max_batch_bytes: int) -> Made:
+    """The rows as batches, cut where a group ends or the limit is reached."""
     count = rows.timestamps.size
     sizes = np.zeros(count, np.int64)
     header_sizes = np.zeros(int(rows.header_ends[-1]) if rows.header_ends.size else 0, np.int64)
@@ -115,4 +143,4 @@ def _written(rows: Rows, groups: Any, max_batch_bytes: int) -> tuple[Any, Any]:
     table = table[: plan(rows, groups, max_batch_bytes, sizes, table)]
     out = np.empty(int(table[-1, END]) if len(table) else 0, np.uint8)
     write(rows, sizes, table, out)
-    return table, out
+    return Made(table.tolist(), out)

@@ -17,7 +17,8 @@ from numba.extending import intrinsic
 from ottla.protocol.records.compression import Bytes
 
 F = TypeVar("F")
-compiler: Any = cgutils  # typed only in part
+compiler: Any = cgutils  # both are typed only in part
+kinds: Any = types
 
 
 def native(function: F) -> F:
@@ -54,7 +55,7 @@ def _copy(_: Any, target: Any, at: Any, source: Any, span: Any) -> Any:
         compiler.raw_memcpy(builder, *ends, size, 1)
         return context.get_dummy_value()
 
-    return types.void(target, types.int64, source, types.UniTuple(types.int64, 2)), generate
+    return kinds.void(target, kinds.int64, source, kinds.UniTuple(kinds.int64, 2)), generate
 
 
 copy: Any = intrinsic(_copy)

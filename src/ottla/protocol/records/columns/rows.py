@@ -7,6 +7,7 @@ so that each kernel is compiled only once. Works without pyarrow where lists are
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 MAX_TIMESTAMP: Final = 2**62  # differences must stay in 64 bits
 
 
-def fixed(array: Any) -> Any:
-    """The array as the kernels take it: contiguous and read-only."""
-    view = np.ascontiguousarray(array).view()
+def fixed(numbers: Any) -> Any:
+    """An array as the kernels take it: contiguous and read-only."""
+    view = np.ascontiguousarray(numbers).view()
     view.flags.writeable = False
     return view
 
@@ -57,7 +58,7 @@ def rows_of(
             raise UserError(f"columns of different lengths: {[len(column) for column in given]}")
     header_ends, header_keys, header_values = _headers_of(headers)
     return Rows(
-        timestamps=_timestamps_of(timestamps, count, now_ms),
+        timestamps=timestamps_of(timestamps, count, now_ms),
         keys=column_of(keys, "key"),
         values=column_of(values, "value"),
         header_ends=header_ends,
@@ -89,21 +90,21 @@ def _of_list(values: Sequence[bytes | None]) -> Column:
 def _of_arrow(values: Any, what: str) -> Column:
     import pyarrow as pa
 
-    array = _one_array(values, what)
-    if len(array) == 0:
+    values = _one_array(values, what)
+    if len(values) == 0:
         return EMPTY
-    if pa.types.is_null(array.type):
+    if pa.types.is_null(values.type):
         return ALL_NULL
-    large = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
-    _, offsets, data = array.buffers()
+    large = pa.types.is_large_binary(values.type) or pa.types.is_large_string(values.type)
+    _, offsets, data = values.buffers()
     ends = np.frombuffer(offsets, np.int64 if large else np.int32)
-    ends = ends[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False)
+    ends = ends[values.offset : values.offset + len(values) + 1].astype(np.int64, copy=False)
     content = NO_BYTES if data is None else np.frombuffer(data, np.uint8)
     if ends[0] < 0 or ends[-1] > len(content):
         raise UserError(f"{what}: the Arrow array's offsets do not lie in its data")
     nulls = NO_NULLS
-    if array.null_count:
-        nulls = array.is_null().to_numpy(zero_copy_only=False)
+    if values.null_count:
+        nulls = values.is_null().to_numpy(zero_copy_only=False)
     return Column(fixed(ends), fixed(content), fixed(nulls))
 
 
@@ -143,10 +144,11 @@ def _is_other_bytes(kind: Any) -> bool:
     return any(test(kind) for test in tests)
 
 
-def _timestamps_of(timestamps: Any, count: int, now_ms: int) -> Any:
+def timestamps_of(timestamps: Any, count: int, now_ms: int) -> Any:
+    """Milliseconds as the kernels take them, of numbers in any form or of an Arrow array."""
     if timestamps is None:
         return fixed(np.full(count, now_ms, np.int64))
-    if isinstance(timestamps, list | tuple | np.ndarray):
+    if isinstance(timestamps, list | tuple | array | np.ndarray):
         numbers = np.asarray(timestamps, np.int64)
     else:
         numbers = _arrow_times(timestamps, now_ms)

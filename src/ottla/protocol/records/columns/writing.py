@@ -28,6 +28,13 @@ class Column(NamedTuple):
     nulls: Any  # bool, a byte per row; none at all when no row is null
 
 
+class Cells(NamedTuple):
+    """A column of bytes whose rows lie back to back."""
+
+    sizes: Any  # int64, -1 for null; none at all for a column of nulls
+    data: Any  # uint8
+
+
 class Rows(NamedTuple):
     """What `write` encodes. Row i has the headers `header_ends[i] : header_ends[i + 1]`."""
 
@@ -182,6 +189,39 @@ def write(rows: Rows, sizes: Any, batches: Any, out: Any) -> None:
             else:
                 out[at] = 0
                 at += 1
+
+
+@native
+def write_cells(keys: Cells, values: Cells, times: Any, out: Any) -> tuple[int, int]:
+    """Write one batch of rows without headers; where it ends, and its newest timestamp.
+
+    A tenth of what `measure`, `plan` and `write` cost where there are few rows. The caller gives
+    room for the longest form of every number.
+    """
+    key_sizes, key_data = keys
+    value_sizes, value_data = values
+    at, key_at, value_at = HEADER_SIZE, 0, 0
+    newest: Any = times[0]
+    for row in range(times.size):
+        time = times[row]
+        newest = max(newest, time)
+        key_size = key_sizes[row] if key_sizes.size else -1
+        value_size = value_sizes[row] if value_sizes.size else -1
+        body = (
+            varint_size(time - times[0]) + varint_size(row) + varint_size(key_size)
+            + varint_size(value_size) + max(key_size, 0) + max(value_size, 0) + 2
+        )  # fmt: skip
+        at = put_varint(out, at, body)
+        out[at] = 0
+        at = put_varint(out, at + 1, time - times[0])
+        at = put_varint(out, at, row)
+        at = put_field(out, at, key_data, key_at, key_size)
+        at = put_field(out, at, value_data, value_at, value_size)
+        out[at] = 0
+        at += 1
+        key_at += max(key_size, 0)
+        value_at += max(value_size, 0)
+    return at, newest
 
 
 @native

@@ -1,0 +1,50 @@
+"""Python lists to the records of one batch, with as little around the kernel as can be.
+
+Owns the quick way that `encode` takes for what `send()` collected: a few hundred rows without
+headers, which are one batch. Everything else goes through `rows`. Hot: benchmarks/columns.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ottla.protocol.records.columns.rows import NO_BYTES, NO_INTS, timestamps_of
+from ottla.protocol.records.columns.writing import HEADER_SIZE, Cells, write_cells
+
+MOST_BESIDE_FIELDS: Final = 36  # bytes of a record: attributes, and six numbers at their longest
+NO_CELLS: Final = Cells(NO_INTS, NO_BYTES)
+
+
+def write_lists(
+    keys: list[bytes | None] | None,
+    values: list[bytes | None],
+    timestamps: Any,
+    now_ms: int,
+    limit: int,
+) -> tuple[Any, int, int] | None:
+    """The records behind room for a header, their first timestamp and their largest.
+
+    None where they are several and take more than the limit. There must be at least one.
+    """
+    key_cells = NO_CELLS if keys is None else _cells(keys)
+    value_cells = _cells(values)
+    fields = key_cells.data.size + value_cells.data.size
+    if fields > limit and len(values) > 1:
+        return None
+    times = timestamps_of(timestamps, len(values), now_ms)
+    out = np.empty(HEADER_SIZE + MOST_BESIDE_FIELDS * len(values) + fields, np.uint8)
+    end, newest = write_cells(key_cells, value_cells, times, out)
+    return None if end > limit and len(values) > 1 else (out[:end], int(times[0]), newest)
+
+
+def _cells(values: Sequence[bytes | None]) -> Cells:
+    lengths: Any = map(len, values)  # type: ignore[arg-type]
+    if None in values:
+        lengths = (-1 if value is None else len(value) for value in values)
+        sizes = np.fromiter(lengths, np.int64, len(values))
+        return Cells(sizes, np.frombuffer(b"".join(filter(None, values)), np.uint8))
+    sizes = np.fromiter(lengths, np.int64, len(values))
+    return Cells(sizes, np.frombuffer(b"".join(values), np.uint8))  # type: ignore[arg-type]
