@@ -195,10 +195,11 @@ class OwnBroker:
 
     def __init__(self, session: Session) -> None:
         self._anywhere = session.anywhere
+        self._own_broker = session.own_broker
 
     async def of(self, item: Resource) -> To:
         own = item.kind in (ResourceKind.BROKER, ResourceKind.BROKER_LOGGER) and item.name
-        return int(item.name) if own else Target.ANY
+        return await self._own_broker.of(int(item.name)) if own else Target.ANY
 
     async def mistaken(self, item: Resource) -> None:
         await self._anywhere.mistaken(item)
