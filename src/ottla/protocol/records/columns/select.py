@@ -44,7 +44,7 @@ from ottla.protocol.records.record import (
 
 Aborted: TypeAlias = tuple[tuple[int, int], ...]  # (producer id, first offset)
 
-LENGTH: Final = Struct(">i")
+START_OF_ENTRY: Final = Struct(">iib")  # length, leader epoch or checksum, magic
 CURRENT_MAGIC: Final = 2
 NO_EPOCH: Final = -1
 NO_TIME_TYPE: Final = -1
@@ -63,11 +63,8 @@ class Selection(NamedTuple):
     more: bool  # stopped before the end, at a limit or a fault
 
 
-class Section(NamedTuple):
-    """The records of one batch: a row of the table, and their bytes if they had to be made."""
-
-    numbers: list[int]
-    made: bytes | None
+Section: TypeAlias = tuple[tuple[int, ...], bytes | None]
+"""A row of the table, and the records' bytes if they had to be made: inflated, or rewritten."""
 
 
 class Selector:
@@ -80,7 +77,10 @@ class Selector:
         self._failed: dict[int, int] = {}
 
     def run(self, *, check_crc: bool, max_bytes: int, max_batches: int | None = None) -> Selection:
-        """Walk to the end, to the first fault, or to where the sections would exceed a limit."""
+        """Walk to the end, to the first fault, or to where the sections would exceed a limit.
+
+        Hot where batches are small: benchmarks/columns.py.
+        """
         sections: list[Section] = []
         at, left, more = 0, max_bytes, False
         next_offset, leader_epoch = self._span.start_offset, NO_EPOCH
@@ -96,13 +96,15 @@ class Selector:
                 more = True
                 break
             if section is not None:
-                left -= section.numbers[STOP] - section.numbers[START]
+                left -= section[0][STOP] - section[0][START]
                 if len(sections) == max_batches or (left < 0 and sections):
                     more = True
                     break
                 sections.append(section)
             at += size
-            next_offset, leader_epoch = max(end, next_offset), epoch
+            leader_epoch = epoch
+            if end > next_offset:
+                next_offset = end
         data, table = _lay_out(self._view, sections)
         aborted = (*self._failed.items(), *reversed(self._waiting))
         next_offset = min(next_offset, self._span.end_offset)
@@ -113,14 +115,12 @@ class Selector:
         left = len(self._view) - at
         if left <= MAGIC_AT:
             return 0
-        (length,) = LENGTH.unpack_from(self._view, at + 8)
-        magic = self._view[at + MAGIC_AT]
-        least = HEADER_SIZE - OVERHEAD if magic == CURRENT_MAGIC else legacy.MIN_SIZE.get(magic)
-        if least is None:
-            raise CorruptBatch(f"batch has magic {magic}", at)
-        if length < least:
-            raise CorruptBatch(f"batch has length {length}", at)
+        length, _, magic = START_OF_ENTRY.unpack_from(self._view, at + 8)
         size: int = length + OVERHEAD
+        if magic == CURRENT_MAGIC and size >= HEADER_SIZE:
+            return size if size <= left else 0
+        if size < OVERHEAD + legacy.MIN_SIZE.get(magic, INT64_MAX):
+            raise CorruptBatch(f"batch of magic {magic} has length {length}", at)
         return size if size <= left else 0
 
     def _read(self, at: int, size: int, check_crc: bool) -> tuple[Section | None, int, int]:
@@ -128,36 +128,38 @@ class Selector:
         view = self._view
         if view[at + MAGIC_AT] != CURRENT_MAGIC:
             return self._read_legacy(at, size, check_crc)
-        header = BatchHeader._make(HEADER.unpack_from(view, at))
-        end = header.base_offset + header.last_offset_delta + 1
-        if not 0 <= header.base_offset <= end <= INT64_MAX:
+        header = HEADER.unpack_from(view, at)
+        base, _, epoch, _, crc, attributes, delta, base_time, max_time, _, _, _, count = header
+        end = base + delta + 1
+        if not 0 <= base <= end <= INT64_MAX:
             raise CorruptBatch("batch has impossible offsets", at)
-        special = header.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT)
-        if not special and self._outside(header, end):
-            return None, end, header.leader_epoch
-        if check_crc and crc32c(view[at + ATTRIBUTES_AT : at + size]) != header.crc:
+        special = attributes & (TRANSACTIONAL_BIT | CONTROL_BIT)
+        time_type = attributes >> 3 & 1
+        outside = self._outside(base, end, max_time, time_type)
+        if outside and not special:
+            return None, end, epoch
+        if check_crc and crc32c(view[at + ATTRIBUTES_AT : at + size]) != crc:
             raise CorruptBatch("batch does not match its checksum", at)
-        if special and (self._is_void(header, at, size) or self._outside(header, end)):
-            return None, end, header.leader_epoch
+        if special and (self._is_void(BatchHeader._make(header), at, size) or outside):
+            return None, end, epoch
         start, stop, made = at + HEADER_SIZE, at + size, None
-        if header.attributes & CODEC_BITS:
-            made = decompress(header.codec, view[start:stop], MAX_INFLATED_BYTES)
+        if attributes & CODEC_BITS:
+            codec = BatchHeader._make(header).codec
+            made = decompress(codec, view[start:stop], MAX_INFLATED_BYTES)
             start, stop = 0, len(made)
-        if not 0 <= header.count * LEAST_RECORD_BYTES <= stop - start:
-            raise CorruptBatch(f"batch counts {header.count} records", at)
-        numbers = [start, stop, header.count, header.base_offset, header.last_offset_delta]
-        numbers += [header.base_timestamp, header.max_timestamp]
-        numbers += [header.timestamp_type, header.leader_epoch]
-        return Section(numbers, made), end, header.leader_epoch
+        if not 0 <= count * LEAST_RECORD_BYTES <= stop - start:
+            raise CorruptBatch(f"batch counts {count} records", at)
+        numbers = (start, stop, count, base, delta, base_time, max_time, time_type, epoch)
+        return (numbers, made), end, epoch
 
-    def _outside(self, header: BatchHeader, end: int) -> bool:
+    def _outside(self, base: int, end: int, newest: int, time_type: int) -> bool:
         """Whether the header alone shows that no record lies in the span."""
-        span, newest = self._span, header.max_timestamp
+        start_offset, end_offset, start_time, end_time = self._span
         return (
-            end <= span.start_offset
-            or header.base_offset >= span.end_offset
-            or newest < span.start_time
-            or (newest >= span.end_time and bool(header.timestamp_type))
+            end <= start_offset
+            or base >= end_offset
+            or newest < start_time
+            or (newest >= end_time and time_type == 1)
         )
 
     def _is_void(self, header: BatchHeader, at: int, size: int) -> bool:
@@ -187,21 +189,18 @@ class Selector:
             for record in records
         )
         time_type = entry.timestamp_type if entry.magic else NO_TIME_TYPE
-        numbers = [0, len(made), len(records), base, last - base]
-        numbers += [base_time, base_time, time_type, NO_EPOCH]
-        return Section(numbers, made), last + 1, NO_EPOCH
+        numbers = (0, len(made), len(records), base, last - base)
+        return ((*numbers, base_time, base_time, time_type, NO_EPOCH), made), last + 1, NO_EPOCH
 
 
 def _lay_out(view: memoryview, sections: list[Section]) -> tuple[Any, Any]:
     """One buffer that holds all sections, and the table that says where."""
-    table = np.array([section.numbers for section in sections], np.int64)
-    table = table.reshape(len(sections), TABLE_COLUMNS)
-    if all(section.made is None for section in sections):
+    rows = [numbers for numbers, _ in sections]
+    table = np.array(rows, np.int64).reshape(len(rows), TABLE_COLUMNS)
+    if all(made is None for _, made in sections):
         return as_array(view), table
     parts = [
-        view[section.numbers[START] : section.numbers[STOP]] if made is None else made
-        for section in sections
-        for made in (section.made,)
+        view[numbers[START] : numbers[STOP]] if made is None else made for numbers, made in sections
     ]
     table[:, STOP] = np.cumsum([len(part) for part in parts])
     table[1:, START] = table[:-1, STOP]
