@@ -20,7 +20,7 @@ from ottla.client.consumer.fetch_reply import Fetched, read_fetch_reply
 from ottla.client.consumer.rows import end_of
 from ottla.client.errors import refusal
 from ottla.client.retry import Deadline, retrying
-from ottla.config.client import ConsumerConfig
+from ottla.config.client import ClientConfig, ConsumerConfig
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset
 from ottla.protocol.encode import writer_of
@@ -49,21 +49,44 @@ class Chunk(NamedTuple):
     fetched: Fetched
 
 
+class _Settings(NamedTuple):
+    """What a consumer's settings say of fetches; others have the defaults."""
+
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    partition_bytes: int | None
+    rack: str
+
+    @staticmethod
+    def of(config: ClientConfig) -> _Settings:
+        told = config if isinstance(config, ConsumerConfig) else ConsumerConfig()
+        given = told.is_given("max_partition_fetch_bytes")
+        return _Settings(
+            told.fetch_max_wait_ms,
+            told.fetch_min_bytes,
+            told.fetch_max_bytes,
+            told.max_partition_fetch_bytes if given else None,
+            told.client_rack,
+        )
+
+
 class Fetcher:
     """Reads one span, from its start to its end."""
 
     def __init__(
         self,
         connection: Connection,
-        config: ConsumerConfig,
         span: Span,
         *,
+        read_committed: bool,
         fail_on_data_loss: bool,
         timeout_ms: int,
     ) -> None:
         self._connection = connection
-        self._config = config
+        self._settings = _Settings.of(connection.config)
         self._span = span
+        self._read_committed = read_committed
         self._fails = fail_on_data_loss
         self._timeout_ms = timeout_ms
         self._replica = -1
@@ -173,15 +196,15 @@ class Fetcher:
         writer_of(message(FETCH, version, Kind.REQUEST))(
             {
                 "replica_id": -1,
-                "max_wait": self._config.fetch_max_wait_ms,
-                "min_bytes": self._config.fetch_min_bytes,
-                "max_bytes": max(size, self._config.fetch_max_bytes),
-                "isolation_level": int(self._config.isolation_level == "read_committed"),
+                "max_wait": self._settings.max_wait_ms,
+                "min_bytes": self._settings.min_bytes,
+                "max_bytes": max(size, self._settings.max_bytes),
+                "isolation_level": int(self._read_committed),
                 "session_id": 0,
                 "session_epoch": -1,
                 "topics": [{"topic": self._span.partition.topic, "partitions": [asked]}],
                 "forgotten_topics_data": [],
-                "rack_id": self._config.client_rack,
+                "rack_id": self._settings.rack,
             },
             out,
         )
@@ -189,7 +212,7 @@ class Fetcher:
 
     def _bytes(self, left: int) -> int:
         """Enough for what is left of the span, and not much more."""
-        if self._config.is_given("max_partition_fetch_bytes"):
-            return self._config.max_partition_fetch_bytes
+        if self._settings.partition_bytes is not None:
+            return self._settings.partition_bytes
         each = self._seen_bytes / self._seen_offsets if self._seen_offsets else FIRST_GUESS_BYTES
         return min(max(int(left * each * 1.1), LEAST_BYTES), MOST_BYTES)

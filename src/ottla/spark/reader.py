@@ -43,8 +43,8 @@ def read(options: SourceOptions, wanted: Wanted, schema: pa.Schema) -> Iterator[
     config = options.config()
     fetcher = Fetcher(
         shared(ConsumerConfig, options.client),
-        config,
         wanted.span,
+        read_committed=config.isolation_level == "read_committed",
         fail_on_data_loss=options.fail_on_data_loss,
         timeout_ms=options.poll_timeout_ms,
     )
