@@ -14,6 +14,7 @@ group's id hashes to; that partition also holds everything about it that must ou
 - `syncing`       SyncGroup
 - `liveness`      heartbeats, leaving, members that are not heard of
 - `offsets`       committed offsets: kept, pending in a transaction, read
+- `bulk`          offsets replayed many at a time
 - `committing`    OffsetCommit, OffsetDelete
 - `expiry`        offsets and groups that have been left behind
 - `overview`      groups as tools see them, and their deletion

@@ -1,8 +1,12 @@
 """The committed offsets of one partition's groups: kept, pending in transactions, read.
 
-`apply` and `end_transaction` are the only writers, live and at loading alike. An offset written in
-a transaction counts when the transaction's marker says so; it replaces another only if its record
-stands later in the log.
+`apply`, `bulk` and `end_transaction` are the only writers, live and at loading alike. An offset
+written in a transaction counts when the transaction's marker says so; it replaces another only if
+its record stands later in the log.
+
+What is kept of an offset is one `bytes`: its position and the value of its record. There may be
+millions, and a million objects that the garbage collector knows stop the loop for half a second
+whenever it goes through them all; it does not know bytes, nor a dict of nothing else.
 """
 
 from __future__ import annotations
@@ -11,42 +15,51 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
-from ottla.coordinator.group.records import Committed, OffsetChanged
+from ottla.coordinator.group.bulk import POSITION, Bulk, Packed
+from ottla.coordinator.group.records import (
+    Committed,
+    OffsetChanged,
+    committed_value,
+    read_committed,
+)
 from ottla.model.ids import NO_PRODUCER, Offset, ProducerId
 
 
-class Kept(NamedTuple):
-    """A committed offset, and where its record stands."""
+class Pending(NamedTuple):
+    """What a transaction has written: where, and the value, None to take the offset away."""
 
     position: Offset
-    committed: Committed
+    value: bytes | None
 
 
-ByTopic: TypeAlias = dict[str, dict[int, Kept]]
-_NOTHING: Final[Mapping[int, Kept]] = MappingProxyType({})
+ByTopic: TypeAlias = dict[str, Packed]
+_NOTHING: Final[Mapping[int, bytes]] = MappingProxyType({})
 
 
 class Offsets:
     def __init__(self) -> None:
         self._groups: dict[str, ByTopic] = {}
-        self._pending: dict[ProducerId, dict[tuple[str, str, int], Kept | Offset]] = {}
+        self._pending: dict[ProducerId, dict[tuple[str, str, int], Pending]] = {}
+        self.bulk = Bulk(self._open)
+        """Replays plain commits many at a time."""
 
     # Reading
 
-    def of(self, group: str) -> Mapping[str, Mapping[int, Kept]]:
+    def of(self, group: str) -> Mapping[str, Mapping[int, bytes]]:
+        """Which partitions have an offset; what it is, `get` tells."""
         return self._groups.get(group, {})
 
     def get(self, group: str, topic: str, partition: int) -> Committed | None:
         topics = self._groups.get(group)
         if topics is None:
             return None
-        kept = topics.get(topic, _NOTHING).get(partition)
-        return None if kept is None else kept.committed
+        packed = topics.get(topic, _NOTHING).get(partition)
+        return None if packed is None else _unpacked(packed)
 
     def each(self, group: str) -> Iterator[tuple[str, int, Committed]]:
         for topic, partitions in self.of(group).items():
-            for partition, kept in partitions.items():
-                yield topic, partition, kept.committed
+            for partition, packed in partitions.items():
+                yield topic, partition, _unpacked(packed)
 
     def groups(self) -> list[str]:
         return list(self._groups)
@@ -66,36 +79,36 @@ class Offsets:
 
     def apply(self, change: OffsetChanged, position: Offset, producer_id: ProducerId) -> None:
         group, topic, partition, committed = change
+        value = None if committed is None else committed_value(committed)
         if producer_id != NO_PRODUCER:
             changes = self._pending.setdefault(producer_id, {})
-            key = (group, topic, partition)
-            changes[key] = position if committed is None else Kept(position, committed)
-        elif committed is None:
+            changes[group, topic, partition] = Pending(position, value)
+        elif value is None:
             self._remove(group, topic, partition)
         else:
-            self._put(group, topic, partition, Kept(position, committed))
+            self._open(group, topic)[partition] = POSITION.pack(position) + value
 
     def end_transaction(self, producer_id: ProducerId, *, committed: bool) -> None:
         changes = self._pending.pop(producer_id, {})
         if not committed:
             return
-        for (group, topic, partition), change in changes.items():
-            if not isinstance(change, Kept):
+        for (group, topic, partition), (position, value) in changes.items():
+            if value is None:
                 self._remove(group, topic, partition)
                 continue
             known = self._groups.get(group, {}).get(topic, _NOTHING).get(partition)
-            if known is None or known.position < change.position:
-                self._put(group, topic, partition, change)
+            if known is None or POSITION.unpack_from(known)[0] < position:
+                self._open(group, topic)[partition] = POSITION.pack(position) + value
 
-    def _put(self, group: str, topic: str, partition: int, kept: Kept) -> None:
+    def _open(self, group: str, topic: str) -> Packed:
+        """The offsets of one topic, made if there are none."""
         topics = self._groups.get(group)
         if topics is None:
             topics = self._groups[group] = {}
-        partitions = topics.get(topic)
-        if partitions is None:
-            topics[topic] = {partition: kept}
-        else:
-            partitions[partition] = kept
+        packed = topics.get(topic)
+        if packed is None:
+            packed = topics[topic] = {}
+        return packed
 
     def _remove(self, group: str, topic: str, partition: int) -> None:
         topics = self._groups.get(group)
@@ -106,3 +119,7 @@ class Offsets:
             del topics[topic]
         if not topics:
             del self._groups[group]
+
+
+def _unpacked(packed: bytes) -> Committed:
+    return read_committed(packed[POSITION.size :])

@@ -8,10 +8,9 @@ all releases read is written (`docs/formats/internal-topics.md`).
 from __future__ import annotations
 
 from struct import Struct
-from sys import intern
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from ottla.coordinator.fields import INT16, Reader, Writer
+from ottla.coordinator.fields import INT16, INT64, Reader, Writer
 from ottla.coordinator.group.classic import ClassicGroup
 from ottla.coordinator.group.consumer import records as consumer_records
 from ottla.coordinator.outcome import CoordinatorRecord
@@ -90,11 +89,12 @@ class TimerKey(NamedTuple):
 
 def offset_record(change: OffsetChanged) -> CoordinatorRecord:
     key = Writer(1).string(change.group).string(change.topic).int32(change.partition).done()
-    value = None if change.committed is None else _offset_value(change.committed)
+    value = None if change.committed is None else committed_value(change.committed)
     return CoordinatorRecord(change, key, value)
 
 
-def _offset_value(committed: Committed) -> bytes:
+def committed_value(committed: Committed) -> bytes:
+    """An offset's value; the older version is the one that has an expiry."""
     if committed.expires_ms != NEVER:
         out = Writer(WRITTEN_WITH_EXPIRY).int64(committed.offset).string(committed.metadata)
         return out.int64(committed.committed_ms).int64(committed.expires_ms).done()
@@ -156,46 +156,27 @@ def decode(key: bytes, value: bytes | None) -> Any | None:
     """A record as it stands in the log; None for a kind this release does not know."""
     (kind,) = INT16.unpack_from(key) if len(key) >= INT16.size else (-1,)
     if kind in OFFSET_KEYS:
-        quick = None if value is None else _read_plain_offset(key, value)
-        return quick or _read_offset(Reader(key), value)
+        return _read_offset(Reader(key), value)
     if kind == GROUP_KEY:
         group = Reader(key).text()
         return GroupGone(group) if value is None else _read_group(group, value)
     return consumer_records.decode(key, value) if kind in consumer_records.KINDS else None
 
 
-def _read_plain_offset(key: bytes, value: bytes) -> OffsetChanged | None:
-    """What nearly all records are, read in one go; None for any other, or a damaged one.
-
-    Hot: a broker that begins to lead may have a million of them to read first.
-    """
-    group_end = 4 + (key[2] << 8 | key[3]) if len(key) >= 4 else 0
-    if len(value) < PLAIN.size or len(key) < group_end + 6:
-        return None
-    version, offset, leader_epoch, size = PLAIN.unpack_from(value)
-    topic_end = group_end + 2 + (key[group_end] << 8 | key[group_end + 1])
-    if version != WRITTEN or len(value) != PLAIN.size + size + 8 or len(key) != topic_end + 4:
-        return None
-    return OffsetChanged(
-        intern(key[4:group_end].decode()),  # few names, many records
-        intern(key[group_end + 2 : topic_end].decode()),
-        int.from_bytes(key[topic_end:], "big", signed=True),
-        Committed(
-            offset,
-            leader_epoch,
-            value[PLAIN.size : -8].decode(),
-            int.from_bytes(value[-8:], "big", signed=True),
-        ),
-    )
-
-
 def _read_offset(key: Reader, value: bytes | None) -> OffsetChanged:
     group, topic, partition = key.text(), key.text(), key.int32()
-    committed = None if value is None else _read_committed(value)
+    committed = None if value is None else read_committed(value)
     return OffsetChanged(group, topic, partition, committed)
 
 
-def _read_committed(value: bytes) -> Committed:
+def read_committed(value: bytes) -> Committed:
+    """An offset's value; of the version we write in one go."""
+    if len(value) >= PLAIN.size:
+        version, offset, leader_epoch, size = PLAIN.unpack_from(value)
+        if version == WRITTEN and len(value) == PLAIN.size + size + 8:
+            (committed_ms,) = INT64.unpack_from(value, PLAIN.size + size)
+            metadata = value[PLAIN.size : PLAIN.size + size].decode()
+            return Committed(offset, leader_epoch, metadata, committed_ms)
     reader = _value(value)
     version = reader.version
     offset = reader.int64()

@@ -61,6 +61,7 @@ class GroupShard:
     ) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
+        self.replay_many = self.offsets.bulk.take
         self.consumer = ConsumerProtocol(self.groups, limits, image, new_id)
         self._limits = limits
         self._new_id = new_id
@@ -74,6 +75,7 @@ class GroupShard:
         return decode(key, value)
 
     def replay(self, what: Any, offset: Offset, producer_id: ProducerId) -> None:
+        self.offsets.bulk.forget()
         if type(what) is OffsetChanged:
             self.offsets.apply(what, offset, producer_id)
             if what.committed is not None and what.group not in self.groups:
@@ -95,6 +97,7 @@ class GroupShard:
             group.members[stored.id].assignment = stored.assignment
 
     def end_transaction(self, producer_id: ProducerId, *, committed: bool) -> None:
+        self.offsets.bulk.forget()
         self.offsets.end_transaction(producer_id, committed=committed)
 
     def loaded(self, now: int) -> Outcome[None]:

@@ -23,9 +23,8 @@ from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.limits import GroupLimits
 from ottla.coordinator.group.member import JoinReply, SyncReply
 from ottla.coordinator.group.member import Member as ClassicMember
-from ottla.coordinator.group.rebalance import JOIN, SYNC
 from ottla.coordinator.group.rebalance import hear as hear_classic
-from ottla.coordinator.group.records import TimerKey, group_record, tombstone
+from ottla.coordinator.group.records import group_record, tombstone
 from ottla.coordinator.group.subscription import CONSUMER
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
@@ -48,8 +47,6 @@ def upgraded(group: ClassicGroup, draft: Draft, terms: Terms) -> ConsumerGroup:
         # A rebalance that was under way is over: they join again, in the new way.
         classic.answer_join(JoinReply(ErrorCode.rebalance_in_progress, classic.id))
         classic.answer_sync(SyncReply(ErrorCode.rebalance_in_progress))
-    draft.cancel(TimerKey(JOIN, group.id))
-    draft.cancel(TimerKey(SYNC, group.id))
     draft.records.append(tombstone(group.id))
     revision = Revision(ConsumerGroup(group.id), draft, terms.image)
     revision.write(EpochSet(group.id, group.generation))

@@ -7,6 +7,7 @@ of this folder.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Final
 
 from ottla.coordinator.group.classic import ClassicGroup
@@ -38,12 +39,15 @@ from ottla.coordinator.group.phases import Phase
 from ottla.coordinator.group.rebalance import prepare
 from ottla.coordinator.group.records import TimerKey, tombstone
 from ottla.coordinator.group.syncing import SyncAsk
-from ottla.coordinator.outcome import NOTHING, Outcome
+from ottla.coordinator.outcome import NOTHING, Outcome, SetTimer
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 
 PATTERNS_AT_MOST_EVERY_MS: Final = 1_000
 """However often topics change, a group's patterns are not resolved more often than this."""
+
+RETRY_MS: Final = 500
+"""Until a member that could not be taken out is tried again."""
 
 
 class ConsumerProtocol:
@@ -193,6 +197,16 @@ class ConsumerProtocol:
         if key.kind == REVOKE and member.standing.state is not State.UNREVOKED:
             return  # it was set by a change that could not be written
         self._remove(group, member, draft, WHY[key.kind])
+        after = draft.then
+
+        def then(code: ErrorCode, now: int) -> Outcome[None]:
+            """One that is dead will not set its timer again: if nothing was written, we do."""
+            outcome = NOTHING if after is None else after(code, now)
+            if code is ErrorCode.none:
+                return outcome
+            return replace(outcome, timers=(*outcome.timers, SetTimer(key, RETRY_MS)))
+
+        draft.then = then
 
     def _remove(self, group: ConsumerGroup, member: Member, draft: Draft, why: str) -> None:
         limits, image = self.terms

@@ -60,5 +60,6 @@ def await_rejoin(group: ConsumerGroup, member: Member, draft: Draft) -> None:
 
 
 def forget(group_id: str, member_id: str, draft: Draft) -> None:
-    for kind in WHY:
+    """Its session runs on: if its removal cannot be written, that is what tries it again."""
+    for kind in (REVOKE, REJOIN, SYNC):
         draft.cancel(TimerKey(kind, group_id, member_id))
