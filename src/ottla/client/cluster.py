@@ -28,6 +28,7 @@ from ottla.config.client import ClientConfig
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.protocol.records.compression import Bytes
 from ottla.protocol.wire import Fields
 
 __all__ = ["Cluster", "CoordinatorKind", "Lane", "Target"]
@@ -148,7 +149,7 @@ class Cluster:
         node: int,
         key: int,
         version: int,
-        body: Sequence[bytes | memoryview],
+        body: Sequence[Bytes],
         *,
         timeout_ms: int | None = None,
     ) -> memoryview:

@@ -21,6 +21,7 @@ from ottla.model.errors import Disconnect, ErrorCode
 from ottla.net.limits import NetLimits
 from ottla.net.peer import Ask, LinkLimits, PeerLink
 from ottla.protocol import wire
+from ottla.protocol.records.compression import Bytes
 from ottla.protocol.wire import Fields
 
 API_VERSIONS: Final = 18
@@ -58,7 +59,7 @@ class Link:
         return self.read(key, version, reply)
 
     async def ask_bytes(
-        self, key: int, version: int, body: Sequence[bytes | memoryview], timeout_ms: int
+        self, key: int, version: int, body: Sequence[Bytes], timeout_ms: int
     ) -> memoryview:
         """One question whose body is encoded already; the answer's frame without its size."""
         reply = await self.peer.call(self._framed(key, version, body), timeout_ms)
@@ -66,18 +67,18 @@ class Link:
         return reply
 
     def post(
-        self, key: int, version: int, body: Sequence[bytes | memoryview]
+        self, key: int, version: int, body: Sequence[Bytes]
     ) -> asyncio.Future[memoryview] | None:
         """As `ask_bytes`, at once: None without a connection. The caller minds the time."""
         self.used_ms = self._clock.mono_ms()
         return self.peer.post(self._framed(key, version, body))
 
-    def put(self, key: int, version: int, body: Sequence[bytes | memoryview]) -> bool:
+    def put(self, key: int, version: int, body: Sequence[Bytes]) -> bool:
         """A request that the broker does not answer, at once; False without a connection."""
         self.used_ms = self._clock.mono_ms()
         return self.peer.put(self._framed(key, version, body))
 
-    def _framed(self, key: int, version: int, body: Sequence[bytes | memoryview]) -> bytes:
+    def _framed(self, key: int, version: int, body: Sequence[Bytes]) -> bytes:
         tags = b"\0" if version >= wire.FLEXIBLE_SINCE.get(key, wire.NEVER) else b""
         name = self._client_id
         size = _HEADER.size - 4 + len(name) + len(tags) + sum(map(len, body))

@@ -4,6 +4,7 @@
 - `sending`         the quick way in that both have
 - `core`            the producer itself: parts, and what waits
 - `batch`           one batch from its first record to its outcome; `delivery` is one record's
+- `arrow`           whole tables into batches; `table` is their outcome
 - `waiting`         waiting for outcomes on the event loop
 - `accumulator`     queues of batches by partition: when they are ready, how they are drained
 - `memory`          `buffer.memory` and who waits for it (pure)

@@ -64,6 +64,8 @@ class Accumulator:
         self.memory = Memory(config.buffer_memory)
         self.ratios = Ratios(config.compression_type)
         self.incomplete: dict[Batch, None] = {}  # in the order they were begun
+        self.backlog = 0
+        """Batches that are closed and not drained: how far the sender is behind."""
         self.is_closing = False
         self.transactional = config.transactional_id is not None
         self._flushes = 0
@@ -120,6 +122,7 @@ class Accumulator:
             self._number(batch)
             queue.batches.append(batch)
             self.incomplete[batch] = None
+            self.backlog += 1
         self._wake()
 
     def waiting(self, tp: TopicPartition) -> int:
@@ -141,7 +144,9 @@ class Accumulator:
         batch.ordinal = self._ordinal
 
     def _close(self, batch: Batch) -> None:
-        batch.close()
+        if not batch.is_closed:
+            batch.close()
+            self.backlog += 1
         topic = batch.tp.topic
         if self.open.get(topic) is batch:
             del self.open[topic]
@@ -207,6 +212,7 @@ class Accumulator:
                 self._turn[node] = start + at + 1
                 queue.batches.popleft()
                 self._close(head)
+                self.backlog -= 1
                 size += head.size
                 drained.append(head)
                 if self._config.max_in_flight_requests_per_connection == 1:
@@ -222,6 +228,7 @@ class Accumulator:
                     at for at, each in enumerate(queue.batches) if each.ordinal > batch.ordinal
                 )
                 queue.batches.insert(next(later, len(queue.batches)), batch)
+                self.backlog += 1
 
     def unmute(self, tp: TopicPartition) -> None:
         self._queue(tp).is_muted = False
@@ -298,3 +305,4 @@ class Accumulator:
             queue = self._queues.get(batch.tp)
             if queue is not None and batch in queue.batches:
                 queue.batches.remove(batch)
+                self.backlog -= 1

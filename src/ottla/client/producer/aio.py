@@ -13,21 +13,26 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ottla.client.errors import KafkaError
 from ottla.client.interceptors import ProducerInterceptor
 from ottla.client.partitioners import Partitioner
-from ottla.client.producer.batch import Prepared
+from ottla.client.producer.arrow import Columns, TableWriter
+from ottla.client.producer.batch import Batch
 from ottla.client.producer.coordination import GroupMetadata, Offsets
 from ottla.client.producer.delivery import Delivery
 from ottla.client.producer.making import core_of, group_of
 from ottla.client.producer.memory import Claim
 from ottla.client.producer.sending import GivenHeaders, Sending, checked
+from ottla.client.producer.table import TableDelivery
 from ottla.client.producer.transaction import PreparedTransaction
 from ottla.client.retry import Deadline
 from ottla.client.serializers import Serializer
 from ottla.client.view import PartitionView
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Producer(Sending):
@@ -104,14 +109,16 @@ class Producer(Sending):
             prepared = self._core.prepared(view, record)
             taken = self._core.append(prepared)
             while taken is None:
-                taken = self._core.append(prepared, await self._memory(prepared, deadline))
+                taken = self._core.append(
+                    prepared, await self._memory(self._core.needed(prepared), deadline)
+                )
         except (KafkaError, OSError) as error:
             return self._failed(record, error)
         return self._told(taken)
 
-    async def _memory(self, record: Prepared, deadline: Deadline) -> Claim:
+    async def _memory(self, size: int, deadline: Deadline) -> Claim:
         granted = asyncio.Event()
-        claim = self._core.claim(record, granted.set)
+        claim = self._core.claim(size, granted.set)
         try:
             async with asyncio.timeout(deadline.left_ms / 1e3):
                 await granted.wait()
@@ -121,6 +128,41 @@ class Producer(Sending):
                 raise self._core.no_memory(deadline) from None
             raise
         return claim
+
+    async def send_arrow(
+        self,
+        topic: str,
+        table: pa.Table | pa.RecordBatch,
+        *,
+        value: str | None = "value",
+        key: str | None = None,
+        headers: str | None = None,
+        timestamp: str | None = None,
+        partition_by: str | int | None = None,
+    ) -> TableDelivery:
+        """Send every row of a table; the names are those of its columns.
+
+        `value` and `key` are binary or string columns, `headers` a list of structs of key and
+        value, `timestamp` a timestamp or milliseconds. Rows go to the partition of their key;
+        `partition_by` names a column of partition numbers, or one to hash in the key's place, or
+        is a partition itself. Batches are as large as a request unless `batch_size` is given.
+        Waits for metadata and memory, up to `max.block.ms` at a time.
+        """
+        core = self._core
+        deadline = Deadline(core.clock, core.config.max_block_ms)
+        view = await core.topic(topic, None, deadline.left_ms)
+        writer = TableWriter(core, view, Columns(value, key, headers, timestamp, partition_by))
+        sent: list[Batch] = []
+        for batch in writer.batches(table):
+            deadline = Deadline(core.clock, core.config.max_block_ms)
+            claim = await self._memory(batch.reserved, deadline)
+            try:
+                core.add(batch)
+            except BaseException:
+                core.give_up(claim)
+                raise
+            sent.append(batch)
+        return TableDelivery(sent)
 
     async def flush(self) -> None:
         """Wait until everything sent so far has its outcome."""

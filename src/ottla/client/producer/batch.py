@@ -81,7 +81,7 @@ class Batch:
         "_callbacks", "_event", "_parts", "_watchers",
         "append_time_ms", "attempts", "base_offset", "created_ms", "encoded", "error", "headers",
         "is_closed", "is_done", "keys", "limit", "lock", "ordinal", "records", "reserved",
-        "retry_at_ms", "room", "stamp", "timestamps", "tp", "transactional", "values",
+        "retry_at_ms", "room", "stamp", "timestamps", "tp", "transactional", "values", "written",
     )  # fmt: skip
 
     def __init__(
@@ -103,7 +103,8 @@ class Batch:
         self.records = 0  # counted when the batch is closed
         self.is_closed = False
         self.transactional = False
-        self.encoded: bytes | memoryview | None = None
+        self.encoded: bytearray | memoryview | None = None
+        self.written: Stamp | None = None  # the stamp that `encoded` carries
         self.stamp: Stamp | None = None
         self.attempts = 0
         self.retry_at_ms = 0

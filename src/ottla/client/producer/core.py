@@ -7,6 +7,7 @@ Owns: the parts, how they are put together, and everything that waits. Lives on 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
@@ -17,7 +18,7 @@ from ottla.client.errors import RecordTooLarge, UserError
 from ottla.client.interceptors import ProducerChain, ProducerRecord
 from ottla.client.partitioners import KeyHash, Partitioner, Sticky
 from ottla.client.producer.accumulator import Accumulator
-from ottla.client.producer.batch import NS_PER_MS, Prepared
+from ottla.client.producer.batch import NS_PER_MS, Batch, Prepared
 from ottla.client.producer.coordination import Coordination
 from ottla.client.producer.delivery import Delivery
 from ottla.client.producer.memory import Claim
@@ -87,6 +88,8 @@ class ProducerCore:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_waking = False
         self.is_closed = False
+        self.stepped = threading.Event()
+        """Set whenever the sender has looked at the queues because somebody asked for it."""
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -101,6 +104,7 @@ class ProducerCore:
     def _woken(self) -> None:
         self._is_waking = False
         self.sender.step()
+        self.stepped.set()
 
     # a record on its way in; from any thread
 
@@ -143,15 +147,30 @@ class ProducerCore:
             waiting = [accumulator.waiting(TopicPartition(view.name, each)) for each in choice]
         return sticky.choose(choice, waiting, self.config.batch_size)
 
+    def spread(self, view: TopicView, size: int) -> int:
+        """A partition for records without a key, which take `size` bytes."""
+        with self.accumulator.lock:
+            chosen = self._sticky(view)
+            self.accumulator.sticky[view.name].count(size)
+        return chosen
+
+    def add(self, batch: Batch) -> None:
+        """Take a batch that is encoded, and that memory was claimed for."""
+        self._check_may_send(batch.tp)
+        self.accumulator.add(batch)
+
     def append(self, record: Prepared, claim: Claim | None = None) -> Delivery | None:
         """Take the record; None: claim memory for it first. Raises what forbids it."""
-        if self.is_closed:
-            raise UserError("send: the producer is closed")
-        if self.transaction is not None:
-            self.transaction.touch(record.tp)
+        self._check_may_send(record.tp)
         if claim is None:
             self._check_size(record)
         return self.accumulator.append(record, self.clock.mono_ms(), claim)
+
+    def _check_may_send(self, tp: TopicPartition) -> None:
+        if self.is_closed:
+            raise UserError("send: the producer is closed")
+        if self.transaction is not None:
+            self.transaction.touch(tp)
 
     def _check_size(self, record: Prepared) -> None:
         size = record.size + HEADER_SIZE
@@ -162,11 +181,14 @@ class ProducerCore:
             if size > limit:
                 raise RecordTooLarge(f"a record of {size} bytes, more than {name} ({limit})")
 
-    def claim(self, record: Prepared, wake: Callable[[], object]) -> Claim:
-        """Queue for the memory of a new batch; `wake` is called when it is there."""
-        accumulator = self.accumulator
-        with accumulator.lock:
-            claim = accumulator.memory.wait(accumulator.needed(record.tp.topic, record.size), wake)
+    def needed(self, record: Prepared) -> int:
+        """Memory for the batch that this record would begin."""
+        return self.accumulator.needed(record.tp.topic, record.size)
+
+    def claim(self, size: int, wake: Callable[[], object]) -> Claim:
+        """Queue for memory; `wake` is called when it is there."""
+        with self.accumulator.lock:
+            claim = self.accumulator.memory.wait(size, wake)
         self.wake()  # what lingers is worth sending now
         return claim
 

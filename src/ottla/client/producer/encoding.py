@@ -6,19 +6,20 @@ elsewhere; both give the same bytes. Never decides what goes into a batch.
 
 from __future__ import annotations
 
-import struct
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
-from ottla.client.producer.batch import NS_PER_MS, Batch, Stamp
-from ottla.protocol.records.batch import CRC, build, compute_crc
+from ottla.client.producer.batch import NS_PER_MS, RECORD_OVERHEAD, Batch, Stamp
+from ottla.protocol.records.batch import build, stamp
 from ottla.protocol.records.compression import Codec
-from ottla.protocol.records.header import ATTRIBUTES_AT, CRC_AT, TRANSACTIONAL_BIT
 from ottla.protocol.records.record import NewRecord, read_records
 
 NOBODY: Final = Stamp(-1, -1, -1)
-PRODUCER: Final = struct.Struct(">qhi")
-PRODUCER_AT: Final = 43
-ATTRIBUTES: Final = struct.Struct(">h")
+WORTH_A_KERNEL: Final = 24
+"""Records from which on the native kernel is quicker, its call included."""
+NO_LIMIT: Final = 1 << 40
+
+Encode: TypeAlias = Callable[[Batch, Codec, int | None], bytearray | memoryview]
 
 
 class Encoder:
@@ -27,42 +28,33 @@ class Encoder:
     def __init__(self, codec: str, level: int | None) -> None:
         self._codec = Codec[codec.upper()]
         self._level = level
+        self.native: Encode | None = None
+        """The kernel, once it is loaded."""
 
     def encode(self, batch: Batch) -> None:
-        """See to it that `batch.encoded` carries the batch's stamp."""
-        stamp = batch.stamp or NOBODY
+        """See to it that `batch.encoded` is there and carries the batch's stamp."""
         if batch.encoded is None:
-            batch.encoded = self._encoded(batch, stamp)
-        elif PRODUCER.unpack_from(batch.encoded, PRODUCER_AT) != stamp or (
-            batch.transactional and not is_transactional(batch.encoded)
-        ):
-            batch.encoded = restamped(batch.encoded, stamp, transactional=batch.transactional)
-
-    def _encoded(self, batch: Batch, stamp: Stamp) -> bytes:
-        keys = batch.keys or [None] * batch.records
-        headers = batch.headers or {}
-        records = [
-            NewRecord(key, value, headers.get(at, ()), timestamp_ns // NS_PER_MS)
-            for at, (key, value, timestamp_ns) in enumerate(
-                zip(keys, batch.values, batch.timestamps, strict=True)
-            )
-        ]
-        return build(
-            records,
-            codec=self._codec,
-            level=self._level,
-            producer_id=stamp.producer_id,
-            producer_epoch=stamp.epoch,
-            base_sequence=stamp.sequence,
+            use_native = self.native is not None and batch.records >= WORTH_A_KERNEL
+            encode = self.native if use_native and self.native is not None else plain
+            batch.encoded = encode(batch, self._codec, self._level)
+        elif batch.written == batch.stamp:
+            return
+        producer_id, epoch, sequence = batch.stamp or NOBODY
+        stamp(
+            batch.encoded,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=sequence,
             transactional=batch.transactional,
         )
+        batch.written = batch.stamp
 
     def split(self, batch: Batch, most_bytes: int) -> list[Batch]:
         """Batches of at most `most_bytes` each, where a record allows it, with the same records."""
         assert batch.encoded is not None
         parts: list[Batch] = []
         for record in read_records(batch.encoded):
-            size = 12 + len(record.key or b"") + len(record.value or b"")
+            size = RECORD_OVERHEAD + len(record.key or b"") + len(record.value or b"")
             if not parts or (parts[-1].room < size and parts[-1].values):
                 part = Batch(batch.tp, most_bytes, 0, batch.created_ms, batch.lock)
                 part.ordinal = batch.ordinal
@@ -78,17 +70,42 @@ class Encoder:
         return parts
 
 
-def is_transactional(encoded: bytes | memoryview) -> bool:
-    (attributes,) = ATTRIBUTES.unpack_from(encoded, ATTRIBUTES_AT)
-    return bool(attributes & TRANSACTIONAL_BIT)
+def plain(batch: Batch, codec: Codec, level: int | None) -> bytearray:
+    """A batch encoded in Python."""
+    keys = batch.keys or [None] * batch.records
+    headers = batch.headers or {}
+    rows = zip(keys, batch.values, batch.timestamps, strict=True)
+    records = [
+        NewRecord(key, value, headers.get(at, ()), timestamp_ns // NS_PER_MS)
+        for at, (key, value, timestamp_ns) in enumerate(rows)
+    ]
+    return bytearray(build(records, codec=codec, level=level))
 
 
-def restamped(encoded: bytes | memoryview, stamp: Stamp, *, transactional: bool) -> bytes:
-    """The same batch from another producer, or under another number."""
-    copy = bytearray(encoded)
-    (attributes,) = ATTRIBUTES.unpack_from(copy, ATTRIBUTES_AT)
-    bit = TRANSACTIONAL_BIT if transactional else 0
-    ATTRIBUTES.pack_into(copy, ATTRIBUTES_AT, attributes & ~TRANSACTIONAL_BIT | bit)
-    PRODUCER.pack_into(copy, PRODUCER_AT, *stamp)
-    CRC.pack_into(copy, CRC_AT, compute_crc(copy))
-    return bytes(copy)
+def load_native() -> Encode | None:
+    """The kernel that encodes columns, compiled; None where it is not installed. Takes a while."""
+    try:
+        import numpy as np
+
+        from ottla.protocol.records.columns.encode import encode_batches
+    except ImportError:
+        return None
+
+    def native(batch: Batch, codec: Codec, level: int | None) -> memoryview:
+        headers = None
+        if batch.headers is not None:
+            headers = [batch.headers.get(at, ()) for at in range(batch.records)]
+        (encoded,) = encode_batches(
+            batch.keys,
+            batch.values,
+            headers,
+            np.array(batch.timestamps, np.int64) // NS_PER_MS,
+            codec=codec,
+            level=level,
+            max_batch_bytes=NO_LIMIT,
+            finish=False,
+        )
+        return encoded.data
+
+    encode_batches([b""], [b""], [(("", b""),)], [0])  # compiles what is not kept on disk
+    return native

@@ -15,6 +15,7 @@ from ottla.client.view import ClusterView
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol.encode import ms, uvarint
+from ottla.protocol.records.compression import Bytes
 
 PRODUCE: Final = 0
 FIRST_FLEXIBLE: Final = 9
@@ -43,13 +44,13 @@ def body(
     batches: Sequence[Batch],
     transactional_id: str | None,
     acks_and_timeout: tuple[int, int],
-) -> list[bytes | memoryview]:
+) -> list[Bytes]:
     """The parts of a request with these batches, at most one of each partition."""
     flexible = version >= FIRST_FLEXIBLE
     by_topic: dict[str, list[Batch]] = {}
     for batch in batches:
         by_topic.setdefault(batch.tp.topic, []).append(batch)
-    parts: list[bytes | memoryview] = [
+    parts: list[Bytes] = [
         _string(transactional_id, flexible),
         _ACKS.pack(*acks_and_timeout),
         _count(len(by_topic), flexible),

@@ -24,7 +24,7 @@ from ottla.client.producer import produce
 from ottla.client.producer.accumulator import FOREVER_MS, Accumulator, Queue
 from ottla.client.producer.batch import Batch
 from ottla.client.producer.chores import Chores
-from ottla.client.producer.encoding import Encoder
+from ottla.client.producer.encoding import WORTH_A_KERNEL, Encoder, load_native
 from ottla.client.producer.numbering import Numbering
 from ottla.client.producer.outcomes import Outcomes
 from ottla.client.retry import is_stale
@@ -33,6 +33,7 @@ from ottla.config.client import ProducerConfig
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID
 from ottla.protocol.encode import ms
+from ottla.protocol.records.compression import Bytes
 
 log: Final = logging.getLogger("ottla.producer")
 
@@ -68,6 +69,7 @@ class Sender:
         self._under_way: dict[int, deque[Request]] = {}
         self._paused_until_ms: dict[int, int] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._has_kernel = False
         self._is_woken = False
         self._is_closed = False
 
@@ -134,6 +136,9 @@ class Sender:
 
     def _send(self, node: int, link: Link, batches: list[Batch], view: ClusterView) -> None:
         for batch in batches:
+            if batch.records >= WORTH_A_KERNEL and not self._has_kernel:
+                self._has_kernel = True
+                self.chores.do("kernel", self._load_kernel)
             self._numbering.sent(batch)
             plain_bytes = batch.size
             was_encoded = batch.encoded is not None
@@ -157,7 +162,7 @@ class Sender:
         else:
             reply.add_done_callback(partial(self._replied, node, request))
 
-    def _tell(self, request: Request, body: list[bytes | memoryview]) -> None:
+    def _tell(self, request: Request, body: list[Bytes]) -> None:
         """With acks=0 a batch is delivered when it is written; nobody will say where it is."""
         if not request.link.put(produce.PRODUCE, request.version, body):
             self._lost(request, ConnectionError("the connection is gone"))
@@ -248,6 +253,11 @@ class Sender:
         except OSError:
             self._look_up({queue.tp.topic for queue in queues})
             raise
+
+    async def _load_kernel(self) -> None:
+        """Away from the loop: it takes a second or more, and Python does the work meanwhile."""
+        loop = asyncio.get_running_loop()
+        self.encoder.native = await loop.run_in_executor(None, load_native)
 
     def _look_up(self, topics: set[str]) -> int:
         """Ask for the metadata of these topics, soon."""

@@ -14,22 +14,31 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from ottla.client.errors import KafkaError
 from ottla.client.interceptors import ProducerInterceptor
 from ottla.client.partitioners import Partitioner
-from ottla.client.producer.batch import Prepared
+from ottla.client.producer.arrow import Columns, TableWriter
+from ottla.client.producer.batch import Batch
 from ottla.client.producer.coordination import GroupMetadata, Offsets
 from ottla.client.producer.delivery import Delivery
 from ottla.client.producer.making import core_of, group_of
 from ottla.client.producer.memory import Claim
 from ottla.client.producer.sending import GivenHeaders, Sending, checked
+from ottla.client.producer.table import TableDelivery
 from ottla.client.producer.transaction import PreparedTransaction
 from ottla.client.retry import Deadline
 from ottla.client.serializers import Serializer
 from ottla.client.thread import LoopThread
 from ottla.client.view import PartitionView, TopicView
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EASY: Final = 4
+"""Batches the sender may be behind before those who send wait for it to catch up a little."""
+TURN_S: Final = 0.01
 
 
 class Producer(Sending):
@@ -115,10 +124,24 @@ class Producer(Sending):
             prepared = core.prepared(self._topic(record.topic, record.partition, deadline), record)
             taken = core.append(prepared)
             while taken is None:
-                taken = core.append(prepared, self._memory(prepared, deadline))
+                taken = core.append(prepared, self._memory(core.needed(prepared), deadline))
         except (KafkaError, OSError) as error:
             return self._failed(record, error)
+        if core.accumulator.backlog > EASY:
+            self._let_the_sender_run()
         return self._told(taken)
+
+    def _let_the_sender_run(self) -> None:
+        """Wait until the sender has looked at the queues once.
+
+        Two threads share one interpreter, and one that computes without a pause gives it away
+        only every few milliseconds: the sender would wait that long after every system call.
+        """
+        if not self._thread.is_current:
+            stepped = self._core.stepped
+            stepped.clear()
+            self._core.wake()
+            stepped.wait(TURN_S)
 
     def _topic(self, topic: str, partition: int | None, deadline: Deadline) -> TopicView:
         view = self._core.cluster.metadata.topics.get(topic)
@@ -126,9 +149,9 @@ class Producer(Sending):
             return view
         return self._thread.run(self._core.topic(topic, partition, deadline.left_ms))
 
-    def _memory(self, record: Prepared, deadline: Deadline) -> Claim:
+    def _memory(self, size: int, deadline: Deadline) -> Claim:
         granted = threading.Event()
-        claim = self._core.claim(record, granted.set)
+        claim = self._core.claim(size, granted.set)
         try:
             if granted.wait(deadline.left_ms / 1e3):
                 return claim
@@ -136,6 +159,41 @@ class Producer(Sending):
         except BaseException:
             self._core.give_up(claim)
             raise
+
+    def send_arrow(
+        self,
+        topic: str,
+        table: pa.Table | pa.RecordBatch,
+        *,
+        value: str | None = "value",
+        key: str | None = None,
+        headers: str | None = None,
+        timestamp: str | None = None,
+        partition_by: str | int | None = None,
+    ) -> TableDelivery:
+        """Send every row of a table; the names are those of its columns.
+
+        `value` and `key` are binary or string columns, `headers` a list of structs of key and
+        value, `timestamp` a timestamp or milliseconds. Rows go to the partition of their key;
+        `partition_by` names a column of partition numbers, or one to hash in the key's place, or
+        is a partition itself. Batches are as large as a request unless `batch_size` is given.
+        Blocks for metadata and memory, up to `max.block.ms` at a time.
+        """
+        core = self._core
+        deadline = Deadline(core.clock, core.config.max_block_ms)
+        view = self._topic(topic, None, deadline)
+        writer = TableWriter(core, view, Columns(value, key, headers, timestamp, partition_by))
+        sent: list[Batch] = []
+        for batch in writer.batches(table):
+            deadline = Deadline(core.clock, core.config.max_block_ms)
+            claim = self._memory(batch.reserved, deadline)
+            try:
+                core.add(batch)
+            except BaseException:
+                core.give_up(claim)
+                raise
+            sent.append(batch)
+        return TableDelivery(sent)
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until everything sent so far has its outcome; TimeoutError after `timeout`."""
