@@ -52,6 +52,25 @@ def bootstrap(broker: nodes.Node) -> str:
     return broker.bootstrap
 
 
+@pytest.fixture(scope="session", params=["ottla", "kafka"])
+def cluster_under_test(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[nodes.Node]:
+    """Ottla, then Apache Kafka: what our own clients promise they promise with either."""
+    folder = tmp_path_factory.mktemp(request.param)
+    settings = {"group.initial.rebalance.delay.ms": "100"}
+    try:
+        node = (
+            nodes.kafka(folder, settings)
+            if request.param == "kafka"
+            else nodes.ottla(folder, settings)
+        )
+        with node as running:
+            yield running
+    except kafka_cache.Missing as missing:
+        pytest.skip(str(missing))
+
+
 @pytest.fixture(scope="session")
 def base_ms() -> int:
     """When the records say they were written: lately, or retention would take them."""
