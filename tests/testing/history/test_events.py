@@ -13,6 +13,7 @@ from ottla.testing.history import (
     Kept,
     OffsetRead,
     Outcome,
+    Owns,
     Pipe,
     Poll,
     Reset,
@@ -25,6 +26,7 @@ from ottla.testing.history.events import KINDS
 ONE_OF_EACH: list[Event] = [
     Send("p", "t-0", "v", 1, 2, Outcome.UNKNOWN, key="k", tombstone=True, transaction="x"),
     Poll("c", "t-0", 3, ((4, "a"), (5, "b")), 6, 0, committed=True, last_stable=5, at_ns=9),
+    Owns("c", "g", "t-0", 8, True),
     Begun("p", "id", 1, 2, Outcome.OK, 1_000),
     Ended("p", "x", True, 1, 2, Outcome.FAIL),
     Commit("c", "g", "t-0", 7, 1, 2, Outcome.OK, "x", 3),

@@ -13,6 +13,7 @@ from ottla.testing.history import (
     Event,
     OffsetRead,
     Outcome,
+    Owns,
     Pipe,
     Poll,
     Reset,
@@ -42,6 +43,17 @@ def test_a_record_goes_to_one_member_in_a_generation() -> None:
     events = [*written(3), got("a", 1, 0, 1), got("b", 2, 1, 2)]
     assert check(events) == []
     assert found([*events, got("c", 1, 1)]) == {"one_reader"}
+
+
+def test_a_partition_has_one_owner_at_a_time() -> None:
+    def owns(process: str, at: int, gained: bool, partition: str = TP) -> Owns:
+        return Owns(process, "g", partition, at, gained)
+
+    given, gave = owns("a", 1, True), owns("a", 5, False)
+    assert check([given, gave, owns("b", 5, True), owns("b", 7, False), owns("a", 8, True)]) == []
+    assert check([given, given, owns("b", 3, True, "t-1")]) == []
+    assert check([given, owns("b", 3, False)]) == []
+    assert found([given, gave, owns("b", 3, True)]) == {"one_owner"}
 
 
 def test_a_member_of_an_older_generation_cannot_commit() -> None:

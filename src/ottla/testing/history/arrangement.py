@@ -21,6 +21,7 @@ from ottla.testing.history.events import (
     Kept,
     OffsetRead,
     Outcome,
+    Owns,
     Pipe,
     Poll,
     Reset,
@@ -50,6 +51,7 @@ class History:
         self.commits: list[Commit] = []
         self.offset_reads: list[OffsetRead] = []
         self.resets: list[Reset] = []
+        self.owns: list[Owns] = []
         self.pipes: list[Pipe] = []
         self._final: dict[tuple[str, bool], dict[int, str]] = {}
         lists: dict[type[Event], list[Any]] = {
@@ -57,6 +59,7 @@ class History:
             Commit: self.commits,
             OffsetRead: self.offset_reads,
             Reset: self.resets,
+            Owns: self.owns,
             Pipe: self.pipes,
         }
         for event in events:

@@ -40,6 +40,7 @@ OF_HISTORIES: Final[tuple[OfHistory, ...]] = (
     transactions.zombie,
     transactions.stuck_lso,
     groups.one_reader,
+    groups.one_owner,
     groups.stale_commit,
     groups.offset_regression,
     groups.exactly_once,

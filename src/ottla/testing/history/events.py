@@ -68,6 +68,17 @@ class Poll:
 
 
 @dataclass(frozen=True, slots=True)
+class Owns:
+    """A member of a group was given a partition, or gave it up, or died with it."""
+
+    process: str
+    group: str
+    partition: str
+    at_ns: int
+    gained: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Begun:
     """A process became the producer of a transactional id (InitProducerId)."""
 
@@ -160,10 +171,12 @@ class Fault:
     at_ns: int
 
 
-Event: TypeAlias = Send | Poll | Begun | Ended | Commit | OffsetRead | Reset | Pipe | Kept | Fault
+Event: TypeAlias = (
+    Send | Poll | Owns | Begun | Ended | Commit | OffsetRead | Reset | Pipe | Kept | Fault
+)
 KINDS: Final = {
     kind.__name__.lower(): kind
-    for kind in (Send, Poll, Begun, Ended, Commit, OffsetRead, Reset, Pipe, Kept, Fault)
+    for kind in (Send, Poll, Owns, Begun, Ended, Commit, OffsetRead, Reset, Pipe, Kept, Fault)
 }
 
 

@@ -27,6 +27,21 @@ def one_reader(history: History) -> Iterator[Broken]:
                 yield Broken(partition, detail)
 
 
+def one_owner(history: History) -> Iterator[Broken]:
+    """No member is given a partition that another one of its group still has."""
+    owners: dict[tuple[str, str], str] = {}
+    # What happened at one moment is taken as giving up first.
+    for one in sorted(history.owns, key=lambda one: (one.at_ns, one.gained)):
+        key = (one.group, one.partition)
+        owner = owners.get(key, one.process)
+        if owner == one.process:
+            owners[key] = one.process
+            if not one.gained:
+                del owners[key]
+        elif one.gained:
+            yield Broken(one.partition, f"{one.process} was given what {owner} still had")
+
+
 def stale_commit(history: History) -> Iterator[Broken]:
     """A member of an older generation committed after somebody had met a newer one."""
     met: dict[str, list[tuple[int, int]]] = defaultdict(list)
