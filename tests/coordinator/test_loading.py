@@ -6,10 +6,14 @@ import asyncio
 import logging
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from ottla.coordinator.loading import ONE_BY_ONE, TURN, Stretch
+from ottla.coordinator.outcome import Outcome
 from ottla.model.errors import ErrorCode
 from ottla.protocol.records.batch import build
-from ottla.protocol.records.record import NewRecord
+from ottla.protocol.records.record import NewRecord, decode_varint
 from tests.coordinator.coordinating import OFFSETS, coordinating
 from tests.fakes.virtual_loop import run
 
@@ -42,6 +46,76 @@ def test_every_record_is_replayed_and_kinds_that_are_not_known_are_passed_over(
     with caplog.at_level(logging.WARNING):
         run(story())
     assert "2 records of unknown kinds" in caplog.text
+
+
+class Counting:
+    """A shard that reads in bulk what is marked so, and writes down what it is given."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def decode(self, key: bytes, value: bytes | None) -> int | None:
+        return int(key[1:])
+
+    def replay(self, what: int, offset: int, producer_id: int) -> None:
+        assert what == offset
+        self.seen.append(offset)
+
+    def replay_many(self, section: bytes, at: int, most: int, base_offset: int) -> tuple[int, int]:
+        taken = 0
+        while taken < most and at < len(section):
+            size, begin = decode_varint(section, at)
+            if section[begin + 4 : begin + 5] != b"b":  # attributes, time, offset, key's size, key
+                break
+            self.seen.append(base_offset + decode_varint(section, begin + 2)[0])
+            at, taken = begin + size, taken + 1
+        return at, taken
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        raise AssertionError("there is none")
+
+    def loaded(self, now: int) -> Outcome[None]:
+        raise AssertionError("only the runtime asks")
+
+    def unloaded(self) -> None:
+        raise AssertionError("only the runtime asks")
+
+    def on_timer(self, key: object, now: int) -> Outcome[None]:
+        raise AssertionError("only the runtime asks")
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=1, max_size=40), max_size=8))
+def test_records_read_in_bulk_and_one_by_one_are_replayed_once_each_and_in_order(
+    batches: list[list[bool]],
+) -> None:
+    data, offset = b"", 0
+    for kinds in batches:
+        records = [
+            NewRecord(b"%s%d" % (b"b" if bulk else b"o", offset + number), b"")
+            for number, bulk in enumerate(kinds)
+        ]
+        data += build(records, base_offset=offset)
+        offset += len(kinds)
+    shard = Counting()
+    stretch = Stretch(shard, data)
+    for _ in stretch.turns():
+        pass
+    assert shard.seen == list(range(offset))
+    assert stretch.next_offset == (offset or -1)
+
+
+@pytest.mark.parametrize(("kind", "most"), [(b"b", TURN), (b"o", TURN // ONE_BY_ONE)])
+def test_no_turn_is_longer_than_it_may_be(kind: bytes, most: int) -> None:
+    data = build([NewRecord(b"%s%d" % (kind, number), b"") for number in range(60)])
+    many = build(
+        [NewRecord(b"%s%d" % (kind, number), b"") for number in range(60, 5_060)], base_offset=60
+    )
+    shard = Counting()
+    last = 0
+    for _ in Stretch(shard, data + many).turns():
+        assert len(shard.seen) - last <= most + 1
+        last = len(shard.seen)
+    assert len(shard.seen) == 5_060
 
 
 def test_a_partition_that_cannot_be_read_is_not_coordinated() -> None:

@@ -7,9 +7,10 @@ and everything below it; never `api` or the controller.
 - `outcome`       what a decision yields
 - `shard`         what a coordinator's state must offer the runtime
 - `partitioning`  which partition of the internal topic a key belongs to
-- `loading`       reads a partition of the internal topic back, off the loop
+- `loading`       reads a partition of the internal topic back, in turns
 - `journal`       appends to an internal topic, and waits for the high watermark
-- `runtime`       owns the shards of one internal topic: load, decide, append, replay, answer
+- `carrying`      does what a decision asks for: append, replay, set timers
+- `runtime`       owns the shards of one internal topic: load, decide, answer
 - `fields`        reading and writing the fields of persisted records
 - `group/`        groups, members, committed offsets
 - `txn/`          transactional ids and their transactions

@@ -1,46 +1,32 @@
 """Reading a partition of an internal topic back, when this broker begins to lead it.
 
-Owns the pace: files are read and records decoded on the pool, and what was decoded is replayed a
-few hundred records at a time, so that a million of them do not stop the loop. Never decides what
-a record means.
+Owns the pace: files are read on the pool, and what they hold is replayed a few hundred records at a
+time, so that a million of them do not stop the loop. Never decides what a record means.
+
+Decoding is done between the turns of the loop as well: a thread would compete for the
+interpreter's lock with whoever waits for an answer, and hold it for longer than a turn takes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from ottla.coordinator.shard import Shard
-from ottla.log.slices import FileSlice
 from ottla.model.ids import NO_PRODUCER, Offset, ProducerId
-from ottla.protocol.records.batch import walk
+from ottla.protocol.records.batch import BatchHeader, walk
 from ottla.protocol.records.control import ControlType, decode_marker
-from ottla.protocol.records.record import read_records
+from ottla.protocol.records.record import Record, decode_varint, read_records, records_section
 from ottla.replica.partition import Partition
 from ottla.replica.surroundings import Off
 
 log = logging.getLogger(__name__)
 
-TURN: Final = 500
-"""Records replayed between two turns of the loop."""
-
-Decode: TypeAlias = Callable[[bytes, bytes | None], Any | None]
-
-
-class Ended(NamedTuple):
-    """A transaction marker."""
-
-    committed: bool
-
-
-class Stretch(NamedTuple):
-    """What one read found: decoded records with offset and producer, and where to go on."""
-
-    records: list[tuple[Any, Offset, ProducerId]]
-    next_offset: Offset
-    unknown: int
+TURN: Final = 1_000
+"""Records between two turns of the loop; one that is read by itself counts as some of them."""
+ONE_BY_ONE: Final = 8
 
 
 async def load(
@@ -59,47 +45,76 @@ async def load(
         read = log_.read(offset, buffer_bytes, end=end, min_one=True)
         if read.slice is None:
             break
-        stretch = await off.run(decode, read.slice, shard.decode)
-        if not still_wanted():
-            return False
-        if stretch.unknown:
-            log.warning("%s: %d records of unknown kinds", partition.key, stretch.unknown)
-        for at in range(0, len(stretch.records), TURN):
-            _replay(shard, stretch.records[at : at + TURN])
-            await asyncio.sleep(0)
+        stretch = Stretch(shard, await off.run(read.slice.read))
+        for _ in stretch.turns():
             if not still_wanted():
                 return False
+            await asyncio.sleep(0)
+        if stretch.unknown:
+            log.warning("%s: %d records of unknown kinds", partition.key, stretch.unknown)
         offset = max(stretch.next_offset, offset + 1)
-    return True
+    return still_wanted()
 
 
-def _replay(shard: Shard, records: list[tuple[Any, Offset, ProducerId]]) -> None:
-    for what, offset, producer_id in records:
-        if type(what) is Ended:
-            shard.end_transaction(producer_id, committed=what.committed)
-        else:
-            shard.replay(what, offset, producer_id)
+class Stretch:
+    """The whole batches in a part of a segment, replayed in turns."""
 
+    def __init__(self, shard: Shard, data: bytes) -> None:
+        self._shard = shard
+        self._view = memoryview(data)
+        self._worked = 0
+        self.next_offset: Offset = -1
+        self.unknown = 0
 
-def decode(part: FileSlice, decode_one: Decode) -> Stretch:
-    """Every record of the whole batches in a stretch of a segment. Runs on the pool."""
-    view = memoryview(part.read())
-    records: list[tuple[Any, Offset, ProducerId]] = []
-    next_offset, unknown = -1, 0
-    for at, header in walk(view):
-        batch = view[at : at + header.size]
-        next_offset = header.next_offset
-        producer = ProducerId(header.producer_id) if header.is_transactional else NO_PRODUCER
-        for record in read_records(batch):
+    def turns(self) -> Iterator[None]:
+        """Replay; yields before the first record, and whenever others should have a turn."""
+        yield
+        for at, header in walk(self._view):
+            batch = self._view[at : at + header.size]
             if header.is_control:
-                marker = decode_marker(record.key, record.value)
-                if marker is not None:
-                    committed = marker.type is ControlType.COMMIT
-                    records.append((Ended(committed), record.offset, producer))
-                continue
-            what = None if record.key is None else decode_one(record.key, record.value)
-            if what is None:
-                unknown += 1
+                self._end_transaction(batch, ProducerId(header.producer_id))
             else:
-                records.append((what, record.offset, producer))
-    return Stretch(records, next_offset, unknown)
+                yield from self._replay(batch, header)
+            self.next_offset = header.next_offset
+            if self._worked >= TURN:
+                self._worked = 0
+                yield
+
+    def _replay(self, batch: memoryview, header: BatchHeader) -> Iterator[None]:
+        in_bulk = not header.is_transactional
+        section = bytes(records_section(batch, header)) if in_bulk else b""
+        producer = NO_PRODUCER if in_bulk else ProducerId(header.producer_id)
+        one_by_one: list[Record] = []
+        at, done = 0, 0
+        while done < header.count:
+            if in_bulk:
+                most = min(header.count - done, TURN - self._worked)
+                at, taken = self._shard.replay_many(section, at, most, header.base_offset)
+                done += taken
+                self._worked += taken
+            if done < header.count and self._worked < TURN:
+                one_by_one = one_by_one or list(read_records(batch))
+                self._replay_one(one_by_one[done], producer)
+                done += 1
+                self._worked += ONE_BY_ONE
+                if in_bulk:
+                    size, at = decode_varint(section, at)
+                    at += size
+            if self._worked >= TURN and done < header.count:
+                self._worked = 0
+                yield
+
+    def _replay_one(self, record: Record, producer: ProducerId) -> None:
+        what = None if record.key is None else self._shard.decode(record.key, record.value)
+        if what is None:
+            self.unknown += 1
+        else:
+            self._shard.replay(what, record.offset, producer)
+
+    def _end_transaction(self, batch: memoryview, producer: ProducerId) -> None:
+        for record in read_records(batch):
+            marker = decode_marker(record.key, record.value)
+            if marker is not None:
+                committed = marker.type is ControlType.COMMIT
+                self._shard.end_transaction(producer, committed=committed)
+        self._worked += ONE_BY_ONE

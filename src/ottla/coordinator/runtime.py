@@ -1,7 +1,7 @@
 """The shards of one internal topic: loaded, asked, written and given up.
 
-Owns which partitions this broker coordinates, their timers, and the order of a write: decide on
-the present state, append the records as one batch, replay them, answer when the high watermark
+Owns which partitions this broker coordinates, and the order of a request: decide on the present
+state, append the records as one batch, replay them (`carrying`), answer when the high watermark
 covers them. Between deciding and replaying nothing else runs, so a later request is decided on
 what an earlier one has appended, committed or not: their records stand in that order in the log,
 and none is answered before the one it rests on. Never knows what a record means.
@@ -14,21 +14,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from ottla.coordinator.journal import FEW, Journal, Producer, Writer
+from ottla.coordinator.carrying import Carrying, Owned, Phase
+from ottla.coordinator.journal import Journal, Producer, Writer
 from ottla.coordinator.loading import load
-from ottla.coordinator.outcome import CoordinatorRecord, Outcome, SetTimer, Then, TimerOp
+from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.partitioning import partition_for
 from ottla.coordinator.shard import Shard
-from ottla.delay.timers import Call, Timers
+from ottla.delay.timers import Timers
 from ottla.log.log import FAULTS
 from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import NO_PRODUCER, LeaderEpoch, TopicPartition
+from ottla.model.ids import TopicPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
 from ottla.replica.hosted import Hosted
 from ottla.replica.partition import Partition
@@ -42,52 +42,6 @@ R = TypeVar("R")
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
 
 LOAD_BUFFER_BYTES: Final = 1 << 20
-OWED_MS: Final = 100
-"""How long what is written lazily waits for company."""
-OWED_MAX: Final = 32
-OWED: Final = object()
-"""The key of the timer for that."""
-
-
-class Phase(Enum):
-    LOADING = "loading"
-    ACTIVE = "active"
-    FAILED = "failed"
-
-
-MOVES: Final = {
-    Phase.LOADING: frozenset({Phase.ACTIVE, Phase.FAILED}),
-    Phase.ACTIVE: frozenset[Phase](),
-    Phase.FAILED: frozenset[Phase](),
-}
-"""Losing the leadership removes the whole entry, from any phase."""
-
-
-class Owned(Generic[S]):
-    """One partition of the internal topic that this broker leads."""
-
-    __slots__ = ("owed", "partition", "phase", "shard", "timers")
-
-    def __init__(self, partition: Partition, shard: S) -> None:
-        self.partition = partition
-        self.shard = shard
-        self.phase = Phase.LOADING
-        self.timers: dict[Hashable, Call] = {}
-        self.owed: list[CoordinatorRecord] = []
-        """Replayed, and written with the next records, or soon."""
-
-    @property
-    def index(self) -> int:
-        return self.partition.key.partition
-
-    @property
-    def epoch(self) -> LeaderEpoch:
-        """Fences this coordinator's successors from it, and it from its predecessors."""
-        return self.partition.leader_epoch
-
-    def move(self, to: Phase) -> None:
-        assert to in MOVES[self.phase], f"{self.partition.key}: {self.phase} -> {to}"
-        self.phase = to
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +72,9 @@ class Runtime(Generic[S]):
         self._clock = ground.hosted.around.clock
         self._load_buffer_bytes = min(load_buffer_bytes, LOAD_BUFFER_BYTES)
         self._owned: dict[int, Owned[S]] = {}
+        self._carrying = Carrying[S](journal, ground.timers, self._clock, self._is_current)
+        self._one_load = asyncio.Semaphore()
+        """One partition after the other: all at once, their turns would add up."""
 
     # Asking
 
@@ -151,28 +108,32 @@ class Runtime(Generic[S]):
         decide: Callable[[S, int], Outcome[R]],
         *,
         producer: Writer | None = None,
+        settle: bool = False,
     ) -> tuple[R, asyncio.Future[None] | None]:
-        """Decide and append; the reply, and when it may be given, None for now."""
+        """Decide and append; the reply, and when it may be given, None for now.
+
+        With `settle`, a decision that writes nothing waits for what it may rest on.
+        """
         owned = self.owned(key)
         outcome = decide(owned.shard, self._clock.wall_ms())
-        return outcome.reply, self._carry_out(owned, outcome, producer)
+        committed = self._carrying.carry_out(owned, outcome, producer)
+        if committed is None and settle:
+            committed = self._journal.settled(owned.partition)
+        return outcome.reply, committed
 
     def write_all(self, decide: Callable[[S, int], Outcome[Any]]) -> None:
         """Decide for every shard that is active here; nobody waits, what fails is logged."""
         for owned in self.active():
-            self._start(owned, decide(owned.shard, self._clock.wall_ms()))
+            self._carrying.start(owned, decide(owned.shard, self._clock.wall_ms()))
 
     async def read(self, key: str, query: Callable[[S], R]) -> R:
         """Answer from memory, once all that the answer may rest on is committed."""
-        answer = query(self.owned(key).shard)
-        settled = self.settled(key)
+        owned = self.owned(key)
+        answer = query(owned.shard)
+        settled = self._journal.settled(owned.partition)
         if settled is not None:
             await settled
         return answer
-
-    def settled(self, key: str) -> asyncio.Future[None] | None:
-        """Ends when all that stands in the log of this key now is committed; None when it is."""
-        return self._journal.settled(self.owned(key).partition)
 
     def active(self) -> list[Owned[S]]:
         return [owned for owned in self._owned.values() if owned.phase is Phase.ACTIVE]
@@ -238,19 +199,20 @@ class Runtime(Generic[S]):
     def close(self) -> None:
         """The broker stops: whoever waits is sent to look for another coordinator."""
         for owned in list(self._owned.values()):
-            self._pay(owned)
+            self._carrying.pay(owned)
             self.on_unlead(owned.partition.key)
 
     async def _load(self, owned: Owned[S]) -> None:
         hosted = self._ground.hosted
         try:
-            done = await load(
-                owned.partition,
-                owned.shard,
-                hosted.around.off,
-                still_wanted=lambda: self._is_current(owned),
-                buffer_bytes=self._load_buffer_bytes,
-            )
+            async with self._one_load:
+                done = await load(
+                    owned.partition,
+                    owned.shard,
+                    hosted.around.off,
+                    still_wanted=lambda: self._is_current(owned),
+                    buffer_bytes=self._load_buffer_bytes,
+                )
         except FAULTS as fault:
             owned.move(Phase.FAILED)
             hosted.fail(owned.partition, fault)
@@ -261,123 +223,7 @@ class Runtime(Generic[S]):
             return
         if done:
             owned.move(Phase.ACTIVE)
-            self._start(owned, owned.shard.loaded(self._clock.wall_ms()))
+            self._carrying.start(owned, owned.shard.loaded(self._clock.wall_ms()))
 
     def _is_current(self, owned: Owned[S]) -> bool:
         return self._owned.get(owned.index) is owned
-
-    # Carrying out
-
-    def _start(self, owned: Owned[S], outcome: Outcome[Any]) -> None:
-        """Carry out a decision that nobody waits for."""
-        committed = self._carry_out(owned, outcome, None)
-        if committed is not None:
-            committed.add_done_callback(lambda done: _log_failure(owned.partition.key, done))
-
-    def _carry_out(
-        self, owned: Owned[S], outcome: Outcome[Any], producer: Writer | None
-    ) -> asyncio.Future[None] | None:
-        """Append, replay, set timers; None when there is nothing to wait for."""
-        self._set_timers(owned, outcome.timers)
-        records, then = outcome.records, outcome.then
-        if outcome.lazily:
-            self._owe(owned, records)
-            return None
-        if not records:
-            if then is not None:
-                self._start(owned, then(ErrorCode.none, self._clock.wall_ms()))
-            return None
-        parts = self._journal.parts(owned.partition, records)
-        appended = [self._write(owned, part, producer) for part in parts]
-        committed = appended[0] if len(appended) == 1 else _all(appended)
-        if then is not None:
-            committed.add_done_callback(lambda done: self._decide_again(owned, then, done))
-        return committed
-
-    def _write(
-        self, owned: Owned[S], records: Sequence[CoordinatorRecord], producer: Writer | None
-    ) -> asyncio.Future[None]:
-        """Append one batch, what is owed in front, and unless it was refused replay it."""
-        partition, owed = owned.partition, owned.owed
-        if owed and (producer is not None or len(owed) + len(records) >= FEW):
-            self._pay(owned)  # it is no part of a transaction, or might be too much for one batch
-            owed = []
-        first = partition.log.end_offset
-        batch = self._journal.batch(partition, [*owed, *records], producer)
-        committed = self._journal.append(partition, batch)
-        if partition.log.end_offset > first:
-            producer_id = NO_PRODUCER if producer is None else producer.id
-            for offset, record in enumerate(records, first + len(owed)):
-                owned.shard.replay(record.what, offset, producer_id)
-            owed.clear()
-        return committed
-
-    def _owe(self, owned: Owned[S], records: Sequence[CoordinatorRecord]) -> None:
-        """Replay now, write later; what comes between stands behind it in the log."""
-        if OWED not in owned.timers:
-            self._set_timers(owned, [SetTimer(OWED, OWED_MS)])
-        owned.owed += records
-        for record in records:
-            owned.shard.replay(record.what, owned.partition.log.end_offset, NO_PRODUCER)
-        if len(owned.owed) >= OWED_MAX:
-            self._pay(owned)
-
-    def _pay(self, owned: Owned[S]) -> None:
-        """Write what is owed, if anything still is."""
-        owed, owned.owed = owned.owed, []
-        if not owed:
-            return
-        log = owned.partition.log
-        first = log.end_offset
-        committed = self._journal.append(
-            owned.partition, self._journal.batch(owned.partition, owed, None)
-        )
-        committed.add_done_callback(lambda done: _log_failure(owned.partition.key, done))
-        if log.end_offset == first:
-            owned.owed = owed
-            self._set_timers(owned, [SetTimer(OWED, OWED_MS)])
-
-    def _decide_again(self, owned: Owned[S], then: Then, done: asyncio.Future[None]) -> None:
-        outcome = then(code_of(done), self._clock.wall_ms())
-        if self._is_current(owned):
-            self._start(owned, outcome)
-
-    # Timers
-
-    def _set_timers(self, owned: Owned[S], ops: Iterable[TimerOp]) -> None:
-        timers = self._ground.timers
-        for op in ops:
-            running = owned.timers.pop(op.key, None)
-            if running is not None:
-                timers.cancel(running)
-            if isinstance(op, SetTimer):
-                call = Call(lambda key=op.key: self._ring(owned, key))  # type: ignore[misc]
-                owned.timers[op.key] = call
-                timers.add(call, max(1, op.delay_ms))
-
-    def _ring(self, owned: Owned[S], key: Hashable) -> None:
-        owned.timers.pop(key, None)
-        if key is OWED:
-            self._pay(owned)
-        elif self._is_current(owned):
-            self._start(owned, owned.shard.on_timer(key, self._clock.wall_ms()))
-
-
-def _all(futures: Iterable[asyncio.Future[None]]) -> asyncio.Future[None]:
-    return cast("asyncio.Future[None]", asyncio.gather(*futures))
-
-
-def code_of(done: asyncio.Future[None]) -> ErrorCode:
-    """How a wait for a commit ended, as a client would hear it."""
-    if done.cancelled():
-        return ErrorCode.coordinator_not_available
-    error = done.exception()
-    if error is None:
-        return ErrorCode.none
-    return error.code if isinstance(error, KafkaError) else ErrorCode.unknown_server_error
-
-
-def _log_failure(key: TopicPartition, done: asyncio.Future[None]) -> None:
-    code = code_of(done)
-    if code is not ErrorCode.none:
-        log.warning("%s: a change could not be committed: %s", key, code.name)

@@ -18,12 +18,19 @@ class Shard(Protocol):
     def decode(self, key: bytes, value: bytes | None) -> Any | None:
         """A record as `replay` takes it; None for one this release does not know.
 
-        Called off the loop: it must not touch the shard's state. ValueError where the bytes are
-        not what they should be.
+        ValueError where the bytes are not what they should be.
         """
 
     def replay(self, what: Any, offset: Offset, producer_id: ProducerId) -> None:
         """Take in a record that stands in the log; the producer is -1 outside transactions."""
+
+    def replay_many(
+        self, section: bytes, at: int, most: int, base_offset: Offset, /
+    ) -> tuple[int, int]:
+        """Decode and replay at once what can be, from `at` on in a batch's inflated records.
+
+        Up to where, and how many: none, where the next record is one to `decode`.
+        """
 
     def end_transaction(self, producer_id: ProducerId, *, committed: bool) -> None:
         """A marker for this producer stands in the log."""

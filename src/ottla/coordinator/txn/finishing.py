@@ -15,7 +15,8 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final, Protocol
 
-from ottla.coordinator.runtime import Owned, Runtime
+from ottla.coordinator.carrying import Owned
+from ottla.coordinator.runtime import Runtime
 from ottla.coordinator.txn.markers import Codes, Marking
 from ottla.coordinator.txn.shard import TxnShard
 from ottla.coordinator.txn.state import COMMITS, DECIDED, Transaction

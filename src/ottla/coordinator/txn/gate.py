@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from ottla.coordinator.runtime import code_of
+from ottla.coordinator.carrying import code_of
 from ottla.coordinator.txn.ending import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.service import Transactions
 from ottla.coordinator.txn.state import Producer

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from ottla.coordinator.runtime import code_of
+from ottla.coordinator.carrying import code_of
 from ottla.coordinator.txn.ending import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.state import Producer
 from ottla.log.validate import Origin

@@ -89,13 +89,12 @@ class Transactions:
     ) -> asyncio.Future[None] | None:
         """Add; the future ends when that is committed, None when it is already."""
         _check(id)
-        added, committed = self._runtime.submit(
-            id, lambda shard, now: shard.add(id, who, partitions, version, now)
+        _, committed = self._runtime.submit(
+            id,
+            lambda shard, now: shard.add(id, who, partitions, version, now),
+            settle=True,  # an earlier request that added them may not be committed yet
         )
-        if added:
-            return committed
-        # By an earlier request, which may still be on its way to be committed.
-        return self._runtime.settled(id)
+        return committed
 
     def verify(self, id: str, who: Producer, partition: TopicPartition) -> ErrorCode:
         """Whether the partition is part of the open transaction; the refusal if it is not."""

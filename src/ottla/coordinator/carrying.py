@@ -1,0 +1,201 @@
+"""What a decision asks for, done: records appended and replayed, timers set.
+
+Owns the order of a write, and the little that is written later than it is decided. Between deciding
+and replaying nothing else runs. Never knows what a record means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from enum import Enum
+from typing import Any, Final, Generic, TypeVar, cast
+
+from ottla.coordinator.journal import FEW, Journal, Writer
+from ottla.coordinator.outcome import CoordinatorRecord, Outcome, SetTimer, Then, TimerOp
+from ottla.coordinator.shard import Shard
+from ottla.delay.timers import Call, Timers
+from ottla.model.clock import Clock
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import NO_PRODUCER, LeaderEpoch, TopicPartition
+from ottla.replica.partition import Partition
+
+log = logging.getLogger(__name__)
+
+S = TypeVar("S", bound=Shard)
+
+OWED_MS: Final = 100
+"""How long what is written lazily waits for company."""
+OWED_MAX: Final = 32
+OWED: Final = object()
+"""The key of the timer for that."""
+
+
+class Phase(Enum):
+    LOADING = "loading"
+    ACTIVE = "active"
+    FAILED = "failed"
+
+
+MOVES: Final = {
+    Phase.LOADING: frozenset({Phase.ACTIVE, Phase.FAILED}),
+    Phase.ACTIVE: frozenset[Phase](),
+    Phase.FAILED: frozenset[Phase](),
+}
+"""Losing the leadership removes the whole entry, from any phase."""
+
+
+class Owned(Generic[S]):
+    """One partition of the internal topic that this broker leads."""
+
+    __slots__ = ("owed", "partition", "phase", "shard", "timers")
+
+    def __init__(self, partition: Partition, shard: S) -> None:
+        self.partition = partition
+        self.shard = shard
+        self.phase = Phase.LOADING
+        self.timers: dict[Hashable, Call] = {}
+        self.owed: list[CoordinatorRecord] = []
+        """Replayed, and written with the next records, or soon."""
+
+    @property
+    def index(self) -> int:
+        return self.partition.key.partition
+
+    @property
+    def epoch(self) -> LeaderEpoch:
+        """Fences this coordinator's successors from it, and it from its predecessors."""
+        return self.partition.leader_epoch
+
+    def move(self, to: Phase) -> None:
+        assert to in MOVES[self.phase], f"{self.partition.key}: {self.phase} -> {to}"
+        self.phase = to
+
+
+class Carrying(Generic[S]):
+    def __init__(
+        self,
+        journal: Journal,
+        timers: Timers,
+        clock: Clock,
+        is_current: Callable[[Owned[S]], bool],
+    ) -> None:
+        self._journal = journal
+        self._timers = timers
+        self._clock = clock
+        self._is_current = is_current
+
+    def start(self, owned: Owned[S], outcome: Outcome[Any]) -> None:
+        """Carry out a decision that nobody waits for."""
+        committed = self.carry_out(owned, outcome, None)
+        if committed is not None:
+            committed.add_done_callback(lambda done: _log_failure(owned.partition.key, done))
+
+    def carry_out(
+        self, owned: Owned[S], outcome: Outcome[Any], producer: Writer | None
+    ) -> asyncio.Future[None] | None:
+        """Append, replay, set timers; None when there is nothing to wait for."""
+        self._set_timers(owned, outcome.timers)
+        records, then = outcome.records, outcome.then
+        if outcome.lazily:
+            self._owe(owned, records)
+            return None
+        if not records:
+            if then is not None:
+                self.start(owned, then(ErrorCode.none, self._clock.wall_ms()))
+            return None
+        parts = self._journal.parts(owned.partition, records)
+        appended = [self._write(owned, part, producer) for part in parts]
+        committed = appended[0] if len(appended) == 1 else _all(appended)
+        if then is not None:
+            committed.add_done_callback(lambda done: self._decide_again(owned, then, done))
+        return committed
+
+    def _write(
+        self, owned: Owned[S], records: Sequence[CoordinatorRecord], producer: Writer | None
+    ) -> asyncio.Future[None]:
+        """Append one batch, what is owed in front, and unless it was refused replay it."""
+        partition, owed = owned.partition, owned.owed
+        if owed and (producer is not None or len(owed) + len(records) >= FEW):
+            self.pay(owned)  # it is no part of a transaction, or might be too much for one batch
+            owed = []
+        first = partition.log.end_offset
+        batch = self._journal.batch(partition, [*owed, *records], producer)
+        committed = self._journal.append(partition, batch)
+        if partition.log.end_offset > first:
+            producer_id = NO_PRODUCER if producer is None else producer.id
+            for offset, record in enumerate(records, first + len(owed)):
+                owned.shard.replay(record.what, offset, producer_id)
+            owed.clear()
+        return committed
+
+    def _owe(self, owned: Owned[S], records: Sequence[CoordinatorRecord]) -> None:
+        """Replay now, write later; what comes between stands behind it in the log."""
+        if OWED not in owned.timers:
+            self._set_timers(owned, [SetTimer(OWED, OWED_MS)])
+        owned.owed += records
+        for record in records:
+            owned.shard.replay(record.what, owned.partition.log.end_offset, NO_PRODUCER)
+        if len(owned.owed) >= OWED_MAX:
+            self.pay(owned)
+
+    def pay(self, owned: Owned[S]) -> None:
+        """Write what is owed, if anything still is."""
+        owed, owned.owed = owned.owed, []
+        if not owed:
+            return
+        log = owned.partition.log
+        first = log.end_offset
+        committed = self._journal.append(
+            owned.partition, self._journal.batch(owned.partition, owed, None)
+        )
+        committed.add_done_callback(lambda done: _log_failure(owned.partition.key, done))
+        if log.end_offset == first:
+            owned.owed = owed
+            self._set_timers(owned, [SetTimer(OWED, OWED_MS)])
+
+    def _decide_again(self, owned: Owned[S], then: Then, done: asyncio.Future[None]) -> None:
+        outcome = then(code_of(done), self._clock.wall_ms())
+        if self._is_current(owned):
+            self.start(owned, outcome)
+
+    # Timers
+
+    def _set_timers(self, owned: Owned[S], ops: Iterable[TimerOp]) -> None:
+        timers = self._timers
+        for op in ops:
+            running = owned.timers.pop(op.key, None)
+            if running is not None:
+                timers.cancel(running)
+            if isinstance(op, SetTimer):
+                call = Call(lambda key=op.key: self._ring(owned, key))  # type: ignore[misc]
+                owned.timers[op.key] = call
+                timers.add(call, max(1, op.delay_ms))
+
+    def _ring(self, owned: Owned[S], key: Hashable) -> None:
+        owned.timers.pop(key, None)
+        if key is OWED:
+            self.pay(owned)
+        elif self._is_current(owned):
+            self.start(owned, owned.shard.on_timer(key, self._clock.wall_ms()))
+
+
+def _all(futures: Iterable[asyncio.Future[None]]) -> asyncio.Future[None]:
+    return cast("asyncio.Future[None]", asyncio.gather(*futures))
+
+
+def code_of(done: asyncio.Future[None]) -> ErrorCode:
+    """How a wait for a commit ended, as a client would hear it."""
+    if done.cancelled():
+        return ErrorCode.coordinator_not_available
+    error = done.exception()
+    if error is None:
+        return ErrorCode.none
+    return error.code if isinstance(error, KafkaError) else ErrorCode.unknown_server_error
+
+
+def _log_failure(key: TopicPartition, done: asyncio.Future[None]) -> None:
+    code = code_of(done)
+    if code is not ErrorCode.none:
+        log.warning("%s: a change could not be committed: %s", key, code.name)
