@@ -11,6 +11,7 @@ with the same client programs. One file for each promise:
 - `testing_broker`      a broker inside a test process
 - `compaction_latency`  a produce while a log is compacted
 - `wire`, `log`, `net`  single layers, for work on them; Kafka has no part in these
+- `columns`             records to columns and back
 
 And what they stand on: `contenders` (the brokers), `raw` and `frames` (the load driver on bare
 sockets), `rdkafka` (librdkafka), `java` (Kafka's own clients), `ceilings` (what the machine itself

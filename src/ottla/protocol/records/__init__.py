@@ -3,7 +3,8 @@
 - `batch`        whole batches: header, checksum, walking, building
 - `header`       the 61 bytes in front of a batch
 - `record`       the records inside one, in plain Python
-- `columns`      the same walk as a native kernel (needs numba; import it only where it is used)
+- `columns`      batches as columns, by native kernels (needs the extra `arrow`; import it only
+                 where it is used)
 - `legacy`       the two older formats, read only
 - `compression`  the four codecs, with an upper bound on what they may inflate to
 - `control`      the records that end a transaction

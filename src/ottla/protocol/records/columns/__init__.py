@@ -28,6 +28,7 @@
 - `lists`      the quick way from lists to one batch
 - `encode`     rows to batches
 - `partition`  keys to partitions
+- `warm`       every kernel loaded before it is needed
 
 Needs the extra `arrow`. Importing this package loads Numba, but neither pyarrow nor any kernel:
 those are compiled when first called, which takes seconds once per machine, and kept on disk.

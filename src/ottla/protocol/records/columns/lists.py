@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from ottla.protocol.records.columns.rows import NO_BYTES, NO_INTS, timestamps_of
+from ottla.protocol.records.columns.rows import NO_BYTES, timestamps_of
 from ottla.protocol.records.columns.writing import HEADER_SIZE, Cells, write_cells
 
 MOST_BESIDE_FIELDS: Final = 36  # bytes of a record: attributes, and six numbers at their longest
-NO_CELLS: Final = Cells(NO_INTS, NO_BYTES)
+NO_CELLS: Final = Cells(np.empty(0, np.int64), NO_BYTES)
 
 
 def write_lists(

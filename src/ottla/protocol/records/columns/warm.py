@@ -1,0 +1,28 @@
+"""Every kernel loaded, or compiled the first time: `python -m ottla.protocol.records.columns.warm`.
+
+For whoever would rather wait at an installation, or at the start of a service, than at the first
+record. A broker needs only `validate.warm_up`.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from ottla.protocol.records.columns import validate
+from ottla.protocol.records.columns.decode import TYPES, decode_batches
+from ottla.protocol.records.columns.encode import encode_batches
+from ottla.protocol.records.columns.partition import partition_column
+
+
+def warm_up_all() -> None:
+    """Seconds once per machine, a few tenths of one after that."""
+    validate.warm_up()
+    bytes_of_one = pa.array([b"v"])
+    headers, partitions = [(("k", b"v"),)], partition_column(bytes_of_one, 1)
+    encode_batches([b"k"], [b"v"])
+    (batch,) = encode_batches(bytes_of_one, bytes_of_one, headers, now_ms=0, partitions=partitions)
+    decode_batches(batch.data, want=tuple(TYPES))
+
+
+if __name__ == "__main__":
+    warm_up_all()
