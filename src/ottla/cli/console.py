@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Timer
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO, TypeVar
@@ -76,10 +76,13 @@ def failures(failed: Mapping[Item, Exception]) -> int:
 
 
 @contextmanager
-def patience(what: str) -> Iterator[None]:
-    """Show that something goes on, once it has gone on for two seconds; to people only."""
-    if not sys.stderr.isatty():
-        yield
+def patience(what: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """Show that something goes on, once it has gone on for two seconds; to people only.
+
+    What it gives is called with how far it is.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield lambda text: None
         return
     from rich.console import Console
 
@@ -88,7 +91,7 @@ def patience(what: str) -> Iterator[None]:
     timer.daemon = True
     timer.start()
     try:
-        yield
+        yield lambda text: status.update(f"{what}: {text}")
     finally:
         timer.cancel()
         status.stop()

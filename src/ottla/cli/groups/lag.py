@@ -20,6 +20,8 @@ class PartitionLag(NamedTuple):
     committed: int | None
     end: int | None
     member: GroupMember | None
+    leader_epoch: int | None = None
+    """Of the record that was committed, where the client said so."""
 
     @property
     def lag(self) -> int | None:
@@ -50,6 +52,7 @@ def merged(
             committed[one].offset if one in committed else None,
             ends.get(one),
             owners.get(one),
+            committed[one].leader_epoch if one in committed else None,
         )
         for one in sorted({*committed, *owners})
     ]

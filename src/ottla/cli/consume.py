@@ -1,0 +1,196 @@
+"""`ottla consume`: records to lines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from ottla.cli.connect import connected
+from ottla.cli.console import patience
+from ottla.cli.names import offset_spec, topic_partitions
+from ottla.cli.offsets.list import expanded
+from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Properties, pairs
+from ottla.cli.records.reading import Batch, Span, read_group, read_span, span
+from ottla.cli.records.shown import Format, Show, parts, shower
+from ottla.cli.records.wanted import Wanted, wanted
+from ottla.client.admin import OffsetSpec
+from ottla.client.admin.sync import Admin
+from ottla.client.consumer.sync import Consumer
+from ottla.model.clock import SystemClock
+from ottla.model.errors import UserError
+from ottla.model.ids import TopicPartition
+
+Topics = Annotated[list[str], typer.Argument(metavar="TOPIC[:PARTITION,...]", help="What to read.")]
+From = Annotated[
+    str | None,
+    typer.Option("--from", metavar="WHERE", help="earliest, latest, @OFFSET, or a time."),
+]
+To = Annotated[
+    str | None,
+    typer.Option("--to", metavar="WHERE", help="Stop before this @OFFSET or time; the end now."),
+]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Wait for more, until interrupted.")]
+Most = Annotated[
+    int | None, typer.Option("--max-messages", "-n", min=1, help="Stop after so many.")
+]
+GroupName = Annotated[
+    str | None, typer.Option("--group", "-g", help="Read, and commit, as this group.")
+]
+Look = Annotated[Format, typer.Option("--format", help="What a record looks like.")]
+Shown = Annotated[
+    str | None,
+    typer.Option("--show", metavar="PART,...", help="timestamp, partition, offset, headers, key."),
+]
+Filters = Annotated[
+    list[str] | None,
+    typer.Option("--filter", metavar="FIELD=REGEX", help="key=, value= or header.NAME=; repeat."),
+]
+Committed = Annotated[
+    bool, typer.Option("--read-committed", help="Leave open and aborted transactions out.")
+]
+
+
+class Showing(NamedTuple):
+    """Which records are shown, how, and when it is enough."""
+
+    show: Show
+    wanted: Wanted
+    most: int | None
+
+
+def consume(  # noqa: PLR0913 - a command's options are its parameters
+    topics: Topics,
+    *,
+    start: From = None,
+    to: To = None,
+    follow: Follow = False,
+    max_messages: Most = None,
+    group: GroupName = None,
+    format: Look = Format.TEXT,
+    show: Shown = None,
+    filters: Filters = None,
+    read_committed: Committed = False,
+    properties: Properties = None,
+    bootstrap: Bootstrap = DEFAULT_SERVER,
+) -> int:
+    """Show records: from the beginning to the end there is now, or with --follow for ever.
+
+    A time is ISO 8601, or how long ago: 2h. With --group the group's committed offsets say where
+    to begin, and what was read is committed. --format json is what `ottla produce --json` reads.
+
+    Examples:
+      ottla consume orders
+      ottla consume orders:0 --from @1 --to @3 --show key,offset
+      ottla consume orders --from 2h --format json --max-messages 10
+      ottla consume orders --group billing --filter value=^t --filter header.source=shop
+    """
+    showing = Showing(shower(format, parts("--show", show)), wanted(filters or ()), max_messages)
+    chosen = [topic_partitions("TOPIC", text) for text in topics]
+    config = {
+        "isolation.level": "read_committed" if read_committed else "read_uncommitted",
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": "false",
+        "bootstrap.servers": bootstrap,
+        **pairs("--set", properties),
+    }
+    limits = Limits(start, to, follow, read_committed)
+    if group is not None:
+        return _as_group(group, chosen, limits, showing, config)
+    with connected(bootstrap) as admin:
+        where = limits.of(admin, expanded(admin, chosen))
+    with Consumer[bytes, bytes](config=config) as consumer:
+        return _show(consumer, read_span(consumer, where), showing)
+
+
+class Limits(NamedTuple):
+    """Where reading begins and ends, as it was asked for."""
+
+    start: str | None
+    to: str | None
+    follow: bool
+    read_committed: bool
+
+    def of(self, admin: Admin, partitions: list[TopicPartition]) -> Span:
+        """The offsets that are meant."""
+        if self.follow and self.to is not None:
+            raise UserError("--follow and --to: give one of them")
+        found = span(
+            admin,
+            partitions,
+            _spec("--from", self.start) or OffsetSpec.EARLIEST,
+            end=None if self.follow else _spec("--to", self.to) or OffsetSpec.LATEST,
+            read_committed=self.read_committed,
+        )
+        first, last = _offset("--from", self.start), _offset("--to", self.to)
+        starts = found.starts if first is None else dict.fromkeys(partitions, first)
+        if last is None or found.ends is None:
+            return Span(starts, found.ends)
+        return Span(starts, {one: min(last, end) for one, end in found.ends.items()})
+
+
+def _spec(option: str, text: str | None) -> OffsetSpec | int | None:
+    if text is None or text.startswith("@"):
+        return None
+    return offset_spec(option, text, SystemClock().wall_ms())
+
+
+def _offset(option: str, text: str | None) -> int | None:
+    if text is None or not text.startswith("@"):
+        return None
+    if not text[1:].isascii() or not text[1:].isdigit():
+        raise UserError(f"{option} {text!r}: expected an offset such as @42")
+    return int(text[1:])
+
+
+def _as_group(
+    group: str,
+    chosen: list[tuple[str, tuple[int, ...] | None]],
+    limits: Limits,
+    showing: Showing,
+    config: dict[str, Any],
+) -> int:
+    if limits.start is not None or limits.to is not None or any(some for _, some in chosen):
+        raise UserError(
+            "--group: its committed offsets say where to begin; leave --from, --to and partitions "
+            "out, or move it with: ottla groups reset-offsets"
+        )
+    with connected(config["bootstrap.servers"]) as admin:
+        expanded(admin, chosen)  # a topic that is not there is said at once
+    with Consumer[bytes, bytes](config={**config, "group.id": group}) as consumer:
+        batches = read_group(consumer, [topic for topic, _ in chosen], follow=limits.follow)
+        return _show(consumer, batches, showing, commits=True)
+
+
+def _show(
+    consumer: Consumer[bytes, bytes],
+    batches: Iterable[Batch],
+    showing: Showing,
+    *,
+    commits: bool = False,
+) -> int:
+    """Print what is wanted until there is no more, or enough; an interrupt is a good end."""
+    out = sys.stdout.buffer
+    shown = 0
+    read: dict[TopicPartition, int] = {}
+    with patience("reading", quiet=sys.stdout.isatty()) as tell:
+        try:
+            for batch in batches:
+                for record in batch:
+                    read[TopicPartition(record.topic, record.partition)] = record.offset + 1
+                    if showing.wanted(record):
+                        out.write(showing.show(record))
+                        shown += 1
+                        if shown == showing.most:
+                            return 0
+                out.flush()
+                tell(f"{shown:,} records")
+        except KeyboardInterrupt:
+            return 0
+        finally:
+            out.flush()
+            if commits and read:
+                consumer.commit(read)
+    return 0

@@ -1,0 +1,70 @@
+"""Options that Kafka's commands share, and how their mistakes are said.
+
+Kafka's tools print a mistake with their usage on stderr and exit with 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ottla.config.properties import read_file
+from ottla.model.errors import UserError
+
+
+class ToolError(Exception):
+    """What Kafka's tool says on stdout when it did not succeed; exit code 1."""
+
+
+class Arguments(argparse.ArgumentParser):
+    """argparse, with the manners of Kafka's tools."""
+
+    def __init__(self, tool: str, about: str) -> None:
+        super().__init__(prog=tool, description=about, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        print(message, file=sys.stderr)
+        self.print_usage(sys.stderr)
+        raise SystemExit(1)
+
+    def flag(self, *names: str, help: str | None = None) -> None:
+        self.add_argument(*names, action="store_true", help=help)
+
+    def cluster(self, *, broker_list: bool = False) -> None:
+        """Where the cluster is, in every spelling there has been."""
+        self.add_argument("--bootstrap-server", metavar="HOST:PORT,...")
+        self.add_argument("--zookeeper", metavar="HOST:PORT/CHROOT", help="look brokers up there")
+        self.add_argument("--command-config", type=Path, metavar="FILE")
+        if broker_list:
+            self.add_argument("--broker-list", metavar="HOST:PORT,...")
+
+    def exactly_one(self, options: argparse.Namespace, names: Sequence[str], said: str) -> str:
+        """Which of these actions was asked for."""
+        given = [name for name in names if getattr(options, name)]
+        if len(given) != 1:
+            self.error(said)
+        return given[0]
+
+
+def properties(path: Path | None) -> dict[str, str]:
+    """The settings in a file that an option names."""
+    return {} if path is None else read_file(path)
+
+
+def key_values(given: Sequence[str] | None, what: str) -> dict[str, str]:
+    """`key=value`, as often as given, also with commas between."""
+    found: dict[str, str] = {}
+    for text in given or ():
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise UserError(f"{what} {text!r}: expected key=value")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def chosen(options: argparse.Namespace, *names: str) -> Any:
+    """The first of several spellings of an option that was given."""
+    return next((value for name in names if (value := getattr(options, name)) is not None), None)

@@ -1,0 +1,158 @@
+"""kafka-configs.sh: describe and change settings, as Kafka's tool does."""
+
+from __future__ import annotations
+
+import re
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from ottla.cli.connect import connected
+from ottla.cli.kafka.arguments import Arguments, ToolError, properties
+from ottla.cli.kafka.servers import bootstrap
+from ottla.client.admin import ConfigEntry, ConfigSource, Resource, ResourceKind
+from ottla.client.admin.sync import Admin
+from ottla.model.errors import KafkaError, UserError
+
+KINDS: Final = {
+    "topics": ResourceKind.TOPIC,
+    "brokers": ResourceKind.BROKER,
+    "broker-loggers": ResourceKind.BROKER_LOGGER,
+    "groups": ResourceKind.GROUP,
+}
+SHORT: Final = {
+    "topic": "topics",
+    "broker": "brokers",
+    "broker_logger": "broker-loggers",
+    "group": "groups",
+}
+OWN: Final = {
+    ResourceKind.TOPIC: ConfigSource.DYNAMIC_TOPIC_CONFIG,
+    ResourceKind.BROKER: ConfigSource.DYNAMIC_BROKER_CONFIG,
+    ResourceKind.BROKER_LOGGER: ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
+    ResourceKind.GROUP: ConfigSource.DYNAMIC_GROUP_CONFIG,
+}
+_PAIR: Final = re.compile(r"\s*([^=,\s]+)\s*=\s*(\[[^\]]*\]|[^,\[]*)(?:,|$)")
+
+
+def run(arguments: Sequence[str]) -> int:
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    action = parser.exactly_one(
+        options,
+        ("describe", "alter"),
+        "Command must include exactly one action: --describe, --alter",
+    )
+    kind, name = _entity(parser, options)
+    try:
+        with connected(bootstrap(options)) as admin:
+            if action == "describe":
+                for resource in _resources(admin, kind, name):
+                    _describe(admin, resource, everything=options.all)
+            else:
+                _alter(admin, kind, name, options)
+    except (ToolError, KafkaError) as error:
+        said = " ".join(arguments)
+        print(f"Error while executing config command with args '{said}'", file=sys.stderr)
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _entity(parser: Arguments, options: Namespace) -> tuple[ResourceKind, str | None]:
+    """What is meant: a kind, and a name; an empty name is the default, None is all of them."""
+    for short, kind in SHORT.items():
+        if getattr(options, short) is not None:
+            return KINDS[kind], getattr(options, short)
+    if options.broker_defaults:
+        return ResourceKind.BROKER, ""
+    if options.entity_type is None:
+        parser.error("At least one entity type must be specified")
+    if options.entity_type not in KINDS:
+        parser.error(
+            f"Invalid entity type {options.entity_type}, the entity type must be one of "
+            f"{', '.join(KINDS)}"
+        )
+    return KINDS[options.entity_type], "" if options.entity_default else options.entity_name
+
+
+def _resources(admin: Admin, kind: ResourceKind, name: str | None) -> list[Resource]:
+    if name is not None:
+        return [Resource(kind, name)]
+    if kind is ResourceKind.TOPIC:
+        return [Resource.topic(topic) for topic in admin.list_topics(internal=True)]
+    if kind is ResourceKind.GROUP:
+        return [Resource.group(group.id) for group in admin.list_groups()]
+    ids = [broker.id for broker in admin.describe_cluster().brokers]
+    if kind is ResourceKind.BROKER:
+        return [*(Resource.broker(id) for id in ids), Resource.broker(None)]
+    return [Resource.loggers(id) for id in ids]
+
+
+def _describe(admin: Admin, resource: Resource, *, everything: bool) -> None:
+    found = admin.describe_configs([resource], synonyms=True).one()
+    named = resource.kind.name.lower().replace("_", "-")
+    if not resource.name:
+        print(f"Default configs for {named}s in the cluster are:")
+        own = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    else:
+        print(f"{'All' if everything else 'Dynamic'} configs for {named} {resource.name} are:")
+        own = OWN[resource.kind]
+    for entry in sorted(found.values(), key=lambda entry: entry.name):
+        if everything or entry.source is own:
+            print(entry_line(entry))
+
+
+def entry_line(entry: ConfigEntry) -> str:
+    """`  name=value sensitive=false synonyms={SOURCE:name=value, ...}`."""
+    synonyms = ", ".join(f"{one.source.name}:{one.name}={one.value}" for one in entry.synonyms)
+    value = "null" if entry.value is None else entry.value
+    sensitive = str(entry.sensitive).lower()
+    return f"  {entry.name}={value} sensitive={sensitive} synonyms={{{synonyms}}}"
+
+
+def _alter(admin: Admin, kind: ResourceKind, name: str | None, options: Namespace) -> None:
+    if name is None:
+        raise ToolError("an entity name or --entity-default must be specified with --alter")
+    changes: dict[str, str | None] = dict.fromkeys(
+        key.strip() for text in options.delete_config or () for key in text.split(",")
+    )
+    changes |= properties(options.add_config_file)
+    for text in options.add_config or ():
+        changes |= listed_pairs(text)
+    if not changes:
+        raise ToolError(
+            "At least one of --add-config, --add-config-file, or --delete-config must be "
+            "specified with --alter"
+        )
+    admin.incremental_alter_configs({Resource(kind, name): changes}).all()
+    named = kind.name.lower().replace("_", "-")
+    default = f"default config for {named}s in the cluster"
+    print(f"Completed updating {f'config for {named} {name}' if name else default}.")
+
+
+def listed_pairs(text: str) -> dict[str, str]:
+    """`k1=v1,k2=[v21,v22]`: brackets hold values with commas."""
+    found, at = {}, 0
+    while at < len(text):
+        pair = _PAIR.match(text, at)
+        if pair is None:
+            raise UserError(f"--add-config {text!r}: expected key=value,key=[value,value]")
+        found[pair[1]] = pair[2].strip().removeprefix("[").removesuffix("]")
+        at = pair.end()
+    return found
+
+
+def _parser() -> Arguments:
+    parser = Arguments("kafka-configs.sh", "Describe and change settings.")
+    parser.cluster()
+    for flag in ("describe", "alter", "all", "entity-default", "broker-defaults"):
+        parser.flag(f"--{flag}")
+    for option in ("entity-type", "entity-name", "topic", "broker", "broker-logger", "group"):
+        parser.add_argument(f"--{option}")
+    parser.add_argument("--add-config", action="append")
+    parser.add_argument("--add-config-file", type=Path)
+    parser.add_argument("--delete-config", action="append")
+    return parser

@@ -1,0 +1,161 @@
+"""kafka-consumer-groups.sh: list, describe, reset and delete groups, as Kafka's tool does.
+
+Like Kafka's it says failures on stdout and exits with 0 or 1 as that does: scripts look for both.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from typing import Final
+
+from ottla.cli.connect import connected
+from ottla.cli.groups.lag import lags
+from ottla.cli.kafka import group_lines, group_resets
+from ottla.cli.kafka.arguments import Arguments, ToolError
+from ottla.cli.kafka.columns import Column, lines
+from ottla.cli.kafka.servers import bootstrap
+from ottla.cli.names import topic_partitions
+from ottla.cli.offsets.list import expanded
+from ottla.client.admin import Group
+from ottla.client.admin.sync import Admin
+from ottla.model.errors import KafkaError
+
+ACTIONS: Final = ("list", "describe", "delete", "reset_offsets", "delete_offsets")
+STATUSES: Final = (
+    Column("TOPIC", 15, grows=True),
+    Column("PARTITION", 10),
+    Column("STATUS", 15),
+)
+
+
+def run(arguments: Sequence[str]) -> int:
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    action = parser.exactly_one(
+        options,
+        ACTIONS,
+        "Command must include exactly one action: --list, --describe, --delete, --reset-offsets, "
+        "--delete-offsets",
+    )
+    if action not in ("list", "delete_offsets") and not (options.group or options.all_groups):
+        said = action.replace("_", "-")
+        parser.error(f"Option [{said}] takes one of these options: [all-groups], [group]")
+    try:
+        with connected(bootstrap(options)) as admin:
+            _do(action, admin, options)
+    except (ToolError, KafkaError) as error:
+        print(f"\nError: Executing consumer group command failed due to {error}")
+    return 0
+
+
+def _do(action: str, admin: Admin, options: Namespace) -> None:
+    match action:
+        case "list":
+            _list(admin, options)
+        case "describe":
+            _describe(admin, options)
+        case "delete":
+            _delete(admin, _groups(admin, options))
+        case "reset_offsets":
+            group_resets.reset(admin, options, _groups(admin, options))
+        case _:
+            _delete_offsets(admin, options)
+
+
+def _groups(admin: Admin, options: Namespace) -> list[str]:
+    if options.all_groups:
+        return [group.id for group in admin.list_groups()]
+    groups: list[str] = options.group
+    return groups
+
+
+def _list(admin: Admin, options: Namespace) -> None:
+    groups = admin.list_groups(states=_words(options.state), types=_words(options.type))
+    consumers = [group for group in groups if group.protocol_type in ("consumer", "")]
+    with_types, with_states = options.type is not None, options.state is not None
+    for line in group_lines.listing(consumers, types=with_types, states=with_states):
+        print(line)
+
+
+def _words(text: str | None) -> list[str]:
+    return [word.strip() for word in text.split(",")] if text else []
+
+
+def _describe(admin: Admin, options: Namespace) -> None:
+    groups = admin.describe_groups(sorted(_groups(admin, options))).all()
+    brokers = {one.id: one for one in admin.describe_cluster().brokers}
+    for group in groups.values():
+        if (remark := group_lines.remark(group)) is not None:
+            print(remark, file=sys.stderr)
+        if options.state is not None:
+            shown = group_lines.states(group, brokers)
+        elif options.members:
+            shown = group_lines.members(group, verbose=options.verbose) if group.members else []
+        else:
+            shown = _offsets(admin, group, verbose=options.verbose)
+        for line in shown:
+            print(line)
+
+
+def _offsets(admin: Admin, group: Group, *, verbose: bool) -> list[str]:
+    rows = lags(admin, group)
+    return group_lines.offsets(group, rows, verbose=verbose) if rows else []
+
+
+def _delete(admin: Admin, groups: list[str]) -> None:
+    outcomes = admin.delete_groups(groups)
+    if outcomes.failed:
+        print("\nError: Deletion of some consumer groups failed:")
+        for group, error in outcomes.failed.items():
+            print(f"* Group '{group}' could not be deleted due to: {error}")
+    if outcomes.succeeded:
+        named = ", ".join(f"'{group}'" for group in outcomes.succeeded)
+        some = "\nThese consumer groups were deleted successfully: " if outcomes.failed else None
+        print(f"{some}{named}" if some else _deleted(named))
+
+
+def _deleted(named: str) -> str:
+    return f"Deletion of requested consumer groups ({named}) was successful."
+
+
+def _delete_offsets(admin: Admin, options: Namespace) -> None:
+    if not options.group or not options.topic:
+        raise ToolError("Option [delete-offsets] takes the following options: [topic], [group]")
+    chosen = [topic_partitions("--topic", text) for text in options.topic]
+    for group in options.group:
+        told = admin.delete_group_offsets(group, expanded(admin, chosen))
+        if told.failed:
+            print("\nError: Encounter some partition level error, see the following details:")
+        else:
+            print(f"Request succeeded for deleting offsets from group {group}.")
+        print()
+        rows = [
+            (one.topic, one.partition, _status(outcome)) for one, outcome in sorted(told.items())
+        ]
+        for line in lines(STATUSES, rows):
+            print(line)
+
+
+def _status(outcome: object) -> str:
+    return f"Error: {outcome}" if isinstance(outcome, Exception) else "Successful"
+
+
+def _parser() -> Arguments:
+    parser = Arguments(
+        "kafka-consumer-groups.sh",
+        "List consumer groups, describe them, delete them, or reset their offsets.",
+    )
+    parser.cluster()
+    for action in ("list", "describe", "delete", "reset-offsets", "delete-offsets"):
+        parser.flag(f"--{action}")
+    parser.add_argument("--group", action="append")
+    parser.add_argument("--topic", action="append")
+    parser.add_argument("--state", nargs="?", const="")
+    parser.add_argument("--type", nargs="?", const="")
+    parser.add_argument("--timeout", type=int, help="accepted, as Kafka's tool has it")
+    for flag in ("all-groups", "all-topics", "members", "offsets", "verbose"):
+        parser.flag(f"--{flag}")
+    group_resets.add_options(parser)
+    return parser

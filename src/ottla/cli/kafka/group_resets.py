@@ -1,0 +1,152 @@
+"""`kafka-consumer-groups.sh --reset-offsets`: where groups go on, moved or only shown.
+
+Owns: its options and what it prints; where offsets go is decided by `ottla groups reset-offsets`.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from argparse import Namespace
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from ottla.cli.groups.plan import Move, Wish, at_time, bounds, planned
+from ottla.cli.kafka.arguments import Arguments, ToolError
+from ottla.cli.kafka.columns import Column, lines
+from ottla.cli.names import moment_ms, topic_partitions
+from ottla.cli.offsets.list import expanded
+from ottla.client.admin.sync import Admin
+from ottla.model.clock import SystemClock
+from ottla.model.errors import ErrorCode, KafkaError, UserError
+from ottla.model.ids import TopicPartition
+
+COLUMNS: Final = (
+    Column("GROUP", 15, grows=True),
+    Column("TOPIC", 15, grows=True),
+    Column("PARTITION", 10),
+    Column("NEW-OFFSET", 0),
+)
+INACTIVE: Final = ("Empty", "Dead")
+_DURATION: Final = re.compile(
+    r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.\d+)?S)?)?", re.IGNORECASE
+)
+_PARTS_MS: Final = (86_400_000, 3_600_000, 60_000, 1_000)
+
+
+def add_options(parser: Arguments) -> None:
+    for flag in ("to-earliest", "to-latest", "to-current", "execute", "dry-run", "export"):
+        parser.flag(f"--{flag}")
+    parser.add_argument("--to-offset", type=int)
+    parser.add_argument("--shift-by", type=int)
+    parser.add_argument("--to-datetime", metavar="YYYY-MM-DDThh:mm:ss.sss")
+    parser.add_argument("--by-duration", metavar="PnDTnHnMnS")
+    parser.add_argument("--from-file", type=Path, metavar="CSV")
+
+
+def reset(admin: Admin, options: Namespace, groups: list[str]) -> None:
+    """Move the offsets of each group, or with no --execute show where they would go."""
+    rows: list[tuple[str, TopicPartition, int]] = []
+    for group in groups:
+        if not _is_inactive(admin, group):
+            continue
+        plan = _plan(admin, options, group)
+        if options.execute:
+            admin.alter_group_offsets(group, plan).all()
+        rows += [(group, one, offset) for one, offset in plan.items()]
+    if options.export:
+        for group, one, offset in rows:
+            named = f'"{group}",' if len(groups) > 1 else ""
+            print(f'{named}"{one.topic}",{one.partition},{offset}')
+        return
+    print()
+    shown = [(group, one.topic, one.partition, offset) for group, one, offset in rows]
+    for line in lines(COLUMNS, shown):
+        print(line)
+
+
+def _is_inactive(admin: Admin, group: str) -> bool:
+    described = admin.describe_groups([group])[group]
+    if isinstance(described, KafkaError) and described.code is ErrorCode.group_id_not_found:
+        return True
+    if isinstance(described, Exception):
+        raise described
+    if described.state not in INACTIVE:
+        print(
+            f"\nError: Assignments can only be reset if the group '{group}' is inactive, but the "
+            f"current state is {described.state}."
+        )
+        return False
+    return True
+
+
+def _plan(admin: Admin, options: Namespace, group: str) -> dict[TopicPartition, int]:
+    committed = {one: found.offset for one, found in admin.list_group_offsets(group).all().items()}
+    if options.from_file is not None:
+        wanted = _from_file(options.from_file, group)
+        room = bounds(admin, wanted)
+        return {one: min(max(at, room[one].start), room[one].end) for one, at in wanted.items()}
+    if options.all_topics:
+        partitions: Iterable[TopicPartition] = sorted(committed)
+    elif options.topic:
+        chosen = [topic_partitions("--topic", text) for text in options.topic]
+        partitions = expanded(admin, chosen)
+    else:
+        raise ToolError("One of the reset scopes should be defined: --all-topics, --topic.")
+    wish = _wish(options)
+    times = at_time(admin, partitions, wish.number) if wish.move is Move.TIME else {}
+    return planned(wish, bounds(admin, partitions), committed, times)
+
+
+def _wish(options: Namespace) -> Wish:
+    given = [
+        wish
+        for wish in (
+            Wish(Move.EARLIEST) if options.to_earliest else None,
+            Wish(Move.LATEST) if options.to_latest else None,
+            Wish(Move.CURRENT) if options.to_current else None,
+            None if options.to_offset is None else Wish(Move.OFFSET, options.to_offset),
+            None if options.shift_by is None else Wish(Move.SHIFT, options.shift_by),
+            _moment(options),
+        )
+        if wish is not None
+    ]
+    if len(given) != 1:
+        raise ToolError(
+            "Option [reset-offsets] takes one of these options: [to-offset], [shift-by], "
+            "[to-datetime], [by-duration], [to-earliest], [to-latest], [to-current], [from-file]"
+        )
+    return given[0]
+
+
+def _moment(options: Namespace) -> Wish | None:
+    now_ms = SystemClock().wall_ms()
+    if options.to_datetime is not None:
+        return Wish(Move.TIME, moment_ms("--to-datetime", options.to_datetime, now_ms))
+    if options.by_duration is not None:
+        return Wish(Move.TIME, now_ms - iso_duration_ms(options.by_duration))
+    return None
+
+
+def iso_duration_ms(text: str) -> int:
+    """`P1DT2H`, as ISO 8601 has it."""
+    found = _DURATION.fullmatch(text)
+    if found is None or not any(found.groups()):
+        raise UserError(f"--by-duration {text!r}: expected a duration such as P1DT2H30M")
+    return sum(int(part or 0) * ms for part, ms in zip(found.groups(), _PARTS_MS, strict=True))
+
+
+def _from_file(path: Path, group: str) -> dict[TopicPartition, int]:
+    """What --export printed: topic, partition, offset; with several groups the group first."""
+    found = {}
+    try:
+        for row in csv.reader(path.read_text(encoding="utf-8").splitlines()):
+            if row and (len(row) == 3 or row[0] == group):
+                topic, partition, offset = row[-3:]
+                found[TopicPartition(topic, int(partition))] = int(offset)
+    except OSError as error:
+        raise UserError(f"--from-file {path}: {error.strerror}") from None
+    except ValueError:
+        raise UserError(f"--from-file {path}: expected lines such as orders,0,42") from None
+    return found

@@ -1,0 +1,56 @@
+"""Which name runs which of Kafka's commands: `python -m ottla.cli.kafka.main kafka-topics.sh ...`.
+
+Owns: the table, and that a mistake is one line and exit code 1, as Kafka's tools have it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+from ottla.model.errors import KafkaError, UserError
+
+TOOLS: Final[Mapping[str, str]] = {
+    "kafka-configs.sh": "ottla.cli.kafka.configs",
+    "kafka-console-consumer.sh": "ottla.cli.kafka.console_consumer",
+    "kafka-console-producer.sh": "ottla.cli.kafka.console_producer",
+    "kafka-consumer-groups.sh": "ottla.cli.kafka.consumer_groups",
+    "kafka-run-class.sh": "ottla.cli.kafka.run_class",
+    "kafka-server-start.sh": "ottla.cli.kafka.server_start",
+    "kafka-server-stop.sh": "ottla.cli.kafka.server_stop",
+    "kafka-simple-consumer-shell.sh": "ottla.cli.kafka.simple_consumer_shell",
+    "kafka-topics.sh": "ottla.cli.kafka.topics",
+    "zookeeper-server-start.sh": "ottla.cli.kafka.zookeeper_start",
+}
+STARTS: Final = frozenset({"kafka-server-start.sh", "zookeeper-server-start.sh"})
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1], sys.argv[2:]))
+
+
+def run(tool: str, arguments: Sequence[str]) -> int:
+    """Run one of Kafka's commands; its exit code."""
+    function: Callable[..., int] = import_module(TOOLS[tool]).run
+    try:
+        if tool in STARTS:
+            return function(arguments, Path(os.environ.get("LOG_DIR", "logs")))
+        return function(arguments)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (UserError, KafkaError, OSError) as error:
+        print(f"{tool}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""kafka-server-start.sh [-daemon] server.properties [--override key=value]: runs a broker."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from ottla.cli.kafka.arguments import Arguments
+from ottla.cli.serve import serve
+
+LOG: Final = "kafkaServer.out"
+"""Where a broker in the background writes, as Kafka's script has it, under $LOG_DIR or ./logs."""
+
+
+def run(arguments: Sequence[str], log_dir: Path) -> int:
+    options = _parser().parse_args(arguments)
+    asked = [str(options.file.resolve())]
+    for override in options.override or ():
+        asked += ["--set", override]
+    if not options.daemon:
+        return serve(asked)
+    log_dir.mkdir(parents=True, exist_ok=True)
+    with (log_dir / LOG).open("ab") as out:
+        subprocess.Popen(
+            [sys.executable, "-m", "ottla", "serve", *asked],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    return 0
+
+
+def _parser() -> Arguments:
+    parser = Arguments("kafka-server-start.sh", "Run a broker.")
+    parser.add_argument("-daemon", action="store_true", help="in the background")
+    parser.add_argument("file", type=Path, metavar="server.properties")
+    parser.add_argument("--override", action="append", metavar="KEY=VALUE")
+    return parser
