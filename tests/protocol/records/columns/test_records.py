@@ -47,3 +47,11 @@ def test_bounds_and_faults_are_those_of_columns() -> None:
     assert (found.offsets, found.next_offset) == ([3, 4, 5, 6], 7)
     with pytest.raises(CorruptBatch):
         decode_records(numbered(5)[:-1] + b"\x09")
+
+
+@pytest.mark.parametrize("value", [b"", b"\0", b"x\0", bytes(100)])
+@pytest.mark.parametrize("rows", [1, 2, 50])
+def test_fields_of_one_width_are_bytes_all_the_same(value: bytes, rows: int) -> None:
+    found = decode_records(build([NewRecord(None, value)] * rows))
+    assert found.values == [value] * rows
+    assert {type(field) for field in found.values} == {bytes}

@@ -1,6 +1,6 @@
 """Record batches to Python lists, one per field, for those who want records one by one.
 
-Owns how a column of bytes becomes a list: slices of one `bytes`, a twentieth of a microsecond each.
+Owns how a column of bytes becomes a list: slices of one `bytes`, a tenth of a microsecond each.
 Never makes an object per record: `zip` of the lists does, in whatever class the caller has.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -79,13 +79,24 @@ def decode_records(
 def _fields(column: Bytewise, rows: int, nulls: int) -> list[bytes | None]:
     if nulls == rows:
         return [None] * rows
-    ends = column.ends[: rows + 1].tolist()
-    data = column.data[: ends[-1]].tobytes()
-    fields: list[bytes | None] = [data[start:end] for start, end in pairwise(ends)]
+    ends = column.ends[: rows + 1]
+    used = column.data[: ends[-1]]
+    fields: list[bytes | None]
+    if width := _width(ends):
+        fields = used.view(f"V{width}").tolist()  # half the cost of slices
+    else:
+        data = used.tobytes()
+        fields = [data[start:end] for start, end in pairwise(ends.tolist())]
     if nulls:
         for at in _places(column, rows):
             fields[at] = None
     return fields
+
+
+def _width(ends: Any) -> int:
+    """The number of bytes that all fields have; 0 if they differ, or have none."""
+    width = int(ends[1])
+    return width if (np.diff(ends) == width).all() else 0
 
 
 def _places(column: Bytewise, rows: int) -> list[int]:
