@@ -1,0 +1,115 @@
+"""What handlers call: consumer groups on a real log, with patterns resolved off the loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.coordinator.group.consumer.heartbeat import BeatAsk
+from ottla.coordinator.group.consumer.parts import NO_PARTS
+from ottla.coordinator.group.service import Fetcher
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import TopicPartition
+from tests.coordinator.coordinating import OFFSETS, coordinating
+from tests.fakes.virtual_loop import run
+
+JOINING = BeatAsk("a", 0, topics=("t",), rebalance_timeout_ms=60_000, owned=NO_PARTS)
+
+
+def test_a_member_joins_is_described_and_leaves() -> None:
+    async def story() -> None:
+        async with coordinating() as made:
+            await made.side.lead(TopicPartition("t", 0))
+            consumer = made.groups.consumer
+            reply = await consumer.heartbeat("g", JOINING)
+            assert (reply.epoch, len(reply.assignment or ())) == (1, 1)
+            shown = await consumer.describe("g")
+            assert (shown.state, shown.epoch) == ("Stable", 1)
+            [listed] = made.groups.overviews((), ("consumer",))
+            assert listed.state == "Stable"
+            assert await made.groups.describe("g") is None
+            await consumer.heartbeat("g", BeatAsk("a", -1))
+            assert (await consumer.describe("g")).state == "Empty"
+            await made.groups.delete("g")
+            with pytest.raises(KafkaError):
+                await consumer.describe("g")
+
+    run(story())
+
+
+def test_a_group_must_have_a_name_and_be_of_this_kind() -> None:
+    async def story() -> None:
+        async with coordinating() as made:
+            await made.commit(5, "simple")
+            consumer = made.groups.consumer
+            calls = [
+                (consumer.heartbeat("", JOINING), ErrorCode.invalid_group_id),
+                (consumer.describe(""), ErrorCode.invalid_group_id),
+                (consumer.describe("unknown"), ErrorCode.group_id_not_found),
+                (consumer.describe("simple"), ErrorCode.group_id_not_found),
+            ]
+            for call, code in calls:
+                with pytest.raises(KafkaError) as refused:
+                    await call
+                assert refused.value.code is code
+
+    run(story())
+
+
+def test_a_pattern_is_resolved_and_a_bad_one_refused() -> None:
+    async def story() -> None:
+        async with coordinating() as made:
+            await made.side.lead(TopicPartition("t", 0))
+            consumer = made.groups.consumer
+            by_pattern = JOINING._replace(topics=(), pattern="t.*")
+            assert len((await consumer.heartbeat("g", by_pattern)).assignment or ()) == 1
+            with pytest.raises(KafkaError) as refused:
+                await consumer.heartbeat("g", by_pattern._replace(pattern="("))
+            assert refused.value.code is ErrorCode.invalid_regular_expression
+
+    run(story())
+
+
+def test_a_group_is_told_when_its_topics_change() -> None:
+    async def story() -> None:
+        async with coordinating() as made:
+            await made.side.lead(TopicPartition("t", 0))
+            consumer = made.groups.consumer
+            await consumer.heartbeat("g", JOINING)
+            await consumer.heartbeat("g", BeatAsk("a", 1))
+            await made.side.lead(TopicPartition("t", 1))
+            assert (await consumer.heartbeat("g", BeatAsk("a", 1))).epoch == 1
+            made.groups.topics_changed({"t"}, [])
+            reply = await consumer.heartbeat("g", BeatAsk("a", 1))
+            assert (reply.epoch, len(reply.assignment or ())) == (2, 2)
+
+    run(story())
+
+
+def test_members_fetch_offsets_in_their_epoch() -> None:
+    async def story() -> None:
+        async with coordinating() as made:
+            await made.side.lead(TopicPartition("t", 0))
+            await made.groups.consumer.heartbeat("g", JOINING)
+            await made.groups.fetch("g", None, stable=False, who=Fetcher("a", 1))
+            with pytest.raises(KafkaError) as refused:
+                await made.groups.fetch("g", None, stable=False, who=Fetcher("a", 7))
+            assert refused.value.code is ErrorCode.stale_member_epoch
+
+    run(story())
+
+
+def test_a_group_goes_on_where_its_partition_is_led_next() -> None:
+    async def story() -> None:
+        async with coordinating() as made:
+            await made.side.lead(TopicPartition("t", 0))
+            consumer = made.groups.consumer
+            await consumer.heartbeat("g", JOINING)
+            made.runtime.on_unlead(OFFSETS)
+            with pytest.raises(KafkaError) as refused:
+                await consumer.heartbeat("g", BeatAsk("a", 1))
+            assert refused.value.code is ErrorCode.not_coordinator
+            made.runtime.on_lead(made.side.hosted.get(OFFSETS))
+            await made.side.settle()
+            assert (await consumer.heartbeat("g", BeatAsk("a", 1))).epoch == 1
+
+    run(story())
