@@ -53,7 +53,9 @@ async def list_group_offsets(
         fields = {**one, "groups": [one], "require_stable": require_stable}
         reply = await session.ask(node, keys.OFFSET_FETCH, fields, at_most=_BY_NAME)
         row = next(iter(reply.groups), reply)  # until version 7 the reply is of one group
-        return {group: judged(row, _committed(row))}
+        found = _committed(row)
+        unsettled = next(filter(is_passing, found.failed.values()), found)
+        return {group: judged(row, unsettled)}
 
     return (await session.each([group], session.groups, ask)).one()
 
