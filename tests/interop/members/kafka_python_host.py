@@ -1,0 +1,75 @@
+"""Members of groups through kafka-python."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+from kafka import ConsumerRebalanceListener, KafkaConsumer
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from kafka.errors import KafkaError
+
+from tests.interop.members.hosting import HEARTBEAT_MS, POLL_S, SESSION_MS, Member, host
+
+STRATEGIES: Final[dict[str, Any]] = {
+    "range": RangePartitionAssignor,
+    "roundrobin": RoundRobinPartitionAssignor,
+    "sticky": StickyPartitionAssignor,
+    "cooperative-sticky": CooperativeStickyAssignor,
+}
+
+
+class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python has no types
+    def __init__(self, member: Member) -> None:
+        self._member = member
+
+    def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+        self._member.lost(one.partition for one in revoked)
+
+    def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        self._member.gained(one.partition for one in assigned)
+
+
+class KafkaPythonMember(Member):
+    def run(self) -> None:
+        spec = self.spec
+        consumer = KafkaConsumer(
+            bootstrap_servers=spec.bootstrap,
+            group_id=spec.group,
+            partition_assignment_strategy=[STRATEGIES[spec.strategy]],
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            session_timeout_ms=SESSION_MS,
+            heartbeat_interval_ms=HEARTBEAT_MS,
+            fetch_max_wait_ms=50,
+        )
+        consumer.subscribe([spec.topic], listener=Listener(self))
+        while not self.stopping.is_set():
+            before = consumer.group_metadata().generation_id
+            found = consumer.poll(POLL_S * 1_000)
+            self.within(before, consumer.group_metadata().generation_id)
+            self._work(consumer, found)
+        consumer.close(autocommit=False)
+
+    def _work(self, consumer: Any, found: dict[Any, list[Any]]) -> None:
+        for at, records in found.items():
+            offsets = [record.offset for record in records]
+            self.saw(at.partition, offsets, [record.value for record in records])
+        if not found:
+            return
+        after = {at.partition: records[-1].offset + 1 for at, records in found.items()}
+        began = time.monotonic_ns()
+        try:
+            consumer.commit()
+        except KafkaError:  # a rebalance: whoever owns them next reads them again
+            self.committed(after, began, ok=False)
+        else:
+            self.committed(after, began, ok=True)
+
+
+if __name__ == "__main__":
+    host(KafkaPythonMember)
