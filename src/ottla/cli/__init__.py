@@ -2,12 +2,21 @@
 
 Never imports the broker, except `serve`, whose work that is.
 
-- `main`      the entry point; mistakes said in one line, with exit code 2
+- `main`      the entry point; mistakes said in one line, exit codes
 - `commands`  the table of commands, and typer, which reads their options
-- `console`   how tables are shown to people
+- `options`   options that several commands share
+- `names`     what people write to name partitions, offsets and moments (pure)
+- `connect`   the way from a command to a cluster
+- `console`   tables, JSON, and a spinner for those who wait
+
 - `serve`     runs a broker; alone in reading its options without typer
+- `produce`, `consume`, `delete_records`, `doctor`, `kafka_commands`: commands without a noun
+- `topics`, `configs`, `groups`, `offsets`, `transactions`, `cluster`, `reassign`, `perf`, `log`:
+  nouns, with a file for each verb
+- `records`   lines to records and back, for `produce` and `consume`
+- `diagnosis` what is wrong with a cluster, for `doctor` and `cluster health`
+- `kafka`     Kafka's own commands over the same functions
 - `adopt`     takes over a data directory that Apache Kafka wrote
 - `adoption`  the plan of that, without touching anything
 - `topic_settings`  the file of topic settings it is given
-- `log`       looks into the files of a data directory
 """

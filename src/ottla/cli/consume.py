@@ -13,9 +13,10 @@ from ottla.cli.console import patience
 from ottla.cli.names import offset_spec, topic_partitions
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Properties, pairs
+from ottla.cli.records.printing import Showing, print_all
 from ottla.cli.records.reading import Batch, Span, read_group, read_span, span
-from ottla.cli.records.shown import Format, Show, parts, shower
-from ottla.cli.records.wanted import Wanted, wanted
+from ottla.cli.records.shown import Format, parts, shower
+from ottla.cli.records.wanted import wanted
 from ottla.client.admin import OffsetSpec
 from ottla.client.admin.sync import Admin
 from ottla.client.consumer.sync import Consumer
@@ -51,14 +52,6 @@ Filters = Annotated[
 Committed = Annotated[
     bool, typer.Option("--read-committed", help="Leave open and aborted transactions out.")
 ]
-
-
-class Showing(NamedTuple):
-    """Which records are shown, how, and when it is enough."""
-
-    show: Show
-    wanted: Wanted
-    most: int | None
 
 
 def consume(  # noqa: PLR0913 - a command's options are its parameters
@@ -102,7 +95,7 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     with connected(bootstrap) as admin:
         where = limits.of(admin, expanded(admin, chosen))
     with Consumer[bytes, bytes](config=config) as consumer:
-        return _show(consumer, read_span(consumer, where), showing)
+        return _show(read_span(consumer, where), showing)
 
 
 class Limits(NamedTuple):
@@ -161,36 +154,12 @@ def _as_group(
         expanded(admin, chosen)  # a topic that is not there is said at once
     with Consumer[bytes, bytes](config={**config, "group.id": group}) as consumer:
         batches = read_group(consumer, [topic for topic, _ in chosen], follow=limits.follow)
-        return _show(consumer, batches, showing, commits=True)
+        return _show(batches, showing, consumer)
 
 
 def _show(
-    consumer: Consumer[bytes, bytes],
-    batches: Iterable[Batch],
-    showing: Showing,
-    *,
-    commits: bool = False,
+    batches: Iterable[Batch], showing: Showing, commits: Consumer[bytes, bytes] | None = None
 ) -> int:
-    """Print what is wanted until there is no more, or enough; an interrupt is a good end."""
-    out = sys.stdout.buffer
-    shown = 0
-    read: dict[TopicPartition, int] = {}
     with patience("reading", quiet=sys.stdout.isatty()) as tell:
-        try:
-            for batch in batches:
-                for record in batch:
-                    read[TopicPartition(record.topic, record.partition)] = record.offset + 1
-                    if showing.wanted(record):
-                        out.write(showing.show(record))
-                        shown += 1
-                        if shown == showing.most:
-                            return 0
-                out.flush()
-                tell(f"{shown:,} records")
-        except KeyboardInterrupt:
-            return 0
-        finally:
-            out.flush()
-            if commits and read:
-                consumer.commit(read)
+        print_all(batches, showing, SystemClock(), commits=commits, tell=tell)
     return 0

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.cli.kafka import console_consumer
 from ottla.cli.kafka.arguments import Arguments
+from ottla.cli.kafka.console_consumer import run as consume
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -23,7 +23,7 @@ def run(arguments: Sequence[str]) -> int:
         words += ["--max-messages", str(options.max_messages)]
     if options.no_wait_at_logend:
         words += ["--timeout-ms", "1000"]
-    return console_consumer.run(words)
+    return consume(words)
 
 
 def _parser() -> Arguments:

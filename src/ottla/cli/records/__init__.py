@@ -2,7 +2,8 @@
 
 - `drafts`   lines of text or JSON to records that can be sent
 - `shown`    records to lines: text, JSON, hexadecimal, as they are
-- `wanted`   which records are shown, and when it is enough
+- `wanted`   which records are shown
 - `sending`  drafts to a producer, as fast as it takes them, failures counted
 - `reading`  where a consumer begins and ends
+- `printing` records to stdout, and committing exactly what was
 """

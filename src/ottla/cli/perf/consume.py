@@ -1,0 +1,60 @@
+"""`ottla perf consume`: records a second."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ottla.cli.connect import connected
+from ottla.cli.console import Table, patience, show
+from ottla.cli.names import topic_partitions
+from ottla.cli.offsets.list import expanded
+from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, pairs
+from ottla.cli.perf.figures import rate
+from ottla.cli.perf.produce import Records
+from ottla.cli.records.reading import read_span, span
+from ottla.client.admin import OffsetSpec
+from ottla.client.consumer.sync import Consumer
+from ottla.model.clock import SystemClock
+
+
+def consume(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC[:PARTITION,...]")],
+    *,
+    records: Records = 100_000,
+    properties: Properties = None,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_SERVER,
+) -> int:
+    """Measure how fast records are read, from the beginning; nothing is committed.
+
+    Examples:
+      ottla perf consume orders --records 5
+      ottla perf consume orders --records 5 --json
+    """
+    config = {
+        "enable.auto.commit": "false",
+        "max.poll.records": "10000",
+        **pairs("--set", properties),
+        "bootstrap.servers": bootstrap,
+    }
+    chosen = [topic_partitions("TOPIC", topic)]
+    clock, count, size = SystemClock(), 0, 0
+    with connected(bootstrap) as admin:
+        partitions = expanded(admin, chosen)
+        where = span(admin, partitions, OffsetSpec.EARLIEST, end=OffsetSpec.LATEST)
+    with (
+        Consumer[bytes, bytes](config=config) as consumer,
+        patience(f"reading {records:,} records") as tell,
+    ):
+        start_ns = clock.mono_ns()
+        for batch in read_span(consumer, where):
+            count += len(batch)
+            size += sum(len(one.value or b"") + len(one.key or b"") for one in batch)
+            tell(f"{count:,}")
+            if count >= records:
+                break
+        figures = rate(count, size, clock.mono_ns() - start_ns)
+    show(Table("read", tuple(figures), [tuple(figures.values())]), as_json=as_json)
+    return 0

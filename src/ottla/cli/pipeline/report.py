@@ -1,0 +1,38 @@
+"""`ottla pipeline report`: a picture of what a pipeline has done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ottla.cli.pipeline.opening import PipelineFile, Sets, opened
+from ottla.model.errors import UserError
+
+
+def report(
+    path: PipelineFile,
+    *,
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="FILE.png", help="A .png or .svg file.")
+    ] = None,
+    sets: Sets = None,
+) -> int:
+    """Draw a pipeline's throughput and lag over time.
+
+    Examples:
+      ottla pipeline report views.yaml
+      ottla pipeline report views.yaml --to views.svg
+    """
+    from ottla.spark.pipelines.report import draw, read
+    from ottla.spark.pipelines.run import history_path
+
+    pipeline = opened(path, sets)
+    history = history_path(pipeline.checkpoint)
+    if history is None:
+        raise UserError(f"checkpoint: {pipeline.checkpoint}: a report needs one on this machine")
+    target = to or Path(f"{pipeline.name}.png")
+    draw(read(history), pipeline.name, target)
+    print(f"{target}: throughput and lag of {pipeline.name}")
+    return 0

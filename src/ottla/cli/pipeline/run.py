@@ -1,0 +1,95 @@
+"""`ottla pipeline run`: run a file's queries until they are done or told to stop."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Event
+from typing import Annotated
+
+import typer
+
+from ottla.cli.console import patience
+from ottla.cli.options import AsJson
+from ottla.cli.pipeline.opening import PipelineFile, Sets, opened
+from ottla.cli.pipeline.showing import display
+from ottla.model.clock import SystemClock
+from ottla.spark.pipelines.spec import Pipeline
+
+
+def run(
+    path: PipelineFile,
+    *,
+    master: Annotated[
+        str | None,
+        typer.Option("--master", metavar="URL", help="Spark's, such as spark://host:7077."),
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Read what is there now, then end.")] = False,
+    sets: Sets = None,
+    metrics_port: Annotated[
+        int | None, typer.Option("--metrics-port", help="Offer numbers for Prometheus there.")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Run the queries of a pipeline file. Ctrl-C stops them; a later run goes on from there.
+
+    Examples:
+      ottla pipeline run views.yaml
+      ottla pipeline run views.yaml --once --json
+      ottla pipeline run views.yaml --master spark://spark:7077 --set bootstrap=broker:9092
+    """
+    pipeline = opened(path, sets)
+    return run_pipeline(
+        replace(pipeline, trigger="once") if once else pipeline, master, as_json, metrics_port
+    )
+
+
+def run_pipeline(
+    pipeline: Pipeline, master: str | None, as_json: bool, metrics_port: int | None = None
+) -> int:
+    """Run it here; the exit code."""
+    from ottla.spark.pipelines.ends import TopicEnds
+    from ottla.spark.pipelines.group_sync import GroupSyncing
+    from ottla.spark.pipelines.measures import Measures
+    from ottla.spark.pipelines.outputs import outputs
+    from ottla.spark.pipelines.run import History, QueryFailed, Run
+    from ottla.spark.pipelines.session import session
+    from ottla.spark.pipelines.views import Views
+
+    clock, measures = SystemClock(), Measures()
+    if metrics_port is not None:
+        print(f"metrics on port {measures.serve(metrics_port)}", file=sys.stderr)
+    with patience("starting Spark"):
+        spark = session(pipeline.name, master, pipeline.spark)
+        made = list(outputs(pipeline, Views(spark, pipeline)))
+    sync = pipeline.group_sync
+    chores = [] if sync is None else [GroupSyncing(sync, clock)]
+    shown = display(as_json)
+    with _stopped_by_signals() as stop, TopicEnds(pipeline.bootstraps) as ends, shown:
+        running = Run(made, ends, clock, [shown, measures, History(pipeline.checkpoint)], chores)
+        try:
+            running.until(stop)
+        except QueryFailed as failure:
+            print(f"ottla: {failure}", file=sys.stderr)
+            return 1
+        finally:
+            spark.stop()
+    shown.summary(running.totals.values())
+    return 0
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[Event]:
+    """Set by Ctrl-C and SIGTERM, while the block lasts."""
+    stop = Event()
+    before = {
+        one: signal.signal(one, lambda *_: stop.set()) for one in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield stop
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)

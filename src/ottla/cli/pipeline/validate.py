@@ -1,0 +1,42 @@
+"""`ottla pipeline validate`: what is wrong with a file, before it runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ottla.cli.console import patience
+from ottla.cli.pipeline.opening import PipelineFile, Sets, opened
+
+
+def validate(
+    path: PipelineFile,
+    *,
+    sets: Sets = None,
+    words_only: Annotated[
+        bool, typer.Option("--words-only", help="Without Spark: the file's names, not its SQL.")
+    ] = False,
+) -> int:
+    """Check a pipeline file: names, options, schemas, and its SQL as Spark understands it.
+
+    Examples:
+      ottla pipeline validate views.yaml
+      ottla pipeline validate views.yaml --words-only
+    """
+    pipeline = opened(path, sets)
+    if not words_only:
+        from ottla.spark.pipelines.outputs import outputs
+        from ottla.spark.pipelines.session import session
+        from ottla.spark.pipelines.views import Views
+
+        with patience("asking Spark"):
+            spark = session(pipeline.name, "local[1]", pipeline.spark)
+            try:
+                list(outputs(pipeline, Views(spark, pipeline)))
+            finally:
+                spark.stop()
+    views = [one.name for one in (*pipeline.sources, *pipeline.steps)]
+    sinks = ", ".join(f"{sink.name} (from {sink.source})" for sink in pipeline.sinks)
+    print(f"{path}: good. Views: {', '.join(views)}. Sinks: {sinks}.")
+    return 0

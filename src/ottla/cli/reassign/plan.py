@@ -1,0 +1,48 @@
+"""`ottla reassign plan`: propose where partitions should be."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ottla.cli.connect import connected
+from ottla.cli.options import DEFAULT_SERVER, Bootstrap
+from ottla.cli.reassign.moves import as_json, current, proposed
+from ottla.model.errors import UserError
+
+
+def plan(
+    topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Which to move.")],
+    *,
+    brokers: Annotated[
+        str | None, typer.Option(metavar="ID,...", help="Where to; all brokers by default.")
+    ] = None,
+    replication_factor: Annotated[
+        int | None, typer.Option("--replication-factor", "-r", min=1, help="Copies; as now.")
+    ] = None,
+    now: Annotated[
+        bool, typer.Option("--current", help="Where they are now: keep it, to undo a move.")
+    ] = False,
+    bootstrap: Bootstrap = DEFAULT_SERVER,
+) -> int:
+    """Propose where the partitions of topics should be, as a file for `reassign execute`.
+
+    Examples:
+      ottla reassign plan orders --current > before.json
+      ottla reassign plan orders clicks --brokers 0
+    """
+    ids = None if brokers is None else _ids(brokers)
+    with connected(bootstrap) as admin:
+        described = list(admin.describe_topics(topics).all().values())
+        if ids is None:
+            ids = [broker.id for broker in admin.describe_cluster().brokers]
+    print(as_json(current(described) if now else proposed(described, ids, replication_factor)))
+    return 0
+
+
+def _ids(text: str) -> list[int]:
+    words = text.split(",")
+    if not all(word.isascii() and word.isdigit() for word in words) or len(set(words)) < len(words):
+        raise UserError(f"--brokers {text!r}: expected different ids of brokers, such as 0,1,2")
+    return [int(word) for word in words]
