@@ -12,6 +12,7 @@ from ottla.client.producer.transaction import PreparedTransaction
 from ottla.spark.decisions import (
     REMEMBERED_RUNS,
     AlreadyPast,
+    DecidedTwice,
     Entry,
     Sink,
     Superseded,
@@ -66,7 +67,7 @@ def test_the_first_run_begins_with_epoch_one_and_the_next_goes_on() -> None:
     first = taken_over(SINK, None, "a")
     assert first == Entry("a", 1)
     assert taken_over(SINK, first, "a") is first
-    second = taken_over(SINK, decided(first, 5, [ONE]), "b")
+    second = taken_over(SINK, decided(SINK, first, 5, [ONE]), "b")
     assert second == Entry("b", 2, 5, (ONE,), ("a",))
 
 
@@ -81,10 +82,11 @@ def test_a_run_that_was_superseded_is_remembered() -> None:
 
 
 def test_a_decision_belongs_to_one_run_and_one_batch() -> None:
-    entry = decided(Entry("a", 1), 3, [ONE])
+    entry = decided(SINK, Entry("a", 1), 3, [ONE])
     assert entry.is_decided(3)
     assert not entry.is_decided(4)
-    assert decided(entry, 3, []) is entry
+    assert decided(SINK, entry, 3, [ONE]) is entry
+    assert decided(SINK, taken_over(SINK, entry, "b"), 3, []).run == "b"
     check_turn(SINK, entry, "a", 3)
     check_turn(SINK, entry, "a", 4)
     with pytest.raises(Superseded):
@@ -93,8 +95,13 @@ def test_a_decision_belongs_to_one_run_and_one_batch() -> None:
         check_turn(SINK, entry, "a", 2)
 
 
+def test_a_run_cannot_decide_a_batch_twice_with_other_transactions() -> None:
+    with pytest.raises(DecidedTwice, match=r"ottla\.sink"):
+        decided(SINK, decided(SINK, Entry("a", 1), 3, [ONE]), 3, [])
+
+
 def test_what_a_predecessor_decided_is_owed_and_ones_own_is_not() -> None:
-    own = decided(Entry("a", 1), 3, [ONE])
+    own = decided(SINK, Entry("a", 1), 3, [ONE])
     assert owed(own) == ()
     assert owed(taken_over(SINK, own, "b")) == (ONE,)
 
@@ -108,5 +115,5 @@ def test_only_what_can_never_be_decided_is_abandoned() -> None:
 
 
 def test_refusals_say_what_happened_also_after_a_pickle() -> None:
-    for refusal in (Superseded("q", "a", "b"), AlreadyPast("q", 1, 2)):
+    for refusal in (Superseded("q", "a", "b"), AlreadyPast("q", 1, 2), DecidedTwice("q", 1)):
         assert str(pickle.loads(pickle.dumps(refusal))) == str(refusal)

@@ -238,6 +238,16 @@ def test_an_older_batch_than_the_last_decided_is_refused_not_repeated() -> None:
         alone(decide(FakeLedger(world), "b", 0, [], Unwatched()))
 
 
+def test_a_predecessors_decision_is_carried_through_before_it_is_written_over() -> None:
+    world = World()
+    entry = alone(take_over(FakeLedger(world), "a"))
+    first = prepared(world, entry, 0)
+    world.entry = Entry("b", 2, 0, (first,), ("a",))  # taken over by a task that died at once
+    second = world.prepare(world.sink.transactional_id(2, 0, "0"), [(1, 0)])
+    alone(decide(FakeLedger(world), "b", 1, [second], Unwatched()))
+    assert world.output == {(0, 0): 1, (1, 0): 1}
+
+
 def test_an_abandoned_query_is_ended_by_command_and_its_live_run_with_it() -> None:
     world = World()
     entry = alone(take_over(FakeLedger(world), "a"))

@@ -133,7 +133,7 @@ def test_whoever_holds_the_ledger_last_is_the_only_one_who_writes(
         async with ledger.held() as held:
             async with ledger.held() as newer:
                 await newer.write(Entry("new", 2, past=("old",)))
-            await held.write(decided(entry, 0, []))
+            await held.write(decided(ledger.sink, entry, 0, []))
 
     with pytest.raises(Fenced):
         connection.run(go())

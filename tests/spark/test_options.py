@@ -306,6 +306,7 @@ def test_a_sink_is_exactly_once_unless_told_otherwise() -> None:
     made = options.sink({**servers, "topic": "t", "checkpointLocation": "/c", "queryName": "q"})
     assert (made.topic, made.exactly_once) == ("t", True)
     assert not options.sink({**servers, "ottla.exactly.once": "false"}).exactly_once
+    assert options.sink({**servers, "ottla.sink": "late_orders"}).name == "late_orders"
 
 
 @pytest.mark.parametrize(
@@ -316,6 +317,7 @@ def test_a_sink_is_exactly_once_unless_told_otherwise() -> None:
         ({"kafka.bootstrap.servers": ""}, "kafka.bootstrap.servers is missing"),
         ({"kafka.acks": "2"}, "kafka.acks"),
         ({"topik": "t"}, "did you mean topic"),
+        ({"ottla.sink": "a-b"}, "ottla.sink='a-b'"),
     ],
 )
 def test_a_bad_option_of_the_sink_is_refused_by_name(given: dict[str, str], said: str) -> None:

@@ -13,6 +13,9 @@
 - `batch_reader`, `stream_reader`  planning, as Spark calls it
 - `positions`      what the driver asks: partitions, offsets
 - `reader`, `fetching`  what a task does: fetches ahead, decodes into Arrow
+- `writer`, `sending`  what a task does to write, and the driver to commit; `task` says which it is
+- `decisions`, `exactly_once`  who may commit a batch, and the steps of it; pure
+- `ledger`, `ending`  where decisions are kept; committing what others have prepared
 - `connection`     a client on a thread, kept by each worker process
 - `plain`          a user's mistake as one line
 

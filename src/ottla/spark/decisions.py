@@ -60,6 +60,20 @@ class AlreadyPast(Exception):
         return AlreadyPast, self.about
 
 
+class DecidedTwice(Exception):
+    """One run would decide a batch of a sink again, with other transactions."""
+
+    def __init__(self, sink: str, batch: int) -> None:
+        self.about = (sink, batch)
+        super().__init__(
+            f"sink {sink} has written batch {batch} already: two writes of one batch need names of "
+            "their own (option ottla.sink)"
+        )
+
+    def __reduce__(self) -> tuple[type[DecidedTwice], tuple[str, int]]:
+        return DecidedTwice, self.about
+
+
 class Sink(NamedTuple):
     """One sink of one query: what a ledger entry is about."""
 
@@ -134,11 +148,14 @@ def check_turn(sink: Sink, entry: Entry, run: str, batch: int) -> None:
         raise AlreadyPast(sink.query, batch, entry.batch)
 
 
-def decided(entry: Entry, batch: int, prepared: Iterable[PreparedTransaction]) -> Entry:
+def decided(sink: Sink, entry: Entry, batch: int, prepared: Iterable[PreparedTransaction]) -> Entry:
     """The entry that commits a batch; unchanged where it is a batch that was decided before."""
-    if entry.is_decided(batch):
-        return entry
-    return replace(entry, batch=batch, transactions=tuple(prepared), has_decided=True)
+    listed = tuple(prepared)
+    if not entry.is_decided(batch):
+        return replace(entry, batch=batch, transactions=listed, has_decided=True)
+    if entry.has_decided and listed != entry.transactions:
+        raise DecidedTwice(sink.name, batch)
+    return entry
 
 
 def owed(entry: Entry) -> tuple[PreparedTransaction, ...]:

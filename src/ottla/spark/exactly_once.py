@@ -182,7 +182,7 @@ async def _decided(
                 if held.entry is None:
                     raise Superseded(ledger.sink.query, run, "nobody, for its ledger is gone")
                 check_turn(ledger.sink, held.entry, run, batch)
-                made = decided(held.entry, batch, prepared)
+                made = decided(ledger.sink, held.entry, batch, prepared)
                 if made is not held.entry:
                     await ledger.commit(owed(held.entry))
                     await held.write(made)

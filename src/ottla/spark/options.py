@@ -62,7 +62,7 @@ SOURCE: Final = (
     "fetchOffset.retryIntervalMs",
     "partition.metadata.cache.ttl.ms",
 )
-SINK: Final = ("topic", "includeHeaders", "ottla.exactly.once")
+SINK: Final = ("topic", "includeHeaders", "ottla.exactly.once", "ottla.sink")
 SPARKS_OWN: Final = ("checkpointLocation", "queryName", "path", "mergeSchema")
 """What Spark hands to every sink with the options."""
 CLIENT_PREFIX: Final = "kafka."
@@ -128,6 +128,8 @@ class SinkOptions:
 
     topic: str | None
     exactly_once: bool
+    name: str | None = None
+    """Of the sink within its query, so that a batch write in foreachBatch counts as one."""
     client: Mapping[str, str] = field(default_factory=dict)
 
     def config(self, **more: object) -> ProducerConfig:
@@ -174,10 +176,18 @@ def sink(options: Mapping[str, str]) -> SinkOptions:
     made = SinkOptions(
         topic,
         exactly_once=given.flag("ottla.exactly.once", True),
+        name=_sink_name(given),
         client=given.client(SINK_OWNS, "sink"),
     )
     _as_option(made.config)
     return made
+
+
+def _sink_name(given: Given) -> str | None:
+    text = given.text("ottla.sink")
+    if text is not None and re.fullmatch(r"[A-Za-z0-9_.]+", text) is None:
+        raise UserError(f"ottla.sink={text!r}: expected letters, digits, _ and .")
+    return text
 
 
 class Given:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ottla.model.errors import UserError
+from ottla.spark.decisions import AlreadyPast, DecidedTwice, Superseded
 from ottla.spark.offsets import DataLost
 
 
@@ -23,6 +24,6 @@ def plainly() -> Iterator[None]:
     """What the user can mend is said without a traceback."""
     try:
         yield
-    except (UserError, DataLost):
+    except (UserError, DataLost, Superseded, AlreadyPast, DecidedTwice):
         os.environ["SPARK_HIDE_TRACEBACK"] = "1"
         raise

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource
 
+from ottla.model.errors import UserError
 from ottla.spark import options, rows
 from ottla.spark.batch_reader import BatchReader, FilteringReader
 from ottla.spark.plain import plainly
 from ottla.spark.stream_reader import StreamReader
+from ottla.spark.writer import BatchWriter, StreamWriter, begin_job
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -39,6 +41,24 @@ class OttlaDataSource(DataSource):
         with plainly():
             given = options.batch_source(self.options)
         return (FilteringReader if PUSHES_FILTERS in sys.modules else BatchReader)(given, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        with plainly():
+            if overwrite:
+                raise UserError('mode("overwrite"): a topic can only be appended to; use "append"')
+            given, columns = self._sink(schema)
+            inside = given.name is not None
+            return BatchWriter(given, columns, None if inside else begin_job(given))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
+        """`overwrite` is the output mode complete: every batch adds the whole result, as with
+        Spark's own connector."""
+        with plainly():
+            return StreamWriter(*self._sink(schema))
+
+    def _sink(self, schema: StructType) -> tuple[options.SinkOptions, rows.Written]:
+        given = options.sink(self.options)
+        return given, rows.written(schema, given.topic)
 
     def streamReader(self, schema: StructType) -> StreamReader:
         with plainly():

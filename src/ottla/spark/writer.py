@@ -1,0 +1,252 @@
+"""`write` and `writeStream` to `format("ottla")`: what Spark calls, on tasks and on the driver.
+
+Owns: which steps of `exactly_once` each call of Spark is, and what travels between them. Never:
+keeps state between calls. Spark makes a writer afresh in each of its processes, so what tasks and
+driver must both know comes with the tasks' messages.
+
+A batch that was decided before a restart is drained, not written: the rows must be taken all the
+same, because a stateful query commits its state when they have been.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from ottla.client.cluster import Target
+from ottla.client.errors import refusal
+from ottla.client.producer.coordination import INIT_PRODUCER_ID
+from ottla.client.producer.sync import Producer
+from ottla.client.producer.transaction import PreparedTransaction
+from ottla.config.client import ProducerConfig
+from ottla.model.errors import UserError
+from ottla.spark import exactly_once, task
+from ottla.spark.connection import Connection, shared
+from ottla.spark.decisions import Entry, Sink, check_turn
+from ottla.spark.exactly_once import Unwatched, Watch
+from ottla.spark.ledger import KeptLedger
+from ottla.spark.options import SinkOptions
+from ottla.spark.plain import plainly
+from ottla.spark.rows import Written
+from ottla.spark.sending import RowSender
+
+STREAMING: Final = "0"
+"""The name of a query's own sink; those in foreachBatch are named by the option ottla.sink."""
+JOB_BATCH: Final = 0
+MAX_NAMES: Final = 100
+PATIENCE_MS: Final = 100
+"""A run begins with many tasks at once. The first takes the ledger over; the others look so often
+whether it has, each for as long as its number says, before they do it themselves."""
+MAX_LOOKS: Final = 20
+
+
+@dataclass(frozen=True)
+class Work(WriterCommitMessage):
+    """What one task has done, and for whom."""
+
+    records: int = 0
+    prepared: PreparedTransaction | None = None
+    sink: Sink | None = None
+    run: str = ""
+    batch: int = JOB_BATCH
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """The sink of a streaming query."""
+
+    def __init__(self, options: SinkOptions, columns: Written, watch: Watch | None = None) -> None:
+        self._options = options
+        self._columns = columns
+        self._watch = watch or Unwatched()
+
+    def write(self, iterator: Iterator[Any]) -> Work:
+        with plainly():
+            return written(self._options, self._columns, iterator, STREAMING, None)
+
+    def commit(self, messages: list[Any], batchId: int) -> None:
+        with plainly():
+            settle(self._options, messages, self._watch)
+
+    def abort(self, messages: list[Any], batchId: int) -> None:
+        unsettle(self._options, messages)
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """The sink of a batch query: all of its rows, or none.
+
+    `job` names it in the ledger. In foreachBatch, with a name of its own, it is a sink of the
+    streaming query instead.
+    """
+
+    def __init__(self, options: SinkOptions, columns: Written, job: str | None) -> None:
+        self._options = options
+        self._columns = columns
+        self._job = job
+
+    def write(self, iterator: Iterator[Any]) -> Work:
+        with plainly():
+            return written(self._options, self._columns, iterator, self._options.name, self._job)
+
+    def commit(self, messages: list[Any]) -> None:
+        with plainly():
+            settle(self._options, messages, Unwatched())
+        if self._job is not None:
+            connection = _connection(self._options)
+            connection.run(_forget(_ledger(self._options, Sink(self._job))))
+
+    def abort(self, messages: list[Any]) -> None:
+        unsettle(self._options, messages)
+
+
+def begin_job(options: SinkOptions) -> str | None:
+    """A name for a batch write that is all or nothing: the cluster numbers them."""
+    if not options.exactly_once:
+        return None
+    connection = _connection(options)
+    with plainly():
+        job = f"batch-{connection.run(_number(connection))}"
+        connection.run(exactly_once.take_over(_ledger(options, Sink(job)), job))
+    return job
+
+
+def written(
+    options: SinkOptions,
+    columns: Written,
+    batches: Iterator[Any],
+    name: str | None,
+    job: str | None,
+) -> Work:
+    """Write the rows of a task as the options say."""
+    doing = task.current()
+    if not options.exactly_once:
+        with Producer(config=options.client) as producer:
+            return Work(_all_sent(RowSender(producer, columns, options.topic), batches))
+    if doing.turn is not None and name is not None:
+        turn = doing.turn
+        sink, run, batch = Sink(turn.query, name), turn.run, turn.batch
+    elif job is None:
+        raise UserError("ottla.sink is for writes in foreachBatch, and this is none")
+    else:
+        sink, run, batch = Sink(job), job, JOB_BATCH
+    entry = _entry(options, sink, run, doing.partition)
+    if entry.is_decided(batch):
+        for _ in batches:
+            pass
+        return Work(sink=sink, run=run, batch=batch)
+    check_turn(sink, entry, run, batch)
+    ids = (
+        sink.transactional_id(entry.run_epoch, doing.partition, doing.attempt, again)
+        for again in range(MAX_NAMES)
+    )
+    records, prepared = _prepared(options, columns, batches, ids)
+    return Work(records, prepared, sink, run, batch)
+
+
+def settle(options: SinkOptions, messages: Sequence[Work | None], watch: Watch) -> None:
+    """Decide the batch that the tasks have prepared."""
+    told = next((work for work in messages if work is not None and work.sink is not None), None)
+    if told is None or told.sink is None:
+        return  # at least once, or a batch without a task: there is nothing to decide
+    listed = _listed(messages)
+    ledger = _ledger(options, told.sink)
+    _connection(options).run(exactly_once.decide(ledger, told.run, told.batch, listed, watch))
+
+
+def unsettle(options: SinkOptions, messages: Sequence[Work | None]) -> None:
+    """Give up a batch; what tasks have left that sent no message is found by the next run."""
+    told = next((work for work in messages if work is not None and work.sink is not None), None)
+    if told is None or told.sink is None:
+        return
+    ledger = _ledger(options, told.sink)
+    _connection(options).run(exactly_once.give_up(ledger, told.run, told.batch, _listed(messages)))
+
+
+def _listed(messages: Sequence[Work | None]) -> list[PreparedTransaction]:
+    return [work.prepared for work in messages if work is not None and work.prepared is not None]
+
+
+_entries: dict[tuple[Sink, str], Entry] = {}
+"""What this process has learned of runs. An entry stays true of its run: see `exactly_once`."""
+
+
+def _entry(options: SinkOptions, sink: Sink, run: str, partition: int) -> Entry:
+    known = _entries.get((sink, run))
+    if known is None:
+        ledger = _ledger(options, sink)
+        known = _connection(options).run(_patiently(ledger, run, partition))
+        _entries.clear()  # of a run before
+        _entries[sink, run] = known
+    return known
+
+
+async def _patiently(ledger: KeptLedger, run: str, partition: int) -> Entry:
+    for _ in range(min(partition, MAX_LOOKS)):
+        found = await ledger.read()
+        if found is not None and found.run == run:
+            return found
+        await asyncio.sleep(PATIENCE_MS / 1e3)
+    return await exactly_once.take_over(ledger, run)
+
+
+def _prepared(
+    options: SinkOptions, columns: Written, batches: Iterator[Any], ids: Iterator[str]
+) -> tuple[int, PreparedTransaction | None]:
+    """The rows in a transaction that waits for its decision; none where there are no rows."""
+    first = next((batch for batch in batches if batch.num_rows), None)
+    if first is None:
+        return 0, None
+    for id in ids:
+        with Producer(
+            config=options.client,
+            transactional_id=id,
+            transaction_two_phase_commit_enable=True,
+        ) as producer:
+            # A name that an attempt before us has prepared under is not ours to take from it.
+            if producer.init_transactions(keep_prepared=True) is not None:
+                continue
+            producer.begin()
+            sender = RowSender(producer, columns, options.topic)
+            sender.send(first)
+            records = _all_sent(sender, batches)
+            return records, producer.prepare_transaction()
+    raise UserError(f"{MAX_NAMES} transactions of one task are open; end them with ottla")
+
+
+def _all_sent(sender: RowSender, batches: Iterator[Any]) -> int:
+    for batch in batches:
+        if batch.num_rows:
+            sender.send(batch)
+    sender.finish()
+    return sender.records
+
+
+async def _number(connection: Connection) -> int:
+    reply = await connection.session.once(
+        Target.ANY, INIT_PRODUCER_ID, {"transactional_id": None, "transaction_timeout": 0}
+    )
+    if reply.error_code:
+        raise refusal(reply.error_code)
+    number: int = reply.producer_id
+    return number
+
+
+async def _forget(ledger: KeptLedger) -> None:
+    """A job that is done leaves nothing to remember."""
+    async with ledger.held() as held:
+        await held.write(None)
+
+
+def _ledger(options: SinkOptions, sink: Sink) -> KeptLedger:
+    return KeptLedger(sink, _connection(options), options.client)
+
+
+def _connection(options: SinkOptions) -> Connection:
+    return shared(ProducerConfig, options.client)
