@@ -141,7 +141,7 @@ class Accumulator:
 
     def _number(self, batch: Batch) -> None:
         self._ordinal += 1
-        batch.ordinal = self._ordinal
+        batch.ordinal = (self._ordinal,)
 
     def _close(self, batch: Batch) -> None:
         if not batch.is_closed:

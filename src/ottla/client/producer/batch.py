@@ -91,7 +91,7 @@ class Batch:
         self.limit = room
         self.room = room - HEADER_SIZE
         """Bytes that may still be appended; an empty batch takes a record of any size."""
-        self.ordinal = 0  # batches of a partition go out in this order
+        self.ordinal: tuple[int, ...] = ()  # batches of a partition go out in this order
         self.reserved = reserved
         """Bytes of the buffer memory that go back when the outcome is there."""
         self.created_ms = now_ms

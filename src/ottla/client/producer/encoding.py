@@ -57,7 +57,7 @@ class Encoder:
             size = RECORD_OVERHEAD + len(record.key or b"") + len(record.value or b"")
             if not parts or (parts[-1].room < size and parts[-1].values):
                 part = Batch(batch.tp, most_bytes, 0, batch.created_ms, batch.lock)
-                part.ordinal = batch.ordinal
+                part.ordinal = (*batch.ordinal, len(parts))
                 part.transactional = batch.transactional
                 part.attempts = batch.attempts
                 parts.append(part)
