@@ -48,7 +48,12 @@ def adopt(
         bool, typer.Option("--recover", help="Take it though Kafka was not stopped cleanly.")
     ] = False,
 ) -> int:
-    """Take over a data directory of Apache Kafka (3.9 or 4.x), where it is."""
+    """Take over a data directory of Apache Kafka (3.9 or 4.x), where it is.
+
+    Examples:
+      ottla adopt ./kafka-logs --dry-run
+      ottla adopt ./kafka-logs --configs settings.json
+    """
     disk = RealDisk()
     settings = {} if configs is None else _settings(configs)
     with ExitStack() as held:

@@ -43,7 +43,12 @@ def dump(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> int:
-    """Print what the files of a partition say, as Kafka's own dump tool does."""
+    """Print what the files of a partition say, as Kafka's own dump tool does.
+
+    Examples:
+      ottla log dump data/orders-0/00000000000000000000.log
+      ottla log dump --print-data-log --json data/orders-0/00000000000000000000.log
+    """
     wishes = Wishes(
         print_data_log,
         deep_iteration,
