@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from itertools import count
 
 from ottla.coordinator.group.committing import CommitAsk, ToCommit
+from ottla.coordinator.group.consumer.service import ConsumerGroups
 from ottla.coordinator.group.limits import GroupLimits
 from ottla.coordinator.group.service import Groups
 from ottla.coordinator.group.shard import GroupShard
@@ -36,7 +37,7 @@ class Coordinating:
             Ground(side.hosted, side.metadata, side.data.timers, tasks.create_task),
             Journal(side.services.appends, side.hosted, timeout_ms=timeout_ms),
         )
-        self.groups = Groups(self.runtime, side.hosted.around)
+        self.groups = Groups(self.runtime, ConsumerGroups(self.runtime, side.hosted.around))
         side.hosted.listeners.append(self.runtime)
 
     @property

@@ -16,6 +16,7 @@ from ottla.broker.data import Data
 from ottla.broker.transactions import build_transactions
 from ottla.broker.world import World
 from ottla.config.dynamic import DynamicConfig
+from ottla.coordinator.group.consumer.service import ConsumerGroups
 from ottla.coordinator.group.limits import GroupLimits
 from ottla.coordinator.group.service import Groups
 from ottla.coordinator.group.shard import GroupShard
@@ -37,7 +38,8 @@ class Coordination:
         spawn: Spawn,
     ) -> None:
         ground = Ground(data.hosted, data.metadata, data.timers, spawn)
-        self.groups = Groups(_group_runtime(world, config, data, ground), data.hosted.around)
+        groups = _group_runtime(world, config, data, ground)
+        self.groups = Groups(groups, ConsumerGroups(groups, data.hosted.around))
         txns = build_transactions(
             config, data, ground, self.groups.runtime,
             next_producer_id=control.facade.producer_ids.next, spawn=spawn,

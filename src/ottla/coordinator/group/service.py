@@ -26,7 +26,6 @@ from ottla.coordinator.journal import Writer
 from ottla.coordinator.runtime import Runtime
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
-from ottla.replica.surroundings import Surroundings
 
 R = TypeVar("R")
 
@@ -46,9 +45,9 @@ NOBODY: Final = Fetcher(None, -1)
 
 
 class Groups:
-    def __init__(self, runtime: Runtime[GroupShard], around: Surroundings) -> None:
+    def __init__(self, runtime: Runtime[GroupShard], consumer: ConsumerGroups) -> None:
         self.runtime = runtime
-        self.consumer = ConsumerGroups(runtime, around)
+        self.consumer = consumer
 
     def partition_of(self, group_id: str) -> int:
         """The partition of `__consumer_offsets` a group belongs to."""
