@@ -1,0 +1,100 @@
+"""Rows in tables of Delta and Iceberg: tasks write Parquet files, the driver commits them.
+
+Owns: the commit, which carries (query, batch), so that a batch that Spark runs again changes
+nothing. Never: needs a jar: `deltalake` and `pyiceberg` are Python, loaded by the driver alone.
+
+Files of a batch lie in a folder of their own below the table. If the driver dies between the write
+and the commit, the batch runs again into the same folder, over what is there; what was committed
+is never written again. Rows that take the place of others are merged by the driver, from the same
+files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from urllib.parse import unquote, urlparse
+
+from ottla.model.errors import UserError
+from ottla.spark.pipelines.spec import TableTarget
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+BatchWriter: TypeAlias = "Callable[[DataFrame, int], None]"
+QUERY: Final = "ottla.query"
+BATCH: Final = "ottla.batch"
+
+
+class LakeTable(Protocol):
+    """A table that remembers which batches of a query it has."""
+
+    def has(self, batch: int) -> bool: ...
+
+    def add(self, batch: int, files: Sequence[str]) -> None: ...
+
+    def merge(self, batch: int, rows: pa.Table, keys: Sequence[str]) -> None: ...
+
+
+def lake_writer(target: TableTarget, query: str) -> BatchWriter:
+    """Writes one batch of a query into the table, once."""
+    table = _opened(target, query)
+
+    def write(frame: DataFrame, batch: int) -> None:
+        if table.has(batch):
+            return
+        folder = f"{target.path.rstrip('/')}/data/{query}/{batch}"
+        frame.write.mode("overwrite").parquet(folder)
+        files = sorted(frame.sparkSession.read.parquet(folder).inputFiles())
+        if not files:
+            return
+        if target.keys:
+            table.merge(batch, _rows(files), target.keys)
+        else:
+            table.add(batch, files)
+
+    return write
+
+
+def local(path: str) -> str:
+    """A path without the `file:` that Spark puts in front."""
+    parts = urlparse(path)
+    return unquote(parts.path) if parts.scheme == "file" else path
+
+
+def _opened(target: TableTarget, query: str) -> LakeTable:
+    kind = target.kind
+    try:
+        if kind == "delta":
+            from ottla.spark.pipelines.delta import DeltaLake
+
+            return DeltaLake(target.path, query)
+        from ottla.spark.pipelines.iceberg import IcebergLake
+
+        return IcebergLake(target, query)
+    except ImportError:
+        raise UserError(
+            f"tables of {kind} need a package that is not installed: pip install 'ottla[{kind}]'"
+        ) from None
+
+
+def _rows(files: Sequence[str]) -> Any:
+    import pyarrow.parquet as pq
+
+    return pq.read_table([local(file) for file in files])
+
+
+def schema_of(files: Sequence[str]) -> Any:
+    """The columns of files that Spark wrote, without what Spark says about them."""
+    import pyarrow.parquet as pq
+
+    return pq.read_schema(local(files[0])).remove_metadata()
+
+
+def catalog_beside(path: str) -> Mapping[str, str]:
+    """The catalogue of an Iceberg table for which none was named: a SQLite file beside it."""
+    folder = Path(local(path)).resolve().parent
+    folder.mkdir(parents=True, exist_ok=True)
+    return {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}"}

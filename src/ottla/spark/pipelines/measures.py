@@ -1,0 +1,43 @@
+"""A run's progress for Prometheus: one gauge a number, labelled by query."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Gauge, start_http_server
+
+from ottla.spark.pipelines.progress import Moment
+
+PREFIX: Final = "ottla_pipeline"
+NUMBERS: Final = {
+    "rows_in": "Rows read by the last batch.",
+    "rows_in_s": "Rows read a second, in the last batch.",
+    "rows_out": "Rows written by the last batch.",
+    "batch_ms": "How long the last batch took.",
+    "batch": "The number of the last batch.",
+    "state_rows": "Rows of state that the query keeps.",
+    "lag_records": "Records that are in the topics and not read.",
+    "lag_s": "Seconds since the query's position was the end of its topics.",
+}
+
+
+class Measures:
+    """Hears of batches and offers the numbers of the last one."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._gauges = {
+            name: Gauge(f"{PREFIX}_{name}", doc, ["query"], registry=self.registry)
+            for name, doc in NUMBERS.items()
+        }
+
+    def serve(self, port: int) -> int:
+        """Offer them over HTTP; the port that was given or, for 0, found."""
+        server, _ = start_http_server(port, registry=self.registry)
+        return int(server.server_port)
+
+    def heard(self, moment: Moment) -> None:
+        for name, gauge in self._gauges.items():
+            value = getattr(moment, name)
+            if value is not None:
+                gauge.labels(moment.query).set(value)

@@ -1,0 +1,136 @@
+"""What queries have done: numbers of a moment, a line for a person, a summary. Pure.
+
+Owns: how Spark's report of a batch becomes a `Moment`, and what lag means: records that are in the
+topics and not read, and how long ago the query's position was the end of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, TypeAlias
+
+REMEMBERED: Final = 600
+"""Ends of topics kept for each query, to tell how old a position is."""
+
+Ends: TypeAlias = Mapping[str, int]
+"""Where partitions end, or a query stands: by `topic-partition`."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One batch of one query."""
+
+    query: str
+    at_ms: int
+    batch: int
+    rows_in: int
+    rows_in_s: float
+    rows_out: int
+    batch_ms: int
+    state_rows: int
+    lag_records: int | None = None
+    lag_s: float | None = None
+
+    def behind(self, records: int, seconds: float) -> Moment:
+        return replace(self, lag_records=records, lag_s=seconds)
+
+    def line(self) -> str:
+        """For a person."""
+        lag = "" if self.lag_records is None else f"  lag {self.lag_records:,} records"
+        if self.lag_s is not None and self.lag_records:
+            lag += f", {self.lag_s:.0f} s"
+        state = f"  state {self.state_rows:,} rows" if self.state_rows else ""
+        return (
+            f"{self.query}: batch {self.batch}  {self.rows_in:,} rows, {self.rows_in_s:,.0f}/s"
+            f"  {self.batch_ms:,} ms{lag}{state}"
+        )
+
+    def json(self) -> str:
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+
+class Lag:
+    """How far one query is behind, from where topics ended at each moment."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
+
+    def of(self, position: Ends, ends: Ends, now_ms: int) -> tuple[int, float]:
+        """Records behind, and seconds since the ends were where the query stands now."""
+        read = sum(min(offset, ends[tp]) for tp, offset in position.items() if tp in ends)
+        end = sum(offset for tp, offset in ends.items() if tp in position)
+        self._seen.append((now_ms, end))
+        if end <= read:
+            return 0, 0.0
+        return end - read, (now_ms - self._when(read)) / 1000
+
+    def _when(self, read: int) -> float:
+        """When the ends first passed what has been read, between two looks if need be."""
+        before: tuple[int, int] | None = None
+        for at_ms, end in self._seen:
+            if end > read:
+                if before is None:
+                    return at_ms
+                share = (read - before[1]) / (end - before[1])
+                return before[0] + share * (at_ms - before[0])
+            before = (at_ms, end)
+        return self._seen[-1][0]
+
+
+@dataclass
+class Total:
+    """All that a query has done in a run."""
+
+    query: str
+    batches: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    busy_ms: int = 0
+
+    def add(self, moment: Moment) -> None:
+        self.batches += 1
+        self.rows_in += moment.rows_in
+        self.rows_out += max(moment.rows_out, 0)
+        self.busy_ms += moment.batch_ms
+
+    def line(self) -> str:
+        seconds = self.busy_ms / 1000
+        rate = f", {self.rows_in / seconds:,.0f} rows/s" if seconds else ""
+        out = f", {self.rows_out:,} out" if self.rows_out else ""
+        return (
+            f"{self.query}: {self.rows_in:,} rows in{out}, "
+            f"{self.batches:,} batches in {seconds:,.1f} s{rate}"
+        )
+
+
+def moment(query: str, progress: Mapping[str, Any], at_ms: int) -> Moment:
+    """Spark's report of one batch."""
+    rows = int(progress.get("numInputRows") or 0)
+    busy_ms = int((progress.get("durationMs") or {}).get("triggerExecution") or 0)
+    operators: Iterable[Mapping[str, Any]] = progress.get("stateOperators") or ()
+    return Moment(
+        query,
+        at_ms,
+        int(progress["batchId"]),
+        rows,
+        rows * 1000 / busy_ms if busy_ms else 0.0,
+        int((progress.get("sink") or {}).get("numOutputRows") or 0),
+        busy_ms,
+        sum(int(one.get("numRowsTotal") or 0) for one in operators),
+    )
+
+
+def positions(progress: Mapping[str, Any]) -> dict[str, int]:
+    """Where the query stands in the topics it reads, after a batch."""
+    found: dict[str, int] = {}
+    for source in progress.get("sources") or ():
+        offsets = source.get("endOffset")
+        if isinstance(offsets, str):
+            offsets = json.loads(offsets)
+        for topic, partitions in (offsets or {}).items():
+            if isinstance(partitions, dict):
+                found |= {f"{topic}-{index}": int(at) for index, at in partitions.items()}
+    return found

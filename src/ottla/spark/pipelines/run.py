@@ -1,0 +1,131 @@
+"""Queries started, watched and stopped.
+
+Owns: the queries of one run, from the first to the last. Never: draws; whoever runs a pipeline
+hands in what hears of each batch.
+
+A query that fails stops the others: what they have done is kept, and a run after the mistake is
+mended goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from urllib.parse import urlparse
+
+from ottla.model.clock import Clock
+from ottla.spark.pipelines.outputs import Output
+from ottla.spark.pipelines.progress import Ends, Lag, Moment, Total, moment, positions
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+LOOK_EVERY_S: Final = 0.5
+HISTORY: Final = "progress.jsonl"
+
+FindEnds: TypeAlias = Callable[[Iterable[str]], Ends]
+"""Where these partitions, `topic-0` and so on, end now."""
+
+
+class QueryFailed(Exception):
+    """A query ended by an error; the message says which and why."""
+
+
+class Listener(Protocol):
+    """Hears of every batch."""
+
+    def heard(self, moment: Moment) -> None: ...
+
+
+class Run:
+    """The queries of one pipeline, while they run."""
+
+    def __init__(
+        self,
+        outputs: Sequence[Output],
+        ends: FindEnds,
+        clock: Clock,
+        listeners: Sequence[Listener],
+        chores: Sequence[Callable[[], None]] = (),
+    ) -> None:
+        self._outputs = outputs
+        self._ends = ends
+        self._clock = clock
+        self._listeners = listeners
+        self._chores = chores
+        self._lags = {output.name: Lag() for output in outputs}
+        self._heard: dict[str, int] = {}
+        self.totals = {output.name: Total(output.name) for output in outputs}
+
+    def until(self, stop: Event) -> None:
+        """Run until everything there was is read, or until told to stop; QueryFailed if one did."""
+        queries: dict[str, StreamingQuery] = {}
+        try:
+            for output in self._outputs:
+                queries[output.name] = output.start()
+            while not stop.wait(LOOK_EVERY_S) and self._look(queries):
+                for chore in self._chores:
+                    chore()
+        finally:
+            for query in queries.values():
+                query.stop()
+        self._look(queries)
+
+    def _look(self, queries: Mapping[str, StreamingQuery]) -> bool:
+        """Tell what is new; whether any query still runs."""
+        for name, query in queries.items():
+            for report in query.recentProgress:
+                self._hear(name, _plain(report))
+            failure = query.exception()
+            if failure is not None:
+                raise QueryFailed(f"{name}: {_reason(failure)}")
+        return any(query.isActive for query in queries.values())
+
+    def _hear(self, name: str, report: Mapping[str, Any]) -> None:
+        batch = int(report["batchId"])
+        if batch <= self._heard.get(name, -1) or not report.get("numInputRows"):
+            return
+        self._heard[name] = batch
+        now_ms = self._clock.wall_ms()
+        told = moment(name, report, now_ms)
+        stands = positions(report)
+        if stands:
+            records, seconds = self._lags[name].of(stands, self._ends(stands), now_ms)
+            told = told.behind(records, seconds)
+        self.totals[name].add(told)
+        for listener in self._listeners:
+            listener.heard(told)
+
+
+class History:
+    """Every batch as a line of JSON, beside the checkpoints: what a report is drawn from."""
+
+    def __init__(self, checkpoint: str) -> None:
+        self._path = history_path(checkpoint)
+
+    def heard(self, moment: Moment) -> None:
+        if self._path is not None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a") as file:
+                file.write(moment.json() + "\n")
+
+
+def history_path(checkpoint: str) -> Path | None:
+    """Where the history is; None when checkpoints are not on a disk of this machine."""
+    parts = urlparse(checkpoint)
+    return None if parts.scheme not in ("", "file") else Path(parts.path) / HISTORY
+
+
+def _plain(report: Any) -> Mapping[str, Any]:
+    """Spark gives a report as a dict, or as an object that holds one."""
+    found: Mapping[str, Any] = report if isinstance(report, dict) else report.jsonValue
+    return found
+
+
+def _reason(failure: Exception) -> str:
+    """What the user of a failed query wants to read first: the last line that says something."""
+    lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
+    told = [line for line in lines if "Error: " in line or "Exception: " in line]
+    return (told or lines or ["it failed"])[-1 if told else 0]

@@ -1,0 +1,160 @@
+"""What a pipeline is made of: plain values, as a file says them.
+
+Owns no behaviour. `file` reads them, `views` and `outputs` carry them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+
+@dataclass(frozen=True)
+class Format:
+    """How values are written in a topic.
+
+    `schema` is Spark's DDL for json, the schema as JSON for avro, and a file of descriptors for
+    protobuf, whose `message` names the type.
+    """
+
+    kind: str = "binary"
+    schema: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """How late events may come, by the column that says when they happened."""
+
+    column: str
+    delay: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """One view, read from topics. What does not decode goes to `dead_letter`, if there is one."""
+
+    name: str
+    options: Mapping[str, str]
+    format: Format = field(default_factory=Format)
+    watermark: Watermark | None = None
+    dead_letter: str | None = None
+
+
+@dataclass(frozen=True)
+class SqlStep:
+    name: str
+    sql: str
+    watermark: Watermark | None = None
+
+
+@dataclass(frozen=True)
+class RejectStep:
+    """Lets through what no predicate holds for; the rest goes to the dead letter, with a reason."""
+
+    name: str
+    source: str
+    reasons: Mapping[str, str]
+    dead_letter: str | None = None
+
+
+@dataclass(frozen=True)
+class DeduplicateStep:
+    """The first row of each key. With `within`, repeats are known for so long and no longer."""
+
+    name: str
+    source: str
+    keys: tuple[str, ...]
+    within: Watermark | None = None
+
+
+Step: TypeAlias = SqlStep | RejectStep | DeduplicateStep
+
+
+@dataclass(frozen=True)
+class TopicTarget:
+    """Rows as records, each part an expression over the row.
+
+    `topic` is a topic's name; `topic_of` says it for each row instead. `value` may be `json`, for
+    an object of all columns. `headers` are names and expressions, or one expression for them all.
+    """
+
+    bootstrap: str
+    topic: str | None = None
+    topic_of: str | None = None
+    key: str | None = None
+    value: str = "json"
+    headers: Mapping[str, str] | str = field(default_factory=dict)
+    partition: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FilesTarget:
+    """Rows as Parquet files."""
+
+    path: str
+    partition_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TableTarget:
+    """Rows in a lake table. Iceberg tables have a name in a catalogue, Delta tables a path.
+
+    With `keys` a row takes the place of the one with the same, instead of being added.
+    """
+
+    kind: str
+    path: str
+    name: str = ""
+    keys: tuple[str, ...] = ()
+    catalog: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ConsoleTarget:
+    rows: int = 20
+
+
+Target: TypeAlias = TopicTarget | FilesTarget | TableTarget | ConsoleTarget
+
+
+@dataclass(frozen=True)
+class Sink:
+    """One streaming query: a view, and where its rows go."""
+
+    name: str
+    source: str
+    target: Target
+    mode: str = "append"
+
+
+@dataclass(frozen=True)
+class GroupSync:
+    """Consumer groups that shall go on, on another cluster, where they are on this one."""
+
+    origin: str
+    target: str
+    groups: str
+    every_ms: int
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A whole file."""
+
+    name: str
+    bootstrap: str
+    checkpoint: str
+    trigger: str
+    sources: tuple[Source, ...]
+    steps: tuple[Step, ...]
+    sinks: tuple[Sink, ...]
+    spark: Mapping[str, str] = field(default_factory=dict)
+    group_sync: GroupSync | None = None
+
+    @property
+    def bootstraps(self) -> tuple[str, ...]:
+        """The clusters that are read from."""
+        return tuple(source.options["kafka.bootstrap.servers"] for source in self.sources)

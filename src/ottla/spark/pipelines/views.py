@@ -1,0 +1,145 @@
+"""Sources and steps as Spark's views, in the order of the file.
+
+Owns: the views of one pipeline, and the refused rows on the way. Never: starts a query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from ottla.model.errors import UserError
+from ottla.spark.pipelines.dead_letters import letters
+from ottla.spark.pipelines.formats import ORIGIN, REASON, decoded, good
+from ottla.spark.pipelines.spec import (
+    DeduplicateStep,
+    Pipeline,
+    RejectStep,
+    Source,
+    SqlStep,
+    Step,
+    Watermark,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_HEADERS: Final = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
+FUNCTIONS: Final = (
+    f"""header(headers {_HEADERS}, name STRING) RETURNS STRING
+    RETURN CAST(element_at(filter(headers, h -> h.key = name), -1).value AS STRING)""",
+    f"""with_header(headers {_HEADERS}, name STRING, text STRING) RETURNS {_HEADERS}
+    RETURN concat(filter(coalesce(headers, array()), h -> h.key <> name),
+      array(named_struct('key', name, 'value', CAST(text AS BINARY))))""",
+    f"""without_header(headers {_HEADERS}, name STRING) RETURNS {_HEADERS}
+    RETURN filter(headers, h -> h.key <> name)""",
+)
+"""For a pipeline's SQL: `header(_headers, 'ttl')` is the last header of that name, or null."""
+
+Read: TypeAlias = "Callable[[Source], DataFrame]"
+"""How a source's records are got: from a topic, or in a test from elsewhere."""
+
+
+class DeadLetter(NamedTuple):
+    """Rows refused by one source or step, and the topic they go to."""
+
+    name: str
+    topic: str
+    bootstrap: str
+    frame: DataFrame
+
+
+class Views:
+    """What a pipeline's names stand for."""
+
+    def __init__(self, spark: SparkSession, pipeline: Pipeline, read: Read | None = None) -> None:
+        self._spark = spark
+        self._pipeline = pipeline
+        self._read = read or self._stream
+        self.frames: dict[str, DataFrame] = {}
+        self.dead_letters: list[DeadLetter] = []
+        for function in FUNCTIONS:
+            spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {function}")
+        for source in pipeline.sources:
+            self._add_source(source)
+        for step in pipeline.steps:
+            self._add(step.name, self._step(step))
+
+    def _add_source(self, source: Source) -> None:
+        frame = decoded(self._read(source), source.format, f"sources.{source.name}")
+        bootstrap = source.options["kafka.bootstrap.servers"]
+        self._refuse(source.name, source.dead_letter, frame, bootstrap)
+        self._add(source.name, _late(good(frame), source.watermark, f"sources.{source.name}"))
+
+    def _add(self, name: str, frame: DataFrame) -> None:
+        frame.createOrReplaceTempView(name)
+        self.frames[name] = frame
+
+    def _refuse(self, name: str, topic: str | None, frame: DataFrame, bootstrap: str) -> None:
+        if topic is not None:
+            found = letters(frame, self._pipeline.name)
+            self.dead_letters.append(DeadLetter(f"{name}_dead_letter", topic, bootstrap, found))
+
+    def _step(self, step: Step) -> DataFrame:
+        match step:
+            case SqlStep():
+                return _late(self._sql(step), step.watermark, f"step {step.name}")
+            case RejectStep():
+                return self._reject(step)
+            case DeduplicateStep():
+                return self._deduplicate(step)
+
+    def _sql(self, step: SqlStep) -> DataFrame:
+        with _analysed(f"step {step.name}: sql"):
+            return self._spark.sql(step.sql)
+
+    def _reject(self, step: RejectStep) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        frame = self.frames[step.source]
+        lost = [name for name in ORIGIN if name not in frame.columns]
+        if lost:
+            raise UserError(
+                f"step {step.name}: {step.source} has lost {', '.join(lost)}, which a dead letter "
+                "tells; reject rows before they are joined or aggregated, or select those too"
+            )
+        with _analysed(f"step {step.name}: reject"):
+            reasons = [F.when(F.expr(test), F.lit(why)) for why, test in step.reasons.items()]
+            judged = frame.withColumn(REASON, F.coalesce(*reasons))
+        self._refuse(step.name, step.dead_letter, judged, self._pipeline.bootstrap)
+        return good(judged)
+
+    def _deduplicate(self, step: DeduplicateStep) -> DataFrame:
+        with _analysed(f"step {step.name}: deduplicate"):
+            frame = self.frames[step.source]
+            if step.within is None:
+                return frame.dropDuplicates(list(step.keys))
+            late = _late(frame, step.within, f"step {step.name}")
+            return late.dropDuplicatesWithinWatermark(list(step.keys))
+
+    def _stream(self, source: Source) -> DataFrame:
+        return self._spark.readStream.format("ottla").options(**source.options).load()
+
+
+def _late(frame: DataFrame, watermark: Watermark | None, where: str) -> DataFrame:
+    if watermark is None:
+        return frame
+    with _analysed(f"{where}: watermark"):
+        return frame.withWatermark(watermark.column, watermark.delay)
+
+
+class _analysed:
+    """Spark's complaint about a plan, as one line that says which part of the file it is about."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        from pyspark.errors import PySparkException
+
+        if isinstance(error, PySparkException):
+            first = str(error).strip().splitlines()[0]
+            raise UserError(f"{self._where}: {first}") from None

@@ -1,0 +1,18 @@
+"""A run's numbers as Prometheus asks for them."""
+
+from __future__ import annotations
+
+from prometheus_client import generate_latest
+
+from ottla.spark.pipelines.measures import Measures
+from ottla.spark.pipelines.progress import Moment
+
+
+def test_the_last_batch_of_each_query_is_offered() -> None:
+    measures = Measures()
+    measures.heard(Moment("clean", 0, 1, 10, 5.0, 9, 50, 0))
+    measures.heard(Moment("clean", 0, 2, 20, 5.0, 9, 50, 0, 7, 1.5))
+    text = generate_latest(measures.registry).decode()
+    assert 'ottla_pipeline_rows_in{query="clean"} 20.0' in text
+    assert 'ottla_pipeline_lag_records{query="clean"} 7.0' in text
+    assert 'ottla_pipeline_lag_s{query="clean"} 1.5' in text

@@ -1,0 +1,81 @@
+"""Spark's reports as numbers that people can use."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.spark.pipelines.progress import Lag, Total, moment, positions
+
+REPORT = {
+    "batchId": 7,
+    "numInputRows": 500,
+    "durationMs": {"triggerExecution": 250},
+    "stateOperators": [{"numRowsTotal": 3}, {"numRowsTotal": 4}],
+    "sources": [
+        {"endOffset": '{"t": {"0": 10, "1": 20}}'},
+        {"endOffset": {"u": {"0": 5}}},
+        {"endOffset": None},
+    ],
+    "sink": {"numOutputRows": 40},
+}
+
+
+def test_a_report_says_what_a_batch_did() -> None:
+    told = moment("clean", REPORT, 1_000)
+    assert (told.batch, told.rows_in, told.rows_in_s, told.rows_out) == (7, 500, 2_000.0, 40)
+    assert (told.batch_ms, told.state_rows) == (250, 7)
+    assert told.line() == "clean: batch 7  500 rows, 2,000/s  250 ms  state 7 rows"
+    assert "lag 12 records, 3 s" in told.behind(12, 3.2).line()
+    assert json.loads(told.json())["query"] == "clean"
+
+
+def test_a_report_without_numbers_is_nothing_done() -> None:
+    told = moment("clean", {"batchId": 0}, 1)
+    assert (told.rows_in, told.rows_in_s, told.batch_ms, told.state_rows) == (0, 0.0, 0, 0)
+
+
+def test_positions_are_those_of_every_source() -> None:
+    assert positions(REPORT) == {"t-0": 10, "t-1": 20, "u-0": 5}
+    assert positions({"sources": []}) == {}
+
+
+def test_totals_add_up() -> None:
+    total = Total("clean")
+    total.add(moment("clean", REPORT, 0))
+    total.add(moment("clean", {**REPORT, "sink": {"numOutputRows": -1}}, 0))
+    assert total.line() == "clean: 1,000 rows in, 40 out, 2 batches in 0.5 s, 2,000 rows/s"
+
+
+def test_lag_is_what_was_written_since_and_how_long_ago_that_began() -> None:
+    lag = Lag()
+    assert lag.of({"t-0": 100}, {"t-0": 100}, 0) == (0, 0.0)
+    assert lag.of({"t-0": 100}, {"t-0": 200}, 1_000) == (100, 1.0)
+    assert lag.of({"t-0": 150}, {"t-0": 200}, 2_000) == (50, 1.5), "the 150th came half-way"
+    assert lag.of({"t-0": 200}, {"t-0": 200}, 3_000) == (0, 0.0)
+
+
+def test_partitions_that_nobody_can_tell_of_count_for_nothing() -> None:
+    assert Lag().of({"t-0": 5, "gone-0": 9}, {"t-0": 7, "new-0": 100}, 0)[0] == 2
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=30))
+def test_lag_is_never_negative_and_never_older_than_the_first_look(
+    steps: list[tuple[int, int]],
+) -> None:
+    lag, end, read = Lag(), 0, 0
+    for at, (written, taken) in enumerate(steps):
+        end += written
+        read = min(end, read + taken)
+        records, seconds = lag.of({"t-0": read}, {"t-0": end}, at * 1_000)
+        assert records == end - read
+        assert 0 <= seconds <= at
+        assert (seconds == 0) or records > 0
+
+
+@pytest.mark.parametrize("offset", [None, "null", "{}"])
+def test_a_source_that_has_not_begun_has_no_position(offset: str | None) -> None:
+    assert positions({"sources": [{"endOffset": offset}]}) == {}

@@ -1,0 +1,100 @@
+"""Queries are started, watched and stopped, whatever becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from threading import Event
+from typing import Any
+
+import pytest
+
+from ottla.spark.pipelines.outputs import Output
+from ottla.spark.pipelines.progress import Ends, Moment
+from ottla.spark.pipelines.run import QueryFailed, Run, history_path
+from tests.fakes.manual_time import ManualClock
+
+
+class Query:
+    """One of Spark's, as far as a run knows: it has done some batches, and ends."""
+
+    def __init__(self, *reports: dict[str, Any], failure: Exception | None = None) -> None:
+        self.recentProgress = reports
+        self.isActive = False
+        self.stopped = False
+        self._failure = failure
+
+    def start(self) -> Query:
+        return self
+
+    def exception(self) -> Exception | None:
+        return self._failure
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.moments: list[Moment] = []
+
+    def heard(self, moment: Moment) -> None:
+        self.moments.append(moment)
+
+
+def report(batch: int, rows: int = 5, offset: int = 10) -> dict[str, Any]:
+    return {
+        "batchId": batch,
+        "numInputRows": rows,
+        "durationMs": {"triggerExecution": 10},
+        "sources": [{"endOffset": f'{{"t": {{"0": {offset}}}}}'}],
+    }
+
+
+def ends(partitions: Iterable[str]) -> Ends:
+    return dict.fromkeys(partitions, 12)
+
+
+def run(queries: dict[str, Query]) -> tuple[Run, Heard]:
+    heard = Heard()
+    outputs = [Output(name, query) for name, query in queries.items()]  # type: ignore[arg-type]
+    return Run(outputs, ends, ManualClock(), [heard]), heard
+
+
+def test_every_batch_is_told_once_with_its_lag() -> None:
+    made, heard = run(
+        {"a": Query(report(0), report(1, rows=0), report(2, offset=12)), "b": Query()}
+    )
+    made.until(Event())
+    assert [(one.query, one.batch, one.lag_records) for one in heard.moments] == [
+        ("a", 0, 2),
+        ("a", 2, 0),
+    ]
+    assert made.totals["a"].rows_in == 10
+    assert made.totals["b"].batches == 0
+
+
+def test_a_query_that_fails_stops_the_others_and_says_why() -> None:
+    fault = ValueError(
+        "it broke\n  pyspark.errors.X: x\n  ValueError: topic: expected a name\n at y"
+    )
+    queries = {"good": Query(), "bad": Query(failure=fault)}
+    made, _ = run(queries)
+    with pytest.raises(QueryFailed, match="bad: ValueError: topic: expected a name"):
+        made.until(Event())
+    assert all(query.stopped for query in queries.values())
+
+
+def test_told_to_stop_it_stops_the_queries() -> None:
+    query = Query()
+    query.isActive = True
+    made, _ = run({"a": query})
+    stop = Event()
+    stop.set()
+    made.until(stop)
+    assert query.stopped
+
+
+def test_a_history_is_kept_where_checkpoints_are_on_this_machine() -> None:
+    assert str(history_path("/tmp/x")) == "/tmp/x/progress.jsonl"
+    assert str(history_path("file:///tmp/x")) == "/tmp/x/progress.jsonl"
+    assert history_path("s3://bucket/x") is None
