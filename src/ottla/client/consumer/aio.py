@@ -70,12 +70,12 @@ class Consumer(Face[K, V], Generic[K, V]):
     async def close(self, timeout: float = 30.0) -> None:
         """Commit if that is automatic, leave the group, hang up; a second time does nothing."""
         with self._owned:
-            tasks, self._tasks = self._tasks, None
-            if tasks is None:
+            if self._tasks is None:
                 return
-            try:
+            try:  # a listener may still use the consumer
                 await choosing.close(self._core, _ms(timeout))
             finally:
+                tasks, self._tasks = self._tasks, None
                 self._core.stop()
                 await tasks.__aexit__(None, None, None)
 

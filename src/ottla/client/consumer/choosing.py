@@ -53,7 +53,7 @@ async def unsubscribe(core: Core) -> None:
     """Leave the group, drop everything."""
     if core.subscriptions.is_automatic:
         core.end_membership()
-        await core.rebalance.revoke(core.subscriptions.assigned)
+        await _give_up(core)
         await core.group.leave("unsubscribed", core.config.request_timeout_ms)
     core.subscriptions.clear()
     core.fetcher.kick()
@@ -65,7 +65,7 @@ async def close(core: Core, timeout_ms: int) -> None:
     try:
         core.end_membership()
         if subscriptions.is_automatic:
-            await core.rebalance.revoke(subscriptions.assigned)
+            await _give_up(core)
         elif subscriptions.mode is Mode.ASSIGNED:
             await core.rebalance.save()
         await core.commits.settle(timeout_ms)
@@ -77,6 +77,13 @@ async def close(core: Core, timeout_ms: int) -> None:
     finally:
         core.interceptors.close()
         core.stop()
+
+
+async def _give_up(core: Core) -> None:
+    if core.group.is_lost:
+        await core.rebalance.lose(core.subscriptions.assigned)
+    else:
+        await core.rebalance.revoke(core.subscriptions.assigned)
 
 
 def _compiled(pattern: str | re.Pattern[str]) -> re.Pattern[str]:

@@ -70,6 +70,10 @@ class ClassicLoop:
     def metadata(self) -> GroupMetadata:
         return self._member.metadata
 
+    @property
+    def is_lost(self) -> bool:
+        return self._member.lost
+
     def committing(self) -> GroupMetadata | None:
         member = self._member
         return None if member.lost or not member.member_id else member.metadata

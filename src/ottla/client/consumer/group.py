@@ -19,6 +19,11 @@ class Group(Protocol):
     @property
     def metadata(self) -> GroupMetadata: ...
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether its partitions may be others' already."""
+        ...
+
     def committing(self) -> GroupMetadata | None:
         """Under whose name to commit; None: it is no longer a member."""
         ...

@@ -63,6 +63,10 @@ class ModernLoop:
     def metadata(self) -> GroupMetadata:
         return self._member.metadata
 
+    @property
+    def is_lost(self) -> bool:
+        return self._member.lost
+
     def committing(self) -> GroupMetadata | None:
         return self._member.metadata if self._member.is_in else None
 

@@ -36,6 +36,10 @@ class SoloLoop:
     def metadata(self) -> GroupMetadata:
         return GroupMetadata("")
 
+    @property
+    def is_lost(self) -> bool:
+        return False
+
     def committing(self) -> GroupMetadata | None:
         return None
 

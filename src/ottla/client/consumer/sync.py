@@ -68,12 +68,13 @@ class Consumer(Face[K, V], Generic[K, V]):
     def close(self, timeout: float = 30.0) -> None:
         """Commit if that is automatic, leave the group, hang up; a second time does nothing."""
         with self._owned:
-            life, self._life, self._closed = self._life, None, True
-            if life is None:
+            if self._closed or self._life is None:
+                self._closed = True
                 return
-            try:
+            try:  # a listener may still use the consumer
                 self._errands.run(choosing.close(self._core, _ms(timeout)))
             finally:
+                life, self._life, self._closed = self._life, None, True
                 with suppress(UserError):  # after a fork there is no thread to stop
                     self._thread.call_soon(self._core.stop)
                     life.result(timeout)
