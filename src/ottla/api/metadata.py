@@ -73,7 +73,7 @@ async def _create_missing(request: Request, ctx: Context) -> None:
 def _asked(image: Image, listener: str, asked: Any) -> Fields:
     topic_id = getattr(asked, "topic_id", None) or NO_TOPIC_ID
     name = asked.name
-    if name is None:
+    if name is None or topic_id != NO_TOPIC_ID:  # by id; Java then sends an empty name
         name = image.names.get(topic_id)
         if name is None:
             return unknown_topic(None, ErrorCode.unknown_topic_id, topic_id)
