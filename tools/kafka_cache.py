@@ -26,6 +26,8 @@ from typing import Final, NamedTuple
 
 KAFKA: Final = os.environ.get("OTTLA_KAFKA_VERSION", "4.3.1")
 KAFKA_3: Final = os.environ.get("OTTLA_KAFKA_3_VERSION", "3.9.2")
+# The newest on Maven Central when this was written; Spark 4.3 runs it.
+SPARK_CONNECTOR: Final = os.environ.get("OTTLA_SPARK_CONNECTOR_VERSION", "4.2.0")
 
 
 class Missing(Exception):
@@ -36,6 +38,10 @@ class Artifact(NamedTuple):
     group: str
     name: str
     version: str
+
+
+class Alone(Artifact):
+    """One without what it depends on: something else brings that along."""
 
 
 def _kafka(version: str, *names: str) -> tuple[Artifact, ...]:
@@ -50,6 +56,13 @@ KINDS: Final[Mapping[str, tuple[Artifact, ...]]] = {
     "server-3.9": (*_kafka(KAFKA_3, "kafka_2.13", "kafka-tools"), _LOGGER),
     "clients": (*_kafka(KAFKA, "kafka-clients"), _LOGGER),
     "clients-3.9": (*_kafka(KAFKA_3, "kafka-clients"), _LOGGER),
+    # Spark's own connector, to be held against ours. The rest of Spark comes with PySpark.
+    "spark-connector": (
+        Alone("org.apache.spark", "spark-sql-kafka-0-10_2.13", SPARK_CONNECTOR),
+        Alone("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", SPARK_CONNECTOR),
+        Alone("org.apache.kafka", "kafka-clients", KAFKA_3),
+        Alone("org.apache.commons", "commons-pool2", "2.12.0"),
+    ),
 }
 
 # Kafka Connect comes with the tools, is two thirds of the download, and nothing here uses it.
@@ -67,6 +80,7 @@ TOOLS: Final[Mapping[str, str]] = {
     "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
     "kafka-storage": "kafka.tools.StorageTool",
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
 # Tools that lived elsewhere in 3.9.
 _TOOLS_3: Final = {"kafka-dump-log": "kafka.tools.DumpLogSegments"}
@@ -165,19 +179,24 @@ def main(args: Sequence[str]) -> int:
 
 def pom(artifacts: Sequence[Artifact]) -> str:
     """A Maven project that depends on these artifacts and is nothing else."""
-    unused = "".join(
-        f"<exclusion><groupId>*</groupId><artifactId>{name}</artifactId></exclusion>"
-        for name in _UNUSED
-    )
     dependencies = "\n".join(
-        f"    <dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
-        f"<version>{version}</version><exclusions>{unused}</exclusions></dependency>"
-        for group, name, version in artifacts
+        f"    <dependency><groupId>{artifact.group}</groupId><artifactId>{artifact.name}</artifactId>"
+        f"<version>{artifact.version}</version><exclusions>{_excluded(artifact)}</exclusions>"
+        "</dependency>"
+        for artifact in artifacts
     )
     return (
         "<project>\n  <modelVersion>4.0.0</modelVersion>\n"
         "  <groupId>ottla</groupId><artifactId>cache</artifactId><version>1</version>\n"
         f"  <dependencies>\n{dependencies}\n  </dependencies>\n</project>\n"
+    )
+
+
+def _excluded(artifact: Artifact) -> str:
+    names = ("*",) if isinstance(artifact, Alone) else _UNUSED
+    return "".join(
+        f"<exclusion><groupId>*</groupId><artifactId>{name}</artifactId></exclusion>"
+        for name in names
     )
 
 
