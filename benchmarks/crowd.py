@@ -1,7 +1,8 @@
 """Thousands of clients in one process, each a conversation on a connection of its own.
 
 Owns: the sockets, and whose turn it is. A conversation is a generator: it yields a framed request
-and is sent the reply, or yields a `Pause`. Never: decodes anything.
+and is sent the reply, or yields a `Pause`. It is connected when it first says something: a broker
+that is called by thousands in one moment has calls it does not hear. Never: decodes anything.
 """
 
 from __future__ import annotations
@@ -34,21 +35,19 @@ class Crowd:
         host, _, port = bootstrap.rpartition(":")
         self._address = host, int(port)
         self._poller = select.epoll()
-        self._talks: dict[int, tuple[socket.socket, Talk]] = {}
+        self._talks: dict[int, Talk] = {}
+        self._connections: dict[int, socket.socket] = {}
+        self._whose: dict[int, int] = {}  # descriptor -> number of the conversation
         self._partial: dict[int, bytes] = {}
         self._paused: list[tuple[float, int]] = []
 
     def run(self, talks: Sequence[Talk]) -> None:
-        for talk in talks:
-            connection = socket.create_connection(self._address)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._poller.register(connection, select.EPOLLIN)
-            self._talks[connection.fileno()] = connection, talk
-        for number, (_, talk) in list(self._talks.items()):
+        self._talks = dict(enumerate(talks))
+        for number, talk in enumerate(talks):
             self._perform(number, next(talk))
         while self._talks:
-            for number, _ in self._poller.poll(self._wait_s()):
-                self._receive(number)
+            for descriptor, _ in self._poller.poll(self._wait_s()):
+                self._receive(self._whose[descriptor])
             while self._paused and self._paused[0][0] <= time.perf_counter():
                 self._go_on(heapq.heappop(self._paused)[1], b"")
 
@@ -58,8 +57,7 @@ class Crowd:
         return max(0.0, self._paused[0][0] - time.perf_counter())
 
     def _receive(self, number: int) -> None:
-        connection = self._talks[number][0]
-        got = connection.recv(_RECEIVE)
+        got = self._connections[number].recv(_RECEIVE)
         if not got:
             raise ConnectionError("the broker hung up")
         got = self._partial.pop(number, b"") + got
@@ -69,13 +67,10 @@ class Crowd:
             self._go_on(number, got[_SIZE.size :])
 
     def _go_on(self, number: int, reply: bytes) -> None:
-        connection, talk = self._talks[number]
         try:
-            said = talk.send(reply)
+            said = self._talks[number].send(reply)
         except StopIteration:
-            self._poller.unregister(connection)
-            connection.close()
-            del self._talks[number]
+            self._hang_up(number)
         else:
             self._perform(number, said)
 
@@ -83,4 +78,20 @@ class Crowd:
         if isinstance(said, Pause):
             heapq.heappush(self._paused, (said.until, number))
         else:
-            self._talks[number][0].sendall(said)
+            connection = self._connections.get(number) or self._connect(number)
+            connection.sendall(said)
+
+    def _connect(self, number: int) -> socket.socket:
+        connection = socket.create_connection(self._address)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._poller.register(connection, select.EPOLLIN)
+        self._connections[number] = connection
+        self._whose[connection.fileno()] = number
+        return connection
+
+    def _hang_up(self, number: int) -> None:
+        del self._talks[number]
+        connection = self._connections.pop(number, None)
+        if connection is not None:
+            del self._whose[connection.fileno()]
+            connection.close()
