@@ -13,5 +13,8 @@ well as against Ottla.
 - `retry`        what may be tried again, when, and until when (pure but for one loop)
 - `errors`       the exceptions a user meets
 - `thread`       an event loop on a thread of its own, for the synchronous faces
+- `serializers`  keys and values to bytes and back
+- `partitioners` which partition a record goes to
+- `interceptors` callables that see every record
 - `producer/`, `consumer/`, `admin/`: the clients
 """

@@ -134,7 +134,7 @@ class Protobuf:
 
     def __init__(self, message: type[Message]) -> None:
         try:
-            import google.protobuf.message as protobuf
+            from google.protobuf import message as protobuf
         except ImportError:
             raise UserError("Protobuf needs protobuf: pip install 'ottla[protobuf]'") from None
         if not (isinstance(message, type) and issubclass(message, protobuf.Message)):

@@ -7,6 +7,7 @@ warnings as text, or a `UserError` that names the key.
 - `broker`      every setting of a broker, and the rules between them; made of the groups
   `network`, `logs`, `replication` and `coordination`
 - `topic`       every setting of a topic, and the broker setting each one falls back to
+- `client`      every setting of a producer, a consumer and an admin client
 - `retired`     names Kafka has or had that we do not offer, each with its reason
 - `listeners`   `listeners` and its family turned into endpoints
 - `properties`  server.properties, the environment and `--set` turned into one `BrokerConfig`

@@ -6,7 +6,9 @@
 - `batch`           one batch from its first record to its outcome; `delivery` is one record's
 - `arrow`           whole tables into batches; `table` is their outcome
 - `waiting`         waiting for outcomes on the event loop
-- `accumulator`     queues of batches by partition: when they are ready, how they are drained
+- `queues`          batches by partition: what both sides share
+- `intake`          the callers' side: records into batches
+- `accumulator`     the sender's side: when batches are ready, how they are drained
 - `memory`          `buffer.memory` and who waits for it (pure)
 - `compression`     how much fits into a batch that will be compressed (pure)
 - `encoding`        a batch to bytes

@@ -106,11 +106,11 @@ class Producer(Sending):
         deadline = Deadline(self._core.clock, self._core.config.max_block_ms)
         try:
             view = await self._core.topic(record.topic, record.partition, deadline.left_ms)
-            prepared = self._core.prepared(view, record)
-            taken = self._core.append(prepared)
+            prepared = self._intake.prepared(view, record)
+            taken = self._intake.append(prepared)
             while taken is None:
-                taken = self._core.append(
-                    prepared, await self._memory(self._core.needed(prepared), deadline)
+                taken = self._intake.append(
+                    prepared, await self._memory(self._intake.needed(prepared), deadline)
                 )
         except (KafkaError, OSError) as error:
             return self._failed(record, error)
@@ -118,14 +118,14 @@ class Producer(Sending):
 
     async def _memory(self, size: int, deadline: Deadline) -> Claim:
         granted = asyncio.Event()
-        claim = self._core.claim(size, granted.set)
+        claim = self._intake.claim(size, granted.set)
         try:
             async with asyncio.timeout(deadline.left_ms / 1e3):
                 await granted.wait()
         except BaseException as error:
-            self._core.give_up(claim)
+            self._intake.give_up(claim)
             if isinstance(error, TimeoutError):
-                raise self._core.no_memory(deadline) from None
+                raise self._no_memory() from None
             raise
         return claim
 
@@ -157,9 +157,9 @@ class Producer(Sending):
             deadline = Deadline(core.clock, core.config.max_block_ms)
             claim = await self._memory(batch.reserved, deadline)
             try:
-                core.add(batch)
+                self._intake.add(batch)
             except BaseException:
-                core.give_up(claim)
+                self._intake.give_up(claim)
                 raise
             sent.append(batch)
         return TableDelivery(sent)

@@ -51,7 +51,9 @@ class TableWriter:
             raise UserError(
                 "send_arrow needs pyarrow and numba: pip install 'ottla[arrow]'"
             ) from None
-        self._core = core
+        self._config = core.config
+        self._intake = core.intake
+        self._clock = core.clock
         self._view = view
         self._columns = columns
         self._encode = encode.encode_batches
@@ -74,29 +76,27 @@ class TableWriter:
                 value,
                 self._column(piece, "headers"),
                 self._column(piece, "timestamp"),
-                now_ms=self._core.clock.wall_ms(),
+                now_ms=self._clock.wall_ms(),
                 partitions=numbers,
                 codec=self._codec,
-                level=self._core.config.compression_level,
+                level=self._config.compression_level,
                 max_batch_bytes=self._batch_bytes,
                 finish=False,
             )
             for each in encoded:
                 chosen = alone if numbers is None and alone is not None else each.partition
                 if numbers is None and alone is None:
-                    chosen = self._core.spread(self._view, len(each.data))
+                    chosen = self._intake.spread(self._view, len(each.data))
                 yield self._batch(chosen, each)
 
     def _batch(self, partition: int, encoded: Any) -> Batch:
-        core = self._core
         size = len(encoded.data)
         tp = TopicPartition(self._view.name, partition)
-        batch = Batch(tp, size, size, core.clock.mono_ms(), core.accumulator.lock)
+        batch = Batch(tp, size, size, self._clock.mono_ms(), self._intake.queues.lock)
         batch.encoded = encoded.data
         batch.records = encoded.records
         batch.append_time_ms = encoded.max_timestamp
         batch.is_closed = True
-        batch.transactional = core.accumulator.transactional
         return batch
 
     def _pieces(self, table: Any) -> Iterator[Any]:
@@ -105,7 +105,7 @@ class TableWriter:
         if not rows:
             return
         row_bytes = table.nbytes / rows + ROW_OVERHEAD
-        most = max(1, int((self._core.config.buffer_memory // PIECES - HEADER_SIZE) / row_bytes))
+        most = max(1, int((self._config.buffer_memory // PIECES - HEADER_SIZE) / row_bytes))
         for start in range(0, rows, most):
             yield table.slice(start, most)
 
@@ -143,7 +143,7 @@ class TableWriter:
             return None, None
         unkeyed = 0
         if column.null_count:
-            unkeyed = self._core.spread(self._view, 0)
+            unkeyed = self._intake.spread(self._view, 0)
         if count == 1:
             return None, 0
         return self._partition_column(column, count, unkeyed=unkeyed), None

@@ -198,6 +198,10 @@ class Coordination:
         await retrying(self._cluster, commit, deadline)
 
     @property
+    def is_two_phase(self) -> bool:
+        return self._config.transaction_two_phase_commit_enable
+
+    @property
     def prepared(self) -> PreparedTransaction:
         """What identifies the open transaction to whoever ends it."""
         return PreparedTransaction(self._transaction.id, *self._sequences.identity)

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from ottla.client.interceptors import ProducerChain, ProducerInterceptor
 from ottla.client.partitioners import Partitioner
 from ottla.client.producer.coordination import GroupMetadata
-from ottla.client.producer.core import Hooks, ProducerCore
+from ottla.client.producer.core import ProducerCore
+from ottla.client.producer.intake import Hooks
 from ottla.client.serializers import Serializer
 from ottla.config.client import ProducerConfig
 from ottla.model.clock import SystemClock

@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from ottla.client.cluster import Cluster
 from ottla.client.errors import ErrorCode, KafkaError
 from ottla.client.producer.accumulator import Accumulator
 from ottla.client.producer.batch import Batch
 from ottla.client.producer.encoding import Encoder
+from ottla.client.producer.intake import Intake
 from ottla.client.producer.numbering import Numbering
-from ottla.client.retry import Backoff, Deadline
 from ottla.config.client import ProducerConfig
-from ottla.model.clock import Clock
 
 UNSURE: Final = frozenset(
     {
@@ -44,16 +44,17 @@ class Outcomes:
     def __init__(
         self,
         config: ProducerConfig,
-        clock: Clock,
+        cluster: Cluster,
         accumulator: Accumulator,
         numbering: Numbering,
-        backoff: Backoff,
+        intake: Intake,
     ) -> None:
         self._config = config
-        self._clock = clock
+        self._clock = cluster.clock
+        self._backoff = cluster.backoff
+        self._intake = intake
         self._accumulator = accumulator
         self._numbering = numbering
-        self._backoff = backoff
         self._unsure: set[Batch] = set()
         self.counts = Counts()
 
@@ -99,8 +100,8 @@ class Outcomes:
         self._unsure.discard(batch)
         self.counts.failures += batch.records
         self._numbering.failed(batch, error, may_have_arrived=unsure)
-        if self._accumulator.transactional:
-            self._accumulator.close_open()  # the transaction is broken: nothing more goes into it
+        if self._numbering.transaction is not None:
+            self._intake.close_open()  # the transaction is broken: nothing more goes into it
         batch.fail(error)
         self._accumulator.finished(batch)
 
@@ -110,9 +111,8 @@ class Outcomes:
             return
         parts = encoder.split(batch, min(batch_size, max(1, batch.size // 2)))
         self._numbering.replaced(batch, parts)
-        self._accumulator.split(batch, parts)
         batch.become(parts)
-        self._accumulator.put_back(parts)
+        self._accumulator.replace(batch, parts)
 
     def expire(self, now_ms: int) -> int:
         """Give up what has taken too long; how long until the next would be."""
@@ -126,14 +126,7 @@ class Outcomes:
                 f"{batch.records} records to {batch.tp} were not taken in {waited}"
             )
             self.failed(batch, error)
-        return max(self._accumulator.next_expiry_ms(now_ms), 0)
-
-    def close_open(self) -> None:
-        """No record goes into a batch without being asked whether it may."""
-        self._accumulator.close_open()
-
-    def deadline(self, allowed_ms: int) -> Deadline:
-        return Deadline(self._clock, allowed_ms)
+        return self._accumulator.next_expiry_ms(now_ms)
 
     def abandon(self, error: BaseException, *, numbered: bool) -> None:
         """Give up what waits in queues; what is numbered has been sent before, and may go on."""
@@ -143,6 +136,6 @@ class Outcomes:
     def abandon_all(self, error: BaseException) -> None:
         """Give up everything that has no outcome yet."""
         self.abandon(error, numbered=True)
-        for batch in list(self._accumulator.incomplete):
+        for batch in self._accumulator.under_way():
             self._unsure.add(batch)
             self.failed(batch, error)

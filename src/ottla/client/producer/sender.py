@@ -21,12 +21,14 @@ from ottla.client.cluster import Cluster
 from ottla.client.errors import KafkaError, refusal
 from ottla.client.link import Link
 from ottla.client.producer import produce
-from ottla.client.producer.accumulator import FOREVER_MS, Accumulator, Queue
+from ottla.client.producer.accumulator import FOREVER_MS, Accumulator
 from ottla.client.producer.batch import Batch
 from ottla.client.producer.chores import Chores
 from ottla.client.producer.encoding import WORTH_A_KERNEL, Encoder, load_native
+from ottla.client.producer.intake import Intake
 from ottla.client.producer.numbering import Numbering
 from ottla.client.producer.outcomes import Outcomes
+from ottla.client.producer.queues import Queue
 from ottla.client.retry import is_stale
 from ottla.client.view import ClusterView
 from ottla.config.client import ProducerConfig
@@ -58,13 +60,16 @@ class Sender:
         cluster: Cluster,
         accumulator: Accumulator,
         numbering: Numbering,
+        intake: Intake,
     ) -> None:
         self._config = config
         self._cluster = cluster
         self._accumulator = accumulator
         self._numbering = numbering
         self.chores = Chores(cluster.clock, cluster.backoff, self.wake)
-        self.outcomes = Outcomes(config, cluster.clock, accumulator, numbering, cluster.backoff)
+        self.outcomes = Outcomes(config, cluster, accumulator, numbering, intake)
+        self._ratios = intake.ratios
+        self._queues = intake.queues
         self.encoder = Encoder(config.compression_type, config.compression_level)
         self._under_way: dict[int, deque[Request]] = {}
         self._paused_until_ms: dict[int, int] = {}
@@ -96,8 +101,8 @@ class Sender:
         now_ms = self._cluster.clock.mono_ms()
         wait_ms = min(self.outcomes.expire(now_ms), self._hang_up_on_silence(now_ms))
         if self._cluster.is_due:
-            wait_ms = min(wait_ms, self._look_up(set(self._cluster.metadata.topics)))
-        if self._accumulator.incomplete:
+            wait_ms = min(wait_ms, self._look_up(self._topics_in_use(now_ms)))
+        if not self._accumulator.is_empty:
             wait_ms = min(wait_ms, self._send_what_is_ready(now_ms))
         self._look_again_in(wait_ms)
 
@@ -144,7 +149,7 @@ class Sender:
             was_encoded = batch.encoded is not None
             self.encoder.encode(batch)
             if not was_encoded:
-                self._accumulator.ratios.learn(batch.tp.topic, plain_bytes, batch.size)
+                self._ratios.learn(batch.tp.topic, plain_bytes, batch.size)
         version = self._version(link, batches, view)
         acks = self._config.required_acks
         body = produce.body(
@@ -243,7 +248,7 @@ class Sender:
     def _came_back(self, request: Request) -> None:
         for batch in request.batches:
             self._numbering.returned(batch)
-            self._accumulator.unmute(batch.tp)
+        self._accumulator.came_back(request.batches)
 
     # what else has to be done
 
@@ -263,6 +268,13 @@ class Sender:
         """Ask for the metadata of these topics, soon."""
         wanted = frozenset(topics)
         return self.chores.do("metadata", lambda: self._cluster.refresh(wanted))
+
+    def _topics_in_use(self, now_ms: int) -> set[str]:
+        """The topics to learn anew; those unused for `metadata.max.idle.ms` are forgotten."""
+        used = self._queues.used_since(now_ms - self._config.metadata_max_idle_ms)
+        view = self._cluster.metadata
+        self._cluster.metadata = view.without(set(view.topics) - used)
+        return used
 
     def _hang_up_on_silence(self, now_ms: int) -> int:
         """End connections whose oldest request has no answer; how long until the next would be."""

@@ -25,11 +25,12 @@ class Sending:
 
     def __init__(self, core: ProducerCore) -> None:
         self._core = core
-        accumulator = core.accumulator
-        self._open = accumulator.open
-        self._acquire = accumulator.lock.acquire
-        self._release = accumulator.lock.release
-        self._stamp_ns = core.stamp_ns
+        self._intake = core.intake
+        queues = core.intake.queues
+        self._open = queues.open
+        self._acquire = queues.lock.acquire
+        self._release = queues.lock.release
+        self._stamp_ns = core.intake.means.stamp_ns
 
     def _quick(self, topic: str, value: bytes) -> Delivery | None:
         """Append to the batch that is open for this topic; None when there is none with room."""
@@ -55,11 +56,11 @@ class Sending:
 
     def _intercepted(self, record: ProducerRecord) -> ProducerRecord:
         """The record as interceptors want it sent."""
-        return self._core.hooks.interceptors.on_send(record)
+        return self._intake.hooks.interceptors.on_send(record)
 
     def _told(self, delivery: Delivery) -> Delivery:
         """Have interceptors told of the outcome, before any callback."""
-        chain = self._core.hooks.interceptors
+        chain = self._intake.hooks.interceptors
         if chain:
 
             def tell(outcome: Delivery) -> None:
@@ -68,6 +69,13 @@ class Sending:
 
             delivery.add_done_callback(tell)
         return delivery
+
+    def _no_memory(self) -> TimeoutError:
+        config = self._core.config
+        return TimeoutError(
+            f"buffer.memory ({config.buffer_memory}) is full of records, and stayed so for "
+            f"max.block.ms ({config.max_block_ms})"
+        )
 
     def _failed(self, record: ProducerRecord, error: KafkaError | OSError) -> Delivery:
         """The outcome of a record that could not be taken (PRD-13)."""

@@ -121,13 +121,17 @@ class Producer(Sending):
         core = self._core
         deadline = Deadline(core.clock, core.config.max_block_ms)
         try:
-            prepared = core.prepared(self._topic(record.topic, record.partition, deadline), record)
-            taken = core.append(prepared)
+            prepared = self._intake.prepared(
+                self._topic(record.topic, record.partition, deadline), record
+            )
+            taken = self._intake.append(prepared)
             while taken is None:
-                taken = core.append(prepared, self._memory(core.needed(prepared), deadline))
+                taken = self._intake.append(
+                    prepared, self._memory(self._intake.needed(prepared), deadline)
+                )
         except (KafkaError, OSError) as error:
             return self._failed(record, error)
-        if core.accumulator.backlog > EASY:
+        if self._intake.queues.backlog > EASY:
             self._let_the_sender_run()
         return self._told(taken)
 
@@ -151,13 +155,13 @@ class Producer(Sending):
 
     def _memory(self, size: int, deadline: Deadline) -> Claim:
         granted = threading.Event()
-        claim = self._core.claim(size, granted.set)
+        claim = self._intake.claim(size, granted.set)
         try:
             if granted.wait(deadline.left_ms / 1e3):
                 return claim
-            raise self._core.no_memory(deadline)
+            raise self._no_memory()
         except BaseException:
-            self._core.give_up(claim)
+            self._intake.give_up(claim)
             raise
 
     def send_arrow(
@@ -188,9 +192,9 @@ class Producer(Sending):
             deadline = Deadline(core.clock, core.config.max_block_ms)
             claim = self._memory(batch.reserved, deadline)
             try:
-                core.add(batch)
+                self._intake.add(batch)
             except BaseException:
-                core.give_up(claim)
+                self._intake.give_up(claim)
                 raise
             sent.append(batch)
         return TableDelivery(sent)

@@ -12,11 +12,11 @@ from typing import Final
 
 from ottla.client.errors import AbortNeeded, ErrorCode, KafkaError, UserError
 from ottla.client.producer.coordination import Coordination, GroupMetadata, Offsets
+from ottla.client.producer.intake import Intake
 from ottla.client.producer.numbering import Numbering
 from ottla.client.producer.outcomes import Outcomes
 from ottla.client.producer.transaction import Phase, PreparedTransaction, Transaction
 from ottla.client.retry import Deadline
-from ottla.config.client import ProducerConfig
 
 ABORTED: Final = "the transaction was aborted before the record was sent"
 
@@ -26,12 +26,14 @@ class Transactions:
 
     def __init__(
         self,
-        config: ProducerConfig,
+        deadline: Callable[[], Deadline],
         numbering: Numbering,
         outcomes: Outcomes,
+        intake: Intake,
         flush: Callable[[], Awaitable[None]],
     ) -> None:
-        self._config = config
+        self._deadline = deadline
+        self._intake = intake
         self._numbering = numbering
         self._outcomes = outcomes
         self._flush = flush
@@ -69,10 +71,10 @@ class Transactions:
     async def prepare(self) -> PreparedTransaction:
         """Have everything with the brokers, and leave the end to somebody else."""
         transaction, coordination = self._known("prepare_transaction")
-        if not self._config.transaction_two_phase_commit_enable:
+        if not coordination.is_two_phase:
             raise UserError("prepare_transaction: needs transaction_two_phase_commit_enable=True")
         self._check_open(transaction, "prepare_transaction")
-        self._outcomes.close_open()
+        self._intake.close_open()
         await self._flush()
         self._check_open(transaction, "prepare_transaction")
         transaction.move(Phase.PREPARED)
@@ -94,7 +96,7 @@ class Transactions:
         """Commit or abort, with everything that was sent."""
         transaction, coordination = self._known("commit" if commit else "abort")
         transaction.end(commit)
-        self._outcomes.close_open()
+        self._intake.close_open()
         deadline = self._deadline()
         if not commit:
             transaction.to_add.clear()
@@ -127,6 +129,3 @@ class Transactions:
             raise transaction.aborting()
         if transaction.phase is not Phase.OPEN:
             raise UserError(f"{what}: there is no transaction; begin() comes first")
-
-    def _deadline(self) -> Deadline:
-        return self._outcomes.deadline(self._config.max_block_ms)

@@ -8,5 +8,6 @@
 - `legacy`       the two older formats, read only
 - `compression`  the four codecs, with an upper bound on what they may inflate to
 - `control`      the records that end a transaction
+- `murmur2`      the hash by which keys find their partitions
 - `corrupt`      the one exception of this package
 """
