@@ -6,6 +6,7 @@ import pytest
 
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.columns.gather import NAMES, Ask, gather, headers_of
+from ottla.protocol.records.columns.memory import fresh
 from ottla.protocol.records.corrupt import CorruptBatch
 from ottla.protocol.records.header import HEADER
 from ottla.protocol.records.record import NewRecord
@@ -14,7 +15,7 @@ from tests.protocol.records.samples import FAULTS, header_for
 
 
 def test_a_column_that_is_not_wanted_takes_no_memory() -> None:
-    found = gather(numbered(1000, size=100), Ask(frozenset({"offset"})))
+    found = gather(numbered(1000, size=100), Ask(frozenset({"offset"})), fresh)
     assert found.rows == 1000
     assert found.sink.offset.size == 1000
     assert found.sink.value.data.size == found.sink.key.ends.size == 0
@@ -27,7 +28,7 @@ def test_headers_know_whose_they_are() -> None:
         NewRecord(None, None),
         NewRecord(None, None, (("", b""),)),
     ]
-    headers = headers_of(gather(build(records), Ask(frozenset(NAMES))))
+    headers = headers_of(gather(build(records), Ask(frozenset(NAMES)), fresh))
     assert headers.ends.tolist() == [0, 2, 2, 3]
     assert headers.keys.data.tobytes() == b"ab"
     assert headers.keys.ends.tolist() == [0, 1, 2, 2]
@@ -41,8 +42,8 @@ def test_each_fault_of_a_record_is_found_and_spares_the_batches_before(fault: st
     bad = _packed(header, section)
     ask = Ask(frozenset(NAMES), check_crc=False)
     with pytest.raises(CorruptBatch):
-        gather(bad, ask)
-    found = gather(numbered(1) + bad, ask)
+        gather(bad, ask, fresh)
+    found = gather(numbered(1) + bad, ask, fresh)
     assert (found.rows, found.selection.next_offset, found.selection.more) == (1, 1, True)
 
 

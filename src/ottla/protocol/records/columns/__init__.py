@@ -17,6 +17,7 @@
     batch.stamp(batch, *, producer_id, producer_epoch, base_sequence, transactional=False)
 
 - `native`     how kernels are compiled and kept
+- `memory`     where their arrays come from
 - `reading`    the kernels that read batches
 - `validate`   one batch checked by a broker
 - `select`     which batches of a buffer are read

@@ -13,6 +13,7 @@ import numpy as np
 from ottla.model.errors import UserError
 from ottla.protocol.records.batch import CRC, CURRENT_MAGIC, compute_crc
 from ottla.protocol.records.columns.lists import write_lists
+from ottla.protocol.records.columns.memory import Room, fresh, pooled
 from ottla.protocol.records.columns.rows import fixed, rows_of
 from ottla.protocol.records.columns.writing import (
     BATCH_NUMBERS,
@@ -67,7 +68,7 @@ def encode_batches(  # noqa: PLR0913 - what a batch may be made of, by name
         groups = np.array([0, rows.timestamps.size], np.int64)
         if partitions is not None:
             rows, groups = _shared_out(rows, partitions)
-        made = _written(rows, groups, max_batch_bytes)
+        made = _written(rows, groups, max_batch_bytes, fresh if isinstance(value, list) else pooled)
     return [_batch(numbers, made.out, codec, level, finish) for numbers in made.table]
 
 
@@ -124,10 +125,11 @@ def _shared_out(rows: Rows, partitions: Any) -> tuple[Rows, Any]:
     return rows._replace(order=fixed(order)), ends
 
 
-def _written(rows: Rows, groups: Any, max_batch_bytes: int) -> Made:
+def _written(rows: Rows, groups: Any, max_batch_bytes: int, room: Room) -> Made:
     """The rows as batches, cut where a group ends or the limit is reached."""
     count = rows.timestamps.size
-    sizes = np.zeros(count, np.int64)
+    sizes = room("sizes", count, np.int64)
+    sizes[:] = 0
     header_sizes = np.zeros(int(rows.header_ends[-1]) if rows.header_ends.size else 0, np.int64)
     sound = [
         measure(rows.keys, sizes),
@@ -141,6 +143,6 @@ def _written(rows: Rows, groups: Any, max_batch_bytes: int) -> Made:
     # Room for a batch per row: memory that is not touched costs nothing.
     table = np.empty((count, BATCH_NUMBERS), np.int64)
     table = table[: plan(rows, groups, max_batch_bytes, sizes, table)]
-    out = np.empty(int(table[-1, END]) if len(table) else 0, np.uint8)
+    out = room("batches", int(table[-1, END]) if len(table) else 0, np.uint8)
     write(rows, sizes, table, out)
     return Made(table.tolist(), out)

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from ottla.protocol.records.columns.memory import Room, fresh
 from ottla.protocol.records.columns.reading import (
     COUNT,
     INT64_MAX,
@@ -29,6 +30,7 @@ from ottla.protocol.records.columns.select import Aborted, Selection, Selector
 from ottla.protocol.records.compression import Bytes
 from ottla.protocol.records.corrupt import CorruptBatch
 
+ROWS_AT_ONCE: Final = 1024
 MAX_BYTES: Final = 512 * 1024 * 1024
 MAX_COLUMN_BYTES: Final = 2**31 - 1  # what Arrow's `binary` can hold
 EVERYTHING: Final = Span(0, INT64_MAX, INT64_MIN, INT64_MAX)
@@ -65,15 +67,15 @@ class Headers(NamedTuple):
     value_nulls: int
 
 
-def gather(buffer: Bytes, ask: Ask) -> Gathered:
+def gather(buffer: Bytes, ask: Ask, room: Room) -> Gathered:
     """The wanted rows up to the end, the limit, or the first fault; CorruptBatch if it is first."""
     selection = _select(buffer, ask)
-    sink, fault, batch, at, *counts = _scan(selection, ask)
+    sink, fault, batch, at, *counts = _scan(selection, ask, room)
     if fault:
         selection = _select(buffer, ask, max_batches=batch)
         if not selection.consumed:
             raise CorruptBatch(REASONS[fault], at)
-        sink, _, _, _, *counts = _scan(selection, ask)
+        sink, _, _, _, *counts = _scan(selection, ask, room)
     return Gathered(selection, sink, *counts)
 
 
@@ -90,7 +92,7 @@ def headers_of(gathered: Gathered) -> Headers:
 
 
 def _put(data: Any, spans: Any) -> tuple[Bytewise, int]:
-    column = _bytewise(len(spans), int(spans[:, 1].sum(where=spans[:, 1] > 0)))
+    column = _bytewise("", len(spans), int(spans[:, 1].sum(where=spans[:, 1] > 0)), fresh)
     return column, put(data, spans, column, 0)
 
 
@@ -102,36 +104,39 @@ def _select(buffer: Bytes, ask: Ask, max_batches: int | None = None) -> Selectio
     )
 
 
-def _scan(selection: Selection, ask: Ask) -> Any:
+def _scan(selection: Selection, ask: Ask, room: Room) -> Any:
     batches = selection.batches
-    sink = _sink(batches, ask.want)
-    rows_of_one = np.empty((int(batches[:, COUNT].max(initial=0)), ROW_NUMBERS), np.int64)
-    return sink, *scan(selection.data, batches, ask.span, sink, rows_of_one)
+    sink = _sink(batches, ask.want, room)
+    table = np.empty((ROWS_AT_ONCE, ROW_NUMBERS), np.int64)
+    return sink, *scan(selection.data, batches, ask.span, sink, table)
 
 
-def _sink(batches: Any, want: frozenset[str]) -> Sink:
+def _sink(batches: Any, want: frozenset[str], room: Room) -> Sink:
     """Room for every record of these batches; the kernel writes only what it has checked."""
     rows = int(batches[:, COUNT].sum())
     size = int((batches[:, STOP] - batches[:, START]).sum())
 
     def numbers(name: str, kind: Any) -> Any:
-        return np.empty(rows if name in want else 0, kind)
+        return room(name, rows if name in want else 0, kind)
+
+    def fields(name: str) -> Bytewise:
+        return _bytewise(name, rows, size, room) if name in want else _NOTHING
 
     return Sink(
         offset=numbers("offset", np.int64),
         timestamp=numbers("timestamp", np.int64),
         timestamp_type=numbers("timestamp_type", np.int8),
         leader_epoch=numbers("leader_epoch", np.int32),
-        key=_bytewise(rows, size) if "key" in want else _NOTHING,
-        value=_bytewise(rows, size) if "value" in want else _NOTHING,
+        key=fields("key"),
+        value=fields("value"),
         headers_at=numbers("headers", np.int64),
     )
 
 
-def _bytewise(rows: int, size: int) -> Bytewise:
-    ends = np.empty(rows + 1, np.int32)
+def _bytewise(name: str, rows: int, size: int, room: Room) -> Bytewise:
+    ends = room(f"{name}.ends", rows + 1, np.int32)
     ends[0] = 0
-    return Bytewise(ends, np.empty(size, np.uint8), np.zeros((rows + 7) // 8, np.uint8))
+    return Bytewise(ends, room(f"{name}.data", size, np.uint8), np.zeros((rows + 7) // 8, np.uint8))
 
 
 _NOTHING: Final = Bytewise(np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np.uint8))

@@ -3,10 +3,10 @@
 Owns the walk over records in every native form: checking them (`check`), gathering them into
 columns (`scan`, `put`), finding their headers (`list_headers`). Compiled code has no bounds checks:
 every read is guarded by `stop`, the end of the section it is in, which never lies outside the
-buffer, and every write by counts and sizes that the section's size bounds. Never allocates.
+buffer, and every write by counts and sizes that the section's size bounds.
 
 Passing arrays to a function costs counting references: what runs per record takes arrays that the
-compiler can see through (`inlined`), and columns are filled a batch at a time.
+compiler can see through (`inlined`), and columns are filled many rows at a time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ REASONS: Final = (
 (
     START, STOP, COUNT, BASE_OFFSET, LAST_DELTA, BASE_TIME, APPEND_TIME, TIME_TYPE, EPOCH
 ) = range(9)  # fmt: skip
-# The columns of the table of rows of one batch, all int64; key and value are a start and a size.
+# The columns of the table of rows, all int64; key and value are a start and a size.
 OFFSET, TIME, KEY, _, VALUE, _, HEADERS_AT, ROW_NUMBERS = range(8)
 LEAST_RECORD_BYTES: Final = 7  # length, attributes, two deltas, two sizes, number of headers
 
@@ -205,25 +205,29 @@ def within(span: Span, offset: int, timestamp: int) -> bool:
 
 
 @native
-def scan_batch(data: Any, numbers: Any, span: Span, table: Any) -> tuple[int, int, int, int]:
-    """Where the wanted records of one batch lie: the fault, its position, the rows, the headers."""
-    at, stop, last_delta = numbers[START], numbers[STOP], -1
-    base_offset, delta_limit = numbers[BASE_OFFSET], numbers[LAST_DELTA]
+def scan_rows(data: Any, numbers: Any, span: Span, table: Any, place: Any) -> tuple[int, int, int]:
+    """Where the next wanted records of a batch lie, as many as the table holds.
+
+    Gives the fault, the rows, and how many headers they have. `place` is where in the batch the
+    walk is: the position, the last offset delta, and the records left.
+    """
+    at, last_delta, left = place[0], place[1], place[2]
+    stop, delta_limit, base_offset = numbers[STOP], numbers[LAST_DELTA], numbers[BASE_OFFSET]
     base_time, append_time = numbers[BASE_TIME], numbers[APPEND_TIME]
     appended = numbers[TIME_TYPE] == 1
     row, headers = 0, 0
-    for _ in range(numbers[COUNT]):
-        start = at
+    while left > 0 and row < table.shape[0]:
         (
-            time_delta, delta, key_at, key_size, value_at, value_size, headers_at, count, at, fault
+            time_delta, delta, key_at, key_size, value_at, value_size, headers_at, count, end, fault
         ) = record(data, at, stop)  # fmt: skip
         if not fault and (delta <= last_delta or delta > delta_limit):
             fault = OFFSET_DELTA
         if not fault and overflows(base_time, time_delta):
             fault = TIMESTAMP
         if fault:
-            return fault, start, row, headers
-        last_delta = delta
+            place[0] = at
+            return fault, row, headers
+        at, last_delta, left = end, delta, left - 1
         offset = base_offset + delta
         timestamp = append_time if appended else base_time + time_delta
         if within(span, offset, timestamp):
@@ -236,7 +240,8 @@ def scan_batch(data: Any, numbers: Any, span: Span, table: Any) -> tuple[int, in
             table[row, HEADERS_AT] = headers_at
             headers += count
             row += 1
-    return (OK if at == stop else TRAILING), at, row, headers
+    place[0], place[1], place[2] = at, last_delta, left
+    return OK, row, headers
 
 
 @native
@@ -259,34 +264,51 @@ def put(data: Any, spans: Any, column: Bytewise, row: int) -> int:
 
 
 @native
+def store(data: Any, numbers: Any, rows: Any, sink: Sink, row: int) -> tuple[int, int]:
+    """Put these rows of a batch into the wanted columns; nulls among the keys and the values."""
+    end = row + rows.shape[0]
+    key_nulls, value_nulls = 0, 0
+    if sink.offset.size:
+        sink.offset[row:end] = rows[:, OFFSET]
+    if sink.timestamp.size:
+        sink.timestamp[row:end] = rows[:, TIME]
+    if sink.timestamp_type.size:
+        sink.timestamp_type[row:end] = numbers[TIME_TYPE]
+    if sink.leader_epoch.size:
+        sink.leader_epoch[row:end] = numbers[EPOCH]
+    if sink.key.ends.size:
+        key_nulls = put(data, rows[:, KEY : KEY + 2], sink.key, row)
+    if sink.value.ends.size:
+        value_nulls = put(data, rows[:, VALUE : VALUE + 2], sink.value, row)
+    if sink.headers_at.size:
+        sink.headers_at[row:end] = rows[:, HEADERS_AT]
+    return key_nulls, value_nulls
+
+
+@native
 def scan(data: Any, batches: Any, span: Span, sink: Sink, table: Any) -> tuple[int, ...]:
     """Gather the rows of these batches that lie in the span.
 
     Gives the first fault with its batch and position, then how many rows there are, nulls among
-    the keys and values, and headers.
+    the keys and values, and headers. The table is room to work in: as many rows as the processor's
+    nearest memory holds.
     """
     row, key_nulls, value_nulls, headers = 0, 0, 0, 0
+    place = np.empty(3, np.int64)
     for batch in range(batches.shape[0]):
-        fault, at, found, count = scan_batch(data, batches[batch], span, table)
-        if fault:
-            return fault, batch, at, row, key_nulls, value_nulls, headers
-        end = row + found
-        if sink.offset.size:
-            sink.offset[row:end] = table[:found, OFFSET]
-        if sink.timestamp.size:
-            sink.timestamp[row:end] = table[:found, TIME]
-        if sink.timestamp_type.size:
-            sink.timestamp_type[row:end] = batches[batch, TIME_TYPE]
-        if sink.leader_epoch.size:
-            sink.leader_epoch[row:end] = batches[batch, EPOCH]
-        if sink.key.ends.size:
-            key_nulls += put(data, table[:found, KEY : KEY + 2], sink.key, row)
-        if sink.value.ends.size:
-            value_nulls += put(data, table[:found, VALUE : VALUE + 2], sink.value, row)
-        if sink.headers_at.size:
-            sink.headers_at[row:end] = table[:found, HEADERS_AT]
-        headers += count
-        row = end
+        numbers = batches[batch]
+        place[0], place[1], place[2] = numbers[START], -1, numbers[COUNT]
+        while place[2] > 0:
+            fault, found, count = scan_rows(data, numbers, span, table, place)
+            if fault:
+                return fault, batch, place[0], row, key_nulls, value_nulls, headers
+            nulls = store(data, numbers, table[:found], sink, row)
+            key_nulls += nulls[0]
+            value_nulls += nulls[1]
+            headers += count
+            row += found
+        if place[0] != numbers[STOP]:
+            return TRAILING, batch, place[0], row, key_nulls, value_nulls, headers
     return OK, 0, 0, row, key_nulls, value_nulls, headers
 
 

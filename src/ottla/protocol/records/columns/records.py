@@ -20,6 +20,7 @@ from ottla.protocol.records.columns.gather import (
     gather,
     headers_of,
 )
+from ottla.protocol.records.columns.memory import Scratch
 from ottla.protocol.records.columns.reading import INT64_MAX, INT64_MIN, Bytewise, Span
 from ottla.protocol.records.columns.select import Aborted
 from ottla.protocol.records.compression import Bytes
@@ -45,6 +46,9 @@ class Records(NamedTuple):
     more: bool
 
 
+_scratch: Final = Scratch()
+
+
 def decode_records(
     buffer: Bytes,
     *,
@@ -58,7 +62,7 @@ def decode_records(
 ) -> Records:
     """As `decode.decode_batches`, as lists of every field."""
     span = Span(start_offset, end_offset, start_time, end_time)
-    found = gather(buffer, Ask(WANT, span, tuple(aborted), check_crc, max_bytes))
+    found = gather(buffer, Ask(WANT, span, tuple(aborted), check_crc, max_bytes), _scratch.room)
     sink, rows, selection = found.sink, found.rows, found.selection
     return Records(
         sink.offset[:rows].tolist(),
