@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 JSON: Final = "json"
 ONCE: Final = "once"
+UPDATES: Final = "updates"
+"""The name of a sink inside foreachBatch, among those of its query."""
 
 
 class Output(NamedTuple):
@@ -61,7 +63,8 @@ def _output(pipeline: Pipeline, name: str, writer: DataStreamWriter) -> Output:
 
 def _writer(pipeline: Pipeline, sink: Sink, frame: DataFrame) -> DataStreamWriter:
     if isinstance(sink.target, TopicTarget):
-        return _to_topic(sink.target, _records(sink, sink.target, frame))
+        records = _records(sink, sink.target, frame)
+        return (_updates_to if sink.mode == "update" else _to_topic)(sink.target, records)
     frame = frame.select(*own_columns(frame))
     match sink.target:
         case FilesTarget(path, partition_by):
@@ -75,10 +78,22 @@ def _writer(pipeline: Pipeline, sink: Sink, frame: DataFrame) -> DataStreamWrite
 
 
 def _to_topic(target: TopicTarget, records: DataFrame) -> DataStreamWriter:
+    return records.writeStream.format("ottla").options(**_options(target))
+
+
+def _updates_to(target: TopicTarget, records: DataFrame) -> DataStreamWriter:
+    """Spark's own sinks in Python take no updates; a batch of them, by its name, once, they do."""
+    options = {**_options(target), "ottla.sink": UPDATES}
+
+    def write(batch: DataFrame, _: int) -> None:
+        batch.write.format("ottla").options(**options).mode("append").save()
+
+    return records.writeStream.foreachBatch(write)
+
+
+def _options(target: TopicTarget) -> dict[str, str]:
     options = {"kafka.bootstrap.servers": target.bootstrap, **target.options}
-    if target.topic is not None:
-        options["topic"] = target.topic
-    return records.writeStream.format("ottla").options(**options)
+    return options if target.topic is None else {"topic": target.topic, **options}
 
 
 def _records(sink: Sink, target: TopicTarget, frame: DataFrame) -> DataFrame:
