@@ -58,7 +58,12 @@ def cluster_under_test(
 ) -> Iterator[nodes.Node]:
     """Ottla, then Apache Kafka: what our own clients promise they promise with either."""
     folder = tmp_path_factory.mktemp(request.param)
-    settings = {"group.initial.rebalance.delay.ms": "100"}
+    settings = {
+        "group.initial.rebalance.delay.ms": "100",
+        "group.min.session.timeout.ms": "1000",
+        "group.consumer.min.heartbeat.interval.ms": "300",
+        "group.consumer.heartbeat.interval.ms": "300",
+    }
     try:
         node = (
             nodes.kafka(folder, settings)

@@ -494,10 +494,10 @@ def test_a_member_that_closes_is_replaced_at_once(site: Site, group: str) -> Non
 @pytest.mark.spec("CON-23", "CON-26", "CFG-119", "CFG-120")
 def test_heartbeats_go_on_while_the_program_works(site: Site, group: str) -> None:
     topic = site.topic(1, records=2)
-    options = {"group_id": group, "session_timeout_ms": 6_000, "heartbeat_interval_ms": 200}
+    options = {"group_id": group, "session_timeout_ms": 3_000, "heartbeat_interval_ms": 200}
     with site.consumer(topic, enable_auto_commit=False, **options) as consumer:
         read(consumer, 1)
-        time.sleep(7.0)  # longer than the session: only heartbeats keep it
+        time.sleep(4.0)  # longer than the session: only heartbeats keep it
         consumer.commit()
         assert consumer.metrics()["rebalance-total"] == 1
 
@@ -508,8 +508,8 @@ def test_a_member_that_stops_polling_loses_its_partitions_and_its_commit(
 ) -> None:
     topic = site.topic(1, records=5)
     tp = TopicPartition(topic, 0)
-    options = {"group_id": group, "enable_auto_commit": False, "session_timeout_ms": 6_000}
-    with site.consumer(max_poll_interval_ms=6_000, **options) as slow:
+    options = {"group_id": group, "enable_auto_commit": False}
+    with site.consumer(max_poll_interval_ms=2_000, **options) as slow:
         diary = Diary(slow)
         slow.subscribe([topic], listener=diary)
         read(slow, 3)

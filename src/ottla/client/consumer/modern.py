@@ -23,6 +23,16 @@ JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
 STATIC_LEAVE_EPOCH: Final = -2
 
+UNCHANGED: Final[Mapping[str, object]] = {
+    "rack_id": None,
+    "rebalance_timeout": -1,
+    "subscribed_topic_names": None,
+    "subscribed_topic_regex": None,
+    "server_assignor": None,
+    "topic_partitions": None,
+}
+"""How a heartbeat says that there is nothing new."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModernTerms:
@@ -72,16 +82,9 @@ class ModernMember:
                 for topic, indexes in sorted(owned.items())
             ],
         }
-        unsaid: dict[str, object] = {
-            "rack_id": None,
-            "rebalance_timeout": -1,
-            "subscribed_topic_names": None,
-            "server_assignor": None,
-            "topic_partitions": None,
-        }
         if self.is_in:
             told = {
-                name: value if self._said.get(name) != value else unsaid.get(name, value)
+                name: value if self._said.get(name) != value else UNCHANGED.get(name, value)
                 for name, value in wanted.items()
             }
         else:
@@ -91,7 +94,7 @@ class ModernMember:
             "group_id": terms.group_id,
             "member_id": self.member_id,
             "member_epoch": self.epoch,
-            "subscribed_topic_regex": None,
+            **UNCHANGED,
             **told,
         }
 
@@ -136,8 +139,8 @@ class ModernMember:
             "group_id": self.terms.group_id,
             "member_id": self.member_id,
             "member_epoch": epoch,
+            **UNCHANGED,
             "instance_id": self.terms.instance_id,
-            "rebalance_timeout": -1,
         }
 
 
