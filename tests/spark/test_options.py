@@ -151,6 +151,7 @@ def test_the_strategy_says_what_a_time_in_the_future_means() -> None:
         ("maxOffsetsPerTrigger", "1.5"),
         ("minOffsetsPerTrigger", "0"),
         ("maxTriggerDelay", "soon"),
+        ("ottla.delay", "soon"),
         ("maxTriggerDelay", "5 fortnights"),
         ("maxBytesPerTrigger", "0"),
         ("groupIdPrefix", ""),

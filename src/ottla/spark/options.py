@@ -61,6 +61,7 @@ SOURCE: Final = (
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
     "partition.metadata.cache.ttl.ms",
+    "ottla.delay",
 )
 SINK: Final = ("topic", "includeHeaders", "ottla.exactly.once", "ottla.sink")
 SPARKS_OWN: Final = ("checkpointLocation", "queryName", "path", "mergeSchema")
@@ -113,6 +114,8 @@ class SourceOptions:
     offset_retries: int = 3
     offset_retry_ms: int = 10
     partitions_cached_ms: int = 0
+    delay_ms: int = 0
+    """A record is read once it is as old as this."""
     start_option: str = "startingOffsets"
     end_option: str = "endingOffsets"
     client: Mapping[str, str] = field(default_factory=dict)
@@ -149,6 +152,8 @@ def batch_source(options: Mapping[str, str]) -> SourceOptions:
     """Options of `spark.read`; those of streaming are of no effect there, as in Spark's own."""
     given = Given(options, SOURCE + SINK)
     _streaming(given)  # of no effect, and yet not to be wrong
+    if given.text("ottla.delay") is not None:
+        raise UserError("ottla.delay: a batch reads what is there; the option is for streams")
     start, start_option = _start(given, Edge.EARLIEST)
     end, end_option = _end(given)
     _refuse_edge(start, start_option, Edge.LATEST, LATEST, "a batch begins before the latest")
@@ -271,6 +276,7 @@ def _source(
         offset_retries=_or(given.number("fetchOffset.numRetries", least=0), 3),
         offset_retry_ms=_or(given.number("fetchOffset.retryIntervalMs", least=0), 10),
         partitions_cached_ms=_cached_ms(given),
+        delay_ms=given.read("ottla.delay", parse_duration_ms) or 0,
         start_option=start_option,
         end_option=end_option,
         client=client,

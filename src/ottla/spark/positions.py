@@ -76,10 +76,18 @@ async def at(
 
 
 async def latest(
-    session: Session, options: SourceOptions, found: Iterable[TopicPartition]
+    session: Session, options: SourceOptions, found: Iterable[TopicPartition], now_ms: int
 ) -> Offsets:
-    """Where readers of this isolation stop; without what is deleted at this very moment."""
-    return await ends(session, options, dict.fromkeys(found, LATEST), skip_gone=True)
+    """Where readers of this isolation stop; without what is deleted at this very moment.
+
+    With a delay they stop before the first record that is not old enough.
+    """
+    last = await ends(session, options, dict.fromkeys(found, LATEST), skip_gone=True)
+    if not options.delay_ms:
+        return last
+    due = await list_offsets(session, dict.fromkeys(last, now_ms - options.delay_ms))
+    young = {tp: one.offset for tp, one in due.succeeded.items() if one.offset is not None}
+    return {tp: min(offset, young.get(tp, offset)) for tp, offset in last.items()}
 
 
 async def earliest(

@@ -129,7 +129,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     async def _now(self, session: Session) -> Offsets:
         """Where readers can come now. A partition that is gone is simply not there."""
         found = await self._found(session)
-        return await positions.latest(session, self._options, found)
+        return await positions.latest(session, self._options, found, self._clock.wall_ms())
 
     async def _found(self, session: Session) -> list[TopicPartition]:
         """The partitions, asked for again after `partition.metadata.cache.ttl.ms`."""
