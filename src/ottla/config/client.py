@@ -108,7 +108,8 @@ class ClientConfig(Settings):
 
     def check(self) -> None:
         """The rules between settings; a subclass adds its own."""
-        _ = self.addresses
+        if not self.addresses:
+            raise UserError("bootstrap.servers='': expected host:port, such as localhost:9092")
 
     @property
     def addresses(self) -> tuple[Address, ...]:
@@ -204,8 +205,6 @@ class ProducerConfig(ClientConfig):
 
     def check(self) -> None:
         super().check()
-        if self.transactional_id == "":
-            raise UserError("transactional.id='': expected a name, or nothing at all")
         shortest_ms = min(INT_MAX, self.linger_ms + self.request_timeout_ms)
         if self.delivery_timeout_ms < shortest_ms and self.is_given("delivery_timeout_ms"):
             raise UserError(
@@ -359,6 +358,8 @@ def _value(setting: Setting, given: Any) -> Any:
     if isinstance(given, bool | int | float | str):
         text = setting.show(given)
         assert text is not None
+        if setting.optional and not text.strip():
+            raise UserError(f"{setting.name}={text!r}: expected a value, or None")
         return setting.read(text)
     if isinstance(given, Iterable) and issubclass(setting.python, tuple | frozenset):
         return setting.read(",".join(str(item) for item in given))
