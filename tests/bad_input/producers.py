@@ -43,7 +43,7 @@ def begun(line: Line, version: int, id: str = "", **more: Any) -> Who:
     return Who(id, said.producer_id, said.producer_epoch, version)
 
 
-def init(line: Line, id: str | None, version: int = 5, **more: Any) -> Any:
+def init(line: Line, id: str | None, version: int = 6, **more: Any) -> Any:
     fields = {"transaction_timeout": 60_000, "producer_id": -1, "producer_epoch": -1}
     while True:
         said = line.ask(INIT_PRODUCER_ID, version, transactional_id=id, **{**fields, **more})

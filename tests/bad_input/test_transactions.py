@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.model.errors import ErrorCode
+from ottla.testing import Broker
 from tests.asking import FETCH, Line, batch, fetch_fields, produced
 from tests.bad_input.conftest import MakeTopic
 from tests.bad_input.producers import (
@@ -156,6 +157,19 @@ def offset_committed(line: Line, who: Who, topic: str, **more: Any) -> ErrorCode
 @pytest.mark.parametrize("version", range(0, 7))
 def test_an_empty_transactional_id_is_refused(line: Line, version: int) -> None:
     assert init(line, "", version).error_code is E.invalid_request
+
+
+@pytest.mark.spec("TXN-29")
+def test_two_phase_commit_is_refused_where_a_setting_says_so() -> None:
+    """As Kafka refuses it to who has not been given it."""
+    settings = {"transaction.two.phase.commit.enable": "false"}
+    with Broker(settings) as broker, Line(broker.bootstrap_servers) as line:
+        begun(line, 2, "id")
+        for kept in (True, False):
+            said = init(line, "id", enable2_pc=True, keep_prepared_txn=kept)
+            assert said.error_code is E.transactional_id_authorization_failed
+            assert (said.producer_id, said.producer_epoch) == (-1, -1)
+        assert init(line, "id", enable2_pc=False).error_code is E.none
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, -(2**31), 900_001, 2**31 - 1])

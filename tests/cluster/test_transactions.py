@@ -10,8 +10,10 @@ from random import Random
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from ottla.model.errors import ErrorCode as E
 from ottla.testing.history import Event, Fault, Pipe, Send, check
-from tests.asking import Line
+from tests.asking import FETCH, Line, fetch_fields
+from tests.bad_input.producers import begun, end, ended, init, opened
 from tests.cluster.load import Load, create_topic
 from tests.cluster.process import BrokerProcess, wait_for
 from tests.cluster.transacting import (
@@ -25,6 +27,7 @@ from tests.cluster.transacting import (
     look_at_offsets,
     read_finally,
 )
+from tests.fakes.committed_reader import committed_values
 
 WRITTEN = Topic("written", 3)
 SOURCE = Topic("source", 2)
@@ -104,6 +107,54 @@ def committed(looking: Consumer) -> list[int]:
 @pytest.mark.timeout(300)
 def test_transactions_are_whole_and_pipelines_exact_through_kills(tmp_path: Path) -> None:
     assert check(kill_in_cycles(tmp_path, cycles=4, seed=1)) == []
+
+
+def state(line: Line, id: str) -> str:
+    said = line.ask(DESCRIBE_TRANSACTIONS, 0, transactional_ids=[id])
+    return str(said.transaction_states[0].transaction_state)
+
+
+DESCRIBE_TRANSACTIONS = 65
+TWO_PHASE = {"enable2_pc": True, "keep_prepared_txn": False}
+
+
+@pytest.mark.spec("TXN-29", "TXN-42")
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_prepared_transaction_waits_through_kills_for_whoever_decides(
+    tmp_path: Path, commit: bool
+) -> None:
+    """Two phases: no timeout ends it, and its producer's next life is told what is open."""
+    settings = {
+        "transaction.max.timeout.ms": "1000",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
+    }
+    with BrokerProcess(tmp_path, settings) as broker:
+        create_topic(broker.address, "prepared")
+        with Line(broker.address) as line:
+            before = begun(line, 2, "two-phase", **TWO_PHASE)
+            opened(line, before, "prepared", "waits")
+            other = begun(line, 2, "ordinary", transaction_timeout=1_000)
+            opened(line, other, "prepared", "is aborted")
+        for _ in range(2):
+            broker.kill()
+            broker.start()
+        with Line(broker.address) as line:
+            wait_for(lambda: state(line, "ordinary") == "CompleteAbort", what="its timeout")
+            assert state(line, "two-phase") == "Ongoing"
+            keeping = {**TWO_PHASE, "keep_prepared_txn": True}
+            said = init(line, "two-phase", **keeping)
+            assert (said.ongoing_txn_producer_id, said.ongoing_txn_producer_epoch) == before[1:3]
+            after = before._replace(producer_id=said.producer_id, epoch=said.producer_epoch)
+            assert end(line, before).error_code is E.producer_fenced
+            ended(line, after, commit=commit)
+        ground = Ground(broker.address)
+        topics = [Topic("prepared", 1)]
+        with Line(broker.address) as line:
+            wait_for(lambda: look_at_logs(ground, line, topics), what="the markers")
+            fields = {**fetch_fields("prepared"), "isolation_level": 1}
+            [part] = line.ask(FETCH, 12, **fields).responses[0].partitions
+        assert committed_values(part) == ([b"waits"] if commit else [])
+    assert "Traceback" not in broker.said_ever
 
 
 @pytest.mark.slow
