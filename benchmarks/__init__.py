@@ -10,12 +10,16 @@ with the same client programs. One file for each promise:
 - `partitions_10k`      ten thousand partitions: time to open, memory of each
 - `testing_broker`      a broker inside a test process
 - `compaction_latency`  a produce while a log is compacted
+- `groups`              five thousand groups: the p99 of heartbeats and commits
+- `transactions`        transactions a second, flushed before they are acknowledged
+- `loading`             a million committed offsets read back after a restart
 - `wire`, `log`, `net`  single layers, for work on them; Kafka has no part in these
 - `columns`             records to columns and back
 
 And what they stand on: `contenders` (the brokers), `raw` and `frames` (the load driver on bare
-sockets), `rdkafka` (librdkafka), `java` (Kafka's own clients), `ceilings` (what the machine itself
-can do), `scenario` and `report` (medians, spread, ratios, goals).
+sockets), `crowd` (thousands of conversations on such), `rdkafka` (librdkafka), `java` (Kafka's own
+clients), `ceilings` (what the machine itself can do), `scenario` and `report` (medians, spread,
+ratios, goals).
 
 Nothing here is imported by the package.
 """

@@ -35,7 +35,7 @@ _NOTICED_S: Final = 0.01
 _WAIT_S: Final = 120.0
 
 
-def main(offsets: int) -> int:
+def main(offsets: int = OFFSETS) -> int:
     groups = -(-offsets // PARTITIONS)
     met = True
     with tempfile.TemporaryDirectory(prefix="ottla-bench-") as name:
@@ -153,4 +153,4 @@ def _asking(loaded: list[float], slowest: list[float]) -> Talk:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else OFFSETS))
+    sys.exit(main(int(sys.argv[1])) if len(sys.argv) > 1 else main())

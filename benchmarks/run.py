@@ -23,20 +23,30 @@ from typing import Any, Final
 from benchmarks import (
     ceilings,
     compaction_latency,
+    groups,
     latency,
+    loading,
     partitions_10k,
     report,
     small_requests,
     start,
     testing_broker,
     throughput,
+    transactions,
 )
 from benchmarks.contenders import Contender, rss_mb, running
 from benchmarks.scenario import DEFAULT, Scenario
 from tools import kafka_cache
 
 PROMISES: Final = (start, throughput, small_requests, latency)
-ALONE: Final = (testing_broker, partitions_10k, compaction_latency)  # brokers of their own
+ALONE: Final = (  # brokers of their own
+    testing_broker,
+    partitions_10k,
+    compaction_latency,
+    groups,
+    transactions,
+    loading,
+)
 _WARM_TURNS: Final = 6  # loads of a gigabyte; then the JVM's rate has settled
 
 

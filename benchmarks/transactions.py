@@ -43,7 +43,7 @@ _PRODUCER: Final = struct.Struct(">qhi")
 _WHO: Final = struct.Struct(">qh")
 
 
-def main(seconds: float) -> int:
+def main(seconds: float = 5) -> int:
     rates: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory(prefix="ottla-bench-") as name, ExitStack() as stack:
         contenders = list(_contenders(Path(name), stack))
@@ -191,8 +191,8 @@ class _Newer(_Producer):
 
 
 if __name__ == "__main__":
-    asked = sys.argv[1] if len(sys.argv) > 1 else "5"
+    asked = sys.argv[1] if len(sys.argv) > 1 else ""
     if asked.startswith("{"):
         print(json.dumps(drive(json.loads(asked))))
     else:
-        sys.exit(main(float(asked)))
+        sys.exit(main(float(asked)) if asked else main())

@@ -19,6 +19,7 @@ from ottla.model.ids import TRANSACTION_STATE, ProducerId, TopicPartition
 from ottla.protocol.hot import ProducedPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
 from ottla.replica.append import AppendTerms, ToAppend
+from ottla.replica.flush_loop import Ring
 from ottla.replica.txn_gate import TxnTerms
 from tests.fakes.data_side import TP, DataSide, data_side
 from tests.fakes.forgetting_disk import ForgettingDisk
@@ -121,10 +122,11 @@ async def txn_side(
     disk: ForgettingDisk | None = None,
     first_producer_id: int = 0,
     epoch: int = 0,
+    ring: Ring | None = None,
 ) -> AsyncIterator[TxnSide]:
     async with (
         asyncio.TaskGroup() as tasks,
-        data_side(settings, disk=disk) as side,
+        data_side(settings, disk=disk, ring=ring) as side,
     ):
         rig = TxnSide(side, first_producer_id, tasks)
         await side.lead(TP, epoch=epoch)

@@ -18,6 +18,7 @@ from ottla.replica.read import Isolation
 from tests.coordinator.txn.rig import ID, OTHER_TP, V2, TxnSide, txn_side
 from tests.fakes.data_side import TP, wanted
 from tests.fakes.forgetting_disk import ForgettingDisk
+from tests.fakes.sync_ring import FakeRing
 from tests.fakes.virtual_loop import run
 
 FLUSHED = {"flush.before.ack": "auto"}
@@ -76,13 +77,18 @@ async def seen(rig: TxnSide, key: TopicPartition) -> set[bytes]:
     return values
 
 
-async def first_life(disk: ForgettingDisk, dice: Random, version: int) -> Client:
-    async with txn_side(FLUSHED, disk=disk) as rig:
+async def first_life(
+    disk: ForgettingDisk, dice: Random, version: int, *, by_kernel: bool = False
+) -> Client:
+    ring = FakeRing() if by_kernel else None
+    async with txn_side(FLUSHED, disk=disk, ring=ring) as rig:
         client = Client(rig, dice, version)
         running = asyncio.ensure_future(client.run())
         for _ in range(dice.randint(10, 600)):
             await asyncio.sleep(0)
         rig.side.pool.held = True  # no flush ends any more: nothing is acknowledged
+        if ring is not None:
+            ring.held = True
         await rig.side.settle()
         running.cancel()
         with suppress(asyncio.CancelledError):
@@ -92,13 +98,14 @@ async def first_life(disk: ForgettingDisk, dice: Random, version: int) -> Client
 
 @pytest.mark.spec("TXN-18", "TXN-22", "TXN-38", "TXN-41")
 @pytest.mark.parametrize("version", [0, 2])
+@pytest.mark.parametrize("by_kernel", [False, True])
 @pytest.mark.parametrize("seed", range(40))
 def test_after_a_power_cut_each_transaction_is_there_whole_or_not_at_all(
-    seed: int, version: int
+    seed: int, by_kernel: bool, version: int
 ) -> None:
     async def story() -> None:
         disk = ForgettingDisk()
-        client = await first_life(disk, Random(seed), version)
+        client = await first_life(disk, Random(seed), version, by_kernel=by_kernel)
         disk.crash(seed)
         async with txn_side(FLUSHED, disk=disk, first_producer_id=1_000, epoch=1) as rig:
             await rig.side.until(100_000)  # beyond any timeout
