@@ -4,55 +4,90 @@ Pure. Where all members read the same topics, shares differ by one partition at 
 even share-out would have moved fewer. Where subscriptions differ, no partition can be passed on,
 along any chain of members that may read it, so that a larger share shrinks and a smaller grows by
 it: then no share-out is more even.
+
+Inside, partitions are numbered through, topic after topic: groups have thousands of them, and
+plain integers are the only things that are cheap to keep in sets.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
+from typing import TypeAlias
 
 from ottla.coordinator.group.consumer.parts import Part, Parts
 from ottla.coordinator.group.consumer.range import Subscriber
 from ottla.model.ids import TopicId
+
+Shares: TypeAlias = dict[str, set[int]]
+"""Numbers of partitions, by member."""
 
 
 def assign_uniform(
     members: Mapping[str, Subscriber], partitions: Mapping[TopicId, int]
 ) -> dict[str, Parts]:
     read = frozenset[TopicId]().union(*(member.topics for member in members.values()))
-    parts = [
-        Part(topic_id, index)
-        for topic_id, count in sorted(partitions.items())
-        if topic_id in read
-        for index in range(count)
+    topics = sorted(partitions.keys() & read)
+    parts = [Part(topic_id, at) for topic_id in topics for at in range(partitions[topic_id])]
+    numbers = {part: number for number, part in enumerate(parts)}
+    had = {
+        member_id: {numbers[part] for part in members[member_id].target if part in numbers}
+        for member_id in sorted(members)
+    }
+    spans = _spans([partitions[topic_id] for topic_id in topics])
+    readers = [
+        [member_id for member_id in had if topic_id in members[member_id].topics]
+        for topic_id in topics
     ]
-    shares = _kept(members, parts)
-    held = {part for share in shares.values() for part in share}
-    free = [part for part in parts if part not in held]
-    if len({member.topics for member in members.values()}) <= 1:
+    shares = _kept(had, spans, readers)
+    free = sorted(set(range(len(parts))).difference(*shares.values()))
+    if all(len(names) == len(members) for names in readers):
         _level(shares, free)
     else:
-        readers = _readers(members)
-        _hand_out(shares, readers, free)
-        Evening(shares, readers).run()
-    return {member_id: frozenset(share) for member_id, share in shares.items()}
+        _hand_out(shares, free, _topics(spans), readers)
+        Evening(shares, _topics(spans), readers).run()
+    return {
+        # The very same set where nothing moved: most of a group seldom moves.
+        member_id: member.target
+        if shares[member_id] == had[member_id] and len(member.target) == len(had[member_id])
+        else frozenset(parts[number] for number in shares[member_id])
+        for member_id, member in members.items()
+    }
 
 
-def _kept(members: Mapping[str, Subscriber], parts: Iterable[Part]) -> dict[str, set[Part]]:
+def _spans(counts: Iterable[int]) -> list[range]:
+    """The numbers of each topic's partitions."""
+    spans: list[range] = []
+    start = 0
+    for count in counts:
+        spans.append(range(start, start + count))
+        start += count
+    return spans
+
+
+def _topics(spans: Iterable[range]) -> list[int]:
+    """For each number of a partition, that of its topic."""
+    return [topic for topic, span in enumerate(spans) for _ in span]
+
+
+def _kept(had: Shares, spans: Sequence[range], readers: Sequence[list[str]]) -> Shares:
     """What each had and may go on reading; what two had stays with one of them."""
-    left = set(parts)
-    shares: dict[str, set[Part]] = {}
-    for member_id, member in sorted(members.items()):
-        shares[member_id] = {part for part in member.target & left if part[0] in member.topics}
-        left -= shares[member_id]
+    taken: set[int] = set()
+    shares = {member_id: set(numbers) for member_id, numbers in had.items()}
+    for span, names in zip(spans, readers, strict=True):
+        for member_id in shares.keys() - names:
+            shares[member_id].difference_update(span)
+    for share in shares.values():
+        share -= taken
+        taken |= share
     return shares
 
 
 # Equal subscriptions
 
 
-def _level(shares: dict[str, set[Part]], free: list[Part]) -> None:
+def _level(shares: Shares, free: list[int]) -> None:
     if not shares:
         return
     least, more = divmod(sum(map(len, shares.values())) + len(free), len(shares))
@@ -65,9 +100,9 @@ def _level(shares: dict[str, set[Part]], free: list[Part]) -> None:
         free += surplus
     # One each in turn, so that a topic is spread and not given away whole.
     needy = deque(member_id for member_id in ranked if len(shares[member_id]) < quota[member_id])
-    for part in sorted(free):
+    for number in sorted(free):
         member_id = needy.popleft()
-        shares[member_id].add(part)
+        shares[member_id].add(number)
         if len(shares[member_id]) < quota[member_id]:
             needy.append(member_id)
 
@@ -75,21 +110,13 @@ def _level(shares: dict[str, set[Part]], free: list[Part]) -> None:
 # Differing subscriptions
 
 
-def _readers(members: Mapping[str, Subscriber]) -> dict[TopicId, list[str]]:
-    readers: dict[TopicId, list[str]] = {}
-    for member_id, member in sorted(members.items()):
-        for topic_id in member.topics:
-            readers.setdefault(topic_id, []).append(member_id)
-    return readers
-
-
 def _hand_out(
-    shares: dict[str, set[Part]], readers: Mapping[TopicId, list[str]], free: Iterable[Part]
+    shares: Shares, free: Iterable[int], topics: Sequence[int], readers: Sequence[list[str]]
 ) -> None:
     # Where there is least choice, choose first.
-    for part in sorted(free, key=lambda part: (len(readers[part.topic_id]), part)):
-        taker = min(readers[part.topic_id], key=lambda member_id: len(shares[member_id]))
-        shares[taker].add(part)
+    for number in sorted(free, key=lambda number: (len(readers[topics[number]]), number)):
+        taker = min(readers[topics[number]], key=lambda member_id: len(shares[member_id]))
+        shares[taker].add(number)
 
 
 class Evening:
@@ -100,10 +127,13 @@ class Evening:
     is given up once at most, which bounds the whole.
     """
 
-    def __init__(self, shares: dict[str, set[Part]], readers: Mapping[TopicId, list[str]]) -> None:
+    def __init__(self, shares: Shares, topics: Sequence[int], readers: Sequence[list[str]]) -> None:
         self._shares = shares
         self._readers = readers
-        self._topics = {member_id: _stacked(share) for member_id, share in shares.items()}
+        self._held: dict[str, dict[int, list[int]]] = {member_id: {} for member_id in shares}
+        for member_id, share in shares.items():
+            for number in sorted(share):
+                self._held[member_id].setdefault(topics[number], []).append(number)
         self._done: set[str] = set()
 
     def run(self) -> None:
@@ -120,16 +150,16 @@ class Evening:
 
     def _pass_on(self, start: str) -> str | None:
         """Pass one on along the shortest chain to somebody with two fewer; who that is."""
-        came: dict[str, tuple[str, TopicId]] = {}
+        came: dict[str, tuple[str, int]] = {}
         seen, queue = {start}, deque([start])
         while queue:
             giver = queue.popleft()
-            for topic_id in self._topics[giver]:
-                for taker in self._readers[topic_id]:
+            for topic in self._held[giver]:
+                for taker in self._readers[topic]:
                     if taker in seen or taker in self._done:
                         continue
                     seen.add(taker)
-                    came[taker] = giver, topic_id
+                    came[taker] = giver, topic
                     if len(self._shares[taker]) <= len(self._shares[start]) - 2:
                         self._move(start, taker, came)
                         return taker
@@ -137,21 +167,14 @@ class Evening:
         self._done |= seen
         return None
 
-    def _move(self, start: str, end: str, came: Mapping[str, tuple[str, TopicId]]) -> None:
+    def _move(self, start: str, end: str, came: Mapping[str, tuple[str, int]]) -> None:
         taker = end
         while taker != start:
-            giver, topic_id = came[taker]
-            part = self._topics[giver][topic_id].pop()
-            if not self._topics[giver][topic_id]:
-                del self._topics[giver][topic_id]
-            self._topics[taker].setdefault(topic_id, []).append(part)
-            self._shares[giver].remove(part)
-            self._shares[taker].add(part)
+            giver, topic = came[taker]
+            number = self._held[giver][topic].pop()
+            if not self._held[giver][topic]:
+                del self._held[giver][topic]
+            self._held[taker].setdefault(topic, []).append(number)
+            self._shares[giver].remove(number)
+            self._shares[taker].add(number)
             taker = giver
-
-
-def _stacked(share: Iterable[Part]) -> dict[TopicId, list[Part]]:
-    stacks: dict[TopicId, list[Part]] = {}
-    for part in sorted(share):
-        stacks.setdefault(part.topic_id, []).append(part)
-    return stacks
