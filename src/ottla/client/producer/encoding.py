@@ -107,5 +107,6 @@ def load_native() -> Encode | None:
         )
         return encoded.data
 
-    encode_batches([b""], [b""], [(("", b""),)], [0])  # compiles what is not kept on disk
+    encode_batches([b""], [b""])  # compiles what is not kept on disk: the quick way,
+    encode_batches([b""], [b""], [(("", b""),)], [0])  # and that of records with headers
     return native
