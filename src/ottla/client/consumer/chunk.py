@@ -60,12 +60,10 @@ class Chunk:
         if self._at == len(self._rows.offsets) and self._more:
             self._decode(reading)
         found, start, total = self._rows, self._at, len(self._rows.offsets)
-        end = self._at = min(start + most, total)
+        end = min(start + most, total)
         records = reading.records(self.part, found.between(start, end))
-        if len(records) < end - start:  # one did not deserialize: it is the next one
-            self._at = start + len(records)
-            return records, False
-        return records, end == total and not self._more
+        self._at = start + len(records)  # one that did not deserialize is the next one
+        return records, self._at == total and not self._more
 
     def _decode(self, reading: Reading) -> None:
         view, aborted = self._left
