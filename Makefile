@@ -15,7 +15,7 @@ UNIT := $(filter-out tests/interop tests/cluster tests/spark tests/sim tests/fak
 	$(patsubst %/,%,$(wildcard tests/*/)))
 
 help:
-	@echo "make run      start a broker and watch two clients use it"
+	@echo "make run      a broker, two clients and a Spark pipeline; SECONDS=60 ends by itself"
 	@echo "make test     everything CI runs: check unit interop cluster spark sim"
 	@echo "make setup    only the environment: .venv, clients, JDK, Maven, kcat"
 	@echo "make check    format, lint, types, layers, tidy, generated documents"
@@ -38,7 +38,7 @@ venv:
 	@$(PYTHON) tools/environment.py
 
 run: venv
-	@$(BIN)/python -m tools.demo
+	@$(BIN)/python -m tools.demo $(SECONDS)
 
 test: setup check unit interop cluster spark
 	@$(MAKE) --no-print-directory sim

@@ -1,0 +1,134 @@
+"""The pipeline of a shop, run on Spark, and the check that what went in came out.
+
+Owns: the run. When its time is over people leave the shop, the queries finish what is there, and
+the records of the topic, the rows of the table and the dead letters are counted against what was
+sent.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import ottla
+from ottla.cli.console import table
+from ottla.cli.pipeline.showing import display
+from ottla.client.admin import NewTopic
+from ottla.model.clock import SystemClock
+from ottla.spark.pipelines import file
+from ottla.spark.pipelines.ends import TopicEnds
+from ottla.spark.pipelines.outputs import outputs
+from ottla.spark.pipelines.report import draw, read
+from ottla.spark.pipelines.run import History, Run, history_path
+from ottla.spark.pipelines.session import session
+from ottla.spark.pipelines.spec import FilesTarget, Pipeline
+from ottla.spark.pipelines.views import Views
+from tools.demo.shoppers import TOPICS, Shoppers
+
+HERE: Final = Path(__file__).parent
+WRITTEN: Final = ("shop-events", "shop-dead", "top-pages", "visits")
+PARTITIONS: Final = 2
+POLL_S: Final = 3.0
+
+
+def show(bootstrap: str, folder: Path, seconds: float | None, stop: threading.Event) -> bool:
+    """Run until the time is over, or until stopped; whether everything that went in came out."""
+    pipeline = opened(bootstrap, folder)
+    with ottla.Admin(bootstrap_servers=bootstrap) as admin:
+        admin.create_topics([NewTopic(name, PARTITIONS) for name in (*TOPICS, *WRITTEN)]).all()
+    spark = session(pipeline.name, None, pipeline.spark)
+    shoppers, leave = Shoppers(bootstrap), threading.Event()
+    crowd = threading.Thread(target=shoppers.go_on_until, args=(leave,), name="shoppers")
+    shown = display(as_json=False)
+    with TopicEnds(pipeline.bootstraps) as ends, shown:
+        made = list(outputs(pipeline, Views(spark, pipeline)))
+        closing = Closing(shoppers, leave, stop, seconds)
+        running = Run(
+            made, ends, SystemClock(), [shown, History(pipeline.checkpoint)], [closing.look]
+        )
+        closing.running = running
+        crowd.start()
+        running.until(closing.over)
+    leave.set()
+    crowd.join()
+    rows = spark.read.parquet(str(folder / "lake")).count()
+    spark.stop()
+    shown.summary(running.totals.values())
+    _draw(pipeline)
+    return checked(bootstrap, shoppers, rows) if closing.caught_up else True
+
+
+def opened(bootstrap: str, folder: Path) -> Pipeline:
+    """The shop's file, for this broker and in this folder."""
+    made = file.parse(file.load(HERE / "shop.yaml", [f"bootstrap={bootstrap}"]))
+    lake = FilesTarget(str(folder / "lake"))
+    sinks = tuple(
+        replace(sink, target=lake) if isinstance(sink.target, FilesTarget) else sink
+        for sink in made.sinks
+    )
+    return replace(made, sinks=sinks, checkpoint=str(folder / "checkpoints"))
+
+
+class Closing:
+    """When the shop closes: people leave, and the queries read what they left."""
+
+    def __init__(
+        self,
+        shoppers: Shoppers,
+        leave: threading.Event,
+        stop: threading.Event,
+        seconds: float | None,
+    ) -> None:
+        self.over = threading.Event()
+        self.caught_up = False
+        self.running: Run | None = None
+        self._shoppers = shoppers
+        self._leave = leave
+        self._stop = stop
+        self._ends_ms = None if seconds is None else SystemClock().mono_ms() + int(seconds * 1000)
+
+    def look(self) -> None:
+        if self._stop.is_set():
+            self.over.set()
+        elif self._ends_ms is not None and SystemClock().mono_ms() >= self._ends_ms:
+            self._leave.set()
+        if self._shoppers.done.is_set() and self.running is not None:
+            sent = self._shoppers.sent.total()
+            self.caught_up = all(one.rows_in >= sent for one in self.running.totals.values())
+            if self.caught_up:
+                self.over.set()
+
+
+def checked(bootstrap: str, shoppers: Shoppers, rows: int) -> bool:
+    """Count what came out against what went in."""
+    good, bad = shoppers.sent[True], shoppers.sent[False]
+    found = [
+        ("events in the topic shop-events", good, _count(bootstrap, "shop-events")),
+        ("events in the Parquet table", good, rows),
+        ("dead letters", bad, _count(bootstrap, "shop-dead")),
+    ]
+    cells = [(what, f"{put:,}", f"{got:,}", put == got) for what, put, got in found]
+    table(f"{good + bad:,} events went in", ("what", "expected", "found", "equal"), cells)
+    return all(put == got for _, put, got in found)
+
+
+def _count(bootstrap: str, topic: str) -> int:
+    consumer: ottla.Consumer[bytes, bytes] = ottla.Consumer(
+        bootstrap_servers=bootstrap, isolation_level="read_committed", auto_offset_reset="earliest"
+    )
+    with consumer:
+        consumer.assign([ottla.TopicPartition(topic, index) for index in range(PARTITIONS)])
+        found = 0
+        while records := consumer.poll(POLL_S):
+            found += len(records)
+    return found
+
+
+def _draw(pipeline: Pipeline) -> None:
+    history = history_path(pipeline.checkpoint)
+    if history is not None and history.is_file():
+        picture = Path("shop.png")
+        draw(read(history), "What the shop's queries did", picture)
+        print(f"{picture}: throughput and lag, drawn")
