@@ -29,7 +29,7 @@ def config(**options: Any) -> ProducerConfig:
 def topic(partitions: int = 3, leaders: dict[int, int] | None = None, name: str = "t") -> TopicView:
     return TopicView(
         name,
-        UUID(int=1),
+        UUID(bytes=name.encode().ljust(16)),
         False,
         tuple(
             PartitionView(index, (leaders or {}).get(index, 1), 0, (1,), (1,), ())

@@ -77,7 +77,7 @@ def answers(
 ) -> Iterator[tuple[Batch, Answer]]:
     """Each batch with what the reply says about it; one that is not mentioned is refused."""
     said: dict[TopicPartition, Any] = {}
-    names = {topic.id: name for name, topic in view.topics.items()}
+    names = {view.topics[batch.tp.topic].id: batch.tp.topic for batch in batches}
     for topic in reply.responses:
         name = topic.name or names.get(topic.topic_id, "")
         for partition in topic.partition_responses:
