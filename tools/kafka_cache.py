@@ -59,7 +59,8 @@ KINDS: Final[Mapping[str, tuple[Artifact, ...]]] = {
     # Spark's own connector, to be held against ours. The rest of Spark comes with PySpark.
     "spark-connector": (
         Alone("org.apache.spark", "spark-sql-kafka-0-10_2.13", SPARK_CONNECTOR),
-        Alone("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", SPARK_CONNECTOR),
+        # Reads settings and fetches Kerberos tokens; it has not changed since.
+        Alone("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
         Alone("org.apache.kafka", "kafka-clients", KAFKA_3),
         Alone("org.apache.commons", "commons-pool2", "2.12.0"),
     ),

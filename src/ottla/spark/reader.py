@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ottla.config.client import ConsumerConfig
-from ottla.protocol.records.columns.decode import decode_batches
 from ottla.spark.connection import shared
 from ottla.spark.fetching import Chunk, Fetcher
 from ottla.spark.options import SourceOptions
@@ -60,6 +59,9 @@ def _decoded(
     schema: pa.Schema,
     check_crc: bool,
 ) -> Iterator[pa.RecordBatch]:
+    # Only tasks decode; Spark's planning processes must not wait for kernels to load.
+    from ottla.protocol.records.columns.decode import decode_batches
+
     rest, at, aborted = chunk.fetched.records, chunk.start, chunk.fetched.aborted
     while True:
         decoded = decode_batches(

@@ -61,5 +61,4 @@ class OttlaDataSource(DataSource):
         return given, rows.written(schema, given.topic)
 
     def streamReader(self, schema: StructType) -> StreamReader:
-        with plainly():
-            return StreamReader(options.stream_source(self.options), schema)
+        return StreamReader(self.options, schema)

@@ -11,7 +11,8 @@ pickled to the machines that read, and keep nothing between calls.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -34,7 +35,7 @@ from ottla.spark import plan, positions
 from ottla.spark.batch_reader import Part, read_part
 from ottla.spark.connection import Connection, shared
 from ottla.spark.offsets import DataLost, JsonOffsets, Offsets, from_json, losses, to_json
-from ottla.spark.options import SourceOptions
+from ottla.spark.options import SourceOptions, stream_source
 from ottla.spark.plain import plainly
 from ottla.spark.reader import Wanted
 
@@ -47,8 +48,8 @@ log = logging.getLogger(__name__)
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One stream of one query."""
 
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        self._options = options
+    def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
+        self._given = dict(given)
         self._schema = schema
         self._clock = SystemClock()
         self._target: Offsets | None = None
@@ -56,6 +57,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._committed: Offsets = {}
         self._batch_at_ms: int | None = None
         self._partitions: tuple[int, list[TopicPartition]] | None = None
+
+    @cached_property
+    def _options(self) -> SourceOptions:
+        """Read when Spark asks for the limit, which it does first of all. An error in making the
+        reader would be lost: Spark 4.3 stumbles over the reader that is not there."""
+        with plainly():
+            return stream_source(self._given)
 
     def initialOffset(self) -> JsonOffsets:
         with plainly():

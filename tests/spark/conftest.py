@@ -1,0 +1,63 @@
+"""One broker and one local Spark for every test that needs them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import ottla.spark
+from ottla.testing import Broker
+from tests.spark.spark_cluster import Cluster
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for ignored in (
+        "ignore:PySpark does not yet fully support pandas:FutureWarning",
+        "ignore:.*unclosed.*socket:ResourceWarning",  # of py4j, at the end
+    ):
+        config.addinivalue_line("filterwarnings", ignored)
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    jars = connector_jars()
+    made = (
+        SparkSession.builder.master("local[2]")
+        .appName("ottla tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.streaming.pollingDelay", "20ms")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .config("spark.local.dir", str(tmp_path_factory.mktemp("spark")))
+        .config("spark.jars", ",".join(jars))
+        .getOrCreate()
+    )
+    made.sparkContext.setLogLevel("OFF")
+    ottla.spark.register(made)
+    yield made
+    made.stop()
+
+
+def connector_jars() -> list[str]:
+    """Spark's own Kafka connector, and what it needs."""
+    from tools.kafka_cache import jars
+
+    return [str(path) for path in sorted(jars("spark-connector").glob("*.jar"))]
+
+
+@pytest.fixture
+def cluster(broker: Broker, spark: SparkSession, tmp_path: Path) -> Cluster:
+    return Cluster(broker.bootstrap_servers, spark, tmp_path)
