@@ -129,6 +129,14 @@ def test_a_row_larger_than_the_limit_is_a_batch_of_its_own() -> None:
     assert [batch.records for batch in batches] == [1, 1, 1]
 
 
+def test_a_record_larger_than_any_batch_is_refused_before_it_is_written() -> None:
+    nothing = pa.py_buffer(np.zeros(2**31, np.uint8))  # memory that is not touched is not taken
+    ends = pa.py_buffer(np.array([0, 2**31], np.int64))
+    huge = pa.Array.from_buffers(pa.large_binary(), 1, [None, ends, nothing])
+    with pytest.raises(UserError, match="a record of 2147483"):
+        encode_batches(None, huge)
+
+
 @pytest.mark.spec("REC-20")
 @pytest.mark.parametrize("codec", Codec)
 def test_a_batch_left_unfinished_is_finished_by_its_stamp(codec: Codec) -> None:

@@ -65,4 +65,3 @@ def test_what_is_more_than_one_batch_is_left_to_others(limit: int) -> None:
     assert len(whole) == 155
     found = write_lists(None, [b"x" * 40] * 2, None, 0, limit)
     assert (found is None) == (limit < len(whole))
-    assert write_lists(None, [b"x" * 40], None, 0, limit) is not None

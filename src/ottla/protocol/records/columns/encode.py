@@ -18,6 +18,7 @@ from ottla.protocol.records.columns.rows import fixed, rows_of
 from ottla.protocol.records.columns.writing import (
     BATCH_NUMBERS,
     END,
+    START,
     Rows,
     group,
     measure,
@@ -29,6 +30,7 @@ from ottla.protocol.records.compression import Codec, compress
 from ottla.protocol.records.header import CRC_AT, HEADER, HEADER_SIZE, NO_TIMESTAMP, OVERHEAD
 
 MAX_BATCH_BYTES: Final = 1024 * 1024
+LARGEST_BATCH: Final = 2**31 - 1 + OVERHEAD  # what its length can say
 
 
 class Encoded(NamedTuple):
@@ -60,15 +62,15 @@ def encode_batches(  # noqa: PLR0913 - what a batch may be made of, by name
     a partition keep their order, and the batches come by partition. A row that is too large is a
     batch of its own. Unless told to `finish`, batches lack the checksum that `batch.stamp` writes.
     """
-    made = None
+    limit, made = min(max_batch_bytes, LARGEST_BATCH), None
     if isinstance(value, list) and value and headers is None and partitions is None:
-        made = _one_batch(key, value, timestamps, now_ms, max_batch_bytes)
+        made = _one_batch(key, value, timestamps, now_ms, limit)
     if made is None:
         rows = rows_of(key, value, headers, timestamps, now_ms=now_ms)
         groups = np.array([0, rows.timestamps.size], np.int64)
         if partitions is not None:
             rows, groups = _shared_out(rows, partitions)
-        made = _written(rows, groups, max_batch_bytes, fresh if isinstance(value, list) else pooled)
+        made = _written(rows, groups, limit, fresh if isinstance(value, list) else pooled)
     return [_batch(numbers, made.out, codec, level, finish) for numbers in made.table]
 
 
@@ -125,7 +127,7 @@ def _shared_out(rows: Rows, partitions: Any) -> tuple[Rows, Any]:
     return rows._replace(order=fixed(order)), ends
 
 
-def _written(rows: Rows, groups: Any, max_batch_bytes: int, room: Room) -> Made:
+def _written(rows: Rows, groups: Any, limit: int, room: Room) -> Made:
     """The rows as batches, cut where a group ends or the limit is reached."""
     count = rows.timestamps.size
     sizes = room("sizes", count, np.int64)
@@ -142,7 +144,10 @@ def _written(rows: Rows, groups: Any, max_batch_bytes: int, room: Room) -> Made:
     measure_headers(rows.header_ends, header_sizes, sizes)
     # Room for a batch per row: memory that is not touched costs nothing.
     table = np.empty((count, BATCH_NUMBERS), np.int64)
-    table = table[: plan(rows, groups, max_batch_bytes, sizes, table)]
+    table = table[: plan(rows, groups, limit, sizes, table)]
+    largest = int((table[:, END] - table[:, START]).max(initial=0))
+    if largest > LARGEST_BATCH:
+        raise UserError(f"a record of {largest} bytes: a batch has {LARGEST_BATCH} at most")
     out = room("batches", int(table[-1, END]) if len(table) else 0, np.uint8)
     write(rows, sizes, table, out)
     return Made(table.tolist(), out)

@@ -27,17 +27,17 @@ def write_lists(
 ) -> tuple[Any, int, int] | None:
     """The records behind room for a header, their first timestamp and their largest.
 
-    None where they are several and take more than the limit. There must be at least one.
+    None where they take more than the limit. There must be at least one.
     """
     key_cells = NO_CELLS if keys is None else _cells(keys)
     value_cells = _cells(values)
     fields = key_cells.data.size + value_cells.data.size
-    if fields > limit and len(values) > 1:
+    if fields > limit:
         return None
     times = timestamps_of(timestamps, len(values), now_ms)
     out = np.empty(HEADER_SIZE + MOST_BESIDE_FIELDS * len(values) + fields, np.uint8)
     end, newest = write_cells(key_cells, value_cells, times, out)
-    return None if end > limit and len(values) > 1 else (out[:end], int(times[0]), newest)
+    return None if end > limit else (out[:end], int(times[0]), newest)
 
 
 def _cells(values: Sequence[bytes | None]) -> Cells:
