@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from benchmarks import frames
 from benchmarks.contenders import KAFKA_SETTINGS, OTTLA_SETTINGS, Contender, rss_mb
@@ -75,10 +75,10 @@ def drive(load: Mapping[str, Any]) -> dict[str, float]:
     talks = []
     for number in range(load["groups"]):
         member = _Member(f"group-{number}", load["topic"], number % PARTITIONS)
-        begin = start + dice.uniform(0, _JOINING_S)
+        span = _Span(start + dice.uniform(0, _JOINING_S), window, end)
         taken = {HEARTBEAT_S: beats, COMMIT_S: commits}
         phase = {each_s: dice.uniform(0, each_s) for each_s in taken}
-        talks.append(_talk(member, begin, window, end, phase, taken))
+        talks.append(_talk(member, span, phase, taken))
     crowd.run(talks)
     cores = time.process_time() / (time.perf_counter() - start)
     both = percentiles_ms(beats + commits)
@@ -91,28 +91,34 @@ def drive(load: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
+class _Span(NamedTuple):
+    """Of a member's life: it joins, from some moment on it counts, and at last it goes."""
+
+    begin: float
+    window: float
+    end: float
+
+
 def _talk(
     member: _Member,
-    begin: float,
-    window: float,
-    end: float,
+    span: _Span,
     phase: Mapping[float, float],
     taken: Mapping[float, list[float]],
 ) -> Talk:
-    yield Pause(begin)
+    yield Pause(span.begin)
     yield from _taken(member.find(), _ERROR_AT)
     yield from member.join()
     requests = {HEARTBEAT_S: member.heartbeat(), COMMIT_S: member.commit()}
     due = {each_s: time.perf_counter() + phase[each_s] for each_s in requests}
     while True:
         each_s = min(due, key=due.__getitem__)
-        if due[each_s] > end:
+        if due[each_s] > span.end:
             return
         yield Pause(due[each_s])
         start = time.perf_counter()
         request, error_at = requests[each_s]
         yield from _taken(request, error_at)
-        if start > window:
+        if start > span.window:
             taken[each_s].append(time.perf_counter() - start)
         due[each_s] += each_s
 

@@ -35,7 +35,7 @@ class Coordinating:
                 lambda: LIMITS, lambda: f"id{next(numbers)}", lambda: side.metadata.image
             ),
             Ground(side.hosted, side.metadata, side.data.timers, tasks.create_task),
-            Journal(side.services.appends, side.hosted, timeout_ms=timeout_ms),
+            Journal(side.hosted, timeout_ms=timeout_ms),
         )
         self.groups = Groups(self.runtime, ConsumerGroups(self.runtime, side.hosted.around))
         side.hosted.listeners.append(self.runtime)

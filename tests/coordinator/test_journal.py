@@ -19,7 +19,7 @@ RECORDS = [tombstone(f"group-{number}") for number in range(200)]
 
 
 def journal(side: DataSide, codec: Codec = Codec.NONE) -> Journal:
-    return Journal(side.services.appends, side.hosted, timeout_ms=500, codec=codec)
+    return Journal(side.hosted, timeout_ms=500, codec=codec)
 
 
 @pytest.mark.spec("GRP-58")

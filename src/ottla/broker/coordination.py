@@ -68,7 +68,6 @@ def _group_runtime(
         lambda _: GroupShard(lambda: group_limits(config), new_id, lambda: data.metadata.image),
         ground,
         Journal(
-            data.services.appends,
             data.hosted,
             timeout_ms=settings.offsets_commit_timeout_ms,
             codec=Codec(settings.offsets_topic_compression_codec),

@@ -42,7 +42,7 @@ def build_transactions(
 ) -> TxnParts:
     settings = config.current
     appends = data.services.appends
-    markers = Markers(appends, data.hosted, data.hosted.around.clock, offsets)
+    markers = Markers(data.hosted, offsets)
     finishing = Finishing(markers, spawn)
     intervals = Intervals(
         settings.transaction_abort_timed_out_transaction_cleanup_interval_ms,
@@ -53,7 +53,7 @@ def build_transactions(
         TRANSACTION_STATE,
         lambda _: TxnShard(intervals, finishing),
         ground,
-        Journal(appends, data.hosted, timeout_ms=APPEND_WITHIN_MS),
+        Journal(data.hosted, timeout_ms=APPEND_WITHIN_MS),
         settings.transaction_state_log_load_buffer_size,
     )
     finishing.runtime = runtime

@@ -11,16 +11,14 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from ottla.coordinator.outcome import CoordinatorRecord
-from ottla.delay.purgatory import Delayed
-from ottla.log.validate import CODECS, Origin
+from ottla.log.validate import CODECS
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import Offset, ProducerId
-from ottla.protocol.hot import ProducedPartition
+from ottla.model.ids import ProducerId
 from ottla.protocol.records.batch import HEADER_SIZE, build
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.record import NewRecord
-from ottla.replica.append import ALL, Appends, AppendTerms, ToAppend
 from ottla.replica.hosted import Hosted
+from ottla.replica.own_append import OwnAppends
 from ottla.replica.partition import Partition
 
 RECORD_OVERHEAD: Final = 32
@@ -60,13 +58,10 @@ class Producer(NamedTuple):
 
 
 class Journal:
-    def __init__(
-        self, appends: Appends, hosted: Hosted, *, timeout_ms: int, codec: Codec = Codec.NONE
-    ) -> None:
-        self._appends = appends
-        self._hosted = hosted
+    def __init__(self, hosted: Hosted, *, timeout_ms: int, codec: Codec = Codec.NONE) -> None:
+        self._appends = OwnAppends(hosted)
         self._clock = hosted.around.clock
-        self._terms = AppendTerms(ALL, timeout_ms, Origin.COORDINATOR)
+        self._timeout_ms = timeout_ms
         self._codec = codec
 
     def parts(
@@ -107,12 +102,9 @@ class Journal:
     def append(self, partition: Partition, batch: bytes) -> asyncio.Future[None]:
         """Append now; the future ends with the high watermark, or with a refusal."""
         committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def done(outcomes: list[ProducedPartition]) -> None:
-            _settle(committed, outcomes[0].error_code)
-
-        to_append = ToAppend(partition.key, memoryview(batch))
-        self._appends.append([to_append], self._terms, done)
+        self._appends.append(
+            partition, batch, self._timeout_ms, lambda code: _settle(committed, code)
+        )
         return committed
 
     def settled(self, partition: Partition) -> asyncio.Future[None] | None:
@@ -120,31 +112,9 @@ class Journal:
         end = partition.log.end_offset
         if partition.acknowledged(partition.leader_epoch, end) is ErrorCode.none:
             return None
-        waiting = Settling(partition, end, self._terms.timeout_ms)
-        produce = self._hosted.waiting.produce
-        produce.try_complete_else_watch(waiting, [partition.key])
-        return waiting.done
-
-
-class Settling(Delayed):
-    """Waits until the high watermark covers what somebody has been shown."""
-
-    __slots__ = ("_end", "_epoch", "_partition", "done")
-
-    def __init__(self, partition: Partition, end: Offset, timeout_ms: int) -> None:
-        super().__init__(timeout_ms)
-        self._partition = partition
-        self._epoch = partition.leader_epoch
-        self._end = end
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def try_complete(self) -> bool:
-        code = self._partition.acknowledged(self._epoch, self._end)
-        return code is not None and self.force_complete()
-
-    def on_complete(self) -> None:
-        code = self._partition.acknowledged(self._epoch, self._end)
-        _settle(self.done, ErrorCode.request_timed_out if code is None else code)
+        settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._appends.wait(partition, end, self._timeout_ms, lambda code: _settle(settled, code))
+        return settled
 
 
 def _settle(future: asyncio.Future[None], code: ErrorCode) -> None:

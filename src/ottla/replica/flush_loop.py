@@ -57,6 +57,7 @@ class FlushLoop:
         self._ring = ring
         self._in_ring: dict[int, Begun] = {}
         self._numbers = count()
+        hosted.want_flush = self.want
         if ring is not None:
             self._off.loop.add_reader(ring.fileno(), self._reap)
 

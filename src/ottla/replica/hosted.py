@@ -60,6 +60,8 @@ class Hosted:
         self.traffic = traffic
         self._metadata = metadata
         self.on_fault: Callable[[Partition, Exception], None] | None = None
+        self.want_flush: Callable[[Partition], None] = _nobody_flushes
+        """An append waits for the disk; set by whoever flushes."""
         self.listeners: list[RoleListener] = []
         self._online: dict[TopicPartition, Partition] = {}
         self._offline: set[TopicPartition] = set()
@@ -150,3 +152,7 @@ class Hosted:
             self.waiting.produce.check(key)
             self.waiting.delete_records.check(key)
         self.waiting.fetch.check(key)
+
+
+def _nobody_flushes(partition: Partition) -> None:
+    raise AssertionError(f"nobody flushes {partition.key}")

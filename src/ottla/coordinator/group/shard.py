@@ -46,6 +46,8 @@ from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset, ProducerId, TopicPartition
 
 EXPIRE: Final = TimerKey("expire")
+NAME_BYTES: Final = 2**15 - 1 - len("-00000000-0000-0000-0000-000000000000")
+"""A member's id is made of its client's or its own name, and must fit into a record."""
 OFFSETS_A_TURN: Final = 5_000
 """Offsets looked at between two turns of the loop."""
 
@@ -134,6 +136,8 @@ class GroupShard:
         lowest, highest = limits.min_session_timeout_ms, limits.max_session_timeout_ms
         if not lowest <= ask.session_timeout_ms <= highest:
             raise KafkaError(ErrorCode.invalid_session_timeout)
+        if max(len(name.encode()) for name in (ask.client_id, ask.instance_id or "")) > NAME_BYTES:
+            raise KafkaError(ErrorCode.invalid_request)
         group = self.groups.get(group_id)
         if isinstance(group, ConsumerGroup) and group.members:
             return self.consumer.join(group, ask, answer, now)

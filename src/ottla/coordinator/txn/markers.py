@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from ottla.coordinator.carrying import code_of
 from ottla.coordinator.txn.ending import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.state import Producer
-from ottla.log.validate import Origin
-from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import CONSUMER_OFFSETS, ProducerId, TopicPartition
-from ottla.protocol.hot import ProducedPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
-from ottla.replica.append import ALL, Appends, AppendTerms, ToAppend
 from ottla.replica.hosted import Hosted
+from ottla.replica.own_append import OwnAppends
 
 TIMEOUT_MS: Final = 30_000
 Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
@@ -51,14 +49,11 @@ class Marking(NamedTuple):
 
 
 class Markers:
-    def __init__(
-        self, appends: Appends, hosted: Hosted, clock: Clock, offsets: OffsetMarkers
-    ) -> None:
-        self._appends = appends
+    def __init__(self, hosted: Hosted, offsets: OffsetMarkers) -> None:
+        self._appends = OwnAppends(hosted)
         self._hosted = hosted
-        self._clock = clock
+        self._clock = hosted.around.clock
         self._offsets = offsets
-        self._terms = AppendTerms(ALL, TIMEOUT_MS, Origin.COORDINATOR)
 
     def write(
         self, marking: Marking, partitions: Iterable[TopicPartition]
@@ -89,12 +84,14 @@ class Markers:
             timestamp=self._clock.wall_ms(),
         )
 
-        def done(outcomes: list[ProducedPartition]) -> None:
-            for key, outcome in zip(keys, outcomes, strict=True):
-                writing.note(key, outcome.error_code)
-
-        sets = [ToAppend(key, memoryview(batch)) for key in keys]
-        self._appends.append(sets, self._terms, done)
+        for key in keys:
+            try:
+                partition = self._hosted.get(key)
+            except KafkaError as refusal:
+                writing.note(key, refusal.code)
+            else:
+                noted = partial(writing.note, key)
+                self._appends.append(partition, batch, TIMEOUT_MS, noted)
 
     def _end_offsets(self, marking: Marking, key: TopicPartition, writing: _Writing) -> None:
         try:

@@ -8,6 +8,7 @@ null value takes away what the key is about.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from struct import pack, unpack
 from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -123,10 +124,9 @@ def _write_parts(out: Writer, parts: Parts) -> Writer:
     topics = by_topic(parts)
     out.array(len(topics))
     for topic_id, partitions in topics.items():
-        out.raw(topic_id.bytes).array(len(partitions))
-        for partition in partitions:
-            out.int32(partition)
-        out.tags()
+        # In one go: a group may have thousands of partitions, and is written with each change.
+        packed = pack(f">{len(partitions)}i", *partitions)
+        out.raw(topic_id.bytes).array(len(partitions)).raw(packed).tags()
     return out
 
 
@@ -200,8 +200,9 @@ def _read_standing(reader: Reader) -> Standing:
 def _read_parts(reader: Reader) -> Parts:
     found: list[Part] = []
     for _ in range(reader.array()):
-        topic_id = UUID(bytes=reader.raw(16))
-        found += [Part(topic_id, reader.int32()) for _ in range(reader.array())]
+        topic_id, count = UUID(bytes=reader.raw(16)), reader.array()
+        indexes = unpack(f">{count}i", reader.raw(4 * count))
+        found += [Part(topic_id, index) for index in indexes]
         reader.tags()
     return frozenset(found)
 
