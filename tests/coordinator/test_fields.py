@@ -54,3 +54,14 @@ def test_garbage_is_a_value_error_and_nothing_else(data: bytes) -> None:
 def test_an_array_cannot_be_longer_than_what_is_left(length: bytes) -> None:
     with pytest.raises(ValueError, match="past the end"):
         Reader(b"\0\1" + length).array()
+
+
+def test_tagged_fields_read_as_they_were_written() -> None:
+    inside = Writer(None, flexible=True).string("x").int32(7).tags().done()
+    written = Writer(0, flexible=True).int8(1).tags({3: inside, 0: b"y"}).done()
+    reader = Reader(written, flexible_from=0)
+    assert reader.int8() == 1
+    tagged = reader.tags()
+    assert list(tagged) == [0, 3], "in the order of their tags"
+    nested = Reader.inside(tagged[3])
+    assert (nested.string(), nested.int32(), nested.tags()) == ("x", 7, {})

@@ -207,3 +207,11 @@ def test_a_static_member_that_changes_the_protocol_starts_a_rebalance() -> None:
     scene.stable(instance="i", protocols=(RANGE, STICKY))
     [back] = scene.start_join(instance="i", protocols=(STICKY, RANGE))
     assert (back.generation, back.protocol) == (2, "sticky")
+
+
+def test_a_name_that_no_id_could_be_made_of_is_refused() -> None:
+    scene = Scene()
+    long = "é" * 16_380
+    assert code_of(scene.start_join, instance=long) is ErrorCode.invalid_request
+    assert code_of(scene.start_join, client=long) is ErrorCode.invalid_request
+    assert scene.shard.groups == {}
