@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ from ottla.client.producer.encoding import WORTH_A_KERNEL, Encoder, load_native,
 from ottla.protocol.records.batch import crc_ok, read_header
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.record import read_records
-from tests.client.producer.rig import STAMP_NS, TP, batch, threading
+from tests.client.producer.rig import STAMP_NS, TP, batch
 
 RECORDS = st.lists(
     st.tuples(
@@ -37,10 +39,9 @@ def test_the_kernel_and_plain_python_write_the_same_records(
     made.close()
     assert native is not None
     quick, slow = native(made, codec, None), plain(made, codec, None)
-    found = [
+    assert records == [
         (each.key, each.value, list(each.headers), each.timestamp) for each in read_records(quick)
     ]
-    assert found == records
     assert list(read_records(slow)) == list(read_records(quick))
     if codec is Codec.NONE:
         assert bytes(quick)[21:43] == bytes(slow)[21:43]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -189,4 +191,4 @@ def test_what_a_partition_is_sent_is_always_numbered_without_gaps(steps: list[st
         open_now = sequences._partitions[TP].open if TP in sequences._partitions else []
         numbers = [each.stamp.sequence for each in open_now if each.stamp]
         assert numbers == sorted(set(numbers))
-        assert all(b - a == 2 for a, b in zip(numbers, numbers[1:], strict=False))
+        assert all(b - a == 2 for a, b in pairwise(numbers))
