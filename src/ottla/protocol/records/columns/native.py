@@ -2,7 +2,8 @@
 
 Compiled code is kept beside the file it was written in and renewed when that file changes, but not
 when a function it calls in another file does. So the kernels live in two files that do not import
-from each other, `reading` and `writing`, and everything native that one of them needs is in it.
+from each other, `reading` and `writing`, and everything native that one of them needs is in it;
+whoever changes `copy`, which both use, changes them too or deletes the kept code (`__pycache__`).
 """
 
 from __future__ import annotations
