@@ -33,6 +33,20 @@ def test_every_version_lists_what_a_client_may_ask(version: int) -> None:
     run(story())
 
 
+@pytest.mark.parametrize(("version", "lowest"), [(3, 1), (4, 0)])
+def test_the_newest_protocols_are_said_to_be_in_force(version: int, lowest: int) -> None:
+    async def story() -> None:
+        async with api_side() as side:
+            said = await side.caller.ask(API, version, **CLIENT)
+            assert {one.name: one.max_version_level for one in said.finalized_features} == {
+                "group.version": 1,
+                "transaction.version": 2,
+            }
+            assert {one.min_version for one in said.supported_features} == {lowest}
+
+    run(story())
+
+
 @pytest.mark.parametrize("version", [5, 99, -1])
 def test_an_unknown_version_is_answered_in_version_0_with_the_list(version: int) -> None:
     async def story() -> None:

@@ -17,17 +17,7 @@ from ottla.protocol.wire import Call
 KEY: Final = 18
 LEVELS: Final = {"group.version": 1, "transaction.version": 2}
 """The consumer protocol is offered, and so are transactions with an epoch for each."""
-FEATURES: Final[Fields] = {
-    "supported_features": [
-        {"name": name, "min_version": 0, "max_version": level} for name, level in LEVELS.items()
-    ],
-    "finalized_features_epoch": 0,
-    "finalized_features": [
-        {"name": name, "max_version_level": level, "min_version_level": level}
-        for name, level in LEVELS.items()
-    ],
-}
-"""What makes clients use what is new. It is the same for ever here, hence the epoch."""
+FIRST_WITH_LEVEL_0: Final = 4
 SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -37,7 +27,7 @@ async def api_versions(request: Request, ctx: Context) -> Fields:
         if not (SOFTWARE.fullmatch(name) and SOFTWARE.fullmatch(version)):
             raise KafkaError(ErrorCode.invalid_request)
         ctx.peer.software_name, ctx.peer.software_version = name, version
-    return {"error_code": ErrorCode.none, **offered()}
+    return {"error_code": ErrorCode.none, **offered(), **features(ctx.call.version)}
 
 
 def offered() -> Fields:
@@ -53,7 +43,23 @@ def offered() -> Fields:
         for api in APIS
         if not api.between_brokers
     ]
-    return {"api_keys": keys, "throttle_time_ms": 0, **FEATURES}
+    return {"api_keys": keys, "throttle_time_ms": 0}
+
+
+def features(version: int) -> Fields:
+    """What makes clients use what is new. It is the same for ever here, hence the epoch."""
+    lowest = 0 if version >= FIRST_WITH_LEVEL_0 else 1  # older Java clients cannot read a 0
+    return {
+        "supported_features": [
+            {"name": name, "min_version": lowest, "max_version": level}
+            for name, level in LEVELS.items()
+        ],
+        "finalized_features_epoch": 0,
+        "finalized_features": [
+            {"name": name, "max_version_level": level, "min_version_level": level}
+            for name, level in LEVELS.items()
+        ],
+    }
 
 
 def unsupported_version(call: Call) -> bytes:
