@@ -38,12 +38,20 @@ CLIENTS: Final[Mapping[str, type[Client]]] = {
 }
 
 
+# Both kinds of broker know these; nobody here waits for what only spreads load out.
+PROMPT: Final = {
+    "group.initial.rebalance.delay.ms": "0",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+}
+
+
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[nodes.Node]:
     target = os.environ.get("OTTLA_INTEROP_TARGET", "ottla")
     assert target in ("ottla", "kafka"), f"OTTLA_INTEROP_TARGET={target}"
     folder = tmp_path_factory.mktemp("broker")
-    with nodes.kafka(folder) if target == "kafka" else nodes.ottla(folder) as node:
+    start = nodes.kafka if target == "kafka" else nodes.ottla
+    with start(folder, PROMPT) as node:
         yield node
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import json
 import time
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -189,12 +188,14 @@ def test_kafkas_own_formatters_read_what_groups_persist(
     consumer = member(broker, topic, 7)
     consumer.close()
     tools.done("kafka-consumer-groups", "--delete", "--group", topic)
-    offsets = formatted(tools, "OffsetsMessageFormatter", topic)
+    offsets = tools.formatted("__consumer_offsets", topic, "OffsetsMessageFormatter")
     key = {"group": topic, "topic": topic, "partition": 0}
+    offsets = [one for one in offsets if one["key"]["data"]["group"] == topic]
     assert [one["key"]["data"] for one in offsets] == [key, key]
     assert offsets[0]["value"]["data"]["offset"] == 7
     assert offsets[1]["value"] is None  # the group's end
-    groups = [one["value"] for one in formatted(tools, "GroupMetadataMessageFormatter", topic)]
+    found = tools.formatted("__consumer_offsets", topic, "GroupMetadataMessageFormatter")
+    groups = [one["value"] for one in found if one["key"]["data"]["group"] == topic]
     assert groups[-1] is None
     told = [value["data"] for value in groups[:-1]]
     assert {value["protocolType"] for value in told} == {"consumer"}
@@ -202,19 +203,3 @@ def test_kafkas_own_formatters_read_what_groups_persist(
     [one] = next(value["members"] for value in told if value["members"])
     assert one["clientId"] == "teller"
     assert one["clientHost"] == "/127.0.0.1"
-
-
-def formatted(tools: KafkaTools, formatter: str, group: str) -> list[Any]:
-    """What a formatter prints of one group; it writes no newline between two records."""
-    printed = tools.run(
-        "kafka-console-consumer",
-        "--topic", "__consumer_offsets", "--from-beginning", "--timeout-ms", "2500",
-        "--formatter", f"org.apache.kafka.tools.consumer.{formatter}",
-    )  # fmt: skip
-    found, decoder, text = [], json.JSONDecoder(), printed.stdout.lstrip()
-    while text:
-        one, end = decoder.raw_decode(text)
-        text = text[end:].lstrip()
-        if one["key"]["data"]["group"] == group:
-            found.append(one)
-    return found

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
+import aiokafka
 import confluent_kafka as ck
 import pytest
+from aiokafka.errors import KafkaError as AiokafkaError
+from aiokafka.errors import ProducerFenced as AiokafkaFenced
 from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as KafkaPythonPartition
+from kafka.errors import KafkaError as KafkaPythonError
 from kafka.errors import ProducerFencedError
 from kafka.structs import OffsetAndMetadata
 
+from tests.asking import FETCH, Line, fetch_fields
 from tests.interop.conftest import MakeTopic
 from tools import kafka_cache
 
@@ -186,28 +193,105 @@ def test_kafka_python_commits_aborts_is_fenced_and_sends_offsets(
     assert read(bootstrap, topic, "read_committed") == [b"0", b"2", b"kept"]
 
 
-@pytest.mark.spec("TXN-23", "TXN-24", "TXN-25")
-def test_kafkas_own_formatter_reads_what_the_coordinator_persists(
+@pytest.mark.spec("TXN-35", "TXN-36", "TXN-42", "TXN-50")
+def test_kafka_python_pipes_with_its_groups_metadata_and_keeps_to_its_time(
+    bootstrap: str, make_topic: MakeTopic
+) -> None:
+    source, target = make_topic(), make_topic()
+    plain = ck.Producer({"bootstrap.servers": bootstrap})
+    for number in range(5):
+        sent(plain, source, b"%d" % number)
+    consumer = KafkaConsumer(
+        source,
+        bootstrap_servers=bootstrap,
+        group_id=source,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+    )
+    taken: list[bytes] = []
+    deadline = time.monotonic() + 30
+    while len(taken) < 5:
+        assert time.monotonic() < deadline
+        for records in consumer.poll(100).values():
+            taken += [record.value for record in records]
+    producer = KafkaProducer(
+        bootstrap_servers=bootstrap, transactional_id=source, transaction_timeout_ms=1_000
+    )
+    producer.init_transactions()
+    at = KafkaPythonPartition(source, 0)
+    for end in (producer.abort_transaction, producer.commit_transaction):
+        producer.begin_transaction()
+        for value in taken:
+            producer.send(target, value * 2)
+        offsets = {at: OffsetAndMetadata(5, "", -1)}
+        producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
+        end()
+    assert consumer.committed(at) == 5
+    consumer.close()
+    producer.begin_transaction()
+    producer.send(target, b"late").get(WITHIN_S)
+    timed_out(bootstrap, target)
+    with pytest.raises(KafkaPythonError):
+        producer.commit_transaction()
+    producer.close(0)
+    assert read(bootstrap, target, "read_committed") == [value * 2 for value in taken]
+
+
+def timed_out(bootstrap: str, topic: str) -> None:
+    """Wait until no open transaction holds readers of committed data up before the end."""
+    fields = {**fetch_fields(topic), "isolation_level": 1}
+    deadline = time.monotonic() + 30
+    with Line(bootstrap) as line:
+        while True:
+            [part] = line.ask(FETCH, 12, **fields).responses[0].partitions
+            if part.last_stable_offset == part.high_watermark:
+                return
+            assert time.monotonic() < deadline, "it was never aborted"
+
+
+@pytest.mark.spec("TXN-17", "TXN-18", "TXN-29", "TXN-35", "TXN-42", "TXN-46", "TXN-47")
+def test_aiokafka_commits_aborts_pipes_is_fenced_and_keeps_to_its_time(
     bootstrap: str, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()
-    producer = librdkafka(bootstrap, f"formatted-{topic}")
-    producer.begin_transaction()
-    sent(producer, topic, b"x")
-    producer.commit_transaction(WITHIN_S)
-    try:
-        printed = kafka_cache.run_tool(
-            "kafka-console-consumer",
-            "--topic", "__transaction_state", "--from-beginning", "--timeout-ms", "5000",
-            "--formatter", "org.apache.kafka.tools.consumer.TransactionLogMessageFormatter",
-            "--bootstrap-server", bootstrap,
-            timeout_s=60,
-        )  # fmt: skip
-    except kafka_cache.Missing as missing:
-        pytest.skip(str(missing))
-    ours = [one for one in printed.stdout.split('{"key"') if f"formatted-{topic}" in one]
-    states = [one.split('"transactionStatus":')[1][0] for one in ours]
-    assert states == ["0", "1", "2", "4"], printed.stdout + printed.stderr
+    at = aiokafka.TopicPartition(topic, 0)
+
+    async def begun(timeout_ms: int = 60_000) -> aiokafka.AIOKafkaProducer:
+        producer = aiokafka.AIOKafkaProducer(
+            bootstrap_servers=bootstrap,
+            transactional_id=f"aiokafka-{topic}",
+            transaction_timeout_ms=timeout_ms,
+        )
+        await producer.start()
+        return producer
+
+    async def story() -> None:
+        first = await begun()
+        for number in range(4):
+            await first.begin_transaction()
+            await first.send_and_wait(topic, b"%d" % number)
+            await first.send_offsets_to_transaction({at: number + 1}, topic)
+            await (first.abort_transaction() if number % 2 else first.commit_transaction())
+        second = await begun(timeout_ms=1_000)
+        with pytest.raises(AiokafkaFenced):
+            await first.begin_transaction()
+            await first.send_and_wait(topic, b"zombie")
+        await second.begin_transaction()
+        await second.send_and_wait(topic, b"late")
+        await asyncio.to_thread(timed_out, bootstrap, topic)
+        with pytest.raises(AiokafkaError):
+            await second.commit_transaction()
+        for producer in (first, second):
+            with suppress(AiokafkaError):
+                await producer.stop()
+        consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=topic)
+        await consumer.start()
+        assert await consumer.committed(at) == 3  # of the last that was committed
+        await consumer.stop()
+
+    asyncio.run(story())
+    assert read(bootstrap, topic, "read_committed") == [b"0", b"2"]
+    assert read(bootstrap, topic, "read_uncommitted") == [b"0", b"1", b"2", b"3", b"late"]
 
 
 @pytest.mark.spec("TXN-18", "TXN-17", "TXN-35", "TXN-46")
@@ -230,6 +314,8 @@ def test_java_begins_each_transaction_under_a_new_epoch_if_it_knows_how(
         "open": "Ongoing",
         "zombie": "ProducerFencedException",
         "offset": "7",
+        "piped": "nothing,true",
+        "late": "ProducerFencedException",
         "hanging": "0",
         "fenced": "ProducerFencedException",
     }, done.stderr[-2_000:]

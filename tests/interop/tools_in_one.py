@@ -7,12 +7,17 @@ second instead of half a minute.
 from __future__ import annotations
 
 import base64
+import json
 import subprocess
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from confluent_kafka import Consumer, TopicPartition
+
+from ottla.coordinator.partitioning import partition_for
 from tools import kafka_cache
 
+INTERNAL_PARTITIONS: Final = 50
 _SOURCE: Final = Path(__file__).parent / "java" / "ToolDriver.java"
 
 
@@ -42,6 +47,25 @@ class KafkaTools:
         finished = self.run(name, *args)
         assert finished.returncode == 0, finished.stdout + finished.stderr
         return finished.stdout
+
+    def formatted(self, topic: str, key: str, formatter: str) -> list[Any]:
+        """What a formatter of Kafka's makes of the partition of an internal topic a key is in."""
+        partition = partition_for(key, INTERNAL_PARTITIONS)
+        consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "nobody"})
+        _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), 30)
+        consumer.close()
+        printed = self.done(
+            "kafka-console-consumer",
+            "--topic", topic, "--partition", str(partition), "--offset", "earliest",
+            "--max-messages", str(end), "--timeout-ms", "30000",
+            "--formatter", f"org.apache.kafka.tools.consumer.{formatter}",
+        ).lstrip()  # fmt: skip
+        found, decoder = [], json.JSONDecoder()
+        while printed:  # it writes no newline between two
+            one, ended = decoder.raw_decode(printed)
+            found.append(one)
+            printed = printed[ended:].lstrip()
+        return found
 
     def close(self) -> None:
         assert self._jvm.stdin is not None and self._jvm.stdout is not None

@@ -57,6 +57,9 @@ public class TransactionDriver {
             System.out.println("offset " + admin.listConsumerGroupOffsets(id)
                 .partitionsToOffsetAndMetadata().get().get(first).offset());
 
+            System.out.println("piped " + pipe(admin, newer, topic, id + "-pipe"));
+            System.out.println("late " + late(topic));
+
             newer.beginTransaction();
             newer.send(new ProducerRecord<>(topic, 0, null, "hangs")).get();
             for (ProducerState state : producers(admin, first))
@@ -70,6 +73,59 @@ public class TransactionDriver {
             System.out.println("fenced " + failure(newer::commitTransaction));
             producer.close(Duration.ZERO);
             newer.close(Duration.ZERO);
+        }
+    }
+
+    /** Consume, transform, produce, as a member of a group; half of it in a transaction that fails. */
+    private static String pipe(Admin admin, KafkaProducer<String, String> producer, String topic, String group)
+            throws Exception {
+        TopicPartition second = new TopicPartition(topic, 1);
+        Map<String, Object> settings = new HashMap<>();
+        settings.put("bootstrap.servers", bootstrap);
+        settings.put("group.id", group);
+        settings.put("isolation.level", "read_committed");
+        settings.put("auto.offset.reset", "earliest");
+        settings.put("enable.auto.commit", false);
+        List<String> told = new ArrayList<>();
+        try (KafkaConsumer<String, String> consumer =
+                new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer())) {
+            consumer.subscribe(List.of(topic));
+            int taken = 0;
+            for (int tries = 0; taken < 4 && tries < 200; tries++)
+                taken += consumer.poll(Duration.ofMillis(100)).records(second).size();
+            for (boolean commits : new boolean[] {false, true}) {
+                producer.beginTransaction();
+                producer.send(new ProducerRecord<>(topic, 0, null, "piped"));
+                producer.sendOffsetsToTransaction(
+                    Map.of(second, new OffsetAndMetadata(consumer.position(second))),
+                    consumer.groupMetadata());
+                if (commits) producer.commitTransaction();
+                else producer.abortTransaction();
+                OffsetAndMetadata committed = admin.listConsumerGroupOffsets(group)
+                    .partitionsToOffsetAndMetadata().get().get(second);
+                told.add(committed == null ? "nothing" : String.valueOf(committed.offset() == consumer.position(second)));
+            }
+        }
+        return String.join(",", told);
+    }
+
+    /** A transaction that takes longer than it said it would. */
+    private static String late(String topic) throws Exception {
+        Map<String, Object> settings = new HashMap<>();
+        settings.put("bootstrap.servers", bootstrap);
+        settings.put("transactional.id", "late-" + topic);
+        settings.put("transaction.timeout.ms", 500);
+        try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap));
+                KafkaProducer<String, String> producer =
+                    new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer())) {
+            producer.initTransactions();
+            producer.beginTransaction();
+            producer.send(new ProducerRecord<>(topic, 1, null, "late")).get();
+            for (int tries = 0; tries < 300; tries++) {
+                if (described(admin, "late-" + topic).state().toString().equals("CompleteAbort")) break;
+                Thread.sleep(100);
+            }
+            return failure(producer::commitTransaction);
         }
     }
 
