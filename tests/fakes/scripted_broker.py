@@ -72,6 +72,7 @@ class ScriptedBroker:
         self._writers: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
         self._held: asyncio.Event | None = None
+        self._held_key = PRODUCE
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -103,9 +104,9 @@ class ScriptedBroker:
         """The next answers to an API: fields, what to do instead, or a function of the request."""
         self._script.setdefault(key, deque()).extend(answers)
 
-    def hold(self) -> None:
-        """Answer no Produce request until `release`."""
-        self._held = asyncio.Event()
+    def hold(self, key: int = PRODUCE) -> None:
+        """Answer no request of this API until `release`."""
+        self._held, self._held_key = asyncio.Event(), key
 
     def release(self) -> None:
         assert self._held is not None
@@ -141,7 +142,7 @@ class ScriptedBroker:
     async def _answer(self, call: wire.Call, frame: memoryview) -> Any:
         request = wire.decode(call, frame)
         self.asked.append((call.key, call.version, request))
-        if call.key == PRODUCE and self._held is not None:
+        if self._held is not None and call.key == self._held_key:
             await self._held.wait()
         scripted = self._script.get(call.key)
         if scripted:
