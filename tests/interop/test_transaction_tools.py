@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import confluent_kafka as ck
 import pytest
@@ -82,7 +82,8 @@ def test_kafkas_own_formatter_reads_what_the_coordinator_persists(
     producer = opened(broker, f"formatted-{topic}", topic)
     producer.commit_transaction(WITHIN_S)
     id = f"formatted-{topic}"
-    deadline, values = time.monotonic() + WITHIN_S, []
+    deadline = time.monotonic() + WITHIN_S
+    values: list[Any] = []
     while len(values) < 4:  # nobody waits for the last, which follows from the others
         assert time.monotonic() < deadline, values
         found = tools.formatted("__transaction_state", id, "TransactionLogMessageFormatter")
