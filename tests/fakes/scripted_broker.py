@@ -88,7 +88,7 @@ class ScriptedBroker:
         assert self._server is not None
         self._server.close()
         self.hang_up()
-        while self._writers:  # until those who serve them have noticed
+        while self._writers:  # noqa: ASYNC110 - until those who serve them have noticed
             await asyncio.sleep(0)
 
     @property

@@ -108,6 +108,7 @@ async def retrying(
     `topics` are those whose leaders it rests on: they are looked up anew when that may help.
     """
     failures = 0
+    told: Exception | None = None
     while True:
         try:
             async with asyncio.timeout(max(deadline.left_ms, 1) / 1e3):
@@ -117,10 +118,12 @@ async def retrying(
                 raise
             failures += 1
             pause_ms = cluster.backoff.after(failures)
+            if told is None or str(error):  # not that the last try was cut short by our own clock
+                told = error
             if deadline.left_ms <= pause_ms:
                 raise TimeoutError(
-                    f"no success in {deadline.allowed_ms} ms: {said(error)}"
-                ) from error
+                    f"no success in {deadline.allowed_ms} ms: {said(told)}"
+                ) from told
             stale = is_stale(error)
         await asyncio.sleep(pause_ms / 1e3)
         if stale:
