@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -119,31 +120,51 @@ def test_kafkas_own_consumers_share_fairly(broker: Broker, java: JavaMembers) ->
     assert committed == dict.fromkeys(range(PARTITIONS), 400 // PARTITIONS)
 
 
+DOOMED: Final = (
+    "import sys; from confluent_kafka import Consumer\n"
+    "c = Consumer({'bootstrap.servers': sys.argv[1], 'group.id': sys.argv[2],"
+    " 'group.protocol': 'consumer', 'enable.auto.commit': False})\n"
+    "c.subscribe([sys.argv[3]])\n"
+    "while True: c.poll(0.1); c.assignment() and print('joined', flush=True)"
+)
+
+
 @pytest.mark.spec("GRP-44")
-def test_the_work_of_a_member_that_is_killed_is_taken_over(broker: Broker) -> None:
+def test_the_work_of_members_that_are_killed_is_taken_over(broker: Broker) -> None:
+    """Three stay, two are killed at work, and five come in their place."""
     topic = new_topic(broker.bootstrap_servers, PARTITIONS)
     numbers = Numbers(broker.bootstrap_servers, topic, PARTITIONS)
-    survivor, got = confluent(broker, topic), list[int]()
-    settle([survivor], PARTITIONS, got)
-    program = (
-        "import sys; from confluent_kafka import Consumer\n"
-        "c = Consumer({'bootstrap.servers': sys.argv[1], 'group.id': sys.argv[2],"
-        " 'group.protocol': 'consumer', 'enable.auto.commit': False})\n"
-        "c.subscribe([sys.argv[3]])\n"
-        "while True: c.poll(0.1); c.assignment() and print('joined', flush=True)"
-    )
-    command = [sys.executable, "-c", program, broker.bootstrap_servers, f"group-{topic}", topic]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
-        half = PARTITIONS // 2
-        until(lambda: len(survivor.held()) == half, survivor.poll, "the other to join")
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"joined\n"
+    members: list[Member] = [confluent(broker, topic) for _ in range(3)]
+    got: list[int] = []
+    settle(members, PARTITIONS, got)
+    where = (broker.bootstrap_servers, f"group-{topic}", topic)
+    with ExitStack() as stack:
+        doomed = [
+            stack.enter_context(
+                subprocess.Popen([sys.executable, "-c", DOOMED, *where], stdout=subprocess.PIPE)
+            )
+            for _ in range(2)
+        ]
+        until(
+            lambda: sum(len(member.held()) for member in members) < PARTITIONS - 2,
+            lambda: drain(members, got),
+            "the others to join",
+        )
+        for other in doomed:
+            assert other.stdout is not None
+            assert other.stdout.readline() == b"joined\n"
         numbers.write(400)
-        other.send_signal(signal.SIGKILL)
-    settle([survivor], PARTITIONS, got)
-    until(lambda: len(got) >= 400, lambda: drain([survivor], got), "the records")
-    assert sorted(got) == list(range(400))
-    survivor.close()
+        drain(members, got)
+        for other in doomed:
+            other.send_signal(signal.SIGKILL)
+    settle(members, PARTITIONS, got)
+    members += [confluent(broker, topic) for _ in range(5)]
+    numbers.write(400)
+    settle(members, PARTITIONS, got)
+    until(lambda: len(got) >= 800, lambda: drain(members, got), "the records")
+    assert sorted(got) == list(range(800))
+    for member in members:
+        member.close()
 
 
 @pytest.mark.spec("GRP-59", "GRP-75")
