@@ -6,7 +6,7 @@ other is worked out on a `Revision`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -122,10 +122,10 @@ class Beating:
     terms: Terms
     found: Found
 
-    def decide(self, new_id: str) -> BeatReply:
+    def decide(self, new_id: Callable[[], str]) -> BeatReply:
         """Refusals are raised; `new_id` is for a member that joins without one."""
         group, ask, limits = self.group, self.ask, self.terms.limits
-        member_id = ask.member_id or new_id
+        member_id = ask.member_id or new_id()
         check_room(group, member_id, ask.instance_id, limits.consumer_max_size)
         before = self._member(member_id)
         member = before if self._is_idle(before) else self._advance(before)

@@ -125,7 +125,7 @@ class ConsumerProtocol:
             reply = BeatReply(member.id, LEAVES)
         else:
             group = self._joined(group_id, ask, draft, terms)
-            reply = Beating(group, ask, draft, terms, found).decide(self._new_id())
+            reply = Beating(group, ask, draft, terms, found).decide(self._new_id)
         return draft.outcome(reply)
 
     def _existing(self, group_id: str) -> ConsumerGroup:
