@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _HEADERS: Final = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
 FUNCTIONS: Final = (
     f"""header(headers {_HEADERS}, name STRING) RETURNS STRING
-    RETURN CAST(element_at(filter(headers, h -> h.key = name), -1).value AS STRING)""",
+    RETURN CAST(try_element_at(filter(headers, h -> h.key = name), -1).value AS STRING)""",
     f"""with_header(headers {_HEADERS}, name STRING, text STRING) RETURNS {_HEADERS}
     RETURN concat(filter(coalesce(headers, array()), h -> h.key <> name),
       array(named_struct('key', name, 'value', CAST(text AS BINARY))))""",
