@@ -189,7 +189,7 @@ def test_kafka_python_commits_aborts_is_fenced_and_sends_offsets(
     assert consumer.committed(at) == 3
     consumer.close()
     second.close()
-    first.close(0)
+    first.close(WITHIN_S)
     assert read(bootstrap, topic, "read_committed") == [b"0", b"2", b"kept"]
 
 
@@ -233,7 +233,7 @@ def test_kafka_python_pipes_with_its_groups_metadata_and_keeps_to_its_time(
     timed_out(bootstrap, target)
     with pytest.raises(KafkaPythonError):
         producer.commit_transaction()
-    producer.close(0)
+    producer.close(WITHIN_S)
     assert read(bootstrap, target, "read_committed") == [value * 2 for value in taken]
 
 
