@@ -81,7 +81,7 @@ class ClientConfig(Settings):
     ] = 131_072
     receive_buffer_bytes: Annotated[
         int, AtLeast(0, (-1,)), Doc("SO_RCVBUF of connections; -1 leaves the system's.")
-    ] = 65_536
+    ] = -1  # not Kafka's: docs/decisions/0013
     security_protocol: Annotated[
         str, OneOf(("PLAINTEXT",)), Doc("How connections are secured: not at all, so far.")
     ] = "PLAINTEXT"
