@@ -14,10 +14,12 @@ from ottla.config.settings import Setting
 from ottla.config.topic import SYNONYMS, TopicConfig
 
 PACKAGE = Path(ottla.__file__).parent
+OUTSIDE = {"client", "cli", "spark", "testing"}  # their settings have the same names at times
 READERS = "\n".join(
     path.read_text()
     for path in sorted(PACKAGE.rglob("*.py"))
-    if path.parent.name != "config" or path.name == "listeners.py"
+    if path.relative_to(PACKAGE).parts[0] not in OUTSIDE
+    and (path.parent.name != "config" or path.name == "listeners.py")
 )
 SPEAK_FOR_TOPICS = {name for names in SYNONYMS.values() for name in names}
 ANSWERED_BY_BROKER_CONFIG = {  # through a property or a rule of its own
