@@ -30,6 +30,8 @@ TYPES: Final = {  # how Kafka writes the type that stands in a name of ours
     "controllerstats": "ControllerStats",
     "delayedoperationpurgatory": "DelayedOperationPurgatory",
     "fetchsessioncache": "FetchSessionCache",
+    "groupcoordinatormetrics": "group-coordinator-metrics",
+    "groupmetadatamanager": "GroupMetadataManager",
     "kafkacontroller": "KafkaController",
     "kafkarequesthandlerpool": "KafkaRequestHandlerPool",
     "log": "Log",
@@ -45,6 +47,15 @@ SPELLED_OTHERWISE: Final = {
     "kafka_log_logcleaner_uncleanable_partitions_count": (
         "kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count"
     ),
+    "kafka_coordinator_group_groupmetadatamanager_num_groups": (
+        "kafka.coordinator.group:type=GroupMetadataManager,name=NumGroups"
+    ),
+    **{
+        f"kafka_server_groupcoordinatormetrics_{name}_total": (
+            f"kafka.server:type=group-coordinator-metrics,name={name.replace('_', '-')}"
+        )
+        for name in ("offset_commit_count", "offset_deletion_count", "offset_expiration_count")
+    },
     "kafka_server_socketservermetrics_connection_count": (
         "kafka.server:type=socket-server-metrics,name=connection-count"
     ),
@@ -54,6 +65,7 @@ OURS: Final = frozenset(
         "kafka_controller_controllereventmanager_event_time_ms",
         "kafka_log_logcleaner_cleaned_bytes_total",
         "kafka_log_logcleaner_rounds_total",
+        "kafka_server_groupcoordinatormetrics_groups_removed_total",
         "kafka_server_socketservermetrics_client_versions",
         "kafka_server_socketservermetrics_connections_refused_total",
     }

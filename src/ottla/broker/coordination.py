@@ -18,6 +18,7 @@ from ottla.broker.world import World
 from ottla.config.dynamic import DynamicConfig
 from ottla.coordinator.group.consumer.service import ConsumerGroups
 from ottla.coordinator.group.limits import GroupLimits
+from ottla.coordinator.group.measures import Counts, publish
 from ottla.coordinator.group.service import Groups
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.journal import Journal
@@ -38,7 +39,9 @@ class Coordination:
         spawn: Spawn,
     ) -> None:
         ground = Ground(data.hosted, data.metadata, data.timers, spawn)
-        groups = _group_runtime(world, config, data, ground)
+        counts = Counts()
+        groups = _group_runtime(world, config, data, ground, counts)
+        publish(data.registry, counts, lambda: [owned.shard for owned in groups.active()])
         self.groups = Groups(groups, ConsumerGroups(groups, data.hosted.around))
         txns = build_transactions(
             config, data, ground, self.groups.runtime,
@@ -56,7 +59,7 @@ class Coordination:
 
 
 def _group_runtime(
-    world: World, config: DynamicConfig, data: Data, ground: Ground
+    world: World, config: DynamicConfig, data: Data, ground: Ground, counts: Counts
 ) -> Runtime[GroupShard]:
     settings = config.current
 
@@ -65,7 +68,9 @@ def _group_runtime(
 
     return Runtime(
         CONSUMER_OFFSETS,
-        lambda _: GroupShard(lambda: group_limits(config), new_id, lambda: data.metadata.image),
+        lambda _: GroupShard(
+            lambda: group_limits(config), new_id, lambda: data.metadata.image, counts
+        ),
         ground,
         Journal(
             data.hosted,

@@ -79,6 +79,7 @@ class Data:
         lag_max_ms = config.current.replica_lag_time_max_ms
         self._around = Surroundings(me, world.clock, Off(loop, world.pool), lag_max_ms)
         waiting = _waiting(self.timers, config.current)
+        self.registry = registry
         traffic = Traffic(registry)
         self.hosted = Hosted(self._around, metadata, waiting, traffic)
         self._flushes = flushes = FlushLoop(self.hosted, world.ring)

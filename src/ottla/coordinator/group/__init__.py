@@ -17,6 +17,7 @@ group's id hashes to; that partition also holds everything about it that must ou
 - `bulk`          offsets replayed many at a time
 - `committing`    OffsetCommit, OffsetDelete
 - `expiry`        offsets and groups that have been left behind
+- `measures`      what is counted, and under which names it is shown
 - `overview`      groups as tools see them, and their deletion
 - `records`       what is persisted, in Kafka's own formats
 - `shard`         one partition's groups: replay, loading, timers

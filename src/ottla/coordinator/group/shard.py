@@ -20,6 +20,7 @@ from ottla.coordinator.group.expiry import expired
 from ottla.coordinator.group.joining import JoinAsk, Joining
 from ottla.coordinator.group.limits import GroupLimits
 from ottla.coordinator.group.liveness import Leaver
+from ottla.coordinator.group.measures import Counts
 from ottla.coordinator.group.member import (
     JoinAnswer,
     JoinReply,
@@ -60,7 +61,9 @@ class GroupShard:
         limits: Callable[[], GroupLimits],
         new_id: Callable[[], str],
         image: Callable[[], Image],
+        counts: Counts | None = None,
     ) -> None:
+        self.counts = counts or Counts()
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
         self.replay_many = self.offsets.bulk.take
@@ -78,6 +81,8 @@ class GroupShard:
 
     def replay(self, what: Any, offset: Offset, producer_id: ProducerId) -> None:
         self.offsets.bulk.forget()
+        if not self._loading:
+            self.counts.note(what)
         if type(what) is OffsetChanged:
             self.offsets.apply(what, offset, producer_id)
             if what.committed is not None and what.group not in self.groups:
@@ -239,6 +244,7 @@ class GroupShard:
         for topic, partition in old:
             change = OffsetChanged(group.id, topic, partition, None)
             draft.records.append(offset_record(change))
+        self.counts.expired += len(old)
         expects = isinstance(group, ClassicGroup) and group.pending
         is_over = is_empty(group) and not expects and held == len(old)
         if is_over and group.id not in self.offsets.pending_groups():
