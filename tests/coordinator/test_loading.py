@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from ottla.coordinator.loading import ONE_BY_ONE, TURN, Stretch
 from ottla.coordinator.outcome import Outcome
 from ottla.model.errors import ErrorCode
+from ottla.protocol.records import legacy
 from ottla.protocol.records.batch import build
+from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.record import NewRecord, decode_varint
 from tests.coordinator.coordinating import OFFSETS, coordinating
 from tests.fakes.virtual_loop import run
@@ -102,6 +104,31 @@ def test_records_read_in_bulk_and_one_by_one_are_replayed_once_each_and_in_order
         pass
     assert shard.seen == list(range(offset))
     assert stretch.next_offset == (offset or -1)
+
+
+@pytest.mark.spec("GRP-50", "GRP-75", "REC-40")
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+def test_what_the_oldest_brokers_wrote_is_replayed_before_the_rest(
+    magic: int, codec: Codec
+) -> None:
+    def records(start: int, count: int) -> list[NewRecord]:
+        return [NewRecord(b"o%d" % at, b"", (), 7) for at in range(start, start + count)]
+
+    data = b"".join(
+        legacy.build(records(start, 100), magic=magic, codec=codec, base_offset=start)
+        for start in range(0, 500, 100)
+    )
+    shard = Counting()
+    stretch = Stretch(shard, data + build(records(500, 10), base_offset=500))
+    turns = sum(1 for _ in stretch.turns())
+    assert shard.seen == list(range(510))
+    assert stretch.next_offset == 510
+    assert turns >= 3, "others had their turns meanwhile"
+    shard = Counting()
+    cut = Stretch(shard, data[:-3])  # a read ends where it ends
+    assert sum(1 for _ in cut.turns()) > 0
+    assert shard.seen == list(range(cut.next_offset))
 
 
 @pytest.mark.parametrize(("kind", "most"), [(b"b", TURN), (b"o", TURN // ONE_BY_ONE)])

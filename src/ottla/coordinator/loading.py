@@ -16,8 +16,10 @@ from typing import Final
 
 from ottla.coordinator.shard import Shard
 from ottla.model.ids import NO_PRODUCER, Offset, ProducerId
-from ottla.protocol.records.batch import BatchHeader, walk
+from ottla.protocol.records import legacy
+from ottla.protocol.records.batch import CURRENT_MAGIC, BatchHeader, walk
 from ottla.protocol.records.control import ControlType, decode_marker
+from ottla.protocol.records.header import MAGIC_AT
 from ottla.protocol.records.record import Record, decode_varint, read_records, records_section
 from ottla.replica.partition import Partition
 from ottla.replica.surroundings import Off
@@ -69,6 +71,7 @@ class Stretch:
     def turns(self) -> Iterator[None]:
         """Replay; yields before the first record, and whenever others should have a turn."""
         yield
+        yield from self._oldest()
         for at, header in walk(self._view):
             batch = self._view[at : at + header.size]
             if header.is_control:
@@ -76,6 +79,25 @@ class Stretch:
             else:
                 yield from self._replay(batch, header)
             self.next_offset = header.next_offset
+            if self._worked >= TURN:
+                self._worked = 0
+                yield
+
+    def _oldest(self) -> Iterator[None]:
+        """What a broker of before Kafka 0.11 wrote, in the older formats: it can only stand first.
+
+        Afterwards the view begins behind it.
+        """
+        while len(self._view) > MAGIC_AT and self._view[MAGIC_AT] < CURRENT_MAGIC:
+            entry = next(legacy.entries(self._view), None)
+            if entry is None:
+                self._view = self._view[:0]  # cut short by the end of what was read
+                return
+            for record in legacy.records(entry):
+                self._replay_one(record, NO_PRODUCER)
+                self._worked += ONE_BY_ONE
+            self._view = self._view[entry.size :]
+            self.next_offset = entry.offset + 1
             if self._worked >= TURN:
                 self._worked = 0
                 yield
