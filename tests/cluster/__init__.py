@@ -2,8 +2,10 @@
 
 - `process`       one `ottla serve` that is started, killed and looked at
 - `load`          producers and consumers whose every step is written into a history
-- `asking`        single requests over a plain socket
+- `transacting`   transactional producers, a pipeline and readers, into the same history
 - `test_kill`     `kill -9` under load, in recovery, SIGTERM, SIGSTOP, what a restart keeps
+- `test_groups`   a group goes on where it committed, through kills
+- `test_transactions`  transactions and pipelines through kills; prepared ones wait through them
 - `test_damage`   torn tails, flipped bits, lost indexes and checkpoints
 - `test_disks`    full disks, failing disks, several directories, wiped and locked ones
 - `test_hostile`  peers that stall, never read, or ask for more memory than there is
