@@ -16,7 +16,12 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # exported, not declared so
     AdminClient,
     ConsumerGroupDescription,
@@ -185,6 +190,39 @@ def test_members_and_offsets_survive_a_restart_of_the_broker(tmp_path: Path) -> 
         described = _described(second, topic)
         assert [len(one.assignment.topic_partitions) for one in described.members] == [PARTITIONS]
         member.close()
+
+
+@pytest.mark.spec("GRP-66", "GRP-47")
+def test_offsets_are_committed_in_a_transaction_by_a_member_in_its_epoch(broker: Broker) -> None:
+    topic = new_topic(broker.bootstrap_servers, 2)
+    member, got = confluent(broker, topic), list[int]()
+    settle([member], 2, got)
+    producer = Producer(
+        {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": f"txn-{topic}"}
+    )
+    producer.init_transactions(WAIT_S)
+    offsets = [TopicPartition(topic, 0, 7)]
+
+    def pipe(who: object) -> None:
+        producer.begin_transaction()
+        producer.produce(topic, b"1", partition=1)
+        producer.send_offsets_to_transaction(offsets, who, WAIT_S)
+        producer.commit_transaction(WAIT_S)
+
+    stale = member.consumer.consumer_group_metadata()
+    pipe(stale)
+    assert member.consumer.committed(offsets, WAIT_S)[0].offset == 7
+    other = confluent(broker, topic)
+    settle([member, other], 2, got)
+    offsets = [TopicPartition(topic, 0, 9)]
+    with pytest.raises(KafkaException) as refused:
+        pipe(stale)
+    assert refused.value.args[0].txn_requires_abort()
+    producer.abort_transaction(WAIT_S)
+    pipe(member.consumer.consumer_group_metadata())
+    assert member.consumer.committed(offsets, WAIT_S)[0].offset == 9
+    member.close()
+    other.close()
 
 
 @pytest.mark.spec("GRP-48")
