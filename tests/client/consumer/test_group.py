@@ -10,6 +10,9 @@ from tests.fakes.manual_time import ManualClock
 def test_a_user_who_does_not_poll_is_too_slow_one_who_is_inside_never() -> None:
     clock = ManualClock()
     pace = Pace(clock, 300)
+    clock.ns += 400_000_000
+    assert not pace.is_too_slow, "it has not begun to poll"
+    pace.polled()
     clock.ns += 299_000_000
     assert (pace.left_ms, pace.is_too_slow) == (1, False)
     clock.ns += 1_000_000

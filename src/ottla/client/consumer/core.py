@@ -117,12 +117,12 @@ class Core:
             raise UserError("nothing to poll: call subscribe() or assign() first")
         self.pace.enter()
         try:
-            self.begin_membership()
+            self._begin_membership()
             if any(part.phase is not Phase.READY for part in self.subscriptions):
                 self.placer.kick()
             while True:
                 self.bell.clear()
-                await self.tend()
+                await self._tend()
                 if self.buffer.has_some:
                     return True
                 left_ms = min(deadline.left_ms, self._auto_commit_at_ms - self.clock.mono_ms())
@@ -146,7 +146,7 @@ class Core:
             and self.clock.mono_ms() < self._auto_commit_at_ms
         )
 
-    async def tend(self) -> None:
+    async def _tend(self) -> None:
         """Inside a poll: call user code, let partitions change hands, commit what is due."""
         if self._wakened:
             self._wakened = False
@@ -170,7 +170,7 @@ class Core:
         self._wakened = True
         self.bell.set()
 
-    def begin_membership(self) -> None:
+    def _begin_membership(self) -> None:
         """The first poll after subscribing joins."""
         if self.subscriptions.is_automatic and self._member is None:
             self._member = self._tasks.create_task(self._watched(self.group.run()))

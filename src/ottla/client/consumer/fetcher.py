@@ -236,6 +236,7 @@ class Fetcher:
     def _out_of_range(self, part: Partition) -> bool:
         if part.replica != UNKNOWN:  # a follower may lag: the leader knows
             part.replica = UNKNOWN
+            self.kick()
             return True
         if part.arrived != part.finished:
             return False  # what was fetched before is read first

@@ -54,7 +54,7 @@ class Pace:
         self._clock = clock
         self._max_interval_ms = max_interval_ms
         self._inside = 0
-        self._polled_ms = clock.mono_ms()
+        self._polled_ms: int | None = None
 
     def enter(self) -> None:
         self._inside += 1
@@ -68,7 +68,7 @@ class Pace:
 
     @property
     def left_ms(self) -> int:
-        if self._inside:  # a poll may wait as long as it likes
+        if self._inside or self._polled_ms is None:  # a poll may wait as long as it likes
             return self._max_interval_ms
         return self._polled_ms + self._max_interval_ms - self._clock.mono_ms()
 
