@@ -13,6 +13,19 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from ottla.client.admin.sync import Admin
+    from ottla.client.consumer.classic import GroupMetadata
+    from ottla.client.consumer.errors import (
+        CommitFailed,
+        ConcurrentUse,
+        LogTruncated,
+        NoOffset,
+        OffsetOutOfRange,
+        Wakeup,
+    )
+    from ottla.client.consumer.interceptors import ConsumerInterceptor
+    from ottla.client.consumer.listener import RebalanceListener
+    from ottla.client.consumer.offsets import OffsetAndMetadata, OffsetAndTimestamp
+    from ottla.client.consumer.records import Record
     from ottla.client.consumer.sync import Consumer
     from ottla.client.errors import (
         AbortNeeded,
@@ -28,31 +41,55 @@ if TYPE_CHECKING:
 __all__ = [
     "AbortNeeded",
     "Admin",
+    "CommitFailed",
+    "ConcurrentUse",
     "Consumer",
+    "ConsumerInterceptor",
     "ErrorCode",
     "Fenced",
+    "GroupMetadata",
     "KafkaError",
+    "LogTruncated",
+    "NoOffset",
+    "OffsetAndMetadata",
+    "OffsetAndTimestamp",
+    "OffsetOutOfRange",
     "Producer",
+    "RebalanceListener",
+    "Record",
     "RecordTooLarge",
     "SerializationError",
     "TopicPartition",
     "UnsupportedVersion",
     "UserError",
+    "Wakeup",
 ]
 
 _HOMES: Final = {
     "AbortNeeded": "ottla.client.errors",
     "Admin": "ottla.client.admin.sync",
+    "CommitFailed": "ottla.client.consumer.errors",
+    "ConcurrentUse": "ottla.client.consumer.errors",
     "Consumer": "ottla.client.consumer.sync",
+    "ConsumerInterceptor": "ottla.client.consumer.interceptors",
     "ErrorCode": "ottla.model.errors",
     "Fenced": "ottla.client.errors",
+    "GroupMetadata": "ottla.client.consumer.classic",
     "KafkaError": "ottla.model.errors",
+    "LogTruncated": "ottla.client.consumer.errors",
+    "NoOffset": "ottla.client.consumer.errors",
+    "OffsetAndMetadata": "ottla.client.consumer.offsets",
+    "OffsetAndTimestamp": "ottla.client.consumer.offsets",
+    "OffsetOutOfRange": "ottla.client.consumer.errors",
     "Producer": "ottla.client.producer.sync",
+    "RebalanceListener": "ottla.client.consumer.listener",
+    "Record": "ottla.client.consumer.records",
     "RecordTooLarge": "ottla.client.errors",
     "SerializationError": "ottla.client.errors",
     "TopicPartition": "ottla.model.ids",
     "UnsupportedVersion": "ottla.client.errors",
     "UserError": "ottla.model.errors",
+    "Wakeup": "ottla.client.consumer.errors",
 }
 
 
