@@ -15,8 +15,8 @@ from uuid import UUID
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.batch import crc_ok, walk
-from ottla.protocol.records.record import read_records
 from ottla.testing.history import Poll
+from tests.fakes.committed_reader import committed
 from tests.sim.book import Book
 from tests.sim.client import FETCH, LIST_OFFSETS, METADATA, RETRIABLE, Client
 from tests.sim.producer import ID_HEADER
@@ -46,6 +46,8 @@ class Tastes:
     knows_epochs: bool = True
     rereads: float = 0.0
     """How likely it begins anew after a fetch."""
+    committed: bool = False
+    """Reads only what is committed."""
 
 
 class Position:
@@ -150,7 +152,7 @@ class Consumer:
             "max_wait": tastes.max_wait_ms,
             "min_bytes": tastes.min_bytes,
             "max_bytes": tastes.max_bytes,
-            "isolation_level": 0,
+            "isolation_level": int(tastes.committed),
             "session_id": session_id,
             "session_epoch": epoch,
             "topics": self._topics(asked),
@@ -208,7 +210,7 @@ class Consumer:
             at.leader_epoch = -1
             self._forget_session()
             return
-        records = self._read(tp, part.records or b"", at.offset)
+        records = self._read(tp, part, at.offset)
         heard = at.high_watermark != part.high_watermark
         at.high_watermark = part.high_watermark
         if records or heard:
@@ -220,23 +222,27 @@ class Consumer:
                     tuple(records),
                     part.high_watermark,
                     at.leader_epoch,
+                    self._tastes.committed,
+                    part.last_stable_offset,
+                    self._book.now_ns,
                 )
             )
 
-    def _read(self, tp: TopicPartition, content: bytes, start: int) -> list[tuple[int, str]]:
+    def _read(self, tp: TopicPartition, part: Any, start: int) -> list[tuple[int, str]]:
         """The records from `start` on; whole batches only, each with a good checksum."""
-        at, found = self.positions[tp], []
+        content, at = part.records or b"", self.positions[tp]
         view = memoryview(content)
         for position, header in walk(view):
-            batch = view[position : position + header.size]
-            if not crc_ok(batch):
+            if not crc_ok(view[position : position + header.size]):
                 self._book.complain("torn", str(tp), f"a bad checksum at {header.base_offset}")
-                continue
-            for record in read_records(batch):
-                if record.offset >= start:
-                    found.append((record.offset, name_of(record.value, record.headers)))
             at.offset = header.next_offset
-        return found
+        aborted = part.aborted_transactions or () if self._tastes.committed else ()
+        kept = committed(content, [(one.producer_id, one.first_offset) for one in aborted])
+        return [
+            (record.offset, name_of(record.value, record.headers))
+            for record in kept
+            if record.offset >= start
+        ]
 
     def _begin_anew(self, at: Position) -> None:
         at.offset = -1

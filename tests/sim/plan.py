@@ -16,6 +16,7 @@ from ottla.protocol.records.compression import Codec
 from tests.sim.admin import NewTopic
 from tests.sim.consumer import Tastes
 from tests.sim.producer import Habits
+from tests.sim.transactor import Dealings
 
 
 class Misfortune(Enum):
@@ -72,6 +73,8 @@ class Plan:
     """Each with the quiet time before it."""
     churn: int
     """How often one more topic comes and goes meanwhile."""
+    dealings: tuple[Dealings, ...]
+    """Of transactional producers, all of one topic; none: there is no such topic."""
     last: Misfortune
     """How the broker ends before everything is read for the last time."""
 
@@ -92,12 +95,14 @@ def draw(seed: int, *, power: bool | None = None) -> Plan:
         tastes=tuple(_tastes(dice) for _ in range(dice.randint(1, 2))),
         misfortunes=_misfortunes(power, dice),
         churn=dice.choice([0, 2, 4]),
+        dealings=_dealings(Random(seed + 5)),
         last=Misfortune.POWER if power else dice.choice(ends),
     )
 
 
 def _settings(power: bool, dice: Random) -> dict[str, str]:
     settings = {
+        "transaction.state.log.num.partitions": "2",
         "flush.before.ack": dice.choice(["auto", "all"] if power else ["auto", "all", "never"]),
         "log.dirs": dice.choice(["/data", "/data", "/data,/more"]),
         "log.initial.task.delay.ms": "200",
@@ -162,6 +167,21 @@ def _habits(power: bool, dice: Random) -> Habits:
         keys=dice.choice([2, 5, 10]),
         patience_s=dice.choice([0.5, 3.0, 60.0, 60.0]),
         request_timeout_ms=dice.choice([500, 2_000]),
+    )
+
+
+def _dealings(dice: Random) -> tuple[Dealings, ...]:
+    if dice.random() < 0.5:
+        return ()
+    return tuple(
+        Dealings(
+            version=dice.choice([1, 2]),
+            transactions=dice.randint(3, 12),
+            records_max=dice.choice([1, 4]),
+            aborts=dice.choice([0.0, 0.3]),
+            abandons=dice.choice([0.0, 0.2]),
+        )
+        for _ in range(dice.randint(1, 3))
     )
 
 

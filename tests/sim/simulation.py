@@ -11,14 +11,15 @@ import logging
 import traceback
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 from ottla.testing.history import FINAL, Event, Kept, Violation, check
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.sim import admin
+from tests.sim.admin import NewTopic
 from tests.sim.book import Book
 from tests.sim.broker import SimBroker
 from tests.sim.churn import Churn
@@ -30,9 +31,13 @@ from tests.sim.network import MemoryNetwork, NetLoop
 from tests.sim.plan import Plan, PlannedTopic
 from tests.sim.producer import Producer
 from tests.sim.trace import Trace
+from tests.sim.transactor import Transactor
 
 SCRATCH: Final = "scratch"
 """The topic that comes and goes."""
+TRANSACTED: Final = NewTopic("transacted", 2, {"internal.segment.bytes": "2000"})
+"""The topic of the transactional producers."""
+INTERNAL: Final = {CONSUMER_OFFSETS, TRANSACTION_STATE}
 LIMIT_S: Final = 300.0
 """Virtual seconds after which a story should have ended."""
 READ_LIMIT_S: Final = 30.0
@@ -120,12 +125,14 @@ class Story:
 
     async def tell(self) -> None:
         await self._fate.start()
-        for planned in self.plan.topics:
-            await admin.create(self._admin, planned.topic)
+        for topic in self._topics():
+            await admin.create(self._admin, topic)
         consumers = [asyncio.get_running_loop().create_task(one.run()) for one in self._consumers()]
         async with asyncio.TaskGroup() as tasks:
             for producer in self._producers():
                 tasks.create_task(producer.run())
+            for transactor in self._transactors():
+                tasks.create_task(transactor.run())
             churn = Churn(self._client("churn"), self.book, SCRATCH, self.plan.churn)
             tasks.create_task(churn.run())
             await self._misfortunes()
@@ -152,10 +159,26 @@ class Story:
         ]
 
     def _consumers(self) -> list[Consumer]:
-        return [
+        consumers = [
             Consumer(self._client(f"c{at}"), self._partitions(), self.book, tastes)
             for at, tastes in enumerate(self.plan.tastes)
         ]
+        if self.plan.dealings:
+            consumers += [
+                Consumer(self._client(f"t{at}"), TRANSACTED.all(), self.book, tastes)
+                for at, tastes in enumerate(_side_by_side(self.plan.tastes[0]))
+            ]
+        return consumers
+
+    def _transactors(self) -> list[Transactor]:
+        return [
+            Transactor(self._client(f"x{at}"), TRANSACTED.all(), self.book, dealings)
+            for at, dealings in enumerate(self.plan.dealings)
+        ]
+
+    def _topics(self) -> list[NewTopic]:
+        topics = [planned.topic for planned in self.plan.topics]
+        return [*topics, TRANSACTED] if self.plan.dealings else topics
 
     def _partitions(self) -> list[TopicPartition]:
         return [tp for planned in self.plan.topics for tp in planned.topic.all()]
@@ -165,11 +188,14 @@ class Story:
 
     async def _read_for_the_last_time(self) -> None:
         there = await admin.topics(self._admin)
-        if there != {planned.topic.name for planned in self.plan.topics}:
+        if there - INTERNAL != {topic.name for topic in self._topics()}:
             self.book.complain("topics", "", f"there are {sorted(there)}")
         reader = Consumer(self._client(FINAL), self._partitions(), self.book, Tastes())
         async with asyncio.timeout(READ_LIMIT_S):
             await read_everything(reader)
+            for tastes in _side_by_side(Tastes()) if self.plan.dealings else ():
+                transacted = Consumer(self._client(FINAL), TRANSACTED.all(), self.book, tastes)
+                await read_everything(transacted)
         for planned in self.plan.topics:
             for tp in planned.topic.all():
                 start, end = await reader.bound(tp, EARLIEST), await reader.bound(tp, LATEST)
@@ -179,6 +205,11 @@ class Story:
                 if start and not planned.loses_old:
                     self.book.complain("bounds", str(tp), f"begins at {start} for no reason")
                 self.book.write(Kept(str(tp), start, planned.compacted))
+
+
+def _side_by_side(tastes: Tastes) -> list[Tastes]:
+    """A reader of everything, and one of what is committed."""
+    return [replace(tastes, committed=committed) for committed in (False, True)]
 
 
 class LogWatch(logging.Handler):
