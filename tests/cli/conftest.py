@@ -24,6 +24,8 @@ def cli_broker() -> Iterator[Broker]:
         "metrics.port": "0",
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.num.partitions": "1",
+        # Lets a test leave a transaction in a partition that no coordinator knows of.
+        "transaction.partition.verification.enable": "false",
     }
     with Broker(settings) as broker:
         yield broker

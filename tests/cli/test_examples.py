@@ -22,9 +22,10 @@ from ottla.cli.serve import asked
 from ottla.client.admin import NewTopic
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.testing import Broker
-from tests.cli.conftest import Run
+from tests.cli.ottla_program import Run
 from tests.cli.test_adopt import data as kafka_data
 
+ELSEWHERE = "pipeline"  # Spark takes its time to start: tests of its own run those
 TOPICS = ("orders", "clicks", "old-orders", "old-clicks", "older-clicks", "speed")
 
 

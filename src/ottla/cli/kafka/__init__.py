@@ -21,5 +21,6 @@ print it.
 - `run_class`         kafka-run-class.sh, for the dump tool
 - `server_start`      kafka-server-start.sh
 - `server_stop`       kafka-server-stop.sh
+- `daemon`            a program in the background
 - `zookeeper_start`   zookeeper-server-start.sh
 """

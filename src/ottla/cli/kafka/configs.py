@@ -34,7 +34,7 @@ OWN: Final = {
     ResourceKind.BROKER_LOGGER: ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
     ResourceKind.GROUP: ConfigSource.DYNAMIC_GROUP_CONFIG,
 }
-_PAIR: Final = re.compile(r"\s*([^=,\s]+)\s*=\s*(\[[^\]]*\]|[^,\[]*)(?:,|$)")
+_PAIR: Final = re.compile(r"\s*([^=,\s]+)\s*=\s*(\[[^\]]*\]|[^,\[]*)\s*(?:,|$)")
 
 
 def run(arguments: Sequence[str]) -> int:

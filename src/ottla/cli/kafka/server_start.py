@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from ottla.cli.kafka.arguments import Arguments
+from ottla.cli.kafka.daemon import start
 from ottla.cli.serve import serve
 
 LOG: Final = "kafkaServer.out"
@@ -22,15 +22,7 @@ def run(arguments: Sequence[str], log_dir: Path) -> int:
         asked += ["--set", override]
     if not options.daemon:
         return serve(asked)
-    log_dir.mkdir(parents=True, exist_ok=True)
-    with (log_dir / LOG).open("ab") as out:
-        subprocess.Popen(
-            [sys.executable, "-m", "ottla", "serve", *asked],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+    start([sys.executable, "-m", "ottla", "serve", *asked], log_dir / LOG)
     return 0
 
 

@@ -16,7 +16,7 @@ from ottla.store.nodes import BrokerNode
 from ottla.store.port import NoNode, StoreError
 
 SESSION_MS: Final = 6_000
-CONNECT_MS: Final = 10_000
+CONNECT_MS: Final = 5_000
 PLAIN: Final = "PLAINTEXT"
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from ottla.cli.kafka.arguments import Arguments
+from ottla.cli.kafka.daemon import start
 from ottla.model.errors import UserError
 
 MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -29,15 +29,7 @@ def run(arguments: Sequence[str], log_dir: Path) -> int:
     words = command(options.file)
     if not options.daemon:
         os.execv(words[0], words)
-    log_dir.mkdir(parents=True, exist_ok=True)
-    with (log_dir / LOG).open("ab") as out:
-        subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+    start(words, log_dir / LOG)
     return 0
 
 

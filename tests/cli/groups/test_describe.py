@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+
+from ottla.testing import Broker
+from tests.asking import Line, batch, produced
+from tests.cli.ottla_program import Run
+from tests.client.admin.test_groups import joined
+
+
+@pytest.mark.spec("TOOL-12")
+def test_a_group_is_shown_with_its_lag(
+    run: Run, topic: str, group: str, cli_broker: Broker
+) -> None:
+    with Line(cli_broker.bootstrap_servers) as line:
+        produced(line, topic, batch("a", "b", "c"))
+    shown = run("groups", "describe", group, "--json").json
+    [row] = shown["groups"]
+    assert (row["state"], row["members"], row["lag"]) == ("Empty", 0, 3)
+    assert [
+        (one["partition"], one["committed"], one["end"], one["lag"]) for one in shown["partitions"]
+    ] == [(0, 0, 3, 3), (1, 0, 0, 0)]
+
+
+@pytest.mark.spec("TOOL-12")
+def test_members_are_shown_beside_what_they_read(run: Run, topic: str, cli_broker: Broker) -> None:
+    member = joined(cli_broker, topic)
+    shown = run("groups", "describe", topic, "--json").json
+    assert shown["groups"][0]["state"] == "Stable"
+    assert {row["client"] for row in shown["partitions"]} == {"reader"}
+    assert {row["committed"] for row in shown["partitions"]} == {None}
+    member.close()
+
+
+def test_all_groups_are_shown_by_default_and_a_missing_one_is_named(run: Run, group: str) -> None:
+    assert group in run("groups", "describe").out
+    run("groups", "describe", "nobody").failed(1, "nobody")

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import ottla
+from tests.cli.ottla_program import Run
+
+
+@pytest.mark.spec("TOOL-08")
+def test_each_line_is_a_record(run: Run, topic: str) -> None:
+    ran = run("produce", topic, "--partition", 1, stdin="one\n\ntwo")
+    assert (ran.code, ran.err) == (0, f"sent 3 of 3 records to {topic}\n")
+    rows = run("consume", topic, "--format", "json").out.splitlines()
+    assert len(rows) == 3
+    assert all('"partition": 1' in row for row in rows)
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_keys_headers_and_codecs_arrive(run: Run, topic: str, codec: str) -> None:
+    words = ("-K", r"\t", "-H", "source=shop", "-z", codec, "--acks", "1")
+    assert run("produce", topic, *words, stdin="k\tv\n").code == 0
+    shown = run("consume", topic, "--show", "headers,key")
+    assert shown.out == "source=shop\tk\tv\n"
+
+
+def test_lines_may_come_from_a_file_and_be_json(run: Run, topic: str, tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_text('{"key": null, "value": "v", "timestamp": 1700000000000}\n')
+    assert run("produce", topic, "--file", file, "--json").code == 0
+    assert run("consume", topic, "--show", "timestamp").out == "2023-11-14T22:13:20.000Z\tv\n"
+
+
+def test_a_tombstone_is_a_value_that_is_null(run: Run, topic: str) -> None:
+    words = ("-K", ":", "--null", "NULL")
+    assert run("produce", topic, *words, stdin="k:NULL\n").code == 0
+    assert run("consume", topic, "--show", "key").out == "k\tnull\n"
+
+
+def test_mistakes_are_said_in_a_line(run: Run, topic: str, tmp_path: Path) -> None:
+    run("produce", topic, "-K", ":", stdin="no separator").failed(2, "line 1: no key separator")
+    run("produce", topic, "-K", "").failed(2, "--key-separator ''")
+    run("produce", topic, "--json", stdin="{").failed(2, "line 1: not JSON")
+    run("produce", topic, "--file", tmp_path / "none").failed(2, "--file", "No such file")
+    run("produce", topic, "-H", "=x").failed(2, "--header '=x'")
+    run("produce", topic, "-z", "rar").failed(2, "--compression")
+    run("produce", topic, "--acks", "two").failed(2, "acks='two'")
+    run("produce", topic, "--partition", "-1").failed(2, "--partition")
+    run("produce", topic, "--set", "x").failed(2, "--set 'x': expected key=value")
+    run("produce", topic, "--set", "linger=1").failed(2, "linger", "did you mean linger.ms?")
+    run("produce").failed(2, "TOPIC")
+
+
+def test_records_that_are_not_taken_are_counted(run: Run, topic: str, admin: ottla.Admin) -> None:
+    ran = run("produce", topic, "--set", "max.request.size=2000", stdin="x" * 9000 + "\nsmall\n")
+    ran.failed(1, f"sent 1 of 2 records to {topic}\nottla: ")
+    run("produce", "bad name", "--set", "max.block.ms=500", stdin="x").failed(1, "bad name")
