@@ -114,9 +114,7 @@ async def decide(
     watch.reached(Step.CLEANED)
 
 
-async def give_up(
-    ledger: Ledger, run: str, batch: int, prepared: Sequence[PreparedTransaction]
-) -> None:
+async def give_up(ledger: Ledger, run: str, batch: int) -> None:
     """End a run whose batch failed: a decision of it that is still under way must not be made.
 
     The failure may have come after the decision; then the batch stands, and is carried through.
@@ -128,9 +126,7 @@ async def give_up(
         made, _ = await _taken(ledger, f"{run}, given up at batch {batch}", after=run)
     except Superseded:
         return
-    await ledger.commit(owed(made))
-    if not made.is_decided(batch):
-        await ledger.abort([each.transactional_id for each in prepared])
+    await _put_in_order(ledger, made, own=True)
 
 
 async def end(ledger: Ledger) -> Entry | None:

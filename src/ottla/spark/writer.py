@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,7 +28,7 @@ from ottla.client.producer.coordination import INIT_PRODUCER_ID
 from ottla.client.producer.sync import Producer
 from ottla.client.producer.transaction import PreparedTransaction
 from ottla.config.client import ProducerConfig
-from ottla.model.errors import UserError
+from ottla.model.errors import KafkaError, UserError
 from ottla.spark import exactly_once, task
 from ottla.spark.connection import Connection, shared
 from ottla.spark.decisions import Entry, Sink, check_turn
@@ -103,7 +104,11 @@ class BatchWriter(DataSourceArrowWriter):
             connection.run(_forget(_ledger(self._options, Sink(self._job))))
 
     def abort(self, messages: list[Any]) -> None:
-        unsettle(self._options, messages)
+        if self._job is None:
+            unsettle(self._options, messages)
+        else:
+            ledger = _ledger(self._options, Sink(self._job))
+            _connection(self._options).run(exactly_once.end(ledger))
 
 
 def begin_job(options: SinkOptions) -> str | None:
@@ -166,7 +171,7 @@ def unsettle(options: SinkOptions, messages: Sequence[Work | None]) -> None:
     if told is None or told.sink is None:
         return
     ledger = _ledger(options, told.sink)
-    _connection(options).run(exactly_once.give_up(ledger, told.run, told.batch, _listed(messages)))
+    _connection(options).run(exactly_once.give_up(ledger, told.run, told.batch))
 
 
 def _listed(messages: Sequence[Work | None]) -> list[PreparedTransaction]:
@@ -212,12 +217,24 @@ def _prepared(
             # A name that an attempt before us has prepared under is not ours to take from it.
             if producer.init_transactions(keep_prepared=True) is not None:
                 continue
-            producer.begin()
-            sender = RowSender(producer, columns, options.topic)
-            sender.send(first)
-            records = _all_sent(sender, batches)
-            return records, producer.prepare_transaction()
+            with _aborted_by_failure(producer):
+                sender = RowSender(producer, columns, options.topic)
+                sender.send(first)
+                records = _all_sent(sender, batches)
+                return records, producer.prepare_transaction()
     raise UserError(f"{MAX_NAMES} transactions of one task are open; end them with ottla")
+
+
+@contextmanager
+def _aborted_by_failure(producer: Producer) -> Iterator[None]:
+    """A transaction that is left open only if all went well: it has no timeout."""
+    producer.begin()
+    try:
+        yield
+    except BaseException:
+        with suppress(KafkaError, OSError):  # who comes next finds it, and the failure is told
+            producer.abort()
+        raise
 
 
 def _all_sent(sender: RowSender, batches: Iterator[Any]) -> int:
