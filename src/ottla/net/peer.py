@@ -22,14 +22,12 @@ from typing import Final, TypeAlias, cast
 
 from ottla.model.clock import Clock
 from ottla.model.errors import Disconnect
-from ottla.net.buffers import Buffers
-from ottla.net.inbox import Inbox
 from ottla.net.limits import NetLimits
+from ottla.net.replies import Replies
 from ottla.net.wires import tune
 
 CORRELATION: Final = struct.Struct(">i")
 REQUEST_CORRELATION_AT: Final = 8  # after size, API key and version
-SMALLEST_REPLY: Final = 4  # a correlation id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +77,6 @@ class PeerLink:
         self._dice = dice
         self._limits = limits or LinkLimits()
         self._room = asyncio.Semaphore(self._limits.max_inflight_requests)
-        self._buffers = Buffers(shared_bytes=self._limits.read_bytes)
         self._exchange: Exchange | None = None
         self._opening: asyncio.Future[None] | None = None
         self._failures = 0
@@ -176,7 +173,7 @@ class PeerLink:
 
     async def _dial(self) -> Exchange:
         transport, exchange = await asyncio.get_running_loop().create_connection(
-            lambda: Exchange(Inbox(self._buffers, self._limits.max_reply_bytes, SMALLEST_REPLY)),
+            lambda: Exchange(Replies(self._limits.read_bytes, self._limits.max_reply_bytes)),
             self.host,
             self.port,
         )
@@ -194,9 +191,9 @@ class PeerLink:
 class Exchange(asyncio.BufferedProtocol):
     """Requests and replies on one connection, matched by order and checked by correlation id."""
 
-    def __init__(self, inbox: Inbox) -> None:
+    def __init__(self, replies: Replies) -> None:
         self.open = False
-        self._inbox = inbox
+        self._replies = replies
         self._waiting: deque[tuple[bytes, asyncio.Future[memoryview]]] = deque()
 
     @property
@@ -229,20 +226,18 @@ class Exchange(asyncio.BufferedProtocol):
         self.open = True
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._inbox.space()
+        return self._replies.space()
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._inbox.filled(nbytes)
         try:
-            while self.open and (frame := self._inbox.next_frame()) is not None:
-                self._answered(memoryview(bytes(frame)))
+            for frame in self._replies.filled(nbytes):
+                if self.open:
+                    self._answered(frame)
         except Disconnect as fault:
             self.end(str(fault))
-        self._inbox.settle()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.end(f"the peer went away: {exc}" if exc else "the peer went away")
-        self._inbox.close()
 
     def _answered(self, frame: memoryview) -> None:
         if not self._waiting:
