@@ -324,11 +324,6 @@ class ConsumerConfig(ClientConfig):
         int, AtLeast(0), Doc("Most bytes of one partition in a fetch.")
     ] = 1_048_576
     check_crcs: Annotated[bool, Doc("Check the checksum of each batch.")] = True
-    receive_buffer_bytes: Annotated[
-        int,
-        AtLeast(0, (-1,)),
-        Doc("SO_RCVBUF of connections; -1 leaves the system's, which grows with the stream."),
-    ] = -1  # Kafka's 64 KiB, which do not grow, halve the speed of large fetches
     client_rack: Annotated[str, Doc("Where this client stands: fetch from a replica there.")] = ""
     exclude_internal_topics: Annotated[
         bool, Doc("A pattern does not match the internal topics.")
