@@ -42,12 +42,11 @@ def show(bootstrap: str, folder: Path, seconds: float | None, stop: threading.Ev
     shoppers, leave = Shoppers(bootstrap), threading.Event()
     crowd = threading.Thread(target=shoppers.go_on_until, args=(leave,), name="shoppers")
     shown = display(as_json=False)
-    with TopicEnds(pipeline.bootstraps) as ends, shown:
+    clock = SystemClock()
+    with TopicEnds(pipeline.sources, clock) as ends, shown:
         made = list(outputs(pipeline, Views(spark, pipeline)))
         closing = Closing(shoppers, leave, stop, seconds)
-        running = Run(
-            made, ends, SystemClock(), [shown, History(pipeline.checkpoint)], [closing.look]
-        )
+        running = Run(made, ends, clock, [shown, History(pipeline.checkpoint)], [closing.look])
         closing.running = running
         crowd.start()
         running.until(closing.over)

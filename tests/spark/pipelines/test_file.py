@@ -71,12 +71,13 @@ def test_a_file_says_all_there_is_to_a_pipeline() -> None:
         "subscribe": "views,more-views",
         "startingOffsets": "latest",
         "includeHeaders": "true",
+        "kafka.group.id": "page-views-views",
         "maxOffsetsPerTrigger": "1000",
     }
     assert views.format == Format("json", "user STRING, at TIMESTAMP")
     assert (views.watermark, views.dead_letter) == (Watermark("at", "1 minute"), "views-dead")
     assert raw.options["subscribePattern"] == "a.*"
-    assert made.bootstraps == ("broker:9092", "other:9092")
+    assert raw.options["kafka.bootstrap.servers"] == "other:9092"
     assert made.steps == (
         SqlStep("named", "SELECT user FROM views"),
         RejectStep("good", "views", {"nobody": "user IS NULL"}, "views-dead"),
@@ -118,6 +119,11 @@ def sink(**changes: Any) -> dict[str, Any]:
         (source(format="protobuf", schema="x"), "sources.views.schema: expected a file of descr"),
         (source(watermark={"column": "at"}), "sources.views.watermark.delay: is missing"),
         (source(topick="x"), "sources.views.topick: there is no such name here; did you mean"),
+        (
+            source(options={"maxOffsetsPerTrigger": "few"}),
+            "sources.views.options: maxOffsetsPerTrigger='few': expected",
+        ),
+        (source(options={"max": 1}), "sources.views.options: max: "),
         ({"steps": [{"name": "s"}]}, "steps[0]: expected one of sql, reject, deduplicate"),
         ({"steps": [{"name": "s", "from": "views", "reject": {}}]}, "steps[0].reject: expected a"),
         ({"steps": [{"name": "views", "sql": "x"}]}, "views: two have this name"),
@@ -133,6 +139,11 @@ def sink(**changes: Any) -> dict[str, Any]:
         (sink(delta="p", mode="update"), "sinks[0].mode: 'update': what is written there is"),
         (sink(topic={"key": "k"}), "sinks[0].topic: expected one of name, name_of; got none"),
         (sink(topic={"name": "t", "keyy": "k"}), "sinks[0].topic.keyy: there is no such name"),
+        (
+            sink(topic={"name": "t", "options": {"kafka.linger.ms": "soon"}}),
+            "sinks[0].topic.options: kafka.linger.ms",
+        ),
+        (sink(console={"rows": "many"}), "sinks[0].console.rows: expected a whole number"),
         (sink(iceberg={"path": "p"}), "sinks[0].iceberg.table: is missing"),
         (sink(topic="t") | {"steps": []} | {"sources": {"o": {"topic": "t"}}},
          "sink a: from: 'views' is none of o"),

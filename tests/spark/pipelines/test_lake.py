@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from ottla.spark.pipelines.iceberg import IcebergLake
-from ottla.spark.pipelines.lake import lake_writer
+from ottla.spark.pipelines.lake import QUERY_ID, BatchWriter, lake_writer
 from ottla.spark.pipelines.spec import TableTarget
 
 KINDS = ["delta", "iceberg"]
@@ -29,6 +29,12 @@ def rows(target: TableTarget) -> list[Any]:
     return sorted((row["k"], row["v"]) for row in table.to_pylist())
 
 
+def writer(where: TableTarget, spark: SparkSession, query: str = "q") -> BatchWriter:
+    """A driver that has just begun, at a batch of this query."""
+    spark.sparkContext.setLocalProperty(QUERY_ID, query)
+    return lake_writer(where)
+
+
 def frame(spark: SparkSession, **values: int) -> DataFrame:
     return spark.createDataFrame(list(values.items()), "k STRING, v BIGINT")
 
@@ -38,12 +44,12 @@ def test_a_batch_that_runs_again_adds_nothing(
     kind: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     where = target(kind, tmp_path)
-    write = lake_writer(where, "q")
+    write = writer(where, spark)
     write(frame(spark, a=1, b=2), 0)
     write(frame(spark, a=1, b=2), 0)
-    lake_writer(where, "q")(frame(spark, a=1, b=2), 0)  # a driver that has just begun
+    writer(where, spark)(frame(spark, a=1, b=2), 0)
     write(frame(spark, c=3), 1)
-    lake_writer(where, "other")(frame(spark, d=4), 0)
+    writer(where, spark, "other")(frame(spark, d=4), 0)
     assert rows(where) == [("a", 1), ("b", 2), ("c", 3), ("d", 4)]
 
 
@@ -52,10 +58,10 @@ def test_files_of_a_batch_that_was_never_committed_are_not_in_the_table(
     kind: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     where = target(kind, tmp_path)
-    lake_writer(where, "q")(frame(spark, a=1), 0)
+    writer(where, spark)(frame(spark, a=1), 0)
     frame(spark, lost=9).write.parquet(f"{where.path}/data/q/1")  # as a driver that died then
     assert rows(where) == [("a", 1)]
-    lake_writer(where, "q")(frame(spark, b=2), 1)
+    writer(where, spark)(frame(spark, b=2), 1)
     assert rows(where) == [("a", 1), ("b", 2)]
 
 
@@ -65,7 +71,7 @@ def test_with_keys_a_row_takes_the_place_of_the_one_before(
     kind: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     where = target(kind, tmp_path, "k")
-    write = lake_writer(where, "q")
+    write = writer(where, spark)
     write(frame(spark, a=1, b=2), 0)
     write(frame(spark, b=3, c=4), 1)
     write(frame(spark, b=3, c=4), 1)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.spark.pipelines.progress import Lag, Total, moment, positions
+from ottla.spark.pipelines.progress import Tide, Total, moment, positions
 
 REPORT = {
     "batchId": 7,
@@ -51,26 +51,42 @@ def test_totals_add_up() -> None:
 
 
 def test_lag_is_what_was_written_since_and_how_long_ago_that_began() -> None:
-    lag = Lag()
-    assert lag.of({"t-0": 100}, {"t-0": 100}, 0) == (0, 0.0)
-    assert lag.of({"t-0": 100}, {"t-0": 200}, 1_000) == (100, 1.0)
-    assert lag.of({"t-0": 150}, {"t-0": 200}, 2_000) == (50, 1.5), "the 150th came half-way"
-    assert lag.of({"t-0": 200}, {"t-0": 200}, 3_000) == (0, 0.0)
+    tide = Tide()
+    tide.saw({"t-0": 100}, 0)
+    assert tide.behind({"t-0": 100}, 0) == (0, 0.0)
+    tide.saw({"t-0": 200}, 1_000)
+    assert tide.behind({"t-0": 100}, 1_000) == (100, 1.0)
+    tide.saw({"t-0": 200}, 2_000)
+    assert tide.behind({"t-0": 150}, 2_000) == (50, 1.5), "the 150th came half-way"
+    assert tide.behind({"t-0": 200}, 3_000) == (0, 0.0)
+
+
+def test_queries_at_different_places_share_what_was_seen() -> None:
+    tide = Tide()
+    tide.saw({"t-0": 0, "u-0": 0}, 0)
+    tide.saw({"t-0": 10, "u-0": 50}, 1_000)
+    tide.saw({"t-0": 10, "u-0": 50}, 5_000)
+    assert tide.behind({"t-0": 0}, 5_000) == (10, 5.0)
+    assert tide.behind({"t-0": 10, "u-0": 50}, 5_000) == (0, 0.0)
 
 
 def test_partitions_that_nobody_can_tell_of_count_for_nothing() -> None:
-    assert Lag().of({"t-0": 5, "gone-0": 9}, {"t-0": 7, "new-0": 100}, 0)[0] == 2
+    tide = Tide()
+    assert tide.behind({"t-0": 5}, 0) == (0, 0.0)
+    tide.saw({"t-0": 7, "new-0": 100}, 0)
+    assert tide.behind({"t-0": 5, "gone-0": 9}, 0)[0] == 2
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=30))
 def test_lag_is_never_negative_and_never_older_than_the_first_look(
     steps: list[tuple[int, int]],
 ) -> None:
-    lag, end, read = Lag(), 0, 0
+    tide, end, read = Tide(), 0, 0
     for at, (written, taken) in enumerate(steps):
         end += written
         read = min(end, read + taken)
-        records, seconds = lag.of({"t-0": read}, {"t-0": end}, at * 1_000)
+        tide.saw({"t-0": end}, at * 1_000)
+        records, seconds = tide.behind({"t-0": read}, at * 1_000)
         assert records == end - read
         assert 0 <= seconds <= at
         assert (seconds == 0) or records > 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from threading import Event
 from typing import Any
 
@@ -20,6 +19,7 @@ class Query:
     def __init__(self, *reports: dict[str, Any], failure: Exception | None = None) -> None:
         self.recentProgress = reports
         self.isActive = False
+        self.status = {"message": "Processing new data"}
         self.stopped = False
         self._failure = failure
 
@@ -50,8 +50,8 @@ def report(batch: int, rows: int = 5, offset: int = 10) -> dict[str, Any]:
     }
 
 
-def ends(partitions: Iterable[str]) -> Ends:
-    return dict.fromkeys(partitions, 12)
+def ends() -> Ends:
+    return {"t-0": 12}
 
 
 def run(queries: dict[str, Query]) -> tuple[Run, Heard]:

@@ -66,10 +66,10 @@ def run_pipeline(
         spark = session(pipeline.name, master, pipeline.spark)
         made = list(outputs(pipeline, Views(spark, pipeline)))
     sync = pipeline.group_sync
-    chores = [] if sync is None else [GroupSyncing(sync, clock)]
+    syncs = [] if sync is None else [GroupSyncing(sync, clock)]
     shown = display(as_json)
-    with _stopped_by_signals() as stop, TopicEnds(pipeline.bootstraps) as ends, shown:
-        running = Run(made, ends, clock, [shown, measures, History(pipeline.checkpoint)], chores)
+    with _stopped_by_signals() as stop, TopicEnds(pipeline.sources, clock) as ends, shown:
+        running = Run(made, ends, clock, [shown, measures, History(pipeline.checkpoint)], syncs)
         try:
             running.until(stop)
         except QueryFailed as failure:
@@ -77,6 +77,8 @@ def run_pipeline(
             return 1
         finally:
             spark.stop()
+        for one in syncs:
+            one.now()  # of what the last batches have copied
     shown.summary(running.totals.values())
     return 0
 

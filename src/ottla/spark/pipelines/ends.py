@@ -1,33 +1,39 @@
-"""Where topics end, asked of the brokers a pipeline reads from.
+"""Where topics end: how far the sources of a pipeline could be read now.
 
-Owns: one admin client for each cluster, for as long as a run lasts. A broker that cannot be asked
-just now is no reason to stop: whoever wants to know hears nothing of its partitions.
+Owns: one connection for each cluster, for as long as a run lasts. A cluster that cannot be asked
+just now is no reason to stop: what it last said stands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
-from ottla.client.admin import OffsetSpec
-from ottla.client.admin.sync import Admin
+from ottla.client.admin.session import Session
+from ottla.model.clock import Clock
 from ottla.model.errors import KafkaError
-from ottla.model.ids import TopicPartition
+from ottla.spark import positions
+from ottla.spark.connection import Connection
+from ottla.spark.options import SourceOptions, stream_source
 from ottla.spark.pipelines.progress import Ends
+from ottla.spark.pipelines.spec import Source
+
+IMPATIENT: Final[Mapping[str, str]] = {"kafka.default.api.timeout.ms": "2000"}
 
 
 class TopicEnds:
-    """Asks each cluster in turn; a topic is on the one that knows it."""
+    """Asks for each source what a query that is up to date would have read."""
 
-    def __init__(self, bootstraps: Iterable[str]) -> None:
-        self._bootstraps = tuple(dict.fromkeys(bootstraps))
-        self._admins: Sequence[Admin] = ()
+    def __init__(self, sources: Iterable[Source], clock: Clock) -> None:
+        self._options = [stream_source({**one.options, **IMPATIENT}) for one in sources]
+        self._clock = clock
+        self._connections: dict[tuple[tuple[str, str], ...], Connection] = {}
+        self._stack = ExitStack()
+        self._found: dict[str, int] = {}
 
     def __enter__(self) -> Self:
-        self._admins = [
-            Admin(bootstrap_servers=one, default_api_timeout_ms=2_000) for one in self._bootstraps
-        ]
         return self
 
     def __exit__(
@@ -36,23 +42,24 @@ class TopicEnds:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for admin in self._admins:
-            admin.close()
+        self._stack.close()
 
-    def __call__(self, partitions: Iterable[str]) -> Ends:
-        wanted = {_partition(one): OffsetSpec.LATEST for one in partitions}
-        found: dict[str, int] = {}
-        for admin in self._admins:
+    def __call__(self) -> Ends:
+        for options in self._options:
             try:
-                outcomes = admin.list_offsets(wanted)
+                connection = self._connection(options)
+                self._found |= connection.run(self._ends(connection.session, options))
             except (OSError, KafkaError):
                 continue
-            for tp, listed in outcomes.succeeded.items():
-                if listed.offset is not None:
-                    found[str(tp)] = listed.offset
-        return found
+        return dict(self._found)
 
+    async def _ends(self, session: Session, options: SourceOptions) -> Ends:
+        there = await positions.partitions(session, options.subscription)
+        found = await positions.latest(session, options, there, self._clock.wall_ms())
+        return {str(tp): offset for tp, offset in found.items()}
 
-def _partition(text: str) -> TopicPartition:
-    topic, _, index = text.rpartition("-")
-    return TopicPartition(topic, int(index))
+    def _connection(self, options: SourceOptions) -> Connection:
+        key = tuple(sorted(options.client.items()))
+        if key not in self._connections:
+            self._connections[key] = self._stack.enter_context(Connection(options.config()))
+        return self._connections[key]

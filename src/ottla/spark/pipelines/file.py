@@ -18,36 +18,36 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ottla.model.errors import UserError
-from ottla.spark.options import parse_duration_ms
+from ottla.spark.options import parse_duration_ms, stream_source
 from ottla.spark.pipelines.nodes import Node
 from ottla.spark.pipelines.spec import (
-    ConsoleTarget,
     DeduplicateStep,
-    FilesTarget,
     Format,
     GroupSync,
     Pipeline,
     RejectStep,
-    Sink,
     Source,
     SqlStep,
     Step,
-    TableTarget,
-    Target,
-    TopicTarget,
     Watermark,
 )
+from ottla.spark.pipelines.targets import sink
 
 BOOTSTRAP: Final = "localhost:9092"
 FORMATS: Final = ("json", "avro", "protobuf", "string", "binary")
-MODES: Final = ("append", "update", "complete")
-TARGETS: Final = ("topic", "parquet", "delta", "iceberg", "console")
 SUBSCRIPTIONS: Final = {"topic": "subscribe", "pattern": "subscribePattern", "assign": "assign"}
 TRIGGERS: Final = re.compile(r"once|\d+ (millisecond|second|minute|hour)s?")
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+
+class Top(NamedTuple):
+    """What a file says of all its parts."""
+
+    name: str
+    bootstrap: str
 
 
 def load(path: Path, sets: Sequence[str] = ()) -> Mapping[str, Any]:
@@ -91,9 +91,10 @@ def parse(words: Mapping[str, Any], folder: Path = Path()) -> Pipeline:
     if not NAME.fullmatch(name.replace("-", "_")):
         top.fail("name", f"{name!r}: expected letters, digits, - and _, a letter first")
     bootstrap = top.text("bootstrap", BOOTSTRAP)
-    sources = tuple(_source(one, node, bootstrap, folder) for one, node in top.named("sources"))
+    told = Top(name, bootstrap)
+    sources = tuple(_source(one, node, told, folder) for one, node in top.named("sources"))
     steps = tuple(map(_step, top.items("steps")))
-    sinks = tuple(_sink(node, bootstrap) for node in top.items("sinks"))
+    sinks = tuple(sink(node, bootstrap) for node in top.items("sinks"))
     made = Pipeline(
         name,
         bootstrap,
@@ -128,16 +129,17 @@ def _group_sync(top: Node, bootstrap: str) -> GroupSync | None:
     return made
 
 
-def _source(name: str, node: Node, bootstrap: str, folder: Path) -> Source:
+def _source(name: str, node: Node, top: Top, folder: Path) -> Source:
     kind = node.one_of(tuple(SUBSCRIPTIONS))
-    topics = ",".join(node.texts(kind))
     options = {
-        "kafka.bootstrap.servers": node.text("bootstrap", bootstrap),
-        SUBSCRIPTIONS[kind]: topics,
+        "kafka.bootstrap.servers": node.text("bootstrap", top.bootstrap),
+        SUBSCRIPTIONS[kind]: ",".join(node.texts(kind)),
         "startingOffsets": node.text("from", "earliest"),
         "includeHeaders": "true",
+        "kafka.group.id": f"{top.name}-{name}",
         **node.table("options"),
     }
+    node.check("options", lambda: stream_source(options))
     made = Source(
         name,
         options,
@@ -198,72 +200,6 @@ def _step(node: Node) -> Step:
     return made
 
 
-def _sink(node: Node, bootstrap: str) -> Sink:
-    kind = node.one_of(TARGETS)
-    made = Sink(
-        node.text("name"),
-        node.text("from"),
-        _target(kind, node, bootstrap),
-        node.choice("mode", MODES, "append"),
-    )
-    if made.mode != "append" and not _takes_changes(made.target):
-        node.fail("mode", f"{made.mode!r}: what is written there is only ever added to")
-    node.done()
-    return made
-
-
-def _takes_changes(target: Target) -> bool:
-    """Whether rows may come again with another content."""
-    return not isinstance(target, FilesTarget) and (
-        not isinstance(target, TableTarget) or bool(target.keys)
-    )
-
-
-def _target(kind: str, node: Node, bootstrap: str) -> Target:
-    inner = Node(node.table(kind) if kind == "console" else _words(node, kind), node.at(kind))
-    made: Target
-    if kind == "topic":
-        made = _topic(inner, bootstrap)
-    elif kind == "parquet":
-        made = FilesTarget(inner.text("path"), inner.texts("partition_by"))
-    elif kind == "delta":
-        made = TableTarget("delta", inner.text("path"), keys=inner.texts("upsert_by"))
-    elif kind == "iceberg":
-        made = TableTarget(
-            "iceberg",
-            inner.text("path"),
-            inner.text("table"),
-            inner.texts("upsert_by"),
-            inner.table("catalog"),
-        )
-    else:
-        made = ConsoleTarget(int(inner.text("rows", "20")))
-    inner.done()
-    return made
-
-
-def _topic(node: Node, bootstrap: str) -> TopicTarget:
-    which = node.one_of(("name", "name_of"))
-    headers = node.raw("headers")
-    return TopicTarget(
-        node.text("bootstrap", bootstrap),
-        topic=node.text("name") if which == "name" else None,
-        topic_of=node.text("name_of") if which == "name_of" else None,
-        key=node.maybe("key"),
-        value=node.text("value", "json"),
-        headers=headers if isinstance(headers, str) else node.table("headers"),
-        partition=node.maybe("partition"),
-        options=node.table("options"),
-    )
-
-
-def _words(node: Node, kind: str) -> Mapping[str, Any]:
-    """A target may be written short: `topic: clean-views`, `parquet: ./lake/views`."""
-    short = {"topic": "name", "parquet": "path", "delta": "path"}.get(kind)
-    value = node.raw(kind)
-    return {short: value} if short is not None and isinstance(value, str) else value
-
-
 def _check_names(pipeline: Pipeline) -> None:
     if not pipeline.sources:
         raise UserError("sources: expected at least one; see ottla pipeline list-templates")
@@ -276,10 +212,10 @@ def _check_names(pipeline: Pipeline) -> None:
             _check_view(f"step {one.name}", one.source, views)
         views[one.name] = None
     sinks: dict[str, None] = {}
-    for sink in pipeline.sinks:
-        _check_name(sink.name, sinks)
-        sinks[sink.name] = None
-        _check_view(f"sink {sink.name}", sink.source, views)
+    for each in pipeline.sinks:
+        _check_name(each.name, sinks)
+        sinks[each.name] = None
+        _check_view(f"sink {each.name}", each.source, views)
 
 
 def _check_name(name: str, taken: Iterable[str]) -> None:

@@ -49,8 +49,8 @@ def decoded(records: DataFrame, format: Format, where: str) -> DataFrame:
             return protobuf.decoded(origin, format, where)
         case _:
             value = F.col("_value").cast("string") if format.kind == "string" else F.col("_value")
-            missing = F.when(F.col("_value").isNull(), F.lit(NO_VALUE))
-            return origin.select("*", missing.alias(REASON), value.alias("value"))
+            fine = F.lit(None).cast("string")  # a record without a value is one: it deletes a key
+            return origin.select("*", fine.alias(REASON), value.alias("value"))
 
 
 def good(frame: DataFrame) -> DataFrame:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 BatchWriter: TypeAlias = "Callable[[DataFrame, int], None]"
 QUERY: Final = "ottla.query"
 BATCH: Final = "ottla.batch"
+QUERY_ID: Final = "sql.streaming.queryId"
+"""What Spark calls the query, on the thread that runs its batches."""
 
 
 class LakeTable(Protocol):
@@ -38,11 +40,13 @@ class LakeTable(Protocol):
     def merge(self, batch: int, rows: pa.Table, keys: Sequence[str]) -> None: ...
 
 
-def lake_writer(target: TableTarget, query: str) -> BatchWriter:
+def lake_writer(target: TableTarget) -> BatchWriter:
     """Writes one batch of a query into the table, once."""
-    table = _opened(target, query)
+    _opened(target, "")  # what is not installed is said before anything runs
 
     def write(frame: DataFrame, batch: int) -> None:
+        query = _query(frame)
+        table = _opened(target, query)
         if table.has(batch):
             return
         folder = f"{target.path.rstrip('/')}/data/{query}/{batch}"
@@ -56,6 +60,14 @@ def lake_writer(target: TableTarget, query: str) -> BatchWriter:
             table.add(batch, files)
 
     return write
+
+
+def _query(frame: DataFrame) -> str:
+    """Which query's batch this is. A new checkpoint makes a new one, whose batches count afresh."""
+    told = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+    if told is None:
+        raise UserError("a lake table is written by a streaming query, and this is none")
+    return told
 
 
 def local(path: str) -> str:

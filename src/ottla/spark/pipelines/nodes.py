@@ -9,7 +9,7 @@ not have, and is said with the nearest one that it may.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -35,6 +35,13 @@ class Node:
     def fail(self, name: str, message: str) -> NoReturn:
         raise UserError(f"{self.at(name)}: {message}")
 
+    def check(self, name: str, read: Callable[[], object]) -> None:
+        """What somebody else says is wrong there, said with its place."""
+        try:
+            read()
+        except UserError as mistake:
+            self.fail(name, str(mistake))
+
     def has(self, name: str) -> bool:
         return name in self._values
 
@@ -56,14 +63,6 @@ class Node:
         value = self.text(name, default)
         if value not in among:
             self.fail(name, f"{value!r} is none of {', '.join(among)}")
-        return value
-
-    def flag(self, name: str, default: bool) -> bool:
-        value = self._value(name)
-        if value is None:
-            return default
-        if not isinstance(value, bool):
-            self.fail(name, f"expected true or false, got {_shown(value)}")
         return value
 
     def number(self, name: str, default: int | None = None, *, least: int = 0) -> int:

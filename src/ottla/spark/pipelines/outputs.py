@@ -46,7 +46,7 @@ class Output(NamedTuple):
 def outputs(pipeline: Pipeline, views: Views) -> Iterator[Output]:
     """Every query of a pipeline: its sinks, and its dead letters."""
     for sink in pipeline.sinks:
-        writer = _writer(pipeline, sink, views.frames[sink.source]).outputMode(sink.mode)
+        writer = _writer(sink, views.frames[sink.source]).outputMode(sink.mode)
         yield _output(pipeline, sink.name, writer)
     for letter in views.dead_letters:
         target = TopicTarget(letter.bootstrap, letter.topic)
@@ -61,7 +61,7 @@ def _output(pipeline: Pipeline, name: str, writer: DataStreamWriter) -> Output:
     return Output(name, writer.trigger(processingTime=pipeline.trigger))
 
 
-def _writer(pipeline: Pipeline, sink: Sink, frame: DataFrame) -> DataStreamWriter:
+def _writer(sink: Sink, frame: DataFrame) -> DataStreamWriter:
     if isinstance(sink.target, TopicTarget):
         records = _records(sink, sink.target, frame)
         return (_updates_to if sink.mode == "update" else _to_topic)(sink.target, records)
@@ -71,8 +71,7 @@ def _writer(pipeline: Pipeline, sink: Sink, frame: DataFrame) -> DataStreamWrite
             writer = frame.writeStream.format("parquet").option("path", path)
             return writer.partitionBy(*partition_by) if partition_by else writer
         case TableTarget() as target:
-            query = f"{pipeline.name}-{sink.name}"
-            return frame.writeStream.foreachBatch(lake_writer(target, query))
+            return frame.writeStream.foreachBatch(lake_writer(target))
         case ConsoleTarget(rows):
             return frame.writeStream.format("console").option("numRows", rows)
 

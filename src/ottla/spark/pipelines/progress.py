@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, TypeAlias
 
 REMEMBERED: Final = 600
-"""Ends of topics kept for each query, to tell how old a position is."""
+"""Looks at the ends of topics that are kept, to tell how old a position is."""
 
 Ends: TypeAlias = Mapping[str, int]
 """Where partitions end, or a query stands: by `topic-partition`."""
@@ -52,25 +52,32 @@ class Moment:
         return json.dumps(asdict(self), separators=(",", ":"))
 
 
-class Lag:
-    """How far one query is behind, from where topics ended at each moment."""
+class Tide:
+    """Where topics ended at each look, and so how far behind a query is that stands somewhere.
+
+    What was written before the first look is as old as that: nobody knows better.
+    """
 
     def __init__(self) -> None:
-        self._seen: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
+        self._seen: deque[tuple[int, Ends]] = deque(maxlen=REMEMBERED)
 
-    def of(self, position: Ends, ends: Ends, now_ms: int) -> tuple[int, float]:
-        """Records behind, and seconds since the ends were where the query stands now."""
-        read = sum(min(offset, ends[tp]) for tp, offset in position.items() if tp in ends)
-        end = sum(offset for tp, offset in ends.items() if tp in position)
-        self._seen.append((now_ms, end))
-        if end <= read:
+    def saw(self, ends: Ends, now_ms: int) -> None:
+        self._seen.append((now_ms, ends))
+
+    def behind(self, position: Ends, now_ms: int) -> tuple[int, float]:
+        """Records not read, and seconds since the ends were where the query stands."""
+        known = self._seen[-1][1] if self._seen else {}
+        read = sum(min(offset, known[tp]) for tp, offset in position.items() if tp in known)
+        records = _sum(known, position) - read
+        if records <= 0:
             return 0, 0.0
-        return end - read, (now_ms - self._when(read)) / 1000
+        return records, max(0.0, now_ms - self._when(position, read)) / 1000
 
-    def _when(self, read: int) -> float:
-        """When the ends first passed what has been read, between two looks if need be."""
+    def _when(self, position: Ends, read: int) -> float:
+        """When the ends passed what has been read, between two looks if need be."""
         before: tuple[int, int] | None = None
-        for at_ms, end in self._seen:
+        for at_ms, ends in self._seen:
+            end = _sum(ends, position)
             if end > read:
                 if before is None:
                     return at_ms
@@ -78,6 +85,10 @@ class Lag:
                 return before[0] + share * (at_ms - before[0])
             before = (at_ms, end)
         return self._seen[-1][0]
+
+
+def _sum(ends: Ends, among: Ends) -> int:
+    return sum(offset for tp, offset in ends.items() if tp in among)
 
 
 @dataclass

@@ -9,7 +9,7 @@ mended goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
@@ -17,16 +17,18 @@ from urllib.parse import urlparse
 
 from ottla.model.clock import Clock
 from ottla.spark.pipelines.outputs import Output
-from ottla.spark.pipelines.progress import Ends, Lag, Moment, Total, moment, positions
+from ottla.spark.pipelines.progress import Ends, Moment, Tide, Total, moment, positions
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 LOOK_EVERY_S: Final = 0.5
+GLANCE_S: Final = 0.05
+ASK_EVERY_MS: Final = 1_000
 HISTORY: Final = "progress.jsonl"
 
-FindEnds: TypeAlias = Callable[[Iterable[str]], Ends]
-"""Where these partitions, `topic-0` and so on, end now."""
+FindEnds: TypeAlias = Callable[[], Ends]
+"""Where the partitions that are read end now."""
 
 
 class QueryFailed(Exception):
@@ -55,7 +57,8 @@ class Run:
         self._clock = clock
         self._listeners = listeners
         self._chores = chores
-        self._lags = {output.name: Lag() for output in outputs}
+        self._tide = Tide()
+        self._asked_ms: int | None = None
         self._heard: dict[str, int] = {}
         self.totals = {output.name: Total(output.name) for output in outputs}
 
@@ -63,8 +66,11 @@ class Run:
         """Run until everything there was is read, or until told to stop; QueryFailed if one did."""
         queries: dict[str, StreamingQuery] = {}
         try:
+            self._watch_the_ends()
             for output in self._outputs:
-                queries[output.name] = output.start()
+                queries[output.name] = query = output.start()
+                while query.isActive and _begins(query) and not stop.wait(GLANCE_S):
+                    pass
             while not stop.wait(LOOK_EVERY_S) and self._look(queries):
                 for chore in self._chores:
                     chore()
@@ -75,6 +81,7 @@ class Run:
 
     def _look(self, queries: Mapping[str, StreamingQuery]) -> bool:
         """Tell what is new; whether any query still runs."""
+        self._watch_the_ends()
         for name, query in queries.items():
             for report in query.recentProgress:
                 self._hear(name, _plain(report))
@@ -82,6 +89,13 @@ class Run:
             if failure is not None:
                 raise QueryFailed(f"{name}: {_reason(failure)}")
         return any(query.isActive for query in queries.values())
+
+    def _watch_the_ends(self) -> None:
+        """Ask where topics end, whether a batch has ended or not: lag in seconds is told by it."""
+        now_ms = self._clock.mono_ms()
+        if self._asked_ms is None or now_ms - self._asked_ms >= ASK_EVERY_MS:
+            self._asked_ms = now_ms
+            self._tide.saw(self._ends(), self._clock.wall_ms())
 
     def _hear(self, name: str, report: Mapping[str, Any]) -> None:
         batch = int(report["batchId"])
@@ -92,8 +106,7 @@ class Run:
         told = moment(name, report, now_ms)
         stands = positions(report)
         if stands:
-            records, seconds = self._lags[name].of(stands, self._ends(stands), now_ms)
-            told = told.behind(records, seconds)
+            told = told.behind(*self._tide.behind(stands, now_ms))
         self.totals[name].add(told)
         for listener in self._listeners:
             listener.heard(told)
@@ -116,6 +129,12 @@ def history_path(checkpoint: str) -> Path | None:
     """Where the history is; None when checkpoints are not on a disk of this machine."""
     parts = urlparse(checkpoint)
     return None if parts.scheme not in ("", "file") else Path(parts.path) / HISTORY
+
+
+def _begins(query: StreamingQuery) -> bool:
+    """Whether it has yet to open its sources. Each opens a Python process for every one of them,
+    which Spark gives ten seconds to start; all at once may take a small machine longer."""
+    return query.status["message"].startswith(("Initializing", "Getting offsets"))
 
 
 def _plain(report: Any) -> Mapping[str, Any]:

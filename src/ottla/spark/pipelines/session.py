@@ -22,6 +22,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Spark's own default is retired
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.streaming.metricsEnabled": "true",
+    "spark.sql.streaming.numRecentProgressUpdates": "20",  # we look twice a second
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
 }

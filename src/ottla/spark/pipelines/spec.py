@@ -153,8 +153,3 @@ class Pipeline:
     sinks: tuple[Sink, ...]
     spark: Mapping[str, str] = field(default_factory=dict)
     group_sync: GroupSync | None = None
-
-    @property
-    def bootstraps(self) -> tuple[str, ...]:
-        """The clusters that are read from."""
-        return tuple(source.options["kafka.bootstrap.servers"] for source in self.sources)
