@@ -69,7 +69,7 @@ def test_decoded_columns_become_exactly_what_spark_expects() -> None:
     assert made.to_pylist()[0]["timestamp"].timestamp() == 1.0
     assert [row["partition"] for row in made.to_pylist()] == [3, 3]
     assert made.column("topic").to_pylist() == ["t", "t"]
-    assert made.column("headers").to_pylist() == [[{"key": "h", "value": b"x"}], []]
+    assert made.column("headers").to_pylist() == [[{"key": "h", "value": b"x"}], None]
 
 
 def test_a_sink_finds_its_columns_wherever_they_are() -> None:

@@ -115,4 +115,16 @@ def _column(batch: pa.RecordBatch, tp: TopicPartition, field: pa.Field) -> Any:
         return pa.repeat(pa.scalar(tp.topic, field.type), batch.num_rows)
     if field.name == "partition":
         return pa.repeat(pa.scalar(tp.partition, field.type), batch.num_rows)
-    return batch.column(DECODED[field.name]).cast(field.type)
+    found = batch.column(DECODED[field.name])
+    if field.name == HEADERS:
+        found = _null_if_none(found)
+    return found.cast(field.type)
+
+
+def _null_if_none(headers: Any) -> Any:
+    """A record without headers has null, as with Spark's own connector."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    has_some = pc.greater(pc.list_value_length(headers), 0)
+    return pc.if_else(has_some, headers, pa.scalar(None, headers.type))
