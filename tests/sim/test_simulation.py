@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from ottla.testing.history import Fault, Poll, Send
+from ottla.testing.history import Ended, Fault, Outcome, Poll, Send
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.sim.plan import draw
 from tests.sim.simulation import simulate
@@ -35,7 +35,9 @@ def test_what_once_went_wrong_does_not_go_wrong_again(seed: int) -> None:
     assert not report.violations, report
 
 
-@pytest.mark.spec("LOG-07", "LOG-34", "LOG-39", "LOG-74", "TXN-08")
+@pytest.mark.spec(
+    "LOG-07", "LOG-34", "LOG-39", "LOG-74", "TXN-08", "TXN-17", "TXN-18", "TXN-41", "TXN-46"
+)
 def test_no_misfortune_breaks_a_promise(sim_seed: int) -> None:
     report = simulate(draw(sim_seed))
     assert not report.violations, report
@@ -91,6 +93,9 @@ def test_clients_do_work_while_things_go_wrong() -> None:
     assert sum(isinstance(event, Send) for event in events) > 1_000
     assert sum(len(event.records) for event in events if isinstance(event, Poll)) > 2_000
     assert len({event.name for event in events if isinstance(event, Fault)}) >= 8
+    ends = {(event.commit, event.outcome) for event in events if isinstance(event, Ended)}
+    assert ends >= {(True, Outcome.OK), (False, Outcome.OK), (True, Outcome.UNKNOWN)}
+    assert sum(isinstance(event, Poll) and event.committed for event in events) > 30
 
 
 @pytest.mark.slow

@@ -2,12 +2,13 @@
 
 Owns who it is now (producer id, epoch, sequences) and the transaction that is open. Speaks
 transactions v1 or v2. A life ends when it is refused for good, or abandons a transaction; the next
-life of the same id then fences it, and the old one tries to commit all the same.
+life of the same id then fences it, and the old one tries to commit in the middle of the new one's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -86,16 +87,15 @@ class Transactor:
         self._dealings = dealings
         self._dice = client.dice
         self._lives = 0
+        self._zombie: Life | None = None
         self._count = 0
 
     async def run(self) -> None:
         life = await self._begin()
         for _ in range(self._dealings.transactions):
             try:
-                if await self._transaction(life):
-                    continue
-                zombie, life = life, await self._begin()
-                await self._end(zombie, commit=True)
+                if not await self._transaction(life):
+                    self._zombie, life = life, await self._begin()
             except Gone:
                 life = await self._begin()
         await self._begin()  # which aborts what may be open
@@ -133,10 +133,18 @@ class Transactor:
             await self._add(life, chosen)
         for tp in chosen:
             await self._write(life, tp, dice.randint(1, dealings.records_max))
+        await self._haunt()
         if dice.random() < dealings.abandons:
             return False
         await self._end(life, commit=dice.random() >= dealings.aborts)
         return True
+
+    async def _haunt(self) -> None:
+        """A life that was given up tries to commit, now that its successor has something open."""
+        zombie, self._zombie = self._zombie, None
+        if zombie is not None:
+            with suppress(Gone):
+                await self._end(zombie, commit=True)
 
     async def _add(self, life: Life, partitions: list[TopicPartition]) -> None:
         fields = {
