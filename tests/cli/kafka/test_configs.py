@@ -53,7 +53,6 @@ def test_every_topic_and_every_logger_may_be_described(run_kafka: Run, admin: ot
     topic = make_topic(admin)
     assert f"topic {topic} are:" in run_kafka(CONFIGS, "--describe", "--entity-type", "topics").out
     assert run_kafka(CONFIGS, "--describe", "--entity-type", "broker-loggers").code == 0
-    assert run_kafka(CONFIGS, "--describe", "--entity-type", "groups").code == 0
 
 
 def test_a_line_has_every_place_where_a_value_was_said() -> None:

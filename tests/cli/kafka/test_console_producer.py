@@ -33,9 +33,9 @@ def test_properties_say_how_lines_are_read_and_sent(
 ) -> None:
     config = tmp_path / "producer.properties"
     config.write_text("linger.ms=1\n")
-    words = ("--property", "parse.key=true", "--reader-property", "parse.headers=true")
-    words += ("--compression-codec", "--request-required-acks", "1", "--sync")
-    words += ("--producer.config", str(config), "--producer-property", "client.id=console")
+    words = ["--property", "parse.key=true", "--reader-property", "parse.headers=true"]
+    words += ["--compression-codec", "--request-required-acks", "1", "--sync"]
+    words += ["--producer.config", str(config), "--producer-property", "client.id=console"]
     assert run_kafka(PRODUCER, "--topic", topic, *words, stdin="h:1\tk\tv\n").code == 0
     assert run("consume", topic, "--show", "headers,key").out == "h=1\tk\tv\n"
 

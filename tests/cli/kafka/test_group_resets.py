@@ -49,7 +49,7 @@ def test_an_export_is_read_again(
 ) -> None:
     words = (*RESET, group, "--topic", f"{filled}:0")
     exported = run_kafka(*words, "--to-latest", "--export").out
-    assert exported == f'"{filled}",0,3\n'
+    assert exported == f"{filled},0,3\n\n"
     file = tmp_path / "plan.csv"
     file.write_text(exported)
     assert run_kafka(*RESET, group, "--from-file", file, "--execute").code == 0

@@ -12,7 +12,7 @@ import pytest
 
 from ottla.cli.kafka.main import run
 from ottla.cli.kafka.server_start import LOG
-from ottla.cli.kafka.server_stop import Process, brokers, processes
+from ottla.cli.kafka.server_stop import brokers, processes
 from tools.nodes import ready_address
 
 WAIT_S = 30.0
@@ -62,7 +62,3 @@ def test_a_file_is_wanted_and_a_bad_one_is_said(
     bad.write_text("log.segment.bytes=many\n")
     assert run("kafka-server-start.sh", [str(bad)]) == 1
     assert "log.segment.bytes" in capsys.readouterr().err
-
-
-def test_a_process_is_a_broker_by_its_words() -> None:
-    assert Process(1, ("x",)).words == ("x",)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import re
+import sys
 from argparse import Namespace
 from collections.abc import Iterable
 from pathlib import Path
@@ -56,9 +57,11 @@ def reset(admin: Admin, options: Namespace, groups: list[str]) -> None:
             admin.alter_group_offsets(group, plan).all()
         rows += [(group, one, offset) for one, offset in plan.items()]
     if options.export:
+        table = csv.writer(sys.stdout, lineterminator="\n")
         for group, one, offset in rows:
-            named = f'"{group}",' if len(groups) > 1 else ""
-            print(f'{named}"{one.topic}",{one.partition},{offset}')
+            named = (group,) if len(groups) > 1 else ()
+            table.writerow((*named, one.topic, one.partition, offset))
+        print()
         return
     print()
     shown = [(group, one.topic, one.partition, offset) for group, one, offset in rows]

@@ -30,13 +30,15 @@ def bootstrap(options: Namespace) -> str:
     return named or DEFAULT_SERVER
 
 
-async def registered(connect: str) -> str:
+async def registered(connect: str, *, patience_ms: int = CONNECT_MS) -> str:
     """The brokers that have registered in this ensemble, under its chroot."""
     try:
         from ottla.store.zookeeper import ZooKeeperStore
     except ImportError:
         raise UserError("--zookeeper needs kazoo: pip install 'ottla[cluster]'") from None
-    store = ZooKeeperStore(connect, session_timeout_ms=SESSION_MS, connection_timeout_ms=CONNECT_MS)
+    store = ZooKeeperStore(
+        connect, session_timeout_ms=SESSION_MS, connection_timeout_ms=patience_ms
+    )
     try:
         await store.start()
         ids = await store.children(paths.BROKER_IDS)
