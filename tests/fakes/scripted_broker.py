@@ -87,6 +87,8 @@ class ScriptedBroker:
     ) -> None:
         assert self._server is not None
         self._server.close()
+        if self._held is not None:
+            self.release()
         self.hang_up()
         while self._writers:  # noqa: ASYNC110 - until those who serve them have noticed
             await asyncio.sleep(0)

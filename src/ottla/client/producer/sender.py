@@ -99,12 +99,12 @@ class Sender:
         if self._is_closed:
             return
         now_ms = self._cluster.clock.mono_ms()
-        wait_ms = min(self.outcomes.expire(now_ms), self._hang_up_on_silence(now_ms))
+        wait_ms = self.outcomes.expire(now_ms)
         if self._cluster.is_due:
             wait_ms = min(wait_ms, self._look_up(self._topics_in_use(now_ms)))
         if not self._accumulator.is_empty:
             wait_ms = min(wait_ms, self._send_what_is_ready(now_ms))
-        self._look_again_in(wait_ms)
+        self._look_again_in(min(wait_ms, self._hang_up_on_silence(now_ms)))
 
     def _send_what_is_ready(self, now_ms: int) -> int:
         view = self._cluster.metadata
