@@ -147,11 +147,16 @@ def test_they_are_found_after_a_restart(clean: bool) -> None:
     assert again.producers.first_unstable_offset == 6
 
 
-@pytest.mark.parametrize("base", [0, 4])
-def test_a_lost_transaction_index_is_rebuilt(base: int) -> None:
+@pytest.mark.parametrize("base", [0, 4, 11])
+@pytest.mark.parametrize("with_snapshots", [True, False])
+def test_a_lost_transaction_index_is_rebuilt(base: int, with_snapshots: bool) -> None:
+    """Of the segment that is still written, too; the producers that are known tell."""
     bench = Workbench()
     transactional(bench).close()
     bench.disk.remove(bench.dir / f"{base:020d}.txnindex")
+    for name in () if with_snapshots else bench.names():
+        if name.endswith(".snapshot"):
+            bench.disk.remove(bench.dir / name)
     assert bench.load(clean=True).aborted_transactions(0, 14) == EXPECTED
 
 

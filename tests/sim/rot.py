@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from ottla.log.txn_index import ENTRY
 from tests.fakes.forgetting_disk import ForgettingDisk
 
 DERIVED: Final = (
@@ -53,7 +54,10 @@ def _damage(disk: ForgettingDisk, path: Path, dice: Random) -> str:
         disk.remove(path)
         return "lost"
     if how == "cut":
-        del content[dice.randrange(len(content)) :]
+        left = dice.randrange(len(content))
+        if path.suffix == ".txnindex" and left % ENTRY.size == 0:
+            left += 1  # where an entry ends, nothing tells a cut index from a shorter one
+        del content[left:]
     elif how == "noise":
         content = bytearray(dice.randbytes(len(content)))
     else:

@@ -105,14 +105,18 @@ def aborted_in(log: Log, segment: Segment) -> list[AbortedTxn]:
 def _may_have_markers(log: Log, segment: Segment) -> bool:
     """Whether an index that is not there could be lost: transactions ended before its end.
 
-    The snapshot at the next segment's start tells; where there is none, nobody used producers.
+    The snapshot at the next segment's start tells; where there is none, those producers do that
+    are known now, as they do for the segment that is still written.
     """
-    if segment is log.segments.active or log.disk.exists(segment.path(TXN_INDEX)):
+    if log.disk.exists(segment.path(TXN_INDEX)):
         return False
+    known = any(state.coordinator_epoch >= 0 for state in log.producers)
+    if segment is log.segments.active:
+        return known
     end = log.segments.end_of(log.segments.index_of(segment.base_offset), log.end_offset)
     path = snapshot_path(log.dir, end)
     if not log.disk.exists(path):
-        return False
+        return known
     try:
         return any(entry.coordinator_epoch >= 0 for entry in decode(log.disk.read(path)))
     except CorruptSnapshot:
