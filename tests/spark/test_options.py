@@ -227,15 +227,6 @@ def test_a_minimum_above_the_maximum_is_refused() -> None:
         stream(minOffsetsPerTrigger="6", maxOffsetsPerTrigger="5")
 
 
-@pytest.mark.parametrize(
-    ("text", "ms"),
-    [("15m", 900_000), ("30s", 30_000), ("500ms", 500), ("2h", 7_200_000), ("1d", 86_400_000),
-     ("7", 7), ("3 min", 180_000), ("2000us", 2)],
-)  # fmt: skip
-def test_times_are_read_as_spark_writes_them(text: str, ms: int) -> None:
-    assert options.parse_duration_ms("maxTriggerDelay", text) == ms
-
-
 # which columns
 
 

@@ -13,12 +13,12 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
-from typing import Final, TypeVar
+from typing import Final
 
 from ottla.config.client import ConsumerConfig, ProducerConfig
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
+from ottla.spark.given import Given, parse_duration_ms
 from ottla.spark.offsets import (
     EARLIEST,
     LATEST,
@@ -33,8 +33,6 @@ from ottla.spark.offsets import (
 )
 from ottla.spark.plan import Cut, Limits
 from ottla.spark.rows import COLUMNS, HEADERS
-
-T = TypeVar("T")
 
 SOURCE: Final = (
     "subscribe",
@@ -64,10 +62,6 @@ SOURCE: Final = (
     "ottla.delay",
 )
 SINK: Final = ("topic", "includeHeaders", "ottla.exactly.once", "ottla.sink")
-SPARKS_OWN: Final = ("checkpointLocation", "queryName", "path", "mergeSchema")
-"""What Spark hands to every sink with the options."""
-CLIENT_PREFIX: Final = "kafka."
-
 SOURCE_OWNS: Final[Mapping[str, str]] = {
     "auto.offset.reset": "use the option startingOffsets",
     "enable.auto.commit": "the query's progress is committed when a batch is done",
@@ -174,7 +168,7 @@ def stream_source(options: Mapping[str, str]) -> SourceOptions:
 
 def sink(options: Mapping[str, str]) -> SinkOptions:
     """Options of `write` and `writeStream`."""
-    given = Given(options, SINK + SOURCE + SPARKS_OWN)
+    given = Given(options, SINK + SOURCE)
     topic = given.text("topic")
     if topic is not None and not topic:
         raise UserError("topic='': expected the name of a topic, or a column named topic")
@@ -193,63 +187,6 @@ def _sink_name(given: Given) -> str | None:
     if text is not None and re.fullmatch(r"[A-Za-z0-9_.]+", text) is None:
         raise UserError(f"ottla.sink={text!r}: expected letters, digits, _ and .")
     return text
-
-
-class Given:
-    """What a user said, by name in any case."""
-
-    def __init__(self, options: Mapping[str, str], known: tuple[str, ...]) -> None:
-        self._known = {name.lower(): name for name in known}
-        self._texts = {name.lower(): text.strip() for name, text in options.items()}
-        for name in self._texts:
-            if not self._is_known(name):
-                near = get_close_matches(name, self._known, n=1)
-                advice = f"; did you mean {self._known[near[0]]}?" if near else ""
-                raise UserError(f"{name}: format ottla has no such option{advice}")
-
-    def _is_known(self, name: str) -> bool:
-        mine = name in self._known or name.startswith(CLIENT_PREFIX)
-        return mine or name.startswith(("spark.", "__")) or name in _SPARKS_OWN
-
-    def text(self, name: str) -> str | None:
-        return self._texts.get(name.lower())
-
-    def number(self, name: str, *, least: int = 1, most: int = 2**63 - 1) -> int | None:
-        text = self.text(name)
-        if text is None:
-            return None
-        if re.fullmatch(r"[+-]?[0-9]+", text) is None or not least <= int(text) <= most:
-            raise UserError(f"{name}={text!r}: expected a whole number, at least {least}")
-        return int(text)
-
-    def flag(self, name: str, default: bool) -> bool:
-        text = self.text(name)
-        if text is None:
-            return default
-        if text.lower() not in ("true", "false"):
-            raise UserError(f"{name}={text!r}: expected true or false")
-        return text.lower() == "true"
-
-    def read(self, name: str, parse: Callable[[str, str], T]) -> T | None:
-        text = self.text(name)
-        return None if text is None else parse(name, text)
-
-    def client(self, owned: Mapping[str, str], who: str) -> dict[str, str]:
-        """Settings for the client, without those that we decide."""
-        settings = {
-            name.removeprefix(CLIENT_PREFIX): text
-            for name, text in self._texts.items()
-            if name.startswith(CLIENT_PREFIX)
-        }
-        for name, instead in owned.items():
-            if name in settings:
-                raise UserError(f"kafka.{name} is for the {who} to decide: {instead}")
-        if not settings.get("bootstrap.servers"):
-            raise UserError("kafka.bootstrap.servers is missing: expected host:port,…")
-        return settings
-
-
-_SPARKS_OWN: Final = frozenset(name.lower() for name in SPARKS_OWN)
 
 
 def _source(
@@ -376,26 +313,6 @@ def _streaming(given: Given) -> Limits:
     delay_ms = given.read("maxTriggerDelay", parse_duration_ms)
     made = Limits(most, least, max_bytes=given.number("maxBytesPerTrigger"))
     return made if delay_ms is None else Limits(most, least, delay_ms, made.max_bytes)
-
-
-_UNITS_MS: Final = {
-    "us": 0.001,
-    "ms": 1,
-    "": 1,
-    "s": 1_000,
-    "m": 60_000,
-    "min": 60_000,
-    "h": 3_600_000,
-    "d": 86_400_000,
-}
-
-
-def parse_duration_ms(option: str, text: str) -> int:
-    """`15m`, `30s`, `2h`, or milliseconds, as Spark writes them."""
-    match = re.fullmatch(r"([0-9]+)\s*([a-z]*)", text.lower())
-    if match is None or match[2] not in _UNITS_MS:
-        raise UserError(f"{option}={text!r}: expected a time such as 15m, 30s or 500ms")
-    return int(int(match[1]) * _UNITS_MS[match[2]])
 
 
 def _columns(given: Given) -> tuple[str, ...]:

@@ -1,0 +1,94 @@
+"""What a user said in options, by name.
+
+Owns: the names Spark adds by itself, the refusal of names nobody knows, and how a text becomes a
+number, a flag or a time, each with an error that names the option. Never: knows what they mean.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Final, TypeVar
+
+from ottla.model.errors import UserError
+
+T = TypeVar("T")
+
+SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname", "path", "mergeschema"})
+"""What Spark hands to every sink with the options."""
+CLIENT_PREFIX: Final = "kafka."
+
+
+class Given:
+    """What a user said, by name in any case."""
+
+    def __init__(self, options: Mapping[str, str], known: tuple[str, ...]) -> None:
+        self._known = {name.lower(): name for name in known}
+        self._texts = {name.lower(): text.strip() for name, text in options.items()}
+        for name in self._texts:
+            if not self._is_known(name):
+                near = get_close_matches(name, self._known, n=1)
+                advice = f"; did you mean {self._known[near[0]]}?" if near else ""
+                raise UserError(f"{name}: format ottla has no such option{advice}")
+
+    def _is_known(self, name: str) -> bool:
+        mine = name in self._known or name.startswith(CLIENT_PREFIX)
+        return mine or name.startswith(("spark.", "__")) or name in SPARKS_OWN
+
+    def text(self, name: str) -> str | None:
+        return self._texts.get(name.lower())
+
+    def number(self, name: str, *, least: int = 1, most: int = 2**63 - 1) -> int | None:
+        text = self.text(name)
+        if text is None:
+            return None
+        if re.fullmatch(r"[+-]?[0-9]+", text) is None or not least <= int(text) <= most:
+            raise UserError(f"{name}={text!r}: expected a whole number, at least {least}")
+        return int(text)
+
+    def flag(self, name: str, default: bool) -> bool:
+        text = self.text(name)
+        if text is None:
+            return default
+        if text.lower() not in ("true", "false"):
+            raise UserError(f"{name}={text!r}: expected true or false")
+        return text.lower() == "true"
+
+    def read(self, name: str, parse: Callable[[str, str], T]) -> T | None:
+        text = self.text(name)
+        return None if text is None else parse(name, text)
+
+    def client(self, owned: Mapping[str, str], who: str) -> dict[str, str]:
+        """Settings for the client, without those that we decide."""
+        settings = {
+            name.removeprefix(CLIENT_PREFIX): text
+            for name, text in self._texts.items()
+            if name.startswith(CLIENT_PREFIX)
+        }
+        for name, instead in owned.items():
+            if name in settings:
+                raise UserError(f"kafka.{name} is for the {who} to decide: {instead}")
+        if not settings.get("bootstrap.servers"):
+            raise UserError("kafka.bootstrap.servers is missing: expected host:port,…")
+        return settings
+
+
+_UNITS_MS: Final = {
+    "us": 0.001,
+    "ms": 1,
+    "": 1,
+    "s": 1_000,
+    "m": 60_000,
+    "min": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+}
+
+
+def parse_duration_ms(option: str, text: str) -> int:
+    """`15m`, `30s`, `2h`, or milliseconds, as Spark writes them."""
+    match = re.fullmatch(r"([0-9]+)\s*([a-z]*)", text.lower())
+    if match is None or match[2] not in _UNITS_MS:
+        raise UserError(f"{option}={text!r}: expected a time such as 15m, 30s or 500ms")
+    return int(int(match[1]) * _UNITS_MS[match[2]])
