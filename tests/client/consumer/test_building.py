@@ -74,3 +74,10 @@ def test_members_of_the_new_protocol_name_themselves() -> None:
         assert isinstance(group, ModernLoop)
         names.add(group.metadata.member_id)
     assert len(names) == 2
+
+
+@pytest.mark.spec("CFG-116", "CFG-115")
+def test_the_old_name_of_a_setting_still_works() -> None:
+    assert blueprint(fetch_message_max_bytes=7).config.max_partition_fetch_bytes == 7
+    plan = Blueprint({}, {"fetch.message.max.bytes": "8"}, (None, None), ())
+    assert plan.config.max_partition_fetch_bytes == 8

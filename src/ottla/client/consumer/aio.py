@@ -13,7 +13,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from inspect import isawaitable
 from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Self
 
 from ottla.client.consumer import choosing, committing, placing
 from ottla.client.consumer.classic import GroupMetadata
@@ -23,15 +23,12 @@ from ottla.client.consumer.face import Face
 from ottla.client.consumer.listener import RebalanceListener
 from ottla.client.consumer.offsets import OffsetAndMetadata, OffsetAndTimestamp, Offsets
 from ottla.client.consumer.ownership import Ownership, User
-from ottla.client.consumer.records import Record
+from ottla.client.consumer.records import K, Record, V
 from ottla.client.consumer.resets import EARLIEST, LATEST
 from ottla.client.consumer.taking import take, take_arrow
 from ottla.client.retry import Deadline
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 ITERATION_MS: Final = 60_000
 

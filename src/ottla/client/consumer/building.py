@@ -29,6 +29,10 @@ from ottla.model.clock import SystemClock
 from ottla.model.errors import UserError
 
 STRATEGY: Final = "partition_assignment_strategy"
+_OLD_NAMES: Final = {
+    "fetch.message.max.bytes": "max.partition.fetch.bytes",
+    "fetch_message_max_bytes": "max_partition_fetch_bytes",
+}
 CLASSIC_ONLY: Final = (STRATEGY, "session_timeout_ms", "heartbeat_interval_ms")
 
 
@@ -42,8 +46,8 @@ class Blueprint:
         deserializers: tuple[Read | None, Read | None],
         interceptors: Sequence[ConsumerInterceptor],
     ) -> None:
-        plain, self._assignors = _strategies(dict(options))
-        self.config = _named(ConsumerConfig.from_options(plain, config))
+        plain, self._assignors = _strategies(_renamed(options))
+        self.config = _named(ConsumerConfig.from_options(plain, _renamed(config or {})))
         if self._assignors is None:
             self._assignors = assignors(self.config.partition_assignment_strategy)
         reset_policy(self.config.auto_offset_reset)
@@ -119,6 +123,11 @@ class Blueprint:
                 raise UserError(
                     f"{name} has no effect with group.protocol=consumer: the broker decides it"
                 )
+
+
+def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The names that settings had in the old consumer, and still have in librdkafka."""
+    return {_OLD_NAMES.get(name, name): value for name, value in options.items()}
 
 
 def _named(config: ConsumerConfig) -> ConsumerConfig:

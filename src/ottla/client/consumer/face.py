@@ -9,71 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 from operator import length_hint
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic
 
 from ottla.client.consumer.building import Blueprint
 from ottla.client.consumer.interceptors import ConsumerInterceptor
-from ottla.client.consumer.records import Record
+from ottla.client.consumer.records import K, Record, V
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class Face(Generic[K, V]):
     """The options of a consumer."""
 
-    @overload
-    def __init__(
-        self: Face[bytes, bytes],
-        *topics: str,
-        config: Mapping[str, Any] | None = None,
-        key_deserializer: None = None,
-        value_deserializer: None = None,
-        interceptors: Sequence[ConsumerInterceptor] = (),
-        **options: Any,
-    ) -> None: ...
-
-    @overload
-    def __init__(
-        self: Face[K, bytes],
-        *topics: str,
-        config: Mapping[str, Any] | None = None,
-        key_deserializer: Callable[[bytes], K],
-        value_deserializer: None = None,
-        interceptors: Sequence[ConsumerInterceptor] = (),
-        **options: Any,
-    ) -> None: ...
-
-    @overload
-    def __init__(
-        self: Face[bytes, V],
-        *topics: str,
-        config: Mapping[str, Any] | None = None,
-        key_deserializer: None = None,
-        value_deserializer: Callable[[bytes], V],
-        interceptors: Sequence[ConsumerInterceptor] = (),
-        **options: Any,
-    ) -> None: ...
-
-    @overload
-    def __init__(
-        self: Face[K, V],
-        *topics: str,
-        config: Mapping[str, Any] | None = None,
-        key_deserializer: Callable[[bytes], K],
-        value_deserializer: Callable[[bytes], V],
-        interceptors: Sequence[ConsumerInterceptor] = (),
-        **options: Any,
-    ) -> None: ...
-
     def __init__(
         self,
         *topics: str,
         config: Mapping[str, Any] | None = None,
-        key_deserializer: Callable[[bytes], Any] | None = None,
-        value_deserializer: Callable[[bytes], Any] | None = None,
+        key_deserializer: Callable[[bytes], K] | None = None,
+        value_deserializer: Callable[[bytes], V] | None = None,
         interceptors: Sequence[ConsumerInterceptor] = (),
         **options: Any,
     ) -> None:

@@ -8,10 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
-K = TypeVar("K")
-V = TypeVar("V")
+if TYPE_CHECKING:
+    # What a type checker assumes where no deserializer says otherwise (PEP 696).
+    from typing_extensions import TypeVar as Defaulted
+
+    K = Defaulted("K", default=bytes)
+    V = Defaulted("V", default=bytes)
+else:
+    K = TypeVar("K")
+    V = TypeVar("V")
 
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 

@@ -24,7 +24,7 @@ from ottla.client.consumer.face import Face
 from ottla.client.consumer.listener import RebalanceListener
 from ottla.client.consumer.offsets import OffsetAndMetadata, OffsetAndTimestamp, Offsets
 from ottla.client.consumer.ownership import Ownership, User
-from ottla.client.consumer.records import Record
+from ottla.client.consumer.records import K, Record, V
 from ottla.client.consumer.resets import EARLIEST, LATEST
 from ottla.client.consumer.taking import take, take_arrow
 from ottla.client.retry import Deadline
@@ -32,8 +32,6 @@ from ottla.client.thread import LoopThread
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 
-K = TypeVar("K")
-V = TypeVar("V")
 T = TypeVar("T")
 
 ITERATION_S: Final = 60.0
