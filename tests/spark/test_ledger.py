@@ -96,33 +96,6 @@ def test_a_decision_makes_every_listed_transaction_visible(
     assert connection.run(ledger.open_transactions()) == []
 
 
-def test_committing_what_has_been_committed_is_no_mistake(
-    broker: Broker, connection: Connection
-) -> None:
-    ledger = ledger_of(broker, connection, "twice")
-    one = prepared(broker, ledger.sink.transactional_id(1, 0, "0.0"), b"twice")
-    connection.run(ledger.commit([one]))
-    connection.run(ledger.commit([one]))
-    assert committed_values(broker.bootstrap_servers, "out").count(b"twice") == 1
-
-
-def test_a_prepared_transaction_is_kept_when_a_late_attempt_asks_for_its_name(
-    broker: Broker, connection: Connection
-) -> None:
-    ledger = ledger_of(broker, connection, "late")
-    id = ledger.sink.transactional_id(1, 0, "0.0")
-    one = prepared(broker, id, b"kept")
-    with Producer(
-        bootstrap_servers=broker.bootstrap_servers,
-        transactional_id=id,
-        transaction_two_phase_commit_enable=True,
-    ) as late:
-        assert late.init_transactions(keep_prepared=True) == one
-    connection.run(ledger.commit([one]))
-    assert committed_values(broker.bootstrap_servers, "out").count(b"kept") == 1
-    connection.run(ledger.commit([one]))  # under an identity that has ended, too
-
-
 def test_whoever_holds_the_ledger_last_is_the_only_one_who_writes(
     broker: Broker, connection: Connection
 ) -> None:

@@ -13,7 +13,6 @@ from ottla.client.producer.sync import Producer
 from ottla.config.client import ProducerConfig
 from ottla.model.clock import SystemClock
 from ottla.spark import exactly_once, options
-from ottla.spark.abandoned import end_query
 from ottla.spark.connection import shared
 from ottla.spark.decisions import Sink, Superseded
 from ottla.spark.exactly_once import Unwatched
@@ -219,17 +218,6 @@ def test_a_zombie_driver_is_told_that_another_run_is_active(cluster: Cluster) ->
         tasks.commit(zombies)
     tasks.commit(successors)
     assert cluster.values(topic) == ["once"]
-
-
-def test_an_abandoned_query_is_ended_by_its_name(cluster: Cluster) -> None:
-    topic, tasks = cluster.topic(1), Tasks(cluster, "7f-abandoned")
-    tasks.commit(tasks.prepared(topic, Turn("7f-abandoned", "run", 0), "decided"))
-    tasks.prepared(topic, Turn("7f-abandoned", "run", 1), "left")
-    cluster.fill(topic, ["after"])
-    assert cluster.values(topic) == ["decided"]  # readers are held back
-    ended = tasks.connection.run(end_query(tasks.connection, tasks.options.client, "7f-abandoned"))
-    assert ended.aborted == ("7f-abandoned-0-1-0-0",)
-    assert cluster.values(topic) == ["after", "decided"]
 
 
 def test_a_second_query_on_one_checkpoint_fences_the_first(

@@ -5,7 +5,7 @@
     spark.readStream.format("ottla").option("kafka.bootstrap.servers", "localhost:9092") …
 
 - `source`         the data source Spark is given; Spark finds it by itself, too (`pyspark_ottla`)
-- `options`        every option, its default, its errors; pure
+- `options`, `given`  every option, its default, its errors; pure
 - `offsets`        offsets as JSON, points to begin and end at, lost records; pure
 - `plan`           how much a batch reads and how it is cut into tasks; pure
 - `rows`           the columns that are read and written
@@ -16,6 +16,7 @@
 - `writer`, `sending`  what a task does to write, and the driver to commit; `task` says which it is
 - `decisions`, `exactly_once`  who may commit a batch, and the steps of it; pure
 - `ledger`, `ending`  where decisions are kept; committing what others have prepared
+- `abandoned`      ends what a query left behind, for a command
 - `connection`     a client on a thread, kept by each worker process
 - `plain`          a user's mistake as one line
 

@@ -123,11 +123,13 @@ class Fetcher:
         deadline = Deadline(self._connection.clock, self._timeout_ms)
         cluster = self._connection.session.cluster
         tp = self._span.partition
-        while True:
+        while not deadline.is_over:
             try:
                 found = await retrying(
                     cluster, partial(self._fetch_once, cluster, at), deadline, [tp.topic]
                 )
+            except TimeoutError:
+                break
             except KafkaError as failure:
                 if failure.code is not ErrorCode.offset_out_of_range:
                     raise
@@ -139,11 +141,10 @@ class Fetcher:
                 at = moved
             elif found.records:
                 return Chunk(at, found)
-            elif deadline.is_over:
-                raise TimeoutError(
-                    f"{tp}: no record at offset {at} in {self._timeout_ms} ms, of the span that "
-                    f"ends at {self._span.end} (kafkaConsumer.pollTimeoutMs)"
-                )
+        raise TimeoutError(
+            f"{tp}: no record at offset {at} in {self._timeout_ms} ms, of the span that ends at "
+            f"{self._span.end} (kafkaConsumer.pollTimeoutMs)"
+        )
 
     async def _fetch_once(self, cluster: Cluster, at: Offset) -> Fetched | None:
         tp = self._span.partition
@@ -183,7 +184,7 @@ class Fetcher:
         return moved
 
     def _body(self, version: int, at: Offset) -> bytes:
-        size = self._bytes(self._span.end - at)
+        size = self.bytes_for(self._span.end - at)
         asked = {
             "partition": self._span.partition.partition,
             "current_leader_epoch": -1,
@@ -210,7 +211,7 @@ class Fetcher:
         )
         return bytes(out)
 
-    def _bytes(self, left: int) -> int:
+    def bytes_for(self, left: int) -> int:
         """Enough for what is left of the span, and not much more."""
         if self._settings.partition_bytes is not None:
             return self._settings.partition_bytes

@@ -13,10 +13,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from ottla.model.errors import UserError
 from ottla.spark.decisions import AlreadyPast, DecidedTwice, Superseded
 from ottla.spark.offsets import DataLost
+
+HIDE: Final = "SPARK_HIDE_TRACEBACK"
 
 
 @contextmanager
@@ -25,5 +28,5 @@ def plainly() -> Iterator[None]:
     try:
         yield
     except (UserError, DataLost, Superseded, AlreadyPast, DecidedTwice):
-        os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+        os.environ[HIDE] = "1"
         raise

@@ -1,0 +1,46 @@
+"""A client on a thread, and the one a process keeps."""
+
+from __future__ import annotations
+
+from ottla.client.admin.session import Session
+from ottla.config.client import ClientConfig, ConsumerConfig
+from ottla.spark.connection import MAX_KEPT, Connection, shared
+from ottla.testing import Broker
+
+
+async def brokers(session: Session) -> list[int]:
+    return await session.brokers()
+
+
+def test_a_cluster_is_asked_from_a_thread_that_waits(broker: Broker) -> None:
+    config = ClientConfig.from_options({"bootstrap_servers": broker.bootstrap_servers})
+    with Connection(config) as connection:
+        assert connection.ask(brokers) == [0]
+        assert connection.run(connection.session.brokers()) == [0]
+        assert connection.submit(connection.session.brokers()).result(30) == [0]
+
+
+def test_a_process_keeps_one_connection_for_the_same_settings(broker: Broker) -> None:
+    settings = {"bootstrap.servers": broker.bootstrap_servers}
+    first = shared(ConsumerConfig, settings)
+    assert shared(ConsumerConfig, dict(settings)) is first
+    assert shared(ClientConfig, settings) is not first
+    assert first.ask(brokers) == [0]
+
+
+def test_only_so_many_are_kept_and_the_one_used_least_lately_goes(broker: Broker) -> None:
+    def settings(at: int) -> dict[str, str]:
+        return {"bootstrap.servers": broker.bootstrap_servers, "client.id": str(at)}
+
+    first, second = (shared(ClientConfig, settings(at)) for at in (0, 1))
+    for at in range(2, MAX_KEPT):
+        shared(ClientConfig, settings(at))
+    assert shared(ClientConfig, settings(0)) is first  # used again
+    shared(ClientConfig, settings(MAX_KEPT))
+    assert shared(ClientConfig, settings(0)) is first
+    assert shared(ClientConfig, settings(1)) is not second
+
+
+def test_the_timeouts_a_user_gave_hold_for_every_question() -> None:
+    config = ConsumerConfig.from_options({"request_timeout_ms": 777})
+    assert Connection(config).session.timeout_ms == 777
