@@ -13,6 +13,7 @@ from ottla.protocol.records.batch import build
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
 from ottla.protocol.records.record import NewRecord
+from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.log.workbench import NOW_MS, Workbench, add, batch
 
 stamps = st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=4), min_size=1, max_size=15)
@@ -158,6 +159,18 @@ def test_a_lost_transaction_index_is_rebuilt(base: int, with_snapshots: bool) ->
         if name.endswith(".snapshot"):
             bench.disk.remove(bench.dir / name)
     assert bench.load(clean=True).aborted_transactions(0, 14) == EXPECTED
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_rebuilt_transaction_index_outlives_a_power_cut(seed: int) -> None:
+    disk = ForgettingDisk(lambda: NOW_MS)
+    bench = Workbench(disk)
+    transactional(bench).close()
+    disk.remove(bench.dir / "00000000000000000004.txnindex")
+    disk.sync_dir(bench.dir)
+    assert bench.load(clean=True).aborted_transactions(0, 14) == EXPECTED
+    disk.crash(seed)
+    assert bench.load(clean=True).aborted_transactions(0, 10) == EXPECTED[:2]
 
 
 @pytest.mark.parametrize("base", [0, 4])

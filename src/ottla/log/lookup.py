@@ -166,5 +166,6 @@ def _rebuild(log: Log, segment: Segment) -> list[AbortedTxn]:
     end = log.segments.end_of(log.segments.index_of(base), log.end_offset)
     producers = states_at(log.disk, log.dir, log.segments, base)
     entries = replay_segment(producers, segment, base, end)
-    txn_index.write(log.disk, segment.path(TXN_INDEX), entries)
+    # Nothing would look into this segment again, should the power go before it is on disk.
+    txn_index.write(log.disk, segment.path(TXN_INDEX), entries, sync=True)
     return entries

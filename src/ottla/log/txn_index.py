@@ -63,9 +63,9 @@ def append(disk: Disk, path: Path, txn: AbortedTxn) -> None:
     file.close()
 
 
-def write(disk: Disk, path: Path, aborted: Iterable[AbortedTxn]) -> None:
+def write(disk: Disk, path: Path, aborted: Iterable[AbortedTxn], *, sync: bool = False) -> None:
     """Make the file hold just these."""
-    disk.replace(path, encode(aborted), sync=False)
+    disk.replace(path, encode(aborted), sync=sync)
 
 
 def overlapping(aborted: Iterable[AbortedTxn], start: Offset, end: Offset) -> list[AbortedTxn]:
