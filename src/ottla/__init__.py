@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from ottla.client import serializers
     from ottla.client.admin.sync import Admin
     from ottla.client.consumer.classic import GroupMetadata
     from ottla.client.consumer.errors import (
@@ -34,7 +35,14 @@ if TYPE_CHECKING:
         SerializationError,
         UnsupportedVersion,
     )
+    from ottla.client.interceptors import ProducerInterceptor, ProducerRecord
+    from ottla.client.partitioners import RoundRobin
+    from ottla.client.producer.batch import RecordMetadata
+    from ottla.client.producer.delivery import Delivery
+    from ottla.client.producer.ending import end_transaction
     from ottla.client.producer.sync import Producer
+    from ottla.client.producer.table import SentRange, TableDelivery
+    from ottla.client.producer.transaction import PreparedTransaction
     from ottla.model.errors import ErrorCode, KafkaError, UserError
     from ottla.model.ids import TopicPartition
 
@@ -45,6 +53,7 @@ __all__ = [
     "ConcurrentUse",
     "Consumer",
     "ConsumerInterceptor",
+    "Delivery",
     "ErrorCode",
     "Fenced",
     "GroupMetadata",
@@ -54,15 +63,24 @@ __all__ = [
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "OffsetOutOfRange",
+    "PreparedTransaction",
     "Producer",
+    "ProducerInterceptor",
+    "ProducerRecord",
     "RebalanceListener",
     "Record",
+    "RecordMetadata",
     "RecordTooLarge",
+    "RoundRobin",
+    "SentRange",
     "SerializationError",
+    "TableDelivery",
     "TopicPartition",
     "UnsupportedVersion",
     "UserError",
     "Wakeup",
+    "end_transaction",
+    "serializers",
 ]
 
 _HOMES: Final = {
@@ -72,6 +90,7 @@ _HOMES: Final = {
     "ConcurrentUse": "ottla.client.consumer.errors",
     "Consumer": "ottla.client.consumer.sync",
     "ConsumerInterceptor": "ottla.client.consumer.interceptors",
+    "Delivery": "ottla.client.producer.delivery",
     "ErrorCode": "ottla.model.errors",
     "Fenced": "ottla.client.errors",
     "GroupMetadata": "ottla.client.consumer.classic",
@@ -81,19 +100,29 @@ _HOMES: Final = {
     "OffsetAndMetadata": "ottla.client.consumer.offsets",
     "OffsetAndTimestamp": "ottla.client.consumer.offsets",
     "OffsetOutOfRange": "ottla.client.consumer.errors",
+    "PreparedTransaction": "ottla.client.producer.transaction",
     "Producer": "ottla.client.producer.sync",
+    "ProducerInterceptor": "ottla.client.interceptors",
+    "ProducerRecord": "ottla.client.interceptors",
     "RebalanceListener": "ottla.client.consumer.listener",
     "Record": "ottla.client.consumer.records",
+    "RecordMetadata": "ottla.client.producer.batch",
     "RecordTooLarge": "ottla.client.errors",
+    "RoundRobin": "ottla.client.partitioners",
+    "SentRange": "ottla.client.producer.table",
     "SerializationError": "ottla.client.errors",
+    "TableDelivery": "ottla.client.producer.table",
     "TopicPartition": "ottla.model.ids",
     "UnsupportedVersion": "ottla.client.errors",
     "UserError": "ottla.model.errors",
     "Wakeup": "ottla.client.consumer.errors",
+    "end_transaction": "ottla.client.producer.ending",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "serializers":
+        return import_module("ottla.client.serializers")
     if name not in _HOMES:
         raise AttributeError(f"module 'ottla' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -55,6 +55,10 @@ class LoopThread:
             raise
         return asyncio.run_coroutine_threadsafe(work, loop)
 
+    @property
+    def is_stopped(self) -> bool:
+        return self._loop is None
+
     def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         """Do `work` on the loop and wait for what it gives; TimeoutError after `timeout` seconds.
 

@@ -8,7 +8,7 @@ A Python caller writes `Producer(linger_ms=5)` or `Producer(config={"linger.ms":
 here through `from_options`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, Final, NamedTuple, Self
 
@@ -93,10 +93,10 @@ class ClientConfig(Settings):
         """Settings from keyword arguments (underscores) and from `config` (Kafka's names)."""
         values: dict[str, Any] = {}
         for attribute, given in options.items():
-            setting = cls._known(attribute.replace("_", "."), attribute)
+            setting = cls._known(attribute.replace("_", "."), attribute, spell=_as_argument)
             values[setting.attribute] = _value(setting, given)
         for name, given in (config or {}).items():
-            setting = cls._known(name, name)
+            setting = cls._known(name, name, spell=str)
             if setting.attribute in values:
                 raise UserError(
                     f"{name} is given twice: as {setting.attribute}= and in config={{{name!r}: …}}"
@@ -121,16 +121,15 @@ class ClientConfig(Settings):
         return attribute in self.__dict__
 
     @classmethod
-    def _known(cls, name: str, spelled: str) -> Setting:
+    def _known(cls, name: str, spelled: str, *, spell: Callable[[str], str]) -> Setting:
         setting = cls.SETTINGS.get(name)
         if setting is not None:
             return setting
-        near = get_close_matches(name, cls.SETTINGS, n=1)
-        known = near[0].replace(".", "_") if near and spelled != name else near and near[0]
-        advice = f"; did you mean {known}?" if known else ""
-        raise UserError(
-            f"{spelled}: {cls.__name__.removesuffix('Config')} has no such option{advice}"
+        advice = "".join(
+            f"; did you mean {spell(near)}?" for near in get_close_matches(name, cls.SETTINGS, n=1)
         )
+        kind = cls.__name__.removesuffix("Config")
+        raise UserError(f"{spelled}: {kind} has no such option{advice}")
 
 
 class AdminConfig(ClientConfig):
@@ -349,6 +348,10 @@ class ConsumerConfig(ClientConfig):
             )
         if self.group_instance_id is not None and self.group_id is None:
             raise UserError("group.instance.id needs a group.id")
+
+
+def _as_argument(name: str) -> str:
+    return name.replace(".", "_")
 
 
 def _value(setting: Setting, given: Any) -> Any:

@@ -17,5 +17,5 @@
 - `outcomes`        retry, split, expire or give up
 - `sequences`       the numbers of idempotence (pure); `numbering` says when they are ready
 - `transaction`     phases of a transaction (pure); `transactions` what a user does with them
-- `coordination`    requests to coordinators
+- `coordination`    requests to coordinators; `ending` ends a transaction that another prepared
 """

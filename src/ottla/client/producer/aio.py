@@ -97,6 +97,7 @@ class Producer(Sending):
                 return delivery
         # A batch was filled: a caller that never waits must let the sender have its turn.
         await asyncio.sleep(0)
+        self._intake.check()
         record = self._intercepted(
             checked(
                 topic, value, key,

@@ -48,15 +48,24 @@ class GroupMetadata(Protocol):
     def group_instance_id(self) -> str | None: ...
 
 
-class OffsetToCommit(NamedTuple):
-    """The next offset to read, with what the consumer knows of it."""
+class OffsetToCommit(Protocol):
+    """The next offset to read, with what the consumer knows of it: `OffsetAndMetadata` is one."""
 
+    @property
+    def offset(self) -> int: ...
+    @property
+    def metadata(self) -> str: ...
+    @property
+    def leader_epoch(self) -> int: ...
+
+
+class _Bare(NamedTuple):
     offset: int
     metadata: str = ""
     leader_epoch: int = -1
 
 
-Offsets: TypeAlias = Mapping[TopicPartition, "int | OffsetToCommit"]
+Offsets: TypeAlias = Mapping[TopicPartition, int | OffsetToCommit]
 
 
 class Coordination:
@@ -271,7 +280,7 @@ def _group(group: GroupMetadata) -> dict[str, Any]:
 def _offsets(offsets: Offsets) -> list[dict[str, Any]]:
     by_topic: dict[str, list[dict[str, Any]]] = {}
     for tp, given in offsets.items():
-        told = OffsetToCommit(given) if isinstance(given, int) else given
+        told = _Bare(given) if isinstance(given, int) else given
         if told.offset < 0:
             raise UserError(f"offsets: {tp} has {told.offset}, expected an offset from 0 on")
         by_topic.setdefault(tp.topic, []).append(

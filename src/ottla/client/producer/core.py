@@ -64,6 +64,7 @@ class ProducerCore:
         """Set whenever the sender has looked at the queues because somebody asked for it."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_waking = False
+        self._is_stopped = False
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -109,13 +110,11 @@ class ProducerCore:
 
     async def close(self, timeout_ms: int | None) -> None:
         """Send what waits, as long as there is time, and end."""
-        if self.is_closed:
-            return
         self.intake.is_closed = True
         self.intake.close_open()
         self._accumulator.is_closing = True
         try:
-            if timeout_ms != 0:
+            if timeout_ms != 0 and not self._accumulator.is_empty:
                 async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1e3):
                     await self.flush()
         except TimeoutError:
@@ -123,15 +122,18 @@ class ProducerCore:
         finally:
             self.stop()
             await self.sender.chores.close()
-            self.cluster.close()
-            self.intake.hooks.interceptors.close()
 
     def stop(self) -> None:
-        """Send nothing more, whatever waits: those who wait for it are told."""
+        """Send nothing more, whatever waits: those who wait for it are told. Once is enough."""
+        if self._is_stopped:
+            return
+        self._is_stopped = True
         self.intake.is_closed = True
         self.intake.close_open()
         self.sender.close()
         self.sender.outcomes.abandon_all(ConnectionAbortedError(CLOSED))
+        self.cluster.close()
+        self.intake.hooks.interceptors.close()
 
     def metrics(self) -> Mapping[str, float]:
         """Numbers under the names of Kafka's producer metrics."""

@@ -131,7 +131,7 @@ class Intake:
         """
         tp, key, value, headers, stamp_ns, sticky = record
         size = record.size
-        self._check_may_send(tp)
+        self._enter(tp)
         if claim is None:
             self._check_size(size + HEADER_SIZE)
         queues = self.queues
@@ -159,7 +159,7 @@ class Intake:
 
     def add(self, batch: Batch) -> None:
         """Take a batch that is encoded, and whose memory was claimed."""
-        self._check_may_send(batch.tp)
+        self._enter(batch.tp)
         batch.transactional = self._transaction is not None
         queues = self.queues
         with queues.lock:
@@ -195,9 +195,15 @@ class Intake:
         """Bytes of records that a new batch of this topic takes before they are compressed."""
         return min(self.ratios.room(topic, self._config.batch_size), self._config.max_request_size)
 
-    def _check_may_send(self, tp: TopicPartition) -> None:
+    def check(self) -> None:
+        """Raise what forbids any record at present: the end, or the want of a transaction."""
         if self.is_closed:
             raise UserError("send: the producer is closed")
+        if self._transaction is not None:
+            self._transaction.check_open("send")
+
+    def _enter(self, tp: TopicPartition) -> None:
+        self.check()
         if self._transaction is not None:
             self._transaction.touch(tp)
 

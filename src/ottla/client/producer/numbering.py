@@ -44,6 +44,11 @@ class Numbering:
         return self.sequences is None or self.sequences.identity.is_known
 
     @property
+    def broken_by(self) -> BaseException | None:
+        """What ended the transaction, so that nothing new of it may go."""
+        return None if self.transaction is None else self.transaction.broken_by
+
+    @property
     def newest_produce(self) -> int:
         """The newest version of Produce to use: from 12 on a broker may open a transaction."""
         if self.transaction is None or self.transaction.adds_itself:

@@ -107,6 +107,9 @@ class Sender:
         self._look_again_in(min(wait_ms, self._hang_up_on_silence(now_ms)))
 
     def _send_what_is_ready(self, now_ms: int) -> int:
+        broken_by = self._numbering.broken_by
+        if broken_by is not None:
+            self.outcomes.abandon(broken_by, numbered=False)
         view = self._cluster.metadata
         ready = self._accumulator.ready(view, now_ms)
         wait_ms = ready.wait_ms

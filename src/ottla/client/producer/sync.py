@@ -84,7 +84,7 @@ class Producer(Sending):
         if self._thread.is_current:
             self._core.stop()
             return
-        if not self._core.is_closed:
+        if not self._thread.is_stopped:
             self._thread.run(self._core.close(None if timeout is None else int(timeout * 1e3)))
         self._thread.stop()
 
@@ -112,6 +112,7 @@ class Producer(Sending):
             delivery = self._quick(topic, value)
             if delivery is not None:
                 return delivery
+        self._intake.check()
         record = self._intercepted(
             checked(
                 topic, value, key,

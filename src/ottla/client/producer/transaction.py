@@ -87,13 +87,22 @@ class Transaction:
             raise UserError(_NOT_NOW[self.phase].format("begin"))
         self.move(Phase.OPEN)
 
-    def touch(self, tp: TopicPartition) -> None:
-        """A record goes to this partition; refused outside a transaction."""
+    def check_open(self, what: str) -> None:
+        """Refuse `what` outside a transaction, and in one that has failed."""
         self.check()
         if self.phase is Phase.BROKEN:
             raise self.aborting()
         if self.phase is not Phase.OPEN:
-            raise UserError(_NOT_NOW[self.phase].format("send"))
+            raise UserError(_NOT_NOW[self.phase].format(what))
+
+    @property
+    def broken_by(self) -> BaseException | None:
+        """What ended the transaction: nothing of it may be sent any more."""
+        return self.error if self.phase in (Phase.BROKEN, Phase.DEAD) else None
+
+    def touch(self, tp: TopicPartition) -> None:
+        """A record goes to this partition."""
+        self.check_open("send")
         if not self.adds_itself and tp not in self.added:
             self.to_add.add(tp)
 

@@ -59,7 +59,7 @@ class Transactions:
     async def send_offsets(self, offsets: Offsets, group: GroupMetadata) -> None:
         """Commit a group's offsets with the transaction."""
         transaction, coordination = self._known("send_offsets")
-        self._check_open(transaction, "send_offsets")
+        transaction.check_open("send_offsets")
         if not offsets:
             return
         try:
@@ -73,10 +73,10 @@ class Transactions:
         transaction, coordination = self._known("prepare_transaction")
         if not coordination.is_two_phase:
             raise UserError("prepare_transaction: needs transaction_two_phase_commit_enable=True")
-        self._check_open(transaction, "prepare_transaction")
+        transaction.check_open("prepare_transaction")
         self._intake.close_open()
         await self._flush()
-        self._check_open(transaction, "prepare_transaction")
+        transaction.check_open("prepare_transaction")
         transaction.move(Phase.PREPARED)
         return coordination.prepared
 
@@ -122,10 +122,3 @@ class Transactions:
         if transaction is None or coordination is None:
             raise UserError(f"{what}: this producer has no transactional_id")
         return transaction, coordination
-
-    def _check_open(self, transaction: Transaction, what: str) -> None:
-        transaction.check()
-        if transaction.phase is Phase.BROKEN:
-            raise transaction.aborting()
-        if transaction.phase is not Phase.OPEN:
-            raise UserError(f"{what}: there is no transaction; begin() comes first")
