@@ -1,14 +1,13 @@
 """`ottla transactions abort`: end transactions that nobody else will.
 
 Three kinds: those of a transactional id, whose producer is fenced and its coordinator told to
-abort; those that an abandoned Spark query left prepared, which have no timeout; and one that hangs
-in a partition because its coordinator forgot it.
+abort; those that an abandoned Spark query left prepared, which have no timeout (what the query had
+decided is committed); and one that hangs in a partition because its coordinator forgot it.
 """
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -18,10 +17,10 @@ from ottla.cli.names import topic_partitions
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.cli.transactions.hanging import open_transactions
 from ottla.client.admin.sync import Admin
+from ottla.config.client import ClientConfig
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
-
-ONGOING: Final = "Ongoing"
+from ottla.spark.abandoned import ended, left_open
 
 
 def abort(
@@ -58,26 +57,33 @@ def abort(
         hung = _hung(partition, start_offset)
         with connected(bootstrap) as admin:
             return _abort_hanging(admin, *hung, dry_run=dry_run)
+    if query is not None:
+        with connected(bootstrap):
+            return _end_query(bootstrap, query, dry_run=dry_run, as_json=as_json)
     with connected(bootstrap) as admin:
-        wanted = ids if query is None else of_query(admin, query)
-        if dry_run or not wanted:
-            show(
-                Table("would abort", ("transactional id",), [(id,) for id in wanted or ()]),
-                as_json=as_json,
-            )
-            return 0
-        outcomes = admin.fence_producers(wanted)
+        if dry_run:
+            return _would_abort(ids or [], as_json=as_json)
+        outcomes = admin.fence_producers(ids or [])
     rows = [(id, one.producer_id, one.producer_epoch) for id, one in outcomes.succeeded.items()]
     show(Table("aborted", ("transactional id", "producer id", "epoch"), rows), as_json=as_json)
     return failures(outcomes.failed)
 
 
-def of_query(admin: Admin, query: str) -> list[str]:
-    """The ids under which a query's sinks have transactions open: QUERY-SINK-..."""
-    prefix = f"{query}-"
-    listed = admin.list_transactions(states=[ONGOING], pattern=f"{re.escape(prefix)}.*")
-    # A broker before version 2 of the request knows no patterns, and lists everything.
-    return [one.id for one in listed if one.id.startswith(prefix)]
+def _end_query(bootstrap: str, query: str, *, dry_run: bool, as_json: bool) -> int:
+    """What the query had decided is committed all the same: its next run would have done that."""
+    config = ClientConfig.from_options({"bootstrap_servers": bootstrap})
+    found = left_open(config, query)
+    if dry_run or not found:
+        return _would_abort(found, as_json=as_json)
+    done = ended(config, query)
+    rows = [(id, "committed") for id in done.committed] + [(id, "aborted") for id in done.aborted]
+    show(Table("ended", ("transactional id", "outcome"), rows), as_json=as_json)
+    return 0
+
+
+def _would_abort(ids: list[str], *, as_json: bool) -> int:
+    show(Table("would abort", ("transactional id",), [(id,) for id in ids]), as_json=as_json)
+    return 0
 
 
 def _hung(partition: str, start_offset: int | None) -> tuple[TopicPartition, int]:
