@@ -57,7 +57,7 @@ def _check_python(spark: SparkSession) -> None:
         return
     chosen = context.pythonExec
     found = shutil.which(chosen)
-    if found is not None and Path(found).resolve() == Path(sys.executable).resolve():
+    if found is not None and Path(found) == Path(sys.executable):
         return
     command = [chosen, "-c", "import pyarrow, ottla.spark"]
     try:

@@ -14,6 +14,7 @@ import re2
 
 from ottla.client.admin.transactions import describe_transactions, list_transactions
 from ottla.client.producer.transaction import PreparedTransaction
+from ottla.config.client import ClientConfig
 from ottla.spark import exactly_once
 from ottla.spark.connection import Connection
 from ottla.spark.decisions import Sink
@@ -25,6 +26,19 @@ class Ended(NamedTuple):
 
     committed: tuple[str, ...]
     aborted: tuple[str, ...]
+
+
+def ended(config: ClientConfig, query: str) -> Ended:
+    """As `end_query`, for a program without an event loop."""
+    with Connection(config) as connection:
+        client = {"bootstrap.servers": ",".join(config.bootstrap_servers)}
+        return connection.run(end_query(connection, client, query))
+
+
+def left_open(config: ClientConfig, query: str) -> list[str]:
+    """The transactions that `ended` would end."""
+    with Connection(config) as connection:
+        return [each.transactional_id for each in connection.run(open_of(connection, query))]
 
 
 async def end_query(connection: Connection, client: Mapping[str, str], query: str) -> Ended:
