@@ -77,6 +77,7 @@ def test_the_command_line_wins_over_the_environment_which_wins_over_the_file(
 
 def test_the_environment_spells_names_in_capitals() -> None:
     environment = {"OTTLA_LOG_DIRS": "/a", "PATH": "/bin", "OTTLA_CACHE": "/tmp"}
+    environment["OTTLA_BOOTSTRAP_SERVER"] = "for:9092"
     assert from_environment(environment) == {"log.dirs": "/a"}
 
 

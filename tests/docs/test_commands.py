@@ -40,8 +40,11 @@ def blocks(document: Path) -> list[Block]:
     "document",
     [pytest.param(one, id=one.relative_to(ROOT).as_posix()) for one in DOCUMENTS if blocks(one)],
 )
-def test_what_a_document_shows_works(document: Path, tmp_path: Path) -> None:
+def test_what_a_document_shows_works(
+    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ports = {shown: str(free_port()) for shown in PORTS}
+    monkeypatch.setenv("OTTLA_BOOTSTRAP_SERVER", f"localhost:{ports['9092']}")
     with ExitStack() as stack:
         for block in blocks(document):
             text = re.sub("|".join(PORTS), lambda shown: ports[shown[0]], block.text)

@@ -16,8 +16,8 @@ from ottla.config.retired import translate
 from ottla.model.errors import UserError
 
 PREFIX: Final = "OTTLA_"
-NO_SETTINGS: Final = frozenset({"OTTLA_CACHE"})
-"""Variables of the same prefix that speak to the project's own tools."""
+NO_SETTINGS: Final = frozenset({"OTTLA_BOOTSTRAP_SERVER", "OTTLA_CACHE"})
+"""Variables of the same prefix that speak to other commands, or to the project's own tools."""
 
 _ESCAPE: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
