@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from io import StringIO
 
-from ottla.cli.console import table
+import pytest
+
+from ottla.cli.console import Table, failures, patience, show, table
 
 
 def drawn(*rows: tuple[object, ...]) -> list[str]:
@@ -30,3 +36,68 @@ def test_text_is_shown_as_it_is() -> None:
 
 def test_a_table_without_rows_still_has_its_heads() -> None:
     assert any("bytes" in line for line in drawn())
+
+
+def test_one_table_is_a_list_in_json_and_several_are_an_object() -> None:
+    sizes = Table("Sizes", ("name", "in sync"), [("orders", [1, 2]), ("clicks", None)])
+    out = StringIO()
+    show(sizes, as_json=True, file=out)
+    rows = [{"name": "orders", "in_sync": [1, 2]}, {"name": "clicks", "in_sync": None}]
+    assert json.loads(out.getvalue()) == rows
+    both = StringIO()
+    show(sizes, Table("more-sizes", ("a",), []), as_json=True, file=both)
+    assert json.loads(both.getvalue()) == {"sizes": rows, "more_sizes": []}
+
+
+def test_cells_are_shown_as_people_read_them() -> None:
+    out = StringIO()
+    rows = [(None, True, (1, 2), {"a": "b"}), ("", False, (), {})]
+    show(Table("t", ("none", "flag", "list", "pairs"), rows), as_json=False, file=out)
+    cells = [line.split() for line in out.getvalue().splitlines() if line.startswith("│")]
+    assert [cell for cell in cells[0] if cell != "│"] == ["-", "yes", "1,2", "a=b"]
+    assert [cell for cell in cells[1] if cell != "│"] == ["-", "no", "-", "-"]
+
+
+def test_an_empty_table_is_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    show(Table("groups", ("name",), []), as_json=False)
+    assert capsys.readouterr().out == "groups: none\n"
+
+
+def test_a_table_into_a_pipe_is_not_cut() -> None:
+    long = "x" * 300
+    assert any(long in line for line in drawn((long, 1)))
+
+
+def test_each_failure_is_a_line_and_names_its_item_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert failures({}) == 0
+    assert failures({"a": ValueError("went wrong"), "b": ValueError("b: named")}) == 1
+    assert capsys.readouterr().err == "ottla: a: went wrong\nottla: b: named\n"
+
+
+def test_patience_is_shown_to_people_only(capsys: pytest.CaptureFixture[str]) -> None:
+    with patience("waiting") as tell:
+        tell("half way")
+    assert capsys.readouterr().err == ""
+
+
+def test_patience_begins_after_a_while_and_ends_with_the_work() -> None:
+    """On a terminal: `script` gives a program one."""
+    program = (
+        "import sys, time; from ottla.cli import console; console.PATIENCE_S = 0.01\n"
+        "assert sys.stderr.isatty()\n"
+        "with console.patience('waiting') as tell:\n"
+        "    tell('half way')\n"
+        "    end = time.monotonic() + 1\n"
+        "    while time.monotonic() < end: pass\n"
+    )
+    reader, writer = os.openpty()
+    done = subprocess.run(
+        [sys.executable, "-c", program], stderr=writer, stdin=subprocess.DEVNULL, check=False
+    )
+    shown = os.read(reader, 65_536).decode()
+    os.close(reader)
+    os.close(writer)
+    assert done.returncode == 0
+    assert "waiting: half way" in shown

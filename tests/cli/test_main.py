@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -7,6 +8,8 @@ import pytest
 
 import ottla
 from ottla.cli import main
+from ottla.testing import Broker
+from tests.cli.ottla_program import Run
 
 QUIET_IMPORTS = """
 import sys
@@ -78,3 +81,57 @@ def test_the_package_can_be_run_as_a_module() -> None:
         [sys.executable, "-m", "ottla", "--version"], capture_output=True, text=True, check=False
     )
     assert done.stdout == f"ottla {ottla.__version__}\n"
+
+
+def test_a_command_that_did_not_succeed_is_one_line_and_exit_code_1(run: Run) -> None:
+    ran = run("topics", "alter", "nowhere", "--partitions", 2)
+    ran.failed(1, "ottla: ")
+    assert ran.err.count("\n") == 1
+
+
+def test_an_interrupt_ends_as_shells_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(arguments: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "_command", interrupted)
+    assert main.run([]) == main.INTERRUPTED == 130
+
+
+def test_a_reader_that_has_had_enough_ends_a_command_quietly(
+    cli_broker: Broker, topic: str
+) -> None:
+    ottla = f"{sys.executable} -m ottla"
+    words = f"{topic} --bootstrap-server {cli_broker.bootstrap_servers}"
+    program = (
+        f"yes record | head -n 20000 | {ottla} produce {words} 2>/dev/null\n"
+        f"{ottla} consume {words} | head -n 1"
+    )
+    done = subprocess.run(
+        ["bash", "-c", program], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert (done.stdout, done.stderr) == ("record\n", "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_commands_and_options(shell: str) -> None:
+    words = {"bash": "COMP_WORDS", "zsh": "_TYPER_COMPLETE_ARGS", "fish": "_TYPER_COMPLETE_ARGS"}
+    environment = {
+        **os.environ,
+        "_OTTLA_COMPLETE": f"complete_{shell}",
+        words[shell]: "ottla topics de",
+        "COMP_CWORD": "2",
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "ottla.cli.main"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "delete" in done.stdout and "describe" in done.stdout, done.stderr
+
+
+def test_completion_can_be_installed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["--help"]) == 0
+    assert "--install-completion" in capsys.readouterr().out

@@ -9,7 +9,6 @@ weeks, and typer with all it brings would be 17 MB and 0.15 s of every broker.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,9 +32,6 @@ def run(arguments: Sequence[str]) -> int:
         return _command(arguments)
     except UserError as mistake:
         return _said(mistake, 2)
-    except BrokenPipeError:  # whoever read our output has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except (KafkaError, TimeoutError, ConnectionError) as failure:
         return _said(failure, 1)
     except KeyboardInterrupt:

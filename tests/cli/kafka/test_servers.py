@@ -63,7 +63,6 @@ def test_brokers_are_looked_up_where_zookeeper_is_named(
     assert "\tTopic: by-zookeeper\tPartition: 0\tLeader: 0" in shown
 
 
-@pytest.mark.spec("TOOL-20")
 def test_brokers_of_a_chroot_are_looked_up_below_it(zookeeper: str) -> None:
     asyncio.run(register(f"{zookeeper}/chroot", "there:9092", "elsewhere:9093"))
     assert asyncio.run(registered(f"{zookeeper}/chroot")) == "there:9092,elsewhere:9093"

@@ -11,7 +11,8 @@ print it.
 - `topic_lines`       the lines of its --describe
 - `console_producer`  kafka-console-producer.sh
 - `line_reader`       how it makes records of lines
-- `console_consumer`  kafka-console-consumer.sh and kafka-simple-consumer-shell.sh
+- `console_consumer`  kafka-console-consumer.sh
+- `simple_consumer_shell`  kafka-simple-consumer-shell.sh, which it replaced
 - `formatters`        how it shows records
 - `offset_formatters` how it shows `__consumer_offsets`
 - `consumer_groups`   kafka-consumer-groups.sh
