@@ -1,4 +1,4 @@
-"""How commands show things: tables to people, JSON to programs, a spinner to those who wait.
+"""How commands show things: tables to people, JSON to programs, progress to those who wait.
 
 Owns: the one place that knows rich. Never: decides what is shown; commands hand over tables.
 
@@ -76,25 +76,38 @@ def failures(failed: Mapping[Item, Exception]) -> int:
 
 
 @contextmanager
-def patience(what: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+def patience(
+    what: str, total: int | None = None, *, quiet: bool = False
+) -> Iterator[Callable[[int], None]]:
     """Show that something goes on, once it has gone on for two seconds; to people only.
 
-    What it gives is called with how far it is.
+    What it gives is called with how many are done; with a `total` there is a bar, and a guess of
+    when it will be over.
     """
     if quiet or not sys.stderr.isatty():
-        yield lambda text: None
+        yield lambda done: None
         return
     from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-    status = Console(stderr=True).status(what)
-    timer = Timer(PATIENCE_S, status.start)
+    known = () if total is None else (BarColumn(), TimeRemainingColumn())
+    progress = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TextColumn("{task.fields[count]}"),
+        *known,
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = progress.add_task(what, total=total, count="")
+    timer = Timer(PATIENCE_S, progress.start)
     timer.daemon = True
     timer.start()
     try:
-        yield lambda text: status.update(f"{what}: {text}")
+        yield lambda done: progress.update(task, completed=done, count=f"{done:,}")
     finally:
         timer.cancel()
-        status.stop()
+        progress.stop()
 
 
 def _object(columns: Sequence[str], row: Sequence[object]) -> dict[str, object]:

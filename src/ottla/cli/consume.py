@@ -95,7 +95,7 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     with connected(bootstrap) as admin:
         where = limits.of(admin, expanded(admin, chosen))
     with Consumer[bytes, bytes](config=config) as consumer:
-        return _show(read_span(consumer, where), showing)
+        return _show(read_span(consumer, where), showing, total=where.total)
 
 
 class Limits(NamedTuple):
@@ -154,12 +154,16 @@ def _as_group(
         expanded(admin, chosen)  # a topic that is not there is said at once
     with Consumer[bytes, bytes](config={**config, "group.id": group}) as consumer:
         batches = read_group(consumer, [topic for topic, _ in chosen], follow=limits.follow)
-        return _show(batches, showing, consumer)
+        return _show(batches, showing, commits=consumer)
 
 
 def _show(
-    batches: Iterable[Batch], showing: Showing, commits: Consumer[bytes, bytes] | None = None
+    batches: Iterable[Batch],
+    showing: Showing,
+    *,
+    commits: Consumer[bytes, bytes] | None = None,
+    total: int | None = None,
 ) -> int:
-    with patience("reading", quiet=sys.stdout.isatty()) as tell:
+    with patience("reading", total, quiet=sys.stdout.isatty()) as tell:
         print_all(batches, showing, SystemClock(), commits=commits, tell=tell)
     return 0

@@ -45,6 +45,8 @@ def test_a_span_is_read_from_its_starts_to_its_ends(
 ) -> None:
     everything = span(admin, filled, OffsetSpec.EARLIEST, end=OffsetSpec.LATEST)
     assert everything == Span(dict.fromkeys(filled, 0), dict.fromkeys(filled, 5))
+    assert everything.total == 10
+    assert everything._replace(ends=None).total is None
     assert values(read_span(consumer, everything)) == list(range(10))
     middle = Span(dict.fromkeys(filled, 1), dict.fromkeys(filled, 3))
     assert values(read_span(consumer, middle)) == [2, 3, 4, 5]

@@ -46,13 +46,13 @@ def consume(
         where = span(admin, partitions, OffsetSpec.EARLIEST, end=OffsetSpec.LATEST)
     with (
         Consumer[bytes, bytes](config=config) as consumer,
-        patience(f"reading {records:,} records") as tell,
+        patience("reading", records) as tell,
     ):
         start_ns = clock.mono_ns()
         for batch in read_span(consumer, where):
             count += len(batch)
             size += sum(len(one.value or b"") + len(one.key or b"") for one in batch)
-            tell(f"{count:,}")
+            tell(count)
             if count >= records:
                 break
         figures = rate(count, size, clock.mono_ns() - start_ns)

@@ -46,7 +46,7 @@ def latency(
         connected(bootstrap),
         Producer(config={"linger.ms": "0", **pairs("--set", properties), **at}) as producer,
         Consumer[bytes, bytes](config={"enable.auto.commit": "false", **at}) as consumer,
-        patience(f"sending {records:,} records, one at a time") as tell,
+        patience("sending one at a time", records) as tell,
     ):
         producer.partitions_for(topic)
         consumer.assign([partition])
@@ -58,7 +58,7 @@ def latency(
             if not consumer.poll(WAIT_S):
                 raise TimeoutError(f"a record to {partition} did not come back in {WAIT_S:g} s")
             took.append(clock.mono_ns() - began_ns)
-            tell(f"{number:,}")
+            tell(number)
     figures = {"records": len(took), **{f"{name} ms": ms for name, ms in summary(took).items()}}
     show(Table("end to end", tuple(figures), [tuple(figures.values())]), as_json=as_json)
     return 0

@@ -48,7 +48,7 @@ def produce(
     with (
         connected(bootstrap),
         Producer(config=config) as producer,
-        patience(f"sending {records:,} records") as tell,
+        patience("sending", records) as tell,
     ):
         producer.partitions_for(topic)
         start_ns = clock.mono_ns()
@@ -57,7 +57,7 @@ def produce(
             delivery = producer.send(topic, value)
             delivery.add_done_callback(acknowledgement)
             if number % TELL_EVERY == 0:
-                tell(f"{number:,}")
+                tell(number)
         producer.flush()
         whole_ns = clock.mono_ns() - start_ns
         delivery.result()  # if nothing can be sent, this says why

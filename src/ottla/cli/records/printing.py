@@ -34,10 +34,10 @@ def print_all(
     clock: Clock,
     *,
     commits: Consumer[bytes, bytes] | None = None,
-    tell: Callable[[str], None] = lambda text: None,
+    tell: Callable[[int], None] = lambda done: None,
 ) -> int:
     """Print what is wanted; how many records were printed. An interrupt is a good end."""
-    count, heard_ms = 0, clock.mono_ms()
+    count, done, heard_ms = 0, 0, clock.mono_ms()
     read: dict[TopicPartition, int] = {}
     out = sys.stdout.buffer
     try:
@@ -50,7 +50,8 @@ def print_all(
                     if count == showing.most:
                         return count
             out.flush()
-            tell(f"{count:,} records")
+            done += len(batch)
+            tell(done)
             if batch and commits is not None:
                 commits.commit_async(dict(read))
             heard_ms = clock.mono_ms() if batch else heard_ms

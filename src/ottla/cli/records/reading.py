@@ -25,6 +25,13 @@ class Span(NamedTuple):
     starts: Mapping[TopicPartition, int]
     ends: Mapping[TopicPartition, int] | None
 
+    @property
+    def total(self) -> int | None:
+        """How many offsets that is."""
+        if self.ends is None:
+            return None
+        return sum(max(end - self.starts[one], 0) for one, end in self.ends.items())
+
 
 def span(
     admin: Admin,

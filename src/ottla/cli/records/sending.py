@@ -33,7 +33,7 @@ def send_all(
     drafts: Iterable[Draft],
     *,
     partition: int | None = None,
-    tell: Callable[[str], None] = lambda text: None,
+    tell: Callable[[int], None] = lambda done: None,
 ) -> Sent:
     """Send every draft and wait for its outcome."""
     sent = Sent()
@@ -49,6 +49,6 @@ def send_all(
         delivery.add_done_callback(sent.done)
         sent.count += 1
         if sent.count % TELL_EVERY == 0:
-            tell(f"{sent.count:,} records")
+            tell(sent.count)
     producer.flush()
     return sent
