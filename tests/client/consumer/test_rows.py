@@ -105,6 +105,8 @@ def test_the_end_is_after_the_last_whole_batch() -> None:
     data = view(batch(0, 5), batch(9, 2, leader_epoch=4), batch(20, 1)[:-1])
     assert end_of(data) == (11, 4)
     assert end_of(memoryview(b"")) == (-1, -1)
+    with pytest.raises(CorruptBatch, match="length -12"):
+        end_of(memoryview(bytes(8) + b"\xff\xff\xff\xf4" + bytes(50)))
 
 
 VALUES = st.none() | st.binary(max_size=20)

@@ -11,7 +11,7 @@ from itertools import repeat
 from typing import Any, TypeAlias
 
 from ottla.client.consumer.partition import Partition
-from ottla.client.consumer.records import Record, make_record
+from ottla.client.consumer.records import Record, make_records
 from ottla.client.consumer.rows import Aborted, Decoded, Rows, decoder, end_of
 from ottla.client.errors import SerializationError
 from ottla.model.errors import ErrorCode, KafkaError
@@ -96,13 +96,10 @@ class Reading:
             found = found.between(0, good)
             keys, values = _read(self._key, found.keys), _read(self._value, found.values)
         topic, partition = part.tp
-        return list(
-            map(
-                make_record,
-                zip(
-                    repeat(topic), repeat(partition), found.offsets, found.timestamps, found.types,
-                    keys, values, found.headers, found.epochs,
-                ),
+        return make_records(
+            zip(
+                repeat(topic), repeat(partition), found.offsets, found.timestamps, found.types,
+                keys, values, found.headers, found.epochs,
             )
         )  # fmt: skip
 

@@ -7,6 +7,7 @@ Imported only when columns are asked for, because it needs the extra `arrow`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,7 @@ PLACE: Final = (pa.field("topic", TOPIC), pa.field("partition", pa.int32()))
 WANT: Final = decode.COLUMNS
 
 
+@cache
 def schema(*, headers: bool) -> Any:
     """The schema of every table that `poll_arrow` gives."""
     return pa.schema([*PLACE, *decode.schema(_want(headers))])
@@ -46,7 +48,7 @@ def batches_of(chunk: Chunk, *, headers: bool, check_crc: bool) -> Iterator[Any]
         if rows:
             topic, partition = part.tp
             place = [
-                pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), [topic]),
+                pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), _name(topic)),
                 pa.array(np.full(rows, partition, np.int32)),
             ]
             columns = [*place, *found.batch.columns]
@@ -55,6 +57,11 @@ def batches_of(chunk: Chunk, *, headers: bool, check_crc: bool) -> Iterator[Any]
 
 def table_of(batches: Sequence[Any], *, headers: bool) -> Any:
     return pa.Table.from_batches(batches, schema=schema(headers=headers))
+
+
+@lru_cache(1024)
+def _name(topic: str) -> Any:
+    return pa.array([topic], pa.string())
 
 
 def _want(headers: bool) -> tuple[str, ...]:
