@@ -84,6 +84,31 @@ def test_a_query_that_fails_stops_the_others_and_says_why() -> None:
     assert all(query.stopped for query in queries.values())
 
 
+class SlowQuery(Query):
+    """One whose Python did not start in time, a few times."""
+
+    def __init__(self, failures: int) -> None:
+        super().__init__(report(0))
+        self.failures = failures + 1
+
+    def start(self) -> Query:
+        self.failures -= 1
+        return self
+
+    def exception(self) -> Exception | None:
+        late = "SocketTimeoutException: Timed out while waiting for the worker to connect back"
+        return ValueError(late) if self.failures else None
+
+
+def test_a_query_whose_python_is_slow_to_start_is_started_again() -> None:
+    made, heard = run({"a": SlowQuery(3)})
+    made.until(Event())
+    assert len(heard.moments) == 1
+    made, _ = run({"a": SlowQuery(99)})
+    with pytest.raises(QueryFailed, match="connect back"):
+        made.until(Event())
+
+
 def test_told_to_stop_it_stops_the_queries() -> None:
     query = Query()
     query.isActive = True

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ottla.model.errors import UserError
-from ottla.spark.options import parse_duration_ms, stream_source
+from ottla.spark.given import parse_duration_ms
+from ottla.spark.options import stream_source
 from ottla.spark.pipelines.nodes import Node
 from ottla.spark.pipelines.spec import (
     DeduplicateStep,

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 BatchWriter: TypeAlias = "Callable[[DataFrame, int], None]"
 QUERY: Final = "ottla.query"
 BATCH: Final = "ottla.batch"
+MICROSECONDS: Final = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+"""Spark's own default is a time in nanoseconds, which tables do not take."""
 QUERY_ID: Final = "sql.streaming.queryId"
 """What Spark calls the query, on the thread that runs its batches."""
 
@@ -48,12 +50,13 @@ def lake_writer(target: TableTarget) -> BatchWriter:
         query = _query(frame)
         table = _opened(target, query)
         if table.has(batch):
+            # Taken all the same: a query with state commits it when the rows have been.
+            frame.write.format("noop").mode("overwrite").save()
             return
+        frame.sparkSession.conf.set(*MICROSECONDS)
         folder = f"{target.path.rstrip('/')}/data/{query}/{batch}"
         frame.write.mode("overwrite").parquet(folder)
         files = sorted(frame.sparkSession.read.parquet(folder).inputFiles())
-        if not files:
-            return
         if target.keys:
             table.merge(batch, _rows(files), target.keys)
         else:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 LOOK_EVERY_S: Final = 0.5
 GLANCE_S: Final = 0.05
+STARTS: Final = 5
+TOO_SLOW: Final = "connect back"
+"""What Spark says of a Python process that did not start in time."""
 ASK_EVERY_MS: Final = 1_000
 HISTORY: Final = "progress.jsonl"
 
@@ -68,9 +71,7 @@ class Run:
         try:
             self._watch_the_ends()
             for output in self._outputs:
-                queries[output.name] = query = output.start()
-                while query.isActive and _begins(query) and not stop.wait(GLANCE_S):
-                    pass
+                queries[output.name] = _started(output, stop)
             while not stop.wait(LOOK_EVERY_S) and self._look(queries):
                 for chore in self._chores:
                     chore()
@@ -131,10 +132,26 @@ def history_path(checkpoint: str) -> Path | None:
     return None if parts.scheme not in ("", "file") else Path(parts.path) / HISTORY
 
 
+def _started(output: Output, stop: Event) -> StreamingQuery:
+    """A query that has opened its sources, or has failed.
+
+    It opens a Python process for each of them, which Spark gives ten seconds. A small machine may
+    need longer for many at once: hence one query after another, and another try where it was not
+    enough. Nothing is lost by that, as nothing has been read.
+    """
+    for _ in range(STARTS - 1):
+        query = output.start()
+        while query.isActive and _begins(query) and not stop.wait(GLANCE_S):
+            pass
+        if TOO_SLOW not in str(query.exception()):
+            return query
+    return output.start()
+
+
 def _begins(query: StreamingQuery) -> bool:
-    """Whether it has yet to open its sources. Each opens a Python process for every one of them,
-    which Spark gives ten seconds to start; all at once may take a small machine longer."""
-    return query.status["message"].startswith(("Initializing", "Getting offsets"))
+    """Whether it has yet to open its sources."""
+    doing: str = query.status["message"]
+    return doing.startswith(("Initializing", "Getting offsets"))
 
 
 def _plain(report: Any) -> Mapping[str, Any]:
@@ -144,7 +161,13 @@ def _plain(report: Any) -> Mapping[str, Any]:
 
 
 def _reason(failure: Exception) -> str:
-    """What the user of a failed query wants to read first: the last line that says something."""
-    lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
-    told = [line for line in lines if "Error: " in line or "Exception: " in line]
-    return (told or lines or ["it failed"])[-1 if told else 0]
+    """What the user of a failed query wants to read first: what our own code said, or whatever
+    began it; Spark wraps both."""
+    cause: Any = failure
+    while getattr(cause, "_cause", None) is not None:
+        cause = cause._cause
+    for text in (str(failure), str(cause)):
+        told = [line.strip() for line in text.splitlines() if "Error: " in line]
+        if told:
+            return told[-1]
+    return next((line.strip() for line in str(cause).splitlines() if line.strip()), "it failed")

@@ -24,6 +24,8 @@ from ottla.spark.pipelines.spec import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+WATERMARK: Final = "spark.watermarkDelayMs"
+"""What Spark writes beside a column that has one."""
 _HEADERS: Final = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
 FUNCTIONS: Final = (
     f"""header(headers {_HEADERS}, name STRING) RETURNS STRING
@@ -111,19 +113,27 @@ class Views:
 
     def _deduplicate(self, step: DeduplicateStep) -> DataFrame:
         with _analysed(f"step {step.name}: deduplicate"):
-            frame = self.frames[step.source]
-            if step.within is None:
-                return frame.dropDuplicates(list(step.keys))
+            frame, keys = self.frames[step.source], list(step.keys)
+            if step.within is None and _watermarked(frame) is None:
+                return frame.dropDuplicates(keys)
             late = _late(frame, step.within, f"step {step.name}")
-            return late.dropDuplicatesWithinWatermark(list(step.keys))
+            return late.dropDuplicatesWithinWatermark(keys)
 
     def _stream(self, source: Source) -> DataFrame:
         return self._spark.readStream.format("ottla").options(**source.options).load()
 
 
+def _watermarked(frame: DataFrame) -> str | None:
+    """The column that a watermark is on already."""
+    return next((one.name for one in frame.schema if WATERMARK in one.metadata), None)
+
+
 def _late(frame: DataFrame, watermark: Watermark | None, where: str) -> DataFrame:
     if watermark is None:
         return frame
+    has = _watermarked(frame)
+    if has is not None:
+        raise UserError(f"{where}: {has} has a watermark already, and a row may have only one")
     with _analysed(f"{where}: watermark"):
         return frame.withWatermark(watermark.column, watermark.delay)
 
