@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from ottla.client.admin.offsets import OffsetSpec
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MS: Final = timedelta(milliseconds=1)
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION: Final = re.compile(r"(\d+)(ms|s|m|h|d)")
 _SPECS: Final = {
@@ -31,7 +33,7 @@ def moment_ms(option: str, text: str, now_ms: int) -> int:
     if ago is not None:
         return now_ms - int(ago[1]) * _UNITS_MS[ago[2]]
     try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
+        return (datetime.fromisoformat(text).astimezone(UTC) - _EPOCH) // _MS
     except ValueError:
         raise UserError(
             f"{option} {text!r}: expected a time such as 2026-01-31T12:00:00, milliseconds since "
@@ -81,7 +83,7 @@ def shown_time(ms: int | None) -> str | None:
     """A moment as people read it, in UTC; None for what is no moment."""
     if ms is None or ms < 0:
         return None
-    moment = datetime.fromtimestamp(ms / 1000, UTC)
+    moment = _EPOCH + ms * _MS
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
