@@ -18,16 +18,16 @@ from ottla.protocol.records.murmur2 import partition_of
 def test_a_key_stays_with_its_partition_while_their_number_stays(
     keys: list[bytes], partitions: int
 ) -> None:
-    chosen = KeyHash()
+    chosen = KeyHash(partitions)
     for key in keys + keys:
-        assert chosen(key, partitions) == partition_of(key, partitions)
+        assert chosen(key) == partition_of(key, partitions)
 
 
 def test_no_more_keys_are_remembered_than_the_bound() -> None:
-    chosen = KeyHash()
+    chosen = KeyHash(3)
     for number in range(REMEMBERED + 10):
-        chosen(b"%d" % number, 3)
-    assert len(chosen._known) <= REMEMBERED
+        chosen(b"%d" % number)
+    assert len(chosen.known) <= REMEMBERED
 
 
 @pytest.mark.spec("PRD-15", "CONF-01")

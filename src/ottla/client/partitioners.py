@@ -19,7 +19,7 @@ from typing import Final, Protocol
 
 from ottla.protocol.records.murmur2 import partition_of
 
-REMEMBERED: Final = 1 << 16
+REMEMBERED: Final = 1 << 18
 
 
 class Partitioner(Protocol):
@@ -57,16 +57,19 @@ class RoundRobin:
 class KeyHash:
     """The partition of a key by murmur2, remembered: the same keys come again and again."""
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[bytes, int], int] = {}
+    __slots__ = ("known", "partitions")
 
-    def __call__(self, key: bytes, partitions: int) -> int:
-        known = self._known.get((key, partitions))
-        if known is None:
-            if len(self._known) >= REMEMBERED:
-                self._known.clear()
-            known = self._known[key, partitions] = partition_of(key, partitions)
-        return known
+    def __init__(self, partitions: int) -> None:
+        self.partitions = partitions
+        self.known: dict[bytes, int] = {}
+
+    def __call__(self, key: bytes) -> int:
+        chosen = self.known.get(key)
+        if chosen is None:
+            if len(self.known) >= REMEMBERED:
+                self.known.clear()
+            chosen = self.known[key] = partition_of(key, self.partitions)
+        return chosen
 
 
 class Sticky:

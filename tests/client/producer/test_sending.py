@@ -9,6 +9,7 @@ import pytest
 from ottla.client.errors import UserError
 from ottla.client.interceptors import ProducerInterceptor, ProducerRecord
 from ottla.client.producer.sending import checked
+from ottla.protocol.records.murmur2 import partition_of
 from tests.client.producer.broker_rig import producing, run
 from tests.fakes.scripted_broker import ScriptedBroker
 
@@ -56,6 +57,46 @@ def test_the_quick_way_and_the_long_way_fill_the_same_batch_in_order() -> None:
             values = [value for each in broker.arrived for value in each.values]
             assert values[:6] == [b"%d" % number for number in range(6)]
             assert len(values) == 7
+
+    run(main)
+
+
+@pytest.mark.spec("PRD-14", "PRD-16")
+def test_keys_take_the_quick_way_to_the_same_partitions_also_after_some_were_added() -> None:
+    async def main() -> None:
+        async with (
+            ScriptedBroker(topics={"t": 3}) as broker,
+            producing(broker, linger_ms=20_000, batch_size=400) as producer,
+        ):
+            keys = [b"%d" % number for number in range(20)]
+            for number in range(200):
+                await producer.send("t", b"%d" % number, keys[number % 20])
+            await producer.flush()
+            broker.topics["t"] = 5
+            await producer._core.cluster.refresh(["t"])
+            for number in range(200, 400):
+                await producer.send("t", b"%d" % number, keys[number % 20])
+            await producer.flush()
+            places = {
+                int(value or b""): each.tp.partition
+                for each in broker.arrived
+                for value in each.values
+            }
+            assert [places[number] for number in range(200)] == [
+                partition_of(keys[number % 20], 3) for number in range(200)
+            ]
+            late = range(300, 400)  # a batch that was open may still be filled
+            assert [places[number] for number in late] == [
+                partition_of(keys[number % 20], 5) for number in late
+            ]
+            for partition in range(5):
+                mine = [
+                    int(value or b"")
+                    for each in broker.arrived
+                    for value in each.values
+                    if each.tp.partition == partition
+                ]
+                assert mine == sorted(mine)
 
     run(main)
 

@@ -87,12 +87,14 @@ class Producer(Sending):
         """Take a record; waits only for metadata and memory. Await the result for its outcome."""
         if (
             value.__class__ is bytes
-            and key is None
             and headers is None
             and partition is None
             and timestamp_ms is None
         ):
-            delivery = self._quick(topic, value)
+            if key is None:
+                delivery = self._quick(topic, value)
+            else:
+                delivery = self._quick_keyed(topic, value, key) if key.__class__ is bytes else None
             if delivery is not None:
                 return delivery
         # A batch was filled: a caller that never waits must let the sender have its turn.

@@ -12,7 +12,7 @@ from random import Random
 
 from ottla.client.errors import RecordTooLarge, UserError
 from ottla.client.interceptors import ProducerChain, ProducerRecord
-from ottla.client.partitioners import KeyHash, Partitioner, Sticky
+from ottla.client.partitioners import Partitioner, Sticky
 from ottla.client.producer.batch import NS_PER_MS, Batch, Prepared
 from ottla.client.producer.compression import Ratios
 from ottla.client.producer.delivery import Delivery
@@ -72,7 +72,6 @@ class Intake:
         self.ratios = Ratios(config.compression_type)
         self._config = config
         self._transaction = transaction
-        self._hash = KeyHash()
         self._is_plain = hooks.are_none
 
     def prepared(self, view: TopicView, record: ProducerRecord) -> Prepared:
@@ -90,7 +89,7 @@ class Intake:
             if hooks.partitioner is not None:
                 partition = self._chosen(hooks.partitioner, view, key)
             elif key is not None and not self._config.partitioner_ignore_keys:
-                partition = self._hash(key, len(view.partitions))
+                partition = self.queues.route(view.name, len(view.partitions)).hash(key)
             else:
                 partition, sticky = self._stuck_to(view), self._is_plain
         tp = TopicPartition(view.name, partition)
@@ -153,6 +152,9 @@ class Intake:
             queues.begin(queue, batch)
             if sticky:
                 queues.open[tp.topic] = batch
+            route = queues.routes.get(tp.topic)
+            if self._is_plain and route is not None and tp.partition < len(route.open):
+                route.open[tp.partition] = batch
             delivery = Delivery(batch, batch.append(key, value, headers, stamp_ns))
         self.means.wake()
         return delivery
@@ -188,7 +190,8 @@ class Intake:
     def close_open(self) -> None:
         """Let records come by the long way, where it is asked whether they may."""
         with self.queues.lock:
-            for batch in list(self.queues.open.values()):
+            ways = [self.queues.open.values(), *(each.open for each in self.queues.routes.values())]
+            for batch in [batch for way in ways for batch in way if batch is not None]:
                 self.queues.close(batch)
 
     def _room(self, topic: str) -> int:

@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 
-from ottla.client.partitioners import Sticky
+from ottla.client.partitioners import KeyHash, Sticky
 from ottla.client.producer.batch import Batch
 from ottla.client.producer.memory import Memory
 from ottla.model.ids import TopicPartition
@@ -33,6 +33,16 @@ class Queue:
         return None if last is None or last.is_closed else last
 
 
+class Route:
+    """The quick way in for records with keys: their partitions, and the batches open there."""
+
+    __slots__ = ("hash", "open")
+
+    def __init__(self, partitions: int) -> None:
+        self.hash = KeyHash(partitions)
+        self.open: list[Batch | None] = [None] * partitions
+
+
 class Queues:
     """Every batch that has no outcome yet. All but reading `backlog` is done under `lock`."""
 
@@ -41,6 +51,7 @@ class Queues:
         self.memory = Memory(buffer_memory)
         self.open: dict[str, Batch] = {}
         """By topic, the batch that records without a key go to: the quick way in."""
+        self.routes: dict[str, Route] = {}
         self.sticky: dict[str, Sticky] = {}
         self.incomplete: dict[Batch, None] = {}  # in the order they were begun
         self.backlog = 0
@@ -65,6 +76,13 @@ class Queues:
     def used_since(self, when_ms: int) -> set[str]:
         """Topics that a batch was begun for since then, or still waits for."""
         return {each.tp.topic for each in self if each.batches or each.used_ms >= when_ms}
+
+    def route(self, topic: str, partitions: int) -> Route:
+        """The way in for records with keys; another one when partitions were added."""
+        route = self.routes.get(topic)
+        if route is None or route.hash.partitions != partitions:
+            route = self.routes[topic] = Route(partitions)
+        return route
 
     def begin(self, queue: Queue, batch: Batch) -> None:
         """Put a new batch at the end of its queue."""
@@ -96,7 +114,10 @@ class Queues:
             return
         batch.close()
         self.backlog += 1
-        topic = batch.tp.topic
+        topic, partition = batch.tp
+        route = self.routes.get(topic)
+        if route is not None and partition < len(route.open) and route.open[partition] is batch:
+            route.open[partition] = None
         if self.open.get(topic) is batch:
             del self.open[topic]
             self.sticky[topic].count(batch.size)

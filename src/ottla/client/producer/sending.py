@@ -1,8 +1,8 @@
 """Taking a record: the quick way in, and what both faces need for the long one.
 
-Owns: `_quick`, which most records of a busy producer take: bytes without a key go straight into
-the batch that is open for their topic. Hot: benchmarks/clients_producer.py. The long way asks
-interceptors, metadata, serializers and the partitioner, and may have to wait.
+Owns: the quick ways, which most records of a busy producer take: bytes go straight into the batch
+that is open for their topic, or for the partition of their key. Hot: benchmarks/clients_producer.py.
+The long way asks interceptors, metadata, serializers and the partitioner, and may have to wait.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ class Sending:
         self._intake = core.intake
         queues = core.intake.queues
         self._open = queues.open
+        self._routes = queues.routes
         self._acquire = queues.lock.acquire
         self._release = queues.lock.release
         self._stamp_ns = core.intake.means.stamp_ns
@@ -49,6 +50,32 @@ class Sending:
                     batch.timestamps.append(stamp_ns)
                     if batch.keys is not None:
                         batch.keys.append(None)
+                    return Delivery(batch, index)
+        finally:
+            self._release()
+        return None
+
+    def _quick_keyed(self, topic: str, value: bytes, key: bytes) -> Delivery | None:
+        """The same for a record with a key."""
+        route = self._routes.get(topic)
+        if route is None:
+            return None
+        partition = route.hash.known.get(key)
+        if partition is None:
+            partition = route.hash(key)
+        size = len(value) + len(key) + RECORD_OVERHEAD
+        stamp_ns = self._stamp_ns()
+        self._acquire()
+        try:
+            batch = route.open[partition]
+            if batch is not None and size < LARGE:
+                room, keys = batch.room - size, batch.keys
+                if room >= 0 and keys is not None:
+                    batch.room = room
+                    index = len(keys)
+                    keys.append(key)
+                    batch.values.append(value)
+                    batch.timestamps.append(stamp_ns)
                     return Delivery(batch, index)
         finally:
             self._release()

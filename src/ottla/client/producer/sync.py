@@ -104,12 +104,14 @@ class Producer(Sending):
         """
         if (
             value.__class__ is bytes
-            and key is None
             and headers is None
             and partition is None
             and timestamp_ms is None
         ):
-            delivery = self._quick(topic, value)
+            if key is None:
+                delivery = self._quick(topic, value)
+            else:
+                delivery = self._quick_keyed(topic, value, key) if key.__class__ is bytes else None
             if delivery is not None:
                 return delivery
         self._intake.check()
