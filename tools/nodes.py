@@ -137,9 +137,13 @@ def launch_kafka(folder: Path, properties: Path, port: int, *, kind: str = "serv
 
 
 def start_ottla(
-    folder: Path, settings: Mapping[str, str] | None = None, *, python: Sequence[str] = ()
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    port: int = 0,
+    python: Sequence[str] = (),
 ) -> Node:
-    node = launch_ottla(folder, settings, python=python)
+    node = launch_ottla(folder, settings, port=port, python=python)
     _wait(node, lambda: ready_address(node.said.read_text()) is not None)
     address = ready_address(node.said.read_text())
     assert address is not None
