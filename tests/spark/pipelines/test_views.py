@@ -124,3 +124,32 @@ def test_what_spark_cannot_plan_names_the_step(spark: SparkSession, steps: str, 
         views(spark, steps)
     assert str(mistake.value).startswith(said)
     assert "\n" not in str(mistake.value)
+
+
+def streamed(spark: SparkSession, within: str) -> Views:
+    words = yaml.safe_load(f"""
+        name: test
+        sources:
+          events: {{topic: t, watermark: {{column: _timestamp, delay: 1 hour}}}}
+        steps: [{{name: once, from: events, deduplicate: _key{within}}}]
+        sinks: [{{name: out, from: once, console: {{}}}}]
+    """)
+
+    def read(_: Source) -> DataFrame:
+        headers = "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers"
+        rows = spark.readStream.format("rate").load()
+        return rows.selectExpr(
+            "CAST('' AS BINARY) AS key", "CAST('' AS BINARY) AS value", "'t' AS topic",
+            "0 AS partition", "value AS offset", "timestamp", "0 AS timestampType", headers,
+        )  # fmt: skip
+
+    return Views(spark, file.parse(words), read)
+
+
+def test_a_stream_has_one_watermark_and_repeats_are_known_for_its_delay(
+    spark: SparkSession,
+) -> None:
+    plan = streamed(spark, "").frames["once"]._jdf.queryExecution().toString()
+    assert "DeduplicateWithinWatermark" in plan
+    with pytest.raises(UserError, match="step once: _timestamp has a watermark already"):
+        streamed(spark, ", within: {column: _timestamp, delay: 1 hour}")

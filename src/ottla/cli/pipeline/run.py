@@ -30,7 +30,8 @@ def run(
     once: Annotated[bool, typer.Option("--once", help="Read what is there now, then end.")] = False,
     sets: Sets = None,
     metrics_port: Annotated[
-        int | None, typer.Option("--metrics-port", help="Offer numbers for Prometheus there.")
+        int | None,
+        typer.Option("--metrics-port", min=0, max=65535, help="Offer numbers for Prometheus."),
     ] = None,
     as_json: AsJson = False,
 ) -> int:

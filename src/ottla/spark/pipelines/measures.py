@@ -6,6 +6,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
+from ottla.model.errors import UserError
 from ottla.spark.pipelines.progress import Moment
 
 PREFIX: Final = "ottla_pipeline"
@@ -33,7 +34,10 @@ class Measures:
 
     def serve(self, port: int) -> int:
         """Offer them over HTTP; the port that was given or, for 0, found."""
-        server, _ = start_http_server(port, registry=self.registry)
+        try:
+            server, _ = start_http_server(port, registry=self.registry)
+        except OSError as error:
+            raise UserError(f"--metrics-port {port}: {error.strerror}") from None
         return int(server.server_port)
 
     def heard(self, moment: Moment) -> None:
