@@ -104,7 +104,7 @@ class KeptLedger:
             await _make_topic(self._session)
             view = await cluster.topic(TOPIC, timeout_ms=READ_TIMEOUT_MS)
         count = min(len(view.partitions), PARTITIONS)
-        return TopicPartition(TOPIC, KeyHash()(self.sink.key, count))
+        return TopicPartition(TOPIC, KeyHash(count)(self.sink.key))
 
     async def _search(self, tp: TopicPartition) -> Entry | None:
         """The last entry of this sink, found by reading all there are.
