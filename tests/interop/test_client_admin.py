@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -35,6 +36,7 @@ def topic(admin: ottla.Admin) -> str:
     """A new topic with two partitions that keeps its records."""
     name = f"admin-{next(_numbers)}"
     admin.create_topic(name, partitions=2, configs={"retention.ms": "-1"})
+    eventually(lambda: name in admin.list_topics(), True)
     return name
 
 
@@ -48,6 +50,14 @@ def filled(cluster_under_test: nodes.Node, topic: str) -> TopicPartition:
     return TopicPartition(topic, 0)
 
 
+def eventually(get: Callable[[], object], wanted: object) -> None:
+    """Kafka's brokers hear of a change a moment after it was acknowledged."""
+    end = time.monotonic() + 30
+    while (found := get()) != wanted:
+        assert time.monotonic() < end, found
+        time.sleep(0.02)
+
+
 def code(outcome: object) -> ErrorCode:
     assert isinstance(outcome, KafkaError), outcome
     return outcome.code
@@ -59,23 +69,26 @@ def test_topics(admin: ottla.Admin, topic: str) -> None:
     assert [one.index for one in described.partitions] == [0, 1]
     assert all(one.leader == one.replicas[0] for one in described.partitions)
     admin.create_partitions({topic: 3}).all()
-    assert len(admin.describe_topic(topic).partitions) == 3
+    eventually(lambda: len(admin.describe_topic(topic).partitions), 3)
     outcomes = admin.create_topics([NewTopic(topic), NewTopic("no good name")])
     assert code(outcomes[topic]) is ErrorCode.topic_already_exists
     assert code(outcomes["no good name"]) is ErrorCode.invalid_topic_exception
     assert code(admin.create_partitions({topic: 2})[topic]) is ErrorCode.invalid_partitions
     assert code(admin.describe_topics(["none"])["none"]) is ErrorCode.unknown_topic_or_partition
     admin.delete_topic(topic)
-    assert topic not in admin.list_topics()
+    eventually(lambda: topic in admin.list_topics(), False)
 
 
 @pytest.mark.spec("TOOL-18")
 def test_settings(admin: ottla.Admin, topic: str) -> None:
     resource = Resource.topic(topic)
     admin.incremental_alter_configs({resource: {"segment.ms": "86400000"}}).all()
-    found = admin.describe_configs([resource], synonyms=True).one()
-    assert found["segment.ms"].source is ConfigSource.DYNAMIC_TOPIC_CONFIG
-    assert found["segment.ms"].synonyms[0].value == "86400000"
+
+    def said() -> tuple[ConfigSource, str | None]:
+        entry = admin.describe_configs([resource]).one()["segment.ms"]
+        return entry.source, entry.value
+
+    eventually(said, (ConfigSource.DYNAMIC_TOPIC_CONFIG, "86400000"))
     refused = admin.incremental_alter_configs({resource: {"segment.ms": "soon"}})
     assert code(refused[resource]) is ErrorCode.invalid_config
     broker = admin.describe_cluster().brokers[0].id
@@ -182,7 +195,7 @@ def test_disks_and_the_cluster(admin: ottla.Admin, topic: str) -> None:
     [broker] = cluster.brokers
     assert len(cluster.id) == 22
     replica = Replica(TopicPartition(topic, 0), broker.id)
-    where = admin.describe_replica_log_dirs([replica]).one()
-    assert where.current == admin.describe_log_dirs([broker.id]).one()[0].path
+    [directory] = admin.describe_log_dirs([broker.id]).one()
+    eventually(lambda: admin.describe_replica_log_dirs([replica]).one().current, directory.path)
     assert admin.describe_features()["transaction.version"].finalized is not None
     assert admin.describe_api_versions(broker.id)[18][1] >= 4
