@@ -181,7 +181,8 @@ def main(args: Sequence[str]) -> int:
 def pom(artifacts: Sequence[Artifact]) -> str:
     """A Maven project that depends on these artifacts and is nothing else."""
     dependencies = "\n".join(
-        f"    <dependency><groupId>{artifact.group}</groupId><artifactId>{artifact.name}</artifactId>"
+        f"    <dependency><groupId>{artifact.group}</groupId>"
+        f"<artifactId>{artifact.name}</artifactId>"
         f"<version>{artifact.version}</version><exclusions>{_excluded(artifact)}</exclusions>"
         "</dependency>"
         for artifact in artifacts
