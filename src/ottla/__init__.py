@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from ottla.client import serializers
+    from ottla import serializers
     from ottla.client.admin.sync import Admin
     from ottla.client.consumer.classic import GroupMetadata
     from ottla.client.consumer.errors import (
@@ -122,7 +122,7 @@ _HOMES: Final = {
 
 def __getattr__(name: str) -> Any:
     if name == "serializers":
-        return import_module("ottla.client.serializers")
+        return import_module("ottla.serializers")
     if name not in _HOMES:
         raise AttributeError(f"module 'ottla' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -1,7 +1,7 @@
 """Taking a record: the quick way in, and what both faces need for the long one.
 
 Owns: the quick ways, which most records of a busy producer take: bytes go straight into the batch
-that is open for their topic, or for the partition of their key. Hot: benchmarks/clients_producer.py.
+that is open for their topic, or for the partition of their key (benchmarks/clients_producer.py).
 The long way asks interceptors, metadata, serializers and the partitioner, and may have to wait.
 """
 
