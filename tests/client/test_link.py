@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from random import Random
 
 import pytest
@@ -103,6 +104,23 @@ def test_a_request_can_be_posted_without_waiting_and_only_over_an_open_connectio
             for reply in replies:
                 assert reply is not None
                 assert link.read(METADATA, 1, await reply).controller_id == 0
+            link.peer.close()
+
+    run(main)
+
+
+@pytest.mark.spec("CFG-087")
+def test_connections_have_the_buffers_that_were_asked_for() -> None:
+    async def main() -> None:
+        async with ScriptedBroker() as broker:
+            link = link_to(broker, send_buffer_bytes=50_000, receive_buffer_bytes=40_000)
+            await link.ready()
+            exchange = link.peer._exchange
+            assert exchange is not None
+            plain = exchange._transport.get_extra_info("socket")
+            assert plain.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) >= 50_000
+            assert plain.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) >= 40_000
+            assert plain.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
             link.peer.close()
 
     run(main)

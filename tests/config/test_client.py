@@ -10,6 +10,7 @@ from ottla.config.client import AdminConfig, ClientConfig, ConsumerConfig, Produ
 from ottla.model.errors import UserError
 
 
+@pytest.mark.spec("CFG-078")
 def test_keyword_arguments_and_kafkas_names_say_the_same() -> None:
     ours = ProducerConfig.from_options({"linger_ms": 7, "bootstrap_servers": ["a:1", "b:2"]})
     theirs = ProducerConfig.from_options({}, {"linger.ms": "7", "bootstrap.servers": "a:1,b:2"})
@@ -42,6 +43,16 @@ def test_a_mistake_is_named_with_what_was_expected(
     with pytest.raises(UserError) as told:
         ProducerConfig.from_options(options, config)
     assert said in str(told.value)
+
+
+@pytest.mark.spec("CFG-079", "CFG-103", "CFG-104", "CFG-105")
+@pytest.mark.parametrize(
+    "name",
+    ["metadata.broker.list", "block.on.buffer.full", "metadata.fetch.timeout.ms", "timeout.ms"],
+)
+def test_names_that_kafka_has_given_up_are_refused(name: str) -> None:
+    with pytest.raises(UserError, match=f"{name}: Producer has no such option"):
+        ProducerConfig.from_options({}, {name: "1"})
 
 
 def test_addresses_have_a_default_port_and_may_be_in_brackets() -> None:

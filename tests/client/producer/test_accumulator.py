@@ -33,6 +33,18 @@ def test_a_batch_waits_for_more_records_until_it_has_lingered_or_is_full() -> No
     assert list(full.accumulator.ready(VIEW, full.now_ms).nodes) == [1]
 
 
+@pytest.mark.spec("PRD-31", "PRD-38")
+def test_the_next_look_is_due_when_the_first_of_those_that_wait_will_be_ready() -> None:
+    rig = Rig(linger_ms=20, batch_size=300)
+    fill(rig, 0)
+    rig.pass_ms(5)
+    fill(rig, 1)
+    fill(rig, 2, 2, 2)
+    ready = rig.accumulator.ready(VIEW, rig.now_ms)
+    assert [queue.tp.partition for queue in ready.nodes[1]] == [2]
+    assert ready.wait_ms == 15
+
+
 @pytest.mark.spec("PRD-55")
 def test_without_lingering_a_batch_goes_at_once() -> None:
     rig = Rig(linger_ms=0)

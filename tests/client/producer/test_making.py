@@ -11,6 +11,7 @@ from ottla.client.errors import UserError
 from ottla.client.producer.making import Group, group_of
 
 
+@pytest.mark.spec("CFG-081", "CFG-088", "CFG-102")
 @pytest.mark.parametrize(
     ("options", "said"),
     [

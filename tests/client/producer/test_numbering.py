@@ -36,6 +36,21 @@ def test_without_idempotence_nobody_asks_for_one() -> None:
     run(main)
 
 
+@pytest.mark.spec("TXN-05", "TXN-13")
+def test_a_producer_that_begins_anew_is_another_to_the_broker() -> None:
+    async def main() -> None:
+        async with ScriptedBroker() as broker:
+            for number in (5, 6):
+                broker.script(
+                    INIT_PRODUCER_ID, {"error_code": 0, "producer_id": number, "producer_epoch": 0}
+                )
+                async with producing(broker) as producer:
+                    await (await producer.send("t", b"the same"))
+            assert [each[1:4] for each in broker.arrived] == [(5, 0, 0), (6, 0, 0)]
+
+    run(main)
+
+
 @pytest.mark.spec("TXN-30")
 def test_when_epochs_are_used_up_another_producer_id_is_taken() -> None:
     async def main() -> None:

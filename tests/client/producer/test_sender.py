@@ -11,7 +11,7 @@ from tests.client.producer.broker_rig import producing, run, until
 from tests.fakes.scripted_broker import HANG_UP, METADATA, PRODUCE, SILENCE, ScriptedBroker
 
 
-@pytest.mark.spec("PRD-42", "PRD-43", "TXN-08", "OPEN-02")
+@pytest.mark.spec("PRD-42", "PRD-43", "PRD-46", "TXN-08", "OPEN-02", "OPEN-11")
 def test_no_more_requests_are_unanswered_than_allowed_and_order_is_kept() -> None:
     async def main() -> None:
         async with ScriptedBroker() as broker, producing(broker, batch_size=10) as producer:
@@ -172,7 +172,7 @@ def test_without_idempotence_retries_are_counted() -> None:
     run(main)
 
 
-@pytest.mark.spec("PRD-52")
+@pytest.mark.spec("PRD-52", "TXN-01")
 def test_without_idempotence_an_answer_that_gets_lost_doubles_a_record() -> None:
     async def main() -> None:
         async with (

@@ -61,7 +61,7 @@ def test_the_quick_way_and_the_long_way_fill_the_same_batch_in_order() -> None:
     run(main)
 
 
-@pytest.mark.spec("PRD-14", "PRD-16")
+@pytest.mark.spec("PRD-14", "PRD-16", "TXN-20")
 def test_keys_take_the_quick_way_to_the_same_partitions_also_after_some_were_added() -> None:
     async def main() -> None:
         async with (
