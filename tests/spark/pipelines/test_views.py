@@ -95,11 +95,14 @@ def test_headers_are_read_and_written_in_sql(spark: SparkSession) -> None:
         - name: read
           sql: >
             SELECT header(h, 'ttl') AS ttl, header(h, 'none') AS none,
-              size(without_header(h, 'ttl')) AS left FROM marked
+              size(without_header(h, 'ttl')) AS left,
+              with_headers(h, map('ttl', '2', 'more', '3')) AS set FROM marked
+        - name: told
+          sql: SELECT *, header(set, 'ttl') AS two, header(set, 'more') AS three FROM read
         """,
     )
-    ((ttl, none, left),) = rows_of(made.frames["read"], "ttl", "none", "left")
-    assert (ttl, none, left) == ("1", None, 0)
+    (row,) = rows_of(made.frames["told"], "ttl", "none", "left", "two", "three")
+    assert row == ("1", None, 0, "2", "3")
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,7 @@ def _probing(bootstrap: str, tp: TopicPartition, high: int) -> Iterator[Probe]:
         bootstrap_servers=bootstrap,
         enable_auto_commit=False,
         max_poll_records=1,
+        max_partition_fetch_bytes=1,  # a broker gives one batch at least, and one is enough
         isolation_level="read_committed",
         auto_offset_reset="earliest",
     )

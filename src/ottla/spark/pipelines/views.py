@@ -33,10 +33,17 @@ FUNCTIONS: Final = (
     f"""with_header(headers {_HEADERS}, name STRING, text STRING) RETURNS {_HEADERS}
     RETURN concat(filter(coalesce(headers, array()), h -> h.key <> name),
       array(named_struct('key', name, 'value', CAST(text AS BINARY))))""",
+    f"""with_headers(headers {_HEADERS}, more MAP<STRING, STRING>) RETURNS {_HEADERS}
+    RETURN concat(
+      filter(coalesce(headers, array()), h -> NOT array_contains(map_keys(more), h.key)),
+      transform(map_entries(more),
+        e -> named_struct('key', e.key, 'value', CAST(e.value AS BINARY))))""",
     f"""without_header(headers {_HEADERS}, name STRING) RETURNS {_HEADERS}
     RETURN filter(headers, h -> h.key <> name)""",
 )
-"""For a pipeline's SQL: `header(_headers, 'ttl')` is the last header of that name, or null."""
+"""For a pipeline's SQL: `header(_headers, 'ttl')` is the last header of that name, or null.
+
+Spark does not let one of these be an argument of another; `with_headers` sets several at once."""
 
 Read: TypeAlias = "Callable[[Source], DataFrame]"
 """How a source's records are got: from a topic, or in a test from elsewhere."""
