@@ -48,7 +48,6 @@ class Dispatch:
             if api is None or call.version not in api.versions:
                 _not_offered(api, call, slot)
                 return
-            peer = slot.peer
             peer.versions[call.key] = call.version
             if api.raw is None:
                 self._later(slot, self._answer(api, call, wire.decode(call, frame), slot))
