@@ -62,7 +62,7 @@ class Link:
         self, key: int, version: int, body: Sequence[Bytes], timeout_ms: int
     ) -> memoryview:
         """One question whose body is encoded already; the answer's frame without its size."""
-        reply = await self.peer.call(self._framed(key, version, body), timeout_ms)
+        reply = await self.peer.call(b"".join(self._framed(key, version, body)), timeout_ms)
         self.used_ms = self._clock.mono_ms()
         return reply
 
@@ -78,12 +78,12 @@ class Link:
         self.used_ms = self._clock.mono_ms()
         return self.peer.put(self._framed(key, version, body))
 
-    def _framed(self, key: int, version: int, body: Sequence[Bytes]) -> bytes:
+    def _framed(self, key: int, version: int, body: Sequence[Bytes]) -> list[Bytes]:
         tags = b"\0" if version >= wire.FLEXIBLE_SINCE.get(key, wire.NEVER) else b""
         name = self._client_id
         size = _HEADER.size - 4 + len(name) + len(tags) + sum(map(len, body))
         head = _HEADER.pack(size, key, version, self._next(), len(name))
-        return b"".join((head, name, tags, *body))
+        return [head + name + tags, *body]
 
     async def _greet(self, ask: Ask) -> None:
         """Learn what the broker speaks. A handshake that proves who we are would follow here."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Final, TypeAlias, cast
@@ -24,7 +24,9 @@ from ottla.model.clock import Clock
 from ottla.model.errors import Disconnect
 from ottla.net.limits import NetLimits
 from ottla.net.replies import Replies
-from ottla.net.wires import tune
+from ottla.net.slot import Bytes
+from ottla.net.wires import CopyWire, tune, wire_of
+from ottla.net.writer import Writer
 
 CORRELATION: Final = struct.Struct(">i")
 REQUEST_CORRELATION_AT: Final = 8  # after size, API key and version
@@ -99,13 +101,17 @@ class PeerLink:
                 exchange.end(f"{self.host}:{self.port} did not answer in {timeout_ms} ms")
             raise
 
-    def post(self, request: bytes) -> asyncio.Future[memoryview] | None:
-        """Send over the connection there is, unbounded in number and time; None without one."""
+    def post(self, request: Sequence[Bytes]) -> asyncio.Future[memoryview] | None:
+        """Send over the connection there is, unbounded in number and time; None without one.
+
+        The request comes in parts, its header whole in the first, and is sent without a copy:
+        nobody may change them before the reply is there.
+        """
         if self._exchange is None or not self._exchange.open:
             return None
-        return self._exchange.ask(request)
+        return self._exchange.ask_parts(request)
 
-    def put(self, request: bytes) -> bool:
+    def put(self, request: Sequence[Bytes]) -> bool:
         """Send what will not be answered over the connection there is; False without one."""
         if self._exchange is None or not self._exchange.open:
             return False
@@ -200,21 +206,29 @@ class Exchange(asyncio.BufferedProtocol):
     def in_flight(self) -> int:
         return len(self._waiting)
 
-    def put(self, request: bytes) -> None:
+    def put(self, request: Sequence[Bytes]) -> None:
         """Send what will not be answered."""
-        self._transport.write(request)
+        try:
+            self._writer.send(request)
+        except OSError as error:
+            self.end(f"the peer went away: {error}")
 
     def ask(self, request: bytes) -> asyncio.Future[memoryview]:
-        correlation = request[REQUEST_CORRELATION_AT : REQUEST_CORRELATION_AT + CORRELATION.size]
+        return self.ask_parts((request,))
+
+    def ask_parts(self, request: Sequence[Bytes]) -> asyncio.Future[memoryview]:
+        end = REQUEST_CORRELATION_AT + CORRELATION.size
+        correlation = bytes(request[0][REQUEST_CORRELATION_AT:end])
         reply: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
         self._waiting.append((correlation, reply))
-        self._transport.write(request)
+        self.put(request)
         return reply
 
     def end(self, reason: str) -> None:
         """Give the connection up; whoever waits on it hears why."""
         if self.open:
             self.open = False
+            self._writer.close()  # before the descriptor can be somebody else's
             self._transport.abort()
         waiting, self._waiting = self._waiting, deque()
         for _, reply in waiting:
@@ -223,6 +237,8 @@ class Exchange(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._wire = wire_of(self._transport, asyncio.get_running_loop())
+        self._writer = Writer(self._wire, self._progressed, _has_no_files)
         self.open = True
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -236,6 +252,18 @@ class Exchange(asyncio.BufferedProtocol):
         except Disconnect as fault:
             self.end(str(fault))
 
+    def pause_writing(self) -> None:
+        if isinstance(self._wire, CopyWire):
+            self._wire.paused()
+
+    def resume_writing(self) -> None:
+        if isinstance(self._wire, CopyWire):
+            self._wire.resumed()
+
+    def _progressed(self) -> None:
+        if self._writer.failed is not None:
+            self.end(f"the peer went away: {self._writer.failed}")
+
     def connection_lost(self, exc: Exception | None) -> None:
         self.end(f"the peer went away: {exc}" if exc else "the peer went away")
 
@@ -248,3 +276,7 @@ class Exchange(asyncio.BufferedProtocol):
             raise Disconnect("a reply with another correlation id than asked for")
         if not reply.done():  # its caller may have stopped waiting
             reply.set_result(frame)
+
+
+def _has_no_files(work: Callable[[], object]) -> asyncio.Future[object]:
+    raise AssertionError("a request is bytes: nothing of it has to be read from a disk")
