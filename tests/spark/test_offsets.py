@@ -17,6 +17,7 @@ from ottla.spark.offsets import (
     DataLost,
     Edge,
     Loss,
+    beginning,
     check_named,
     check_order,
     from_json,
@@ -25,6 +26,7 @@ from ottla.spark.offsets import (
     parse_partitions,
     parse_times,
     to_json,
+    with_beginning,
 )
 
 names = st.text("abc._-", min_size=1, max_size=5)
@@ -42,6 +44,14 @@ def test_offsets_come_back_from_json(found: dict[TP, int]) -> None:
 def test_equal_offsets_are_equal_text_whatever_their_order(found: dict[TP, int]) -> None:
     shuffled = dict(sorted(found.items(), key=lambda item: -item[1]))
     assert json.dumps(to_json(found)) == json.dumps(to_json(shuffled))
+
+
+def test_the_end_of_a_first_batch_says_where_it_began() -> None:
+    start, end = {TP("a", 0): 5}, {TP("a", 0): 9}
+    told = json.loads(json.dumps(with_beginning(to_json(end), start)))
+    assert beginning(told) == start
+    assert from_json(told) == end
+    assert beginning(to_json(end)) is None
 
 
 def test_offsets_are_read_as_sparks_own_connector_writes_them() -> None:

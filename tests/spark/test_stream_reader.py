@@ -112,9 +112,24 @@ def test_everything_means_everything_whatever_the_options_say(cluster: Cluster) 
     cluster.fill(topic, ["x"] * 20)
     reader = reader_of(cluster, topic, maxOffsetsPerTrigger="5")
     start = reader.initialOffset()
-    assert reader.latestOffset(start, ReadAllAvailable()) == {topic: {"0": 20}}
-    assert reader.latestOffset(start, ReadMaxRows(5)) == {topic: {"0": 5}}
+    assert reader.latestOffset(start, ReadAllAvailable())[topic] == {"0": 20}
+    assert reader.latestOffset(start, ReadMaxRows(5))[topic] == {"0": 5}
     assert reader.reportLatestOffset() == {topic: {"0": 20}}
+
+
+def test_a_stream_begins_at_one_place_however_often_it_is_asked(cluster: Cluster) -> None:
+    topic = cluster.topic(1)
+    cluster.fill(topic, ["x"] * 3)
+    reader = reader_of(cluster, topic, startingOffsets="latest")
+    start = reader.initialOffset()
+    cluster.fill(topic, ["x"] * 4)
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert reader.initialOffset() == start == {topic: {"0": 3}}
+    restarted = reader_of(cluster, topic, startingOffsets="latest")  # during the first batch
+    cluster.fill(topic, ["x"] * 5)
+    [part] = restarted.partitions(restarted.initialOffset(), end)
+    assert (part.value.span.start, part.value.span.end) == (3, 7)
+    assert restarted.latestOffset(end, ReadAllAvailable()) == {topic: {"0": 12}}
 
 
 def test_a_limit_of_bytes_holds_a_batch_back(cluster: Cluster) -> None:
@@ -131,7 +146,7 @@ def test_a_minimum_waits_for_more_except_the_first_time(cluster: Cluster) -> Non
     reader = reader_of(cluster, topic, minOffsetsPerTrigger="5", maxTriggerDelay="1h")
     limit = reader.getDefaultReadLimit()
     first = reader.latestOffset(reader.initialOffset(), limit)
-    assert first == {topic: {"0": 1}}
+    assert first[topic] == {"0": 1}
     cluster.fill(topic, ["x"] * 2)
     assert reader.latestOffset(first, limit) == first
     cluster.fill(topic, ["x"] * 3)

@@ -22,6 +22,8 @@ from ottla.model.ids import Offset, TopicPartition
 EARLIEST: Final = -2
 LATEST: Final = -1
 """What `-2` and `-1` mean in place of an offset."""
+BEGAN: Final = "@began"
+"""Stands among the topics of an end; no topic can be named so."""
 
 Offsets: TypeAlias = dict[TopicPartition, Offset]
 JsonOffsets: TypeAlias = dict[str, dict[str, Offset]]
@@ -89,13 +91,29 @@ def to_json(offsets: Mapping[TopicPartition, Offset]) -> JsonOffsets:
     return nested
 
 
-def from_json(nested: Mapping[str, Mapping[str, Offset]]) -> Offsets:
+def from_json(nested: Mapping[str, Mapping[str, Any]]) -> Offsets:
     """What `to_json` gave, possibly to an earlier run."""
     return {
         TopicPartition(topic, int(partition)): offset
         for topic, partitions in nested.items()
+        if topic != BEGAN
         for partition, offset in partitions.items()
     }
+
+
+def with_beginning(end: JsonOffsets, start: Mapping[TopicPartition, Offset]) -> dict[str, Any]:
+    """The end of a query's first batch, which says where the batch began.
+
+    Spark keeps the ends of batches and asks for the beginning of the first one again when the query
+    is restarted during it. By then `latest` is somewhere else.
+    """
+    return {BEGAN: to_json(start), **end}
+
+
+def beginning(end: Mapping[str, Mapping[str, Any]]) -> Offsets | None:
+    """Where a batch began, if its end says so."""
+    told = end.get(BEGAN)
+    return None if told is None else from_json(told)
 
 
 def parse_offsets(option: str, text: str) -> Offsets:

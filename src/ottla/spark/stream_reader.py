@@ -34,7 +34,16 @@ from ottla.model.ids import TopicPartition
 from ottla.spark import plan, positions
 from ottla.spark.batch_reader import Part, read_part
 from ottla.spark.connection import Connection, shared
-from ottla.spark.offsets import DataLost, JsonOffsets, Offsets, from_json, losses, to_json
+from ottla.spark.offsets import (
+    DataLost,
+    JsonOffsets,
+    Offsets,
+    beginning,
+    from_json,
+    losses,
+    to_json,
+    with_beginning,
+)
 from ottla.spark.options import SourceOptions, stream_source
 from ottla.spark.plain import plainly
 from ottla.spark.reader import Wanted
@@ -52,6 +61,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._given = dict(given)
         self._schema = schema
         self._clock = SystemClock()
+        self._initial: Offsets | None = None
         self._target: Offsets | None = None
         self._latest: Offsets | None = None
         self._committed: Offsets = {}
@@ -66,8 +76,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return stream_source(self._given)
 
     def initialOffset(self) -> JsonOffsets:
-        with plainly():
-            return to_json(self._connection.ask(self._begin))
+        """Asked for more than once, and always the same as long as this process lives."""
+        if self._initial is None:
+            with plainly():
+                self._initial = self._connection.ask(self._begin)
+        return to_json(self._initial)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Spark hands this back where the options' limits hold, and another where they do not."""
@@ -91,13 +104,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             end = self._connection.ask(
                 lambda session: self._end(session, begin, isinstance(limit, ReadAllAvailable))
             )
-        return to_json(end)
+        if end == begin:
+            return start  # to the letter: Spark compares the text
+        return with_beginning(to_json(end), begin) if begin == self._initial else to_json(end)
 
     def reportLatestOffset(self) -> JsonOffsets | None:
         return None if self._latest is None else to_json(self._latest)
 
     def partitions(self, start: JsonOffsets, end: JsonOffsets) -> Sequence[InputPartition]:
-        begin, until = from_json(start), from_json(end)
+        begin, until = beginning(end) or from_json(start), from_json(end)
         if begin == until:
             return []
         with plainly():
