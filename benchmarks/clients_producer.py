@@ -30,6 +30,7 @@ VALUE: Final = b"x" * 100
 KEYS: Final = 100_000
 BEST_OF: Final = 3
 BATCH_BYTES: Final = 1_000_000  # librdkafka's own
+MEMORY_BYTES: Final = 256 << 20  # librdkafka may hold a gigabyte
 WARM: Final = 20_000
 _WAIT_S: Final = 60.0
 
@@ -67,7 +68,9 @@ def kafka_python(load: Load) -> Seconds:
     from kafka import KafkaProducer
 
     batch = {"batch_size": load["batch"]} if load["batch"] else {}
-    producer = KafkaProducer(bootstrap_servers=load["bootstrap"], linger_ms=5, **batch)
+    producer = KafkaProducer(
+        bootstrap_servers=load["bootstrap"], linger_ms=5, buffer_memory=MEMORY_BYTES, **batch
+    )
     topic, keys = load["topic"], _keys(load)
 
     def send(count: int) -> None:
@@ -120,7 +123,7 @@ def _ottla(load: Load) -> Any:
     import ottla
 
     batch = {"batch_size": load["batch"]} if load["batch"] else {}
-    return ottla.Producer(bootstrap_servers=load["bootstrap"], **batch)
+    return ottla.Producer(bootstrap_servers=load["bootstrap"], buffer_memory=MEMORY_BYTES, **batch)
 
 
 def _keys(load: Load) -> Callable[[int], Any]:

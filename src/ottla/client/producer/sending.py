@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from ottla.client.errors import KafkaError, UserError
 from ottla.client.interceptors import ProducerRecord
-from ottla.client.producer.batch import LARGE, RECORD_OVERHEAD, Headers
+from ottla.client.producer.batch import RECORD_OVERHEAD, Headers
 from ottla.client.producer.core import ProducerCore
 from ottla.client.producer.delivery import Delivery, failed
 from ottla.model.ids import TopicPartition
@@ -35,13 +35,12 @@ class Sending:
 
     def _quick(self, topic: str, value: bytes) -> Delivery | None:
         """Append to the batch that is open for this topic; None when there is none with room."""
-        size = len(value) + RECORD_OVERHEAD
         stamp_ns = self._stamp_ns()
         self._acquire()
         try:
             batch = self._open.get(topic)
-            if batch is not None and size < LARGE:
-                room = batch.room - size
+            if batch is not None:
+                room = batch.room - len(value) - RECORD_OVERHEAD
                 if room >= 0:
                     batch.room = room
                     values = batch.values
@@ -68,7 +67,7 @@ class Sending:
         self._acquire()
         try:
             batch = route.open[partition]
-            if batch is not None and size < LARGE:
+            if batch is not None:
                 room, keys = batch.room - size, batch.keys
                 if room >= 0 and keys is not None:
                     batch.room = room

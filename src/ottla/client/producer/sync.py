@@ -17,10 +17,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from ottla.client.errors import KafkaError
-from ottla.client.interceptors import ProducerInterceptor
+from ottla.client.interceptors import ProducerInterceptor, ProducerRecord
 from ottla.client.partitioners import Partitioner
 from ottla.client.producer.arrow import Columns, TableWriter
-from ottla.client.producer.batch import Batch
+from ottla.client.producer.batch import RECORD_OVERHEAD, Batch
 from ottla.client.producer.coordination import GroupMetadata, Offsets
 from ottla.client.producer.delivery import Delivery
 from ottla.client.producer.making import core_of, group_of
@@ -109,18 +109,37 @@ class Producer(Sending):
             and timestamp_ms is None
         ):
             if key is None:
-                delivery = self._quick(topic, value)
-            else:
-                delivery = self._quick_keyed(topic, value, key) if key.__class__ is bytes else None
-            if delivery is not None:
-                return delivery
+                # What `_quick` does, written out: a call costs a tenth of all this.
+                stamp_ns = self._stamp_ns()
+                self._acquire()
+                try:
+                    batch = self._open.get(topic)
+                    if batch is not None:
+                        room = batch.room - len(value) - RECORD_OVERHEAD
+                        if room >= 0:
+                            batch.room = room
+                            values = batch.values
+                            index = len(values)
+                            values.append(value)
+                            batch.timestamps.append(stamp_ns)
+                            if batch.keys is not None:
+                                batch.keys.append(None)
+                            return Delivery(batch, index)
+                finally:
+                    self._release()
+            elif key.__class__ is bytes:
+                delivery = self._quick_keyed(topic, value, key)
+                if delivery is not None:
+                    return delivery
+        record = checked(
+            topic, value, key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
+        )
+        return self._send_slowly(record)
+
+    def _send_slowly(self, given: ProducerRecord) -> Delivery:
+        """The long way in: everything is asked, and what is not there is waited for."""
         self._intake.check()
-        record = self._intercepted(
-            checked(
-                topic, value, key,
-                headers=headers, partition=partition, timestamp_ms=timestamp_ms,
-            )
-        )  # fmt: skip
+        record = self._intercepted(given)
         core = self._core
         deadline = Deadline(core.clock, core.config.max_block_ms)
         try:
