@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ottla.client.admin.session import Session
 from ottla.config.client import ClientConfig, ConsumerConfig
-from ottla.spark.connection import MAX_KEPT, Connection, shared
+from ottla.spark.connection import MAX_KEPT, Connection, shared, shared_producer
 from ottla.testing import Broker
 
 
@@ -44,3 +46,18 @@ def test_only_so_many_are_kept_and_the_one_used_least_lately_goes(broker: Broker
 def test_the_timeouts_a_user_gave_hold_for_every_question() -> None:
     config = ConsumerConfig.from_options({"request_timeout_ms": 777})
     assert Connection(config).session.timeout_ms == 777
+
+
+def test_a_process_keeps_a_producer_unless_it_failed(broker: Broker) -> None:
+    settings = {"bootstrap.servers": broker.bootstrap_servers}
+    with shared_producer(settings) as first:
+        first.send("kept", b"x").result(30)
+    with pytest.raises(ZeroDivisionError), shared_producer(settings) as again:
+        assert again is first
+        raise ZeroDivisionError
+    with shared_producer(settings) as another:
+        assert another is not first
+    with shared_producer({**settings, "linger.ms": "1"}) as other:
+        other.send("kept", b"y").result(30)
+    with shared_producer(settings) as third:
+        assert third is not another  # one at a time is kept

@@ -5,19 +5,22 @@ keeps. Never: knows what is asked.
 
 Spark uses its Python processes again, batch after batch. `shared` therefore keeps a connection for
 each set of client settings as long as the process lives: a small batch would otherwise spend more
-time on greetings than on its records. It is a saving only; nothing depends on finding it there.
+time on greetings than on its records. So does `shared_producer` for writers without transactions.
+It is a saving only; nothing depends on finding them there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from random import Random
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from ottla.client.admin.session import Session
 from ottla.client.cluster import Cluster
+from ottla.client.producer.sync import Producer
 from ottla.client.thread import LoopThread
 from ottla.config.client import AdminConfig, ClientConfig
 from ottla.model.clock import SystemClock
@@ -64,6 +67,25 @@ class Connection:
     def ask(self, work: Callable[[Session], Coroutine[Any, Any, T]]) -> T:
         """The same, for something that is asked of the cluster."""
         return self._thread.run(work(self.session))
+
+
+_producers: dict[tuple[tuple[str, str], ...], Producer] = {}
+
+
+@contextmanager
+def shared_producer(settings: Mapping[str, str]) -> Iterator[Producer]:
+    """This process's idempotent producer for these settings; one that failed is not kept."""
+    key = tuple(sorted(settings.items()))
+    producer = _producers.pop(key, None) or Producer(config=settings)
+    try:
+        yield producer
+    except BaseException:
+        producer.close(0)
+        raise
+    for other in _producers.values():
+        other.close()
+    _producers.clear()
+    _producers[key] = producer
 
 
 _kept: dict[tuple[type[ClientConfig], tuple[tuple[str, str], ...]], Connection] = {}

@@ -91,7 +91,7 @@ def to_json(offsets: Mapping[TopicPartition, Offset]) -> JsonOffsets:
     return nested
 
 
-def from_json(nested: Mapping[str, Mapping[str, Any]]) -> Offsets:
+def from_json(nested: Mapping[str, Any]) -> Offsets:
     """What `to_json` gave, possibly to an earlier run."""
     return {
         TopicPartition(topic, int(partition)): offset
@@ -105,15 +105,16 @@ def with_beginning(end: JsonOffsets, start: Mapping[TopicPartition, Offset]) -> 
     """The end of a query's first batch, which says where the batch began.
 
     Spark keeps the ends of batches and asks for the beginning of the first one again when the query
-    is restarted during it. By then `latest` is somewhere else.
+    is restarted during it. By then `latest` is somewhere else. As text, so that whoever looks for
+    topics in a query's progress does not take it for one.
     """
-    return {BEGAN: to_json(start), **end}
+    return {BEGAN: json.dumps(to_json(start)), **end}
 
 
-def beginning(end: Mapping[str, Mapping[str, Any]]) -> Offsets | None:
+def beginning(end: Mapping[str, Any]) -> Offsets | None:
     """Where a batch began, if its end says so."""
     told = end.get(BEGAN)
-    return None if told is None else from_json(told)
+    return None if told is None else from_json(json.loads(told))
 
 
 def parse_offsets(option: str, text: str) -> Offsets:

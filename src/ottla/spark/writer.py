@@ -30,7 +30,7 @@ from ottla.client.producer.transaction import PreparedTransaction
 from ottla.config.client import ProducerConfig
 from ottla.model.errors import KafkaError, UserError
 from ottla.spark import exactly_once, task
-from ottla.spark.connection import Connection, shared
+from ottla.spark.connection import Connection, shared, shared_producer
 from ottla.spark.decisions import Entry, Sink, check_turn
 from ottla.spark.exactly_once import Unwatched, Watch
 from ottla.spark.ledger import KeptLedger
@@ -132,7 +132,7 @@ def written(
     """Write the rows of a task as the options say."""
     doing = task.current()
     if not options.exactly_once:
-        with Producer(config=options.client) as producer:
+        with shared_producer(options.client) as producer:
             return Work(_all_sent(RowSender(producer, columns, options.topic), batches))
     if doing.turn is not None and name is not None:
         turn = doing.turn
