@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, TypeAlias
 
+from ottla.spark.offsets import from_json
+
 REMEMBERED: Final = 600
 """Looks at the ends of topics that are kept, to tell how old a position is."""
 
@@ -141,7 +143,5 @@ def positions(progress: Mapping[str, Any]) -> dict[str, int]:
         offsets = source.get("endOffset")
         if isinstance(offsets, str):
             offsets = json.loads(offsets)
-        for topic, partitions in (offsets or {}).items():
-            if isinstance(partitions, dict):
-                found |= {f"{topic}-{index}": int(at) for index, at in partitions.items()}
+        found |= {str(tp): at for tp, at in from_json(offsets or {}).items()}
     return found
