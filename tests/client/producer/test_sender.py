@@ -110,6 +110,18 @@ def test_batches_overtaken_by_a_failure_follow_in_their_order() -> None:
     run(main)
 
 
+@pytest.mark.spec("TXN-09", "TXN-11")
+def test_the_first_batch_of_a_partition_is_first_however_often_it_is_refused() -> None:
+    async def main() -> None:
+        async with ScriptedBroker() as broker, producing(broker, batch_size=10) as producer:
+            broker.script(PRODUCE, broker.refuse(ErrorCode.unknown_topic_or_partition))
+            deliveries = [await producer.send("t", b"%d" % number) for number in range(4)]
+            assert [(await each).offset for each in deliveries] == [0, 1, 2, 3]
+            assert [each.sequence for each in broker.arrived] == [0, 1, 2, 3]
+
+    run(main)
+
+
 @pytest.mark.spec("TXN-08", "TXN-12")
 def test_a_batch_the_broker_has_already_counts_as_delivered() -> None:
     async def main() -> None:

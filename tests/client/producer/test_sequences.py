@@ -43,6 +43,22 @@ def test_numbers_are_given_when_a_batch_is_sent_and_grow_by_its_records() -> Non
     assert elsewhere.stamp == Stamp(7, 0, 0)
 
 
+@pytest.mark.spec("TXN-09", "TXN-11")
+def test_until_the_first_batch_is_acknowledged_none_follows_it() -> None:
+    """A broker that does not know us would take the second one for the first."""
+    sequences = ready()
+    first = sent(sequences)
+    assert not sequences.may_drain(TP, batch())
+    assert sequences.may_drain(OTHER, batch())
+    sequences.returned(first)
+    assert sequences.may_drain(TP, first)
+    sequences.acked(first)
+    assert sequences.may_drain(TP, batch())
+    second = sent(sequences)
+    assert sequences.may_drain(TP, batch())
+    assert second.stamp == Stamp(7, 0, 1)
+
+
 @pytest.mark.spec("TXN-11")
 def test_a_batch_sent_again_keeps_its_number_and_the_later_ones_wait_for_it() -> None:
     sequences = ready()

@@ -122,7 +122,11 @@ class Sequences:
             return partition.open[0] is head
         if partition.unresolved is not None:
             return False
-        return partition.identity == self.identity or not partition.open
+        # A broker that has not heard of us takes any first number. So the first batch goes alone:
+        # if it failed and a later one did not, it could never be put before it.
+        return not partition.open or (
+            partition.identity == self.identity and partition.last_acked != NONE
+        )
 
     def sent(self, batch: Batch) -> None:
         """A batch goes on the wire: it gets its numbers, unless it has them."""
