@@ -1,0 +1,115 @@
+"""Pipelines from the command line: examples of `--help`, Ctrl-C, and what is wrong with a file."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ottla
+from ottla.client.admin import NewTopic
+from ottla.spark.pipelines import templates
+from ottla.testing import Broker
+from tests.cli.ottla_program import Run
+from tests.cli.pipeline.spark_program import DEADLINE_S, run_all
+
+VIEW = b'{"id": "1", "user": "ann", "url": "/", "at": "2026-05-01T12:00:00Z"}'
+TOPICS = ("page-views", "page-views-dead", "clean-views", "top-pages", "sessions")
+
+
+@pytest.fixture
+def folder(cli_broker: Broker, tmp_path: Path) -> Path:
+    """A folder with the file that examples name, for a broker that has its topics."""
+    servers = cli_broker.bootstrap_servers
+    text = templates.text("views").replace("localhost:9092", servers)
+    (tmp_path / "views.yaml").write_text(text)
+    with ottla.Admin(bootstrap_servers=servers) as admin:
+        there = set(admin.list_topics())
+        admin.create_topics([NewTopic(name, 1) for name in TOPICS if name not in there]).all()
+    with ottla.Producer(bootstrap_servers=servers) as producer:
+        producer.send("page-views", VIEW)
+        producer.send("page-views", b"garbled")
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_the_examples_that_end_work_and_bad_sql_is_one_line(folder: Path) -> None:
+    examples = [
+        "pipeline run views.yaml --once --json",
+        "pipeline report views.yaml",
+        "pipeline report views.yaml --to views.svg",
+        "pipeline validate views.yaml",
+        "pipeline validate views.yaml --words-only",
+        "pipeline new land orders-to-lake.yaml",
+        "pipeline list-templates",
+    ]
+    text = (folder / "views.yaml").read_text()
+    (folder / "bad.yaml").write_text(text.replace("SELECT window", "SELEC window"))
+    wrong = ["pipeline", "validate", "bad.yaml"]
+    lost = ["pipeline", "run", "views.yaml", "--once", "--set", "sources.views.topic=nowhere"]
+    lost += ["--set", "checkpoint=elsewhere"]
+    *good, bad, nowhere = run_all(folder, *map(shlex.split, examples), wrong, lost)
+    for example, ran in zip(examples, good, strict=True):
+        assert ran.code == 0, (example, ran)
+    lines = [json.loads(line) for line in good[0].out.splitlines()]
+    totals = {one["total"]["query"]: one["total"] for one in lines if "total" in one}
+    assert totals["clean"]["rows_in"] >= 2
+    assert totals["valid_dead_letter"]["rows_in"] >= 2
+    assert any(one.get("lag_records") == 0 for one in lines)
+    assert (folder / "views.png").stat().st_size > 1_000
+    bad.failed(2, "step minutes: sql: ")
+    assert len(bad.err.strip().splitlines()) == 1
+    nowhere.failed(1, "there is no topic nowhere")
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_run_with_its_summary_and_the_next_goes_on(folder: Path) -> None:
+    """`ottla pipeline run views.yaml`, as people run it."""
+    command = [sys.executable, "-m", "ottla", "pipeline", "run", "views.yaml"]
+    with subprocess.Popen(
+        [*command, "--metrics-port", "0", "--json"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            first = json.loads(process.stdout.readline())
+            assert first["rows_in"] >= 2
+            process.send_signal(signal.SIGINT)
+            rest, said = process.communicate(timeout=DEADLINE_S)
+        finally:
+            process.kill()
+    assert process.returncode == 0, said
+    assert "metrics on port " in said
+    totals = [json.loads(line) for line in rest.splitlines() if '"total"' in line]
+    assert {one["total"]["query"] for one in totals} >= {"clean", "top", "seen", "lake"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--set", "trigger=often"], "trigger: 'often': expected once"),
+        (["--set", "sinks=[]"], "sinks: expected at least one"),
+        (["--set", "surces=1"], "surces: there is no such name here; did you mean sources?"),
+        (["--set", "sources.views.options.kafka.group.id="], "sources.views.options"),
+    ],
+)
+def test_a_mistake_is_one_line_before_anything_starts(
+    run: Run, tmp_path: Path, words: list[str], said: str
+) -> None:
+    (tmp_path / "views.yaml").write_text(templates.text("views"))
+    for command in ("run", "validate"):
+        ran = run("pipeline", command, tmp_path / "views.yaml", *words)
+        ran.failed(2, said)
+        assert len(ran.err.strip().splitlines()) == 1
+
+
+def test_a_file_that_is_not_there_is_said(run: Run, tmp_path: Path) -> None:
+    run("pipeline", "run", tmp_path / "no.yaml").failed(2, "no.yaml: No such file or directory")
