@@ -112,9 +112,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if self._latest is None else to_json(self._latest)
 
     def partitions(self, start: JsonOffsets, end: JsonOffsets) -> Sequence[InputPartition]:
-        begin, until = beginning(end) or from_json(start), from_json(end)
-        if begin == until:
+        if start == end:
             return []
+        begin, until = beginning(end) or from_json(start), from_json(end)
         with plainly():
             fresh = [tp for tp in until if tp not in begin]
             new = self._connection.ask(
