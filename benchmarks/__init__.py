@@ -15,6 +15,7 @@ with the same client programs. One file for each promise:
 - `loading`             a million committed offsets read back after a restart
 - `wire`, `log`, `net`  single layers, for work on them; Kafka has no part in these
 - `columns`             records to columns and back
+- `spark_io`            Spark to and from topics, beside its own connector
 
 And what they stand on: `contenders` (the brokers), `raw` and `frames` (the load driver on bare
 sockets), `crowd` (thousands of conversations on such), `rdkafka` (librdkafka), `java` (Kafka's own
