@@ -76,6 +76,7 @@ def upto(batch: int) -> Counter[str]:
     return Counter(VALUES[: PER_BATCH * batch])
 
 
+@pytest.mark.spec("APP-11")
 def test_a_driver_killed_around_its_decision_neither_loses_nor_repeats(
     broker: Broker, tmp_path: Path
 ) -> None:

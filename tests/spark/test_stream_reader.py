@@ -29,6 +29,7 @@ def reader_of(cluster: Cluster, topic: str, **given: str) -> StreamReader:
     return StreamReader({**needed, "startingOffsets": "earliest", **given}, StructType())
 
 
+@pytest.mark.spec("APP-06", "APP-12")
 def test_a_stream_has_everything_once_and_its_progress_is_a_groups(cluster: Cluster) -> None:
     topic, out = cluster.topic(), cluster.topic(1)
     values = [f"{at:04}" for at in range(300)]
