@@ -68,9 +68,7 @@ def kafka_python(load: Load) -> Seconds:
     from kafka import KafkaProducer
 
     batch = {"batch_size": load["batch"]} if load["batch"] else {}
-    producer = KafkaProducer(
-        bootstrap_servers=load["bootstrap"], linger_ms=5, buffer_memory=MEMORY_BYTES, **batch
-    )
+    producer = KafkaProducer(bootstrap_servers=load["bootstrap"], linger_ms=5, **batch)
     topic, keys = load["topic"], _keys(load)
 
     def send(count: int) -> None:

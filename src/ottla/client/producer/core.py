@@ -104,10 +104,6 @@ class ProducerCore:
         finally:
             self._accumulator.flush_ended()
 
-    @property
-    def is_closed(self) -> bool:
-        return self.intake.is_closed
-
     async def close(self, timeout_ms: int | None) -> None:
         """Send what waits, as long as there is time, and end."""
         self.intake.is_closed = True
