@@ -60,6 +60,7 @@ def test_delay_delivers_in_order_and_never_before_the_time(stage: Stage) -> None
     print(f"delivered late by {min(while_running)} to {max(while_running)} ms")
 
 
+@pytest.mark.slow
 @pytest.mark.spec("APP-15", "APP-16")
 def test_retry_gives_back_later_each_time_and_at_last_gives_up(stage: Stage) -> None:
     levels = [f"orders-retry-{level}" for level in (1, 2, 3)]

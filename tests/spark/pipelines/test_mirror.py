@@ -115,6 +115,7 @@ def what(record: Record) -> tuple[Any, ...]:
     return record.topic, record.partition, record.key, record.value
 
 
+@pytest.mark.slow
 @pytest.mark.spec("APP-08", "APP-09")
 def test_a_mirror_killed_at_work_loses_nothing_repeats_nothing_and_groups_go_on(
     tmp_path: Path,
