@@ -87,7 +87,7 @@ def test_following_waits_for_more_until_it_is_interrupted(
     at = ("-b", cli_broker.bootstrap_servers)
     words = [sys.executable, "-m", "ottla", "consume", topic, "--follow", "--from", "latest", *at]
     with (
-        subprocess.Popen(words, stdout=subprocess.PIPE) as program,
+        subprocess.Popen(words, stdout=subprocess.PIPE, preexec_fn=heed_interrupts) as program,
         ottla.Producer(bootstrap_servers=cli_broker.bootstrap_servers) as producer,
     ):
         assert program.stdout is not None
@@ -101,6 +101,11 @@ def test_following_waits_for_more_until_it_is_interrupted(
     assert shown == b"later\n"
     assert program.returncode == 0
     assert admin.list_offsets({TopicPartition(topic, 0): -1}).one().offset
+
+
+def heed_interrupts() -> None:
+    """What a shell starts in the background ignores them, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def ready_line(program: subprocess.Popen[bytes]) -> bytes:
