@@ -40,8 +40,9 @@ venv:
 run: venv
 	@$(BIN)/python -m tools.demo $(SECONDS)
 
-test: setup check unit interop cluster spark
-	@$(MAKE) --no-print-directory sim
+# Two suites at a time: most of them wait for other programs most of the time.
+test: setup check
+	@$(MAKE) --no-print-directory -j2 --output-sync=line unit interop cluster spark sim
 
 check: venv
 	@$(BIN)/ruff format --check --quiet . || { echo "format: run make format" >&2; exit 1; }
