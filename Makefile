@@ -42,7 +42,7 @@ run: venv
 
 # Two suites at a time: most of them wait for other programs most of the time.
 test: setup check
-	@$(MAKE) --no-print-directory -j2 --output-sync=line unit interop cluster spark sim
+	@$(MAKE) --no-print-directory -j2 unit interop cluster spark sim
 
 check: venv
 	@$(BIN)/ruff format --check --quiet . || { echo "format: run make format" >&2; exit 1; }
