@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ottla.controller.machine import on_event
@@ -102,6 +102,7 @@ def check(state: ControllerState, tree: Tree) -> None:
 @pytest.mark.spec("CTL-01", "CTL-31", "CTL-32", "CTL-37", "CTL-59", "CTL-65")
 @settings(max_examples=300)
 @given(st.lists(COMMAND, max_size=25))
+@example(["create u 0=3,1,2", "move u-0=1", "became 2 u-0=kafka_storage_error"])
 def test_the_state_is_what_is_stored_and_a_leader_is_always_in_its_isr(
     commands: list[str],
 ) -> None:

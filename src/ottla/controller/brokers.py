@@ -74,7 +74,7 @@ def answered(state: ControllerState, event: LeaderAndIsrAnswered) -> Step:
     if broker is None or broker.epoch != event.epoch:
         return Step(state)
     was = state.failed_directories.get(event.broker, frozenset())
-    known = {tp for tp in event.codes if _exists(state, tp)}
+    known = {tp for tp in event.codes if _holds(state, event.broker, tp)}
     lost = {tp for tp in known if event.codes[tp] is ErrorCode.kafka_storage_error}
     back = {tp for tp in known & was if event.codes[tp] is ErrorCode.none}
     failed = (was | lost) - back
@@ -177,6 +177,8 @@ def _both(partition: Partition, brokers: frozenset[BrokerId]) -> Iterable[Broker
     return [broker for broker in partition.replicas if broker in brokers]
 
 
-def _exists(state: ControllerState, tp: TopicPartition) -> bool:
+def _holds(state: ControllerState, broker: BrokerId, tp: TopicPartition) -> bool:
+    """Whether it still has a replica of that: its word may be late, and the replica moved away."""
     topic = state.topics.get(tp.topic)
-    return topic is not None and tp.partition in topic.partitions
+    partition = None if topic is None else topic.partitions.get(tp.partition)
+    return partition is not None and broker in partition.replica_states
