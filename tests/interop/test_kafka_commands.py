@@ -15,6 +15,8 @@ from tests.client.admin.test_groups import joined
 from tests.interop.tools_in_one import KafkaTools
 from tools import kafka_cache
 
+pytestmark = pytest.mark.slow  # one run in a few waits for ever for a reply that has come
+
 TOPIC = "compared"
 GROUP = "compared-group"
 
