@@ -45,6 +45,8 @@ from tests.interop.grouped import (
 )
 from tools import kafka_cache
 
+pytestmark = pytest.mark.slow  # many programs at once: for a quiet machine
+
 PARTITIONS: Final = 8
 
 

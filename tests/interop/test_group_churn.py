@@ -17,6 +17,8 @@ from ottla.testing.history import FINAL, Event, Poll, check
 from tests.interop.churn import play
 from tools import kafka_cache
 
+pytestmark = pytest.mark.slow  # many programs at once: for a quiet machine
+
 SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",  # so that a crash is noticed soon
