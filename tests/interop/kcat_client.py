@@ -95,7 +95,9 @@ class KcatClient:
                 case Fault.OUT_OF_RANGE:
                     list(self._records(topic, 1, start=1_000_000))
                 case Fault.BAD_NAME:
-                    self.produce(topic, Series(1, -1), "none")
+                    # A producer says "Local: Unknown topic" instead when the broker's answer
+                    # comes before its first record; the listing always gives the broker's word.
+                    raise Failed(self._kcat("-L", "-t", topic))
         except Failed as failure:
             # kcat has no codes: its words are librdkafka's for exactly one of them.
             said = str(failure)
