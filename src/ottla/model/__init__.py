@@ -1,4 +1,4 @@
-"""The words of the domain: ids, errors, clocks, metrics.
+"""The words of the domain: ids, errors, clocks, metrics, memory.
 
 Imports nothing else of ours. Everything above may import it.
 
@@ -6,4 +6,5 @@ Imports nothing else of ours. Everything above may import it.
 - `errors`   how a refusal, and a connection that must end, are said
 - `clock`    time for waiting and time for stamping
 - `metrics`  numbers that others may read
+- `memory`   memory that is used again once nobody looks at it
 """
