@@ -6,7 +6,8 @@ Never: reads a socket, knows who asked.
 The other side of `inbox`: a broker holds thousands of connections and lets go of a request's bytes
 as soon as it is answered; a client holds a few, and its fetches bring megabytes that stay until
 they are decoded. So a large reply gets memory of its own, and the socket is read straight into it:
-its bytes are copied once, by the kernel. Small ones share a buffer and are copied out of it.
+its bytes are copied once, by the kernel. That memory serves another reply when nobody looks at this
+one any more. Small ones share a buffer and are copied out of it.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from ottla.model.errors import Disconnect
+from ottla.model.memory import Shelf
 
 SIZE: Final = struct.Struct(">i")
 SMALLEST_REPLY: Final = 4  # a correlation id
 TRUSTED_BYTES: Final = 64 << 20
 """Memory that a size alone is worth; beyond, as much again as has really arrived."""
+KEPT_BYTES: Final = 3 * TRUSTED_BYTES
+"""One reply arrives while one is read and one waits to be."""
 
 
 class Replies:
@@ -30,8 +34,8 @@ class Replies:
         self._max_bytes = max_bytes
         self._shared = memoryview(bytearray(read_bytes))
         self._end = 0  # of the bytes in the shared buffer
-        self._large = bytearray()  # the large reply that is arriving
-        self._room = memoryview(self._large)
+        self._shelf = Shelf(KEPT_BYTES)
+        self._room = memoryview(b"")  # for the large reply that is arriving
         self._arrived = 0
         self._size = 0  # of that reply; 0: there is none
 
@@ -47,9 +51,9 @@ class Replies:
             return
         self._arrived += count
         if self._arrived == self._size:
-            self._size = 0
-            yield self._room.toreadonly()
-        elif self._arrived == len(self._large):
+            whole, self._room, self._size = self._room.toreadonly(), memoryview(b""), 0
+            yield whole
+        elif self._arrived == len(self._room):
             self._grow()
 
     def _cut(self) -> Iterator[memoryview]:
@@ -73,14 +77,13 @@ class Replies:
 
     def _make_large(self, size: int, begun: memoryview) -> None:
         """The rest of this reply goes straight to where it will stay."""
-        self._large = bytearray(min(size, TRUSTED_BYTES))
-        self._room = memoryview(self._large)
+        self._room = self._shelf.lend(min(size, TRUSTED_BYTES))
         self._room[: len(begun)] = begun
         self._arrived = len(begun)
         self._size = size
         self._end = 0
 
     def _grow(self) -> None:
-        self._room.release()
-        self._large += bytes(min(self._size - self._arrived, self._arrived))
-        self._room = memoryview(self._large)
+        larger = bytearray(min(self._size, 2 * self._arrived))
+        larger[: self._arrived] = self._room
+        self._room = memoryview(larger)
