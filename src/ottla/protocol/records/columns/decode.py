@@ -21,7 +21,7 @@ from ottla.protocol.records.columns.gather import (
     gather,
     headers_of,
 )
-from ottla.protocol.records.columns.memory import pooled
+from ottla.protocol.records.columns.memory import shelved
 from ottla.protocol.records.columns.reading import INT64_MAX, INT64_MIN, Bytewise, Span
 from ottla.protocol.records.columns.select import Aborted
 from ottla.protocol.records.compression import Bytes
@@ -74,7 +74,7 @@ def decode_batches(  # noqa: PLR0913 - what a reader may ask for, by name
     columns = schema(want)
     span = Span(start_offset, end_offset, start_time, end_time)
     ask = Ask(frozenset(want), span, tuple(aborted), check_crc, max_bytes)
-    found = gather(buffer, ask, pooled)
+    found = gather(buffer, ask, shelved)
     selection = found.selection
     batch = pa.RecordBatch.from_arrays([_ARRAYS[name](found) for name in want], schema=columns)
     return Decoded(

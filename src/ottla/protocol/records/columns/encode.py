@@ -13,7 +13,7 @@ import numpy as np
 from ottla.model.errors import UserError
 from ottla.protocol.records.batch import CRC, CURRENT_MAGIC, compute_crc
 from ottla.protocol.records.columns.lists import write_lists
-from ottla.protocol.records.columns.memory import Room, fresh, pooled
+from ottla.protocol.records.columns.memory import Room, fresh, shelved
 from ottla.protocol.records.columns.rows import fixed, rows_of
 from ottla.protocol.records.columns.writing import (
     BATCH_NUMBERS,
@@ -70,7 +70,7 @@ def encode_batches(  # noqa: PLR0913 - what a batch may be made of, by name
         groups = np.array([0, rows.timestamps.size], np.int64)
         if partitions is not None:
             rows, groups = _shared_out(rows, partitions)
-        made = _written(rows, groups, limit, fresh if isinstance(value, list) else pooled)
+        made = _written(rows, groups, limit, fresh if isinstance(value, list) else shelved)
     return [_batch(numbers, made.out, codec, level, finish) for numbers in made.table]
 
 

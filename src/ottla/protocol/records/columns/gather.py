@@ -16,7 +16,6 @@ from ottla.protocol.records.columns.reading import (
     INT64_MAX,
     INT64_MIN,
     REASONS,
-    ROW_NUMBERS,
     START,
     STOP,
     Bytewise,
@@ -30,7 +29,6 @@ from ottla.protocol.records.columns.select import Aborted, Selection, Selector
 from ottla.protocol.records.compression import Bytes
 from ottla.protocol.records.corrupt import CorruptBatch
 
-ROWS_AT_ONCE: Final = 1024
 MAX_BYTES: Final = 512 * 1024 * 1024
 MAX_COLUMN_BYTES: Final = 2**31 - 1  # what Arrow's `binary` can hold
 EVERYTHING: Final = Span(0, INT64_MAX, INT64_MIN, INT64_MAX)
@@ -107,8 +105,7 @@ def _select(buffer: Bytes, ask: Ask, max_batches: int | None = None) -> Selectio
 def _scan(selection: Selection, ask: Ask, room: Room) -> Any:
     batches = selection.batches
     sink = _sink(batches, ask.want, room)
-    table = np.empty((ROWS_AT_ONCE, ROW_NUMBERS), np.int64)
-    return sink, *scan(selection.data, batches, ask.span, sink, table)
+    return sink, *scan(selection.data, batches, ask.span, sink)
 
 
 def _sink(batches: Any, want: frozenset[str], room: Room) -> Sink:

@@ -3,7 +3,7 @@
 Compiled code is kept beside the file it was written in and renewed when that file changes, but not
 when a function it calls in another file does. So the kernels live in two files that do not import
 from each other, `reading` and `writing`, and everything native that one of them needs is in it;
-whoever changes `copy`, which both use, changes them too or deletes the kept code (`__pycache__`).
+whoever changes what is native here changes them too or deletes the kept code (`__pycache__`).
 """
 
 from __future__ import annotations
@@ -59,4 +59,20 @@ def _copy(_: Any, target: Any, at: Any, source: Any, span: Any) -> Any:
     return kinds.void(target, kinds.int64, source, kinds.UniTuple(kinds.int64, 2)), generate
 
 
+def _byte(_: Any, data: Any, at: Any) -> Any:
+    """`np.int64(data[at])` for a position that cannot be negative.
+
+    An index could mean a place counted from the end, and asking so takes longer than the read.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data, at = arguments
+        out_of = context.make_array(signature.args[0])(context, builder, data).data
+        found = builder.load(builder.gep(out_of, [at]))
+        return builder.zext(found, context.get_value_type(kinds.int64))
+
+    return kinds.int64(data, kinds.int64), generate
+
+
 copy: Any = intrinsic(_copy)
+byte_at: Any = intrinsic(_byte)

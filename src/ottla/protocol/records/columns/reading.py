@@ -5,8 +5,8 @@ columns (`scan`, `put`), finding their headers (`list_headers`). Compiled code h
 every read is guarded by `stop`, the end of the section it is in, which never lies outside the
 buffer, and every write by counts and sizes that the section's size bounds.
 
-Passing arrays to a function costs counting references: what runs per record takes arrays that the
-compiler can see through (`inlined`), and columns are filled many rows at a time.
+Passing tuples of arrays to a function costs counting references: what runs per record takes single
+arrays, and the compiler sees through it (`inlined`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ottla.protocol.records.columns.native import copy, inlined, native
+from ottla.protocol.records.columns.native import byte_at, copy, inlined, native
 
 INT64_MAX: Final = 2**63 - 1
 INT64_MIN: Final = -(2**63)
@@ -43,9 +43,9 @@ REASONS: Final = (
 (
     START, STOP, COUNT, BASE_OFFSET, LAST_DELTA, BASE_TIME, APPEND_TIME, TIME_TYPE, EPOCH
 ) = range(9)  # fmt: skip
-# The columns of the table of rows, all int64; key and value are a start and a size.
-OFFSET, TIME, KEY, _, VALUE, _, HEADERS_AT, ROW_NUMBERS = range(8)
 LEAST_RECORD_BYTES: Final = 7  # length, attributes, two deltas, two sizes, number of headers
+QUICK_BYTES: Final = 13  # attributes, and four numbers of three bytes at most
+FAR: Final = 1 << 60  # a position that no buffer has
 
 
 class Bytewise(NamedTuple):
@@ -133,11 +133,8 @@ def overflows(base: int, delta: int) -> bool:
 
 
 @inlined
-def record(data: Any, at: int, stop: int) -> tuple[int, ...]:
-    """One record: both deltas, then key, value and headers as (start, size), the end, the fault.
-
-    The size of the headers is their number.
-    """
+def any_record(data: Any, at: int, stop: int) -> tuple[int, ...]:
+    """As `record`, of any form."""
     length, at, fault = varint(data, at, stop, 32)
     if not fault and (length < 0 or at + length > stop):
         fault = RECORD_LENGTH
@@ -165,6 +162,49 @@ def record(data: Any, at: int, stop: int) -> tuple[int, ...]:
     if not fault and at != end:
         fault = MISMATCH
     return time_delta, delta, key_at, key_size, value_at, value_size, headers_at, headers, at, fault
+
+
+@inlined
+def short(data: Any, at: int) -> tuple[int, int]:
+    """Zigzag value of up to three bytes and the position after it, FAR if it has more."""
+    first = byte_at(data, at)
+    if first < 0x80:
+        return (first >> 1) ^ -(first & 1), at + 1
+    second = byte_at(data, at + 1)
+    value = (first & 0x7F) | (second & 0x7F) << 7
+    if second < 0x80:
+        return (value >> 1) ^ -(value & 1), at + 2
+    third = byte_at(data, at + 2)
+    value |= (third & 0x7F) << 14
+    return (value >> 1) ^ -(value & 1), at + 3 if third < 0x80 else FAR
+
+
+@inlined
+def record(data: Any, at: int, stop: int) -> tuple[int, ...]:
+    """One record: both deltas, then key, value and headers as (start, size), the end, the fault.
+
+    The size of the headers is their number. Nearly all records are small and have no headers: those
+    take a third of the time. Whatever is not just so is looked at again, number by number.
+    """
+    if at + 3 + QUICK_BYTES <= stop:
+        length, start = short(data, at)
+        end = start + length
+        if length >= QUICK_BYTES and end <= stop:
+            time_delta, after = short(data, start + 1)
+            if after < end:
+                delta, after = short(data, after)
+                if after < end - 6:
+                    key_size, key_at = short(data, after)
+                    after = key_at + max(key_size, 0)
+                    if key_size >= -1 and after < end - 3:
+                        value_size, value_at = short(data, after)
+                        after = value_at + max(value_size, 0)
+                        if value_size >= -1 and after == end - 1 and byte_at(data, after) == 0:
+                            return (
+                                time_delta, delta, key_at, key_size, value_at, value_size,
+                                after, 0, end, OK,
+                            )  # fmt: skip
+    return any_record(data, at, stop)
 
 
 @native
@@ -205,46 +245,6 @@ def within(span: Span, offset: int, timestamp: int) -> bool:
 
 
 @native
-def scan_rows(data: Any, numbers: Any, span: Span, table: Any, place: Any) -> tuple[int, int, int]:
-    """Where the next wanted records of a batch lie, as many as the table holds.
-
-    Gives the fault, the rows, and how many headers they have. `place` is where in the batch the
-    walk is: the position, the last offset delta, and the records left.
-    """
-    at, last_delta, left = place[0], place[1], place[2]
-    stop, delta_limit, base_offset = numbers[STOP], numbers[LAST_DELTA], numbers[BASE_OFFSET]
-    base_time, append_time = numbers[BASE_TIME], numbers[APPEND_TIME]
-    appended = numbers[TIME_TYPE] == 1
-    row, headers = 0, 0
-    while left > 0 and row < table.shape[0]:
-        (
-            time_delta, delta, key_at, key_size, value_at, value_size, headers_at, count, end, fault
-        ) = record(data, at, stop)  # fmt: skip
-        if not fault and (delta <= last_delta or delta > delta_limit):
-            fault = OFFSET_DELTA
-        if not fault and overflows(base_time, time_delta):
-            fault = TIMESTAMP
-        if fault:
-            place[0] = at
-            return fault, row, headers
-        at, last_delta, left = end, delta, left - 1
-        offset = base_offset + delta
-        timestamp = append_time if appended else base_time + time_delta
-        if within(span, offset, timestamp):
-            table[row, OFFSET] = offset
-            table[row, TIME] = timestamp
-            table[row, KEY] = key_at
-            table[row, KEY + 1] = key_size
-            table[row, VALUE] = value_at
-            table[row, VALUE + 1] = value_size
-            table[row, HEADERS_AT] = headers_at
-            headers += count
-            row += 1
-    place[0], place[1], place[2] = at, last_delta, left
-    return OK, row, headers
-
-
-@native
 def put(data: Any, spans: Any, column: Bytewise, row: int) -> int:
     """Append these fields to a column; how many were null, which is a size of -1."""
     nulls = 0
@@ -263,52 +263,93 @@ def put(data: Any, spans: Any, column: Bytewise, row: int) -> int:
     return nulls
 
 
-@native
-def store(data: Any, numbers: Any, rows: Any, sink: Sink, row: int) -> tuple[int, int]:
-    """Put these rows of a batch into the wanted columns; nulls among the keys and the values."""
-    end = row + rows.shape[0]
-    key_nulls, value_nulls = 0, 0
-    if sink.offset.size:
-        sink.offset[row:end] = rows[:, OFFSET]
-    if sink.timestamp.size:
-        sink.timestamp[row:end] = rows[:, TIME]
-    if sink.timestamp_type.size:
-        sink.timestamp_type[row:end] = numbers[TIME_TYPE]
-    if sink.leader_epoch.size:
-        sink.leader_epoch[row:end] = numbers[EPOCH]
-    if sink.key.ends.size:
-        key_nulls = put(data, rows[:, KEY : KEY + 2], sink.key, row)
-    if sink.value.ends.size:
-        value_nulls = put(data, rows[:, VALUE : VALUE + 2], sink.value, row)
-    if sink.headers_at.size:
-        sink.headers_at[row:end] = rows[:, HEADERS_AT]
-    return key_nulls, value_nulls
+@inlined
+def append(into: Any, end: int, data: Any, at: int, size: int) -> int:
+    """Copy a field, if it has any bytes, behind the others; where it ends then."""
+    if size <= 0:
+        return end
+    copy(into, end, data, (at, size))
+    return end + size
+
+
+@inlined
+def mark(bits: Any, row: int, size: int) -> int:
+    """Note a null, which is a size of -1; how many that were."""
+    if size >= 0:
+        return 0
+    bits[row >> 3] |= 1 << (row & 7)
+    return 1
 
 
 @native
-def scan(data: Any, batches: Any, span: Span, sink: Sink, table: Any) -> tuple[int, ...]:
+def scan_batch(  # noqa: C901 - one pass: calls that take columns cost as much as the records
+    data: Any, numbers: Any, span: Span, sink: Sink, row: int
+) -> tuple[int, int, int, int, int, int]:
+    """Gather the rows of one batch, from `row` on.
+
+    Gives the fault and its position, the row after, nulls among keys and values, and headers.
+    """
+    offsets, times, places = sink.offset, sink.timestamp, sink.headers_at
+    key_ends, key_data, key_bits = sink.key
+    value_ends, value_data, value_bits = sink.value
+    at, stop, limit = numbers[START], numbers[STOP], numbers[LAST_DELTA]
+    base_offset, base_time, appended = numbers[BASE_OFFSET], numbers[BASE_TIME], numbers[TIME_TYPE]
+    key_end: Any = np.int64(key_ends[row]) if key_ends.size else np.int64(0)
+    value_end: Any = np.int64(value_ends[row]) if value_ends.size else np.int64(0)
+    last, key_nulls, value_nulls, headers = -1, 0, 0, 0
+    for _ in range(numbers[COUNT]):
+        (
+            time_delta, delta, key_at, key_size, value_at, value_size, headers_at, count, end, fault
+        ) = record(data, at, stop)  # fmt: skip
+        if not fault and (delta <= last or delta > limit):
+            fault = OFFSET_DELTA
+        if not fault and overflows(base_time, time_delta):
+            fault = TIMESTAMP
+        if fault:
+            return fault, at, row, key_nulls, value_nulls, headers
+        at, last = end, delta
+        timestamp = numbers[APPEND_TIME] if appended == 1 else base_time + time_delta
+        if not within(span, base_offset + delta, timestamp):
+            continue
+        if offsets.size:
+            offsets[row] = base_offset + delta
+        if times.size:
+            times[row] = timestamp
+        if key_ends.size:
+            key_nulls += mark(key_bits, row, key_size)
+            key_end = append(key_data, key_end, data, key_at, key_size)
+            key_ends[row + 1] = key_end
+        if value_ends.size:
+            value_nulls += mark(value_bits, row, value_size)
+            value_end = append(value_data, value_end, data, value_at, value_size)
+            value_ends[row + 1] = value_end
+        if places.size:
+            places[row] = headers_at
+        headers += count
+        row += 1
+    return (OK if at == stop else TRAILING), at, row, key_nulls, value_nulls, headers
+
+
+@native
+def scan(data: Any, batches: Any, span: Span, sink: Sink) -> tuple[int, ...]:
     """Gather the rows of these batches that lie in the span.
 
     Gives the first fault with its batch and position, then how many rows there are, nulls among
-    the keys and values, and headers. The table is room to work in: as many rows as the processor's
-    nearest memory holds.
+    the keys and values, and headers.
     """
     row, key_nulls, value_nulls, headers = 0, 0, 0, 0
-    place = np.empty(3, np.int64)
     for batch in range(batches.shape[0]):
-        numbers = batches[batch]
-        place[0], place[1], place[2] = numbers[START], -1, numbers[COUNT]
-        while place[2] > 0:
-            fault, found, count = scan_rows(data, numbers, span, table, place)
-            if fault:
-                return fault, batch, place[0], row, key_nulls, value_nulls, headers
-            nulls = store(data, numbers, table[:found], sink, row)
-            key_nulls += nulls[0]
-            value_nulls += nulls[1]
-            headers += count
-            row += found
-        if place[0] != numbers[STOP]:
-            return TRAILING, batch, place[0], row, key_nulls, value_nulls, headers
+        first, numbers = row, batches[batch]
+        fault, at, row, no_keys, no_values, count = scan_batch(data, numbers, span, sink, row)
+        if sink.timestamp_type.size:
+            sink.timestamp_type[first:row] = numbers[TIME_TYPE]
+        if sink.leader_epoch.size:
+            sink.leader_epoch[first:row] = numbers[EPOCH]
+        key_nulls += no_keys
+        value_nulls += no_values
+        headers += count
+        if fault:
+            return fault, batch, at, row, key_nulls, value_nulls, headers
     return OK, 0, 0, row, key_nulls, value_nulls, headers
 
 
