@@ -4,9 +4,10 @@
 One broker, 100-byte records, and one process for each way of writing them, one after the other.
 The clock runs from the first record to the last acknowledgement. All wait for acks=all, number
 their records and make batches of the same size; "as it comes" is without that size. Beside the
-rate, the CPU time a record took in the writing process: what a busy machine disturbs less.
+rate, the CPU time a record took in the writing process, which a busy machine disturbs less, and how
+much of a core the broker was using meanwhile.
 
-    python -m benchmarks.clients_producer [records]
+    python -m benchmarks.clients_producer [records] [names of ways]
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from benchmarks.contenders import cpu_s
 from tools import nodes
 
 VALUE: Final = b"x" * 100
@@ -173,24 +175,27 @@ AGAINST: Final[Mapping[str, str]] = {  # what a way is held against, by how its 
 class Rate(NamedTuple):
     records_per_s: float
     cpu_us: float
+    broker: float
 
 
-def measure(name: str, load: Load) -> Rate:
+def measure(name: str, load: Load, broker_pid: int) -> Rate:
     """One way, in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.clients_producer", "--write", name]
+    before_s = cpu_s(broker_pid)
     done = subprocess.run(
         [*command, json.dumps(load)], check=True, capture_output=True, text=True, timeout=600
     )
-    seconds, cpu_s = map(float, done.stdout.split())
-    return Rate(load["records"] / seconds, cpu_s / load["records"] * 1e6)
+    seconds, writer_s = map(float, done.stdout.split())
+    broker = (cpu_s(broker_pid) - before_s) / seconds
+    return Rate(load["records"] / seconds, writer_s / load["records"] * 1e6, broker)
 
 
-def main(records: int) -> None:
+def main(records: int, names: Sequence[str]) -> None:
     settings = {"flush.before.ack": "never"}
     rates: dict[str, Rate] = {}
     with tempfile.TemporaryDirectory() as folder, nodes.ottla(Path(folder), settings) as node:
-        for name, way in WAYS.items():
-            runs = []
+        for name in names or WAYS:
+            way, runs = WAYS[name], []
             for run in range(BEST_OF):
                 load: dict[str, Any] = {
                     "bootstrap": node.bootstrap,
@@ -200,13 +205,14 @@ def main(records: int) -> None:
                     "records": int(records * way.share),
                 }
                 with _topic(node.bootstrap, load["topic"], way.partitions):
-                    runs.append(measure(name, load))
+                    runs.append(measure(name, load, node.pid))
             rate = rates[name] = max(runs)
-            first = rates[next(base for end, base in AGAINST.items() if name.endswith(end))]
+            base = next(base for end, base in AGAINST.items() if name.endswith(end))
+            first = rates.get(base, rate)
             print(
                 f"{name:42} {rate.records_per_s:>11,.0f} records/s "
                 f"{rate.records_per_s / first.records_per_s:6.2f}  {rate.cpu_us:6.2f} us CPU "
-                f"{first.cpu_us / rate.cpu_us:6.2f}",
+                f"{first.cpu_us / rate.cpu_us:6.2f}  broker {rate.broker:4.0%} of a core",
                 flush=True,
             )
 
@@ -228,4 +234,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--write"]:
         print(*WAYS[sys.argv[2]].write(json.loads(sys.argv[3])))
     else:
-        main(int((sys.argv[1:] or ["1000000"])[0]))
+        main(int((sys.argv[1:] or ["1000000"])[0]), sys.argv[2:])

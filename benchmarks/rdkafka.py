@@ -115,16 +115,17 @@ def _stamp(message: Message) -> int:
 
 
 def _consumer(load: Mapping[str, Any]) -> Consumer:
-    return Consumer(
-        {
-            "bootstrap.servers": load["bootstrap"],
-            "group.id": "never joined",
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            "queued.min.messages": 1_000_000,
-            "queued.max.messages.kbytes": 512 << 10,
-        }
-    )
+    settings: dict[str, Any] = {
+        "bootstrap.servers": load["bootstrap"],
+        "group.id": "never joined",
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+        "queued.min.messages": 1_000_000,
+        "queued.max.messages.kbytes": 512 << 10,
+    }
+    if load.get("fetch bytes"):
+        settings["max.partition.fetch.bytes"] = load["fetch bytes"]
+    return Consumer(settings)
 
 
 DO: Final[Mapping[str, Callable[[Mapping[str, Any]], Figures]]] = {
