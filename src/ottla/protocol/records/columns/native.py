@@ -40,39 +40,57 @@ def as_array(buffer: Bytes) -> Any:
     return np.frombuffer(memoryview(buffer).toreadonly(), dtype=np.uint8)
 
 
-def _copy(_: Any, target: Any, at: Any, source: Any, span: Any) -> Any:
-    """`target[at : at + size] = source[start : start + size]`, span (start, size), as one memcpy.
+def _load_byte(_: Any, address: Any) -> Any:
+    """The byte at an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        (address,) = arguments
+        place = builder.inttoptr(address, context.get_value_type(kinds.uint8).as_pointer())
+        return builder.zext(builder.load(place), context.get_value_type(kinds.int64))
+
+    return kinds.int64(kinds.int64), generate
+
+
+def _load_int(_: Any, address: Any) -> Any:
+    """The int64 at an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        (address,) = arguments
+        kind = context.get_value_type(kinds.int64)
+        return builder.load(builder.inttoptr(address, kind.as_pointer()))
+
+    return kinds.int64(kinds.int64), generate
+
+
+def _store_byte(_: Any, address: Any, value: Any) -> Any:
+    """The lowest byte of a value to an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        address, value = arguments
+        kind = context.get_value_type(kinds.uint8)
+        builder.store(builder.trunc(value, kind), builder.inttoptr(address, kind.as_pointer()))
+        return context.get_dummy_value()
+
+    return kinds.void(kinds.int64, kinds.int64), generate
+
+
+def _copy(_: Any, target: Any, source: Any, size: Any) -> Any:
+    """So many bytes from one address to another, as one memcpy.
 
     A loop is not vectorised, and assigning a slice costs more than most records are long.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        target, at, source, span = arguments
-        target_type, _, source_type, _ = signature.args
-        start, size = (builder.extract_value(span, index) for index in (0, 1))
-        into = context.make_array(target_type)(context, builder, target).data
-        out_of = context.make_array(source_type)(context, builder, source).data
-        ends = builder.gep(into, [at]), builder.gep(out_of, [start])
-        compiler.raw_memcpy(builder, *ends, size, 1)
+        target, source, size = arguments
+        pointer = context.get_value_type(kinds.uint8).as_pointer()
+        places = builder.inttoptr(target, pointer), builder.inttoptr(source, pointer)
+        compiler.raw_memcpy(builder, *places, size, 1)
         return context.get_dummy_value()
 
-    return kinds.void(target, kinds.int64, source, kinds.UniTuple(kinds.int64, 2)), generate
+    return kinds.void(kinds.int64, kinds.int64, kinds.int64), generate
 
 
-def _byte(_: Any, data: Any, at: Any) -> Any:
-    """`np.int64(data[at])` for a position that cannot be negative.
-
-    An index could mean a place counted from the end, and asking so takes longer than the read.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data, at = arguments
-        out_of = context.make_array(signature.args[0])(context, builder, data).data
-        found = builder.load(builder.gep(out_of, [at]))
-        return builder.zext(found, context.get_value_type(kinds.int64))
-
-    return kinds.int64(data, kinds.int64), generate
-
-
+load_byte: Any = intrinsic(_load_byte)
+load_int: Any = intrinsic(_load_int)
+store_byte: Any = intrinsic(_store_byte)
 copy: Any = intrinsic(_copy)
-byte_at: Any = intrinsic(_byte)

@@ -5,8 +5,7 @@ columns (`scan`, `put`), finding their headers (`list_headers`). Compiled code h
 every read is guarded by `stop`, the end of the section it is in, which never lies outside the
 buffer, and every write by counts and sizes that the section's size bounds.
 
-Passing tuples of arrays to a function costs counting references: what runs per record takes single
-arrays, and the compiler sees through it (`inlined`).
+What runs per record takes addresses, not arrays: passing an array costs counting references to it.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ottla.protocol.records.columns.native import byte_at, copy, inlined, native
+from ottla.protocol.records.columns.native import copy, inlined, load_byte, native, store_byte
 
 INT64_MAX: Final = 2**63 - 1
 INT64_MIN: Final = -(2**63)
@@ -78,12 +77,12 @@ class Span(NamedTuple):
 
 
 @inlined
-def varint(data: Any, at: int, stop: int, bits: int) -> tuple[int, int, int]:
+def varint(at: int, stop: int, bits: int) -> tuple[int, int, int]:
     """Zigzag value, the position after it, and what is wrong with it."""
     value: Any = np.int64(0)
     shift: Any = np.int64(0)
     while at < stop:
-        byte = np.int64(data[at])
+        byte = load_byte(at)
         at += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
@@ -97,29 +96,29 @@ def varint(data: Any, at: int, stop: int, bits: int) -> tuple[int, int, int]:
 
 
 @inlined
-def field(data: Any, at: int, end: int, stop: int) -> tuple[int, int, int]:
+def field(at: int, end: int, stop: int) -> tuple[int, int, int]:
     """Where a length-prefixed field starts, its length (-1 for null), and the fault."""
-    length, at, fault = varint(data, at, stop, 32)
+    length, at, fault = varint(at, stop, 32)
     if not fault and (length < -1 or at + length > end):
         fault = FIELD_LENGTH
     return at, length, fault
 
 
 @native
-def skip_headers(data: Any, at: int, end: int, stop: int) -> tuple[int, int, int]:
+def skip_headers(at: int, end: int, stop: int) -> tuple[int, int, int]:
     """How many headers a record has, the position after them, and the fault."""
-    count, at, fault = varint(data, at, stop, 32)
+    count, at, fault = varint(at, stop, 32)
     if not fault and (count < 0 or count > (end - at) // 2):
         fault = HEADER_COUNT
     if fault:
         return 0, at, fault
     for _ in range(count):
-        at, length, fault = field(data, at, end, stop)
+        at, length, fault = field(at, end, stop)
         if not fault and length < 0:
             fault = HEADER_KEY
         if fault:
             return 0, at, fault
-        at, length, fault = field(data, at + length, end, stop)
+        at, length, fault = field(at + length, end, stop)
         if fault:
             return 0, at, fault
         at += max(length, 0)
@@ -133,78 +132,78 @@ def overflows(base: int, delta: int) -> bool:
 
 
 @inlined
-def any_record(data: Any, at: int, stop: int) -> tuple[int, ...]:
+def any_record(at: int, stop: int) -> tuple[int, ...]:
     """As `record`, of any form."""
-    length, at, fault = varint(data, at, stop, 32)
+    length, at, fault = varint(at, stop, 32)
     if not fault and (length < 0 or at + length > stop):
         fault = RECORD_LENGTH
     if fault:
         return 0, 0, 0, 0, 0, 0, 0, 0, at, fault
     end = at + length
-    time_delta, at, fault = varint(data, at + 1, stop, 64)  # the attributes byte means nothing
+    time_delta, at, fault = varint(at + 1, stop, 64)  # the attributes byte means nothing
     if fault:
         return 0, 0, 0, 0, 0, 0, 0, 0, at, fault
-    delta, at, fault = varint(data, at, stop, 32)
+    delta, at, fault = varint(at, stop, 32)
     if fault:
         return 0, 0, 0, 0, 0, 0, 0, 0, at, fault
-    key_at, key_size, fault = field(data, at, end, stop)
+    key_at, key_size, fault = field(at, end, stop)
     if fault:
         return 0, 0, 0, 0, 0, 0, 0, 0, at, fault
-    value_at, value_size, fault = field(data, key_at + max(key_size, 0), end, stop)
+    value_at, value_size, fault = field(key_at + max(key_size, 0), end, stop)
     if fault:
         return 0, 0, 0, 0, 0, 0, 0, 0, at, fault
     headers_at = value_at + max(value_size, 0)
     headers: Any = np.int64(0)
-    if headers_at < stop and data[headers_at] == 0:
+    if headers_at < stop and load_byte(headers_at) == 0:
         at = headers_at + 1
     else:
-        headers, at, fault = skip_headers(data, headers_at, end, stop)
+        headers, at, fault = skip_headers(headers_at, end, stop)
     if not fault and at != end:
         fault = MISMATCH
     return time_delta, delta, key_at, key_size, value_at, value_size, headers_at, headers, at, fault
 
 
 @inlined
-def short(data: Any, at: int) -> tuple[int, int]:
+def short(at: int) -> tuple[int, int]:
     """Zigzag value of up to three bytes and the position after it, FAR if it has more."""
-    first = byte_at(data, at)
+    first = load_byte(at)
     if first < 0x80:
         return (first >> 1) ^ -(first & 1), at + 1
-    second = byte_at(data, at + 1)
+    second = load_byte(at + 1)
     value = (first & 0x7F) | (second & 0x7F) << 7
     if second < 0x80:
         return (value >> 1) ^ -(value & 1), at + 2
-    third = byte_at(data, at + 2)
+    third = load_byte(at + 2)
     value |= (third & 0x7F) << 14
     return (value >> 1) ^ -(value & 1), at + 3 if third < 0x80 else FAR
 
 
 @inlined
-def record(data: Any, at: int, stop: int) -> tuple[int, ...]:
+def record(at: int, stop: int) -> tuple[int, ...]:
     """One record: both deltas, then key, value and headers as (start, size), the end, the fault.
 
     The size of the headers is their number. Nearly all records are small and have no headers: those
     take a third of the time. Whatever is not just so is looked at again, number by number.
     """
     if at + 3 + QUICK_BYTES <= stop:
-        length, start = short(data, at)
+        length, start = short(at)
         end = start + length
         if length >= QUICK_BYTES and end <= stop:
-            time_delta, after = short(data, start + 1)
+            time_delta, after = short(start + 1)
             if after < end:
-                delta, after = short(data, after)
+                delta, after = short(after)
                 if after < end - 6:
-                    key_size, key_at = short(data, after)
+                    key_size, key_at = short(after)
                     after = key_at + max(key_size, 0)
                     if key_size >= -1 and after < end - 3:
-                        value_size, value_at = short(data, after)
+                        value_size, value_at = short(after)
                         after = value_at + max(value_size, 0)
-                        if value_size >= -1 and after == end - 1 and byte_at(data, after) == 0:
+                        if value_size >= -1 and after == end - 1 and load_byte(after) == 0:
                             return (
                                 time_delta, delta, key_at, key_size, value_at, value_size,
                                 after, 0, end, OK,
                             )  # fmt: skip
-    return any_record(data, at, stop)
+    return any_record(at, stop)
 
 
 @native
@@ -212,12 +211,11 @@ def check(
     data: Any, count: int, base_timestamp: int, last_offset_delta: int, dense: bool
 ) -> tuple[int, int, int, int, int, int]:
     """The first fault and its position, then the four numbers of a `record.Summary`."""
-    at, last_delta, high_delta, null_key = 0, -1, -1, -1
+    start = data.ctypes.data
+    at, stop, last_delta, high_delta, null_key = start, start + data.size, -1, -1, -1
     low, high = INT64_MAX, INT64_MIN
-    stop = data.size
     for index in range(count):
-        start = at
-        time_delta, delta, _, key_size, _, _, _, _, at, fault = record(data, at, stop)
+        time_delta, delta, _, key_size, _, _, _, _, end, fault = record(at, stop)
         if not fault and (
             delta <= last_delta or delta > last_offset_delta or (dense and delta != index)
         ):
@@ -225,7 +223,8 @@ def check(
         if not fault and overflows(base_timestamp, time_delta):
             fault = TIMESTAMP
         if fault:
-            return fault, start, 0, 0, 0, 0
+            return fault, at - start, 0, 0, 0, 0
+        at = end
         timestamp = base_timestamp + time_delta
         last_delta = delta
         low = min(low, timestamp)
@@ -233,7 +232,7 @@ def check(
             high, high_delta = timestamp, delta
         if key_size < 0 and null_key < 0:
             null_key = index
-    return (OK if at == stop else TRAILING), at, low, high, high_delta, null_key
+    return (OK if at == stop else TRAILING), at - start, low, high, high_delta, null_key
 
 
 @inlined
@@ -253,7 +252,7 @@ def put(data: Any, spans: Any, column: Bytewise, row: int) -> int:
     for index in range(spans.shape[0]):
         size = spans[index, 1]
         if size > 0:
-            copy(into, at, data, (spans[index, 0], size))
+            copy(into.ctypes.data + at, data.ctypes.data + spans[index, 0], size)
             at += size
         elif size < 0:
             bits[row >> 3] |= 1 << (row & 7)
@@ -264,20 +263,21 @@ def put(data: Any, spans: Any, column: Bytewise, row: int) -> int:
 
 
 @inlined
-def append(into: Any, end: int, data: Any, at: int, size: int) -> int:
+def append(end: int, at: int, size: int) -> int:
     """Copy a field, if it has any bytes, behind the others; where it ends then."""
     if size <= 0:
         return end
-    copy(into, end, data, (at, size))
+    copy(end, at, size)
     return end + size
 
 
 @inlined
-def mark(bits: Any, row: int, size: int) -> int:
+def mark(bits: int, row: int, size: int) -> int:
     """Note a null, which is a size of -1; how many that were."""
     if size >= 0:
         return 0
-    bits[row >> 3] |= 1 << (row & 7)
+    bits += row >> 3
+    store_byte(bits, load_byte(bits) | 1 << (row & 7))
     return 1
 
 
@@ -290,23 +290,25 @@ def scan_batch(  # noqa: C901 - one pass: calls that take columns cost as much a
     Gives the fault and its position, the row after, nulls among keys and values, and headers.
     """
     offsets, times, places = sink.offset, sink.timestamp, sink.headers_at
-    key_ends, key_data, key_bits = sink.key
-    value_ends, value_data, value_bits = sink.value
-    at, stop, limit = numbers[START], numbers[STOP], numbers[LAST_DELTA]
+    key_ends, value_ends = sink.key.ends, sink.value.ends
+    keys, key_bits = sink.key.data.ctypes.data, sink.key.nulls.ctypes.data
+    values, value_bits = sink.value.data.ctypes.data, sink.value.nulls.ctypes.data
+    start = data.ctypes.data
+    at, stop, limit = start + numbers[START], start + numbers[STOP], numbers[LAST_DELTA]
     base_offset, base_time, appended = numbers[BASE_OFFSET], numbers[BASE_TIME], numbers[TIME_TYPE]
-    key_end: Any = np.int64(key_ends[row]) if key_ends.size else np.int64(0)
-    value_end: Any = np.int64(value_ends[row]) if value_ends.size else np.int64(0)
+    key_end = keys + key_ends[row] if key_ends.size else keys
+    value_end = values + value_ends[row] if value_ends.size else values
     last, key_nulls, value_nulls, headers = -1, 0, 0, 0
     for _ in range(numbers[COUNT]):
         (
             time_delta, delta, key_at, key_size, value_at, value_size, headers_at, count, end, fault
-        ) = record(data, at, stop)  # fmt: skip
+        ) = record(at, stop)  # fmt: skip
         if not fault and (delta <= last or delta > limit):
             fault = OFFSET_DELTA
         if not fault and overflows(base_time, time_delta):
             fault = TIMESTAMP
         if fault:
-            return fault, at, row, key_nulls, value_nulls, headers
+            return fault, at - start, row, key_nulls, value_nulls, headers
         at, last = end, delta
         timestamp = numbers[APPEND_TIME] if appended == 1 else base_time + time_delta
         if not within(span, base_offset + delta, timestamp):
@@ -317,17 +319,17 @@ def scan_batch(  # noqa: C901 - one pass: calls that take columns cost as much a
             times[row] = timestamp
         if key_ends.size:
             key_nulls += mark(key_bits, row, key_size)
-            key_end = append(key_data, key_end, data, key_at, key_size)
-            key_ends[row + 1] = key_end
+            key_end = append(key_end, key_at, key_size)
+            key_ends[row + 1] = key_end - keys
         if value_ends.size:
             value_nulls += mark(value_bits, row, value_size)
-            value_end = append(value_data, value_end, data, value_at, value_size)
-            value_ends[row + 1] = value_end
+            value_end = append(value_end, value_at, value_size)
+            value_ends[row + 1] = value_end - values
         if places.size:
-            places[row] = headers_at
+            places[row] = headers_at - start
         headers += count
         row += 1
-    return (OK if at == stop else TRAILING), at, row, key_nulls, value_nulls, headers
+    return (OK if at == stop else TRAILING), at - start, row, key_nulls, value_nulls, headers
 
 
 @native
@@ -356,15 +358,15 @@ def scan(data: Any, batches: Any, span: Span, sink: Sink) -> tuple[int, ...]:
 @native
 def list_headers(data: Any, headers_at: Any, ends: Any, keys: Any, values: Any) -> None:
     """Where the headers of these records lie, which `scan` has checked, and whose they are."""
-    stop = data.size
-    item = 0
+    start = data.ctypes.data
+    stop, item = start + data.size, 0
     for row in range(headers_at.size):
-        count, at, _ = varint(data, headers_at[row], stop, 32)
+        count, at, _ = varint(start + headers_at[row], stop, 32)
         for _ in range(count):
-            at, size, _ = field(data, at, stop, stop)
-            keys[item, 0], keys[item, 1] = at, size
-            at, size, _ = field(data, at + size, stop, stop)
-            values[item, 0], values[item, 1] = at, size
+            at, size, _ = field(at, stop, stop)
+            keys[item, 0], keys[item, 1] = at - start, size
+            at, size, _ = field(at + size, stop, stop)
+            values[item, 0], values[item, 1] = at - start, size
             at += max(size, 0)
             item += 1
         ends[row + 1] = item

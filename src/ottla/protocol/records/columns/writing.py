@@ -4,6 +4,9 @@ Owns the encoding of records (`measure`, `plan`, `write`), murmur2 over a column
 (`hash_keys`), and the stable grouping of rows by partition (`group`). Hot: benchmarks/columns.py.
 Compiled code has no bounds checks: `rows` has checked that columns end inside their data, `measure`
 checks that their rows follow each other, `plan` says how much room `write` needs. Never allocates.
+
+What runs per record takes addresses, not arrays: passing an array costs counting references to it,
+which took longer than all the rest.
 """
 
 from __future__ import annotations
@@ -12,7 +15,14 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ottla.protocol.records.columns.native import copy, inlined, native
+from ottla.protocol.records.columns.native import (
+    copy,
+    inlined,
+    load_byte,
+    load_int,
+    native,
+    store_byte,
+)
 
 HEADER_SIZE: Final = 61
 
@@ -59,23 +69,30 @@ def varint_size(value: int) -> int:
 
 
 @inlined
-def put_varint(out: Any, at: int, value: int) -> int:
-    """Write a value in zigzag form; the position after it."""
+def put_varint(at: int, value: int) -> int:
+    """Write a value in zigzag form; the position after it. Most take one byte or two."""
     rest: Any = np.uint64((value << 1) ^ (value >> 63))
     while rest >= np.uint64(0x80):
-        out[at] = np.uint8((rest & np.uint64(0x7F)) | np.uint64(0x80))
+        store_byte(at, np.int64(rest | np.uint64(0x80)))
         rest >>= np.uint64(7)
         at += 1
-    out[at] = np.uint8(rest)
+    store_byte(at, np.int64(rest))
     return at + 1
 
 
 @inlined
-def cell(ends: Any, nulls: Any, row: int) -> tuple[int, int]:
-    """Where one row of a column starts, and its size, -1 for null."""
-    if ends.size == 0 or (nulls.size != 0 and nulls[row]):
+def place(array: Any) -> int:
+    """The address of an array, 0 of an empty one."""
+    return array.ctypes.data if array.size else 0
+
+
+@inlined
+def cell(ends: int, nulls: int, row: int) -> tuple[int, int]:
+    """Where one row of a column starts, and its size, -1 for null; given the `place` of both."""
+    if ends == 0 or (nulls != 0 and load_byte(nulls + row)):
         return 0, -1
-    return ends[row], ends[row + 1] - ends[row]
+    start = load_int(ends + 8 * row)
+    return start, load_int(ends + 8 * row + 8) - start
 
 
 @native
@@ -84,14 +101,14 @@ def measure(column: Column, sizes: Any) -> bool:
 
     False where a row ends before it starts: then the column must not be written.
     """
-    ends, nulls = column.ends, column.nulls
-    least: Any = np.int64(0)
+    ends, nulls = place(column.ends), place(column.nulls)
+    sound = True
     for row in range(sizes.size):
         _, size = cell(ends, nulls, row)
         sizes[row] += varint_size(size) + max(size, 0)
-        if ends.size:
-            least = min(least, ends[row + 1] - ends[row])
-    return bool(least >= 0)
+        if ends:
+            sound &= load_int(ends + 8 * row + 8) >= load_int(ends + 8 * row)
+    return sound
 
 
 @native
@@ -141,25 +158,25 @@ def plan(rows: Rows, groups: Any, limit: int, sizes: Any, batches: Any) -> int:
 
 
 @inlined
-def put_field(out: Any, at: int, data: Any, start: int, size: int) -> int:
+def put_field(at: int, start: int, size: int) -> int:
     """Write one field with its length in front; the position after it."""
-    at = put_varint(out, at, size)
+    at = put_varint(at, size)
     if size <= 0:
         return at
-    copy(out, at, data, (start, size))
+    copy(at, start, size)
     return at + size
 
 
 @native
-def put_headers(out: Any, at: int, rows: Rows, first: int, end: int) -> int:
+def put_headers(at: int, rows: Rows, first: int, end: int) -> int:
     """Write the number of these headers and the headers; the position after them."""
     keys, values = rows.header_keys, rows.header_values
-    at = put_varint(out, at, end - first)
+    at = put_varint(at, end - first)
     for item in range(first, end):
-        start, size = cell(keys.ends, keys.nulls, item)
-        at = put_field(out, at, keys.data, start, size)
-        start, size = cell(values.ends, values.nulls, item)
-        at = put_field(out, at, values.data, start, size)
+        start, size = cell(place(keys.ends), place(keys.nulls), item)
+        at = put_field(at, keys.data.ctypes.data + start, size)
+        start, size = cell(place(values.ends), place(values.nulls), item)
+        at = put_field(at, values.data.ctypes.data + start, size)
     return at
 
 
@@ -167,27 +184,30 @@ def put_headers(out: Any, at: int, rows: Rows, first: int, end: int) -> int:
 def write(rows: Rows, sizes: Any, batches: Any, out: Any) -> None:
     """Write the records of each planned batch, leaving room for its header."""
     order, times = rows.order, rows.timestamps
-    key_ends, keys, key_nulls = rows.keys.ends, rows.keys.data, rows.keys.nulls
-    value_ends, values, value_nulls = rows.values.ends, rows.values.data, rows.values.nulls
+    keys, key_ends, key_nulls = (
+        place(rows.keys.data), place(rows.keys.ends), place(rows.keys.nulls)
+    )  # fmt: skip
+    values, value_ends, value_nulls = (
+        place(rows.values.data), place(rows.values.ends), place(rows.values.nulls)
+    )  # fmt: skip
     header_ends = rows.header_ends
     for batch in range(batches.shape[0]):
-        at, first, base_time = (
-            batches[batch, START] + HEADER_SIZE, batches[batch, FIRST], batches[batch, BASE_TIME]
-        )  # fmt: skip
+        at = out.ctypes.data + batches[batch, START] + HEADER_SIZE
+        first, base_time = batches[batch, FIRST], batches[batch, BASE_TIME]
         for delta in range(batches[batch, COUNT]):
             row = order[first + delta] if order.size else first + delta
-            at = put_varint(out, at, sizes[row])
-            out[at] = 0
-            at = put_varint(out, at + 1, times[row] - base_time)
-            at = put_varint(out, at, delta)
+            at = put_varint(at, sizes[row])
+            store_byte(at, 0)
+            at = put_varint(at + 1, times[row] - base_time)
+            at = put_varint(at, delta)
             start, size = cell(key_ends, key_nulls, row)
-            at = put_field(out, at, keys, start, size)
+            at = put_field(at, keys + start, size)
             start, size = cell(value_ends, value_nulls, row)
-            at = put_field(out, at, values, start, size)
+            at = put_field(at, values + start, size)
             if header_ends.size:
-                at = put_headers(out, at, rows, header_ends[row], header_ends[row + 1])
+                at = put_headers(at, rows, header_ends[row], header_ends[row + 1])
             else:
-                out[at] = 0
+                store_byte(at, 0)
                 at += 1
 
 
@@ -198,9 +218,9 @@ def write_cells(keys: Cells, values: Cells, times: Any, out: Any) -> tuple[int, 
     A tenth of what `measure`, `plan` and `write` cost where there are few rows. The caller gives
     room for the longest form of every number.
     """
-    key_sizes, key_data = keys
-    value_sizes, value_data = values
-    at, key_at, value_at = HEADER_SIZE, 0, 0
+    key_sizes, value_sizes = keys.sizes, values.sizes
+    key_at, value_at = keys.data.ctypes.data, values.data.ctypes.data
+    at = out.ctypes.data + HEADER_SIZE
     newest: Any = times[0]
     for row in range(times.size):
         time = times[row]
@@ -211,39 +231,39 @@ def write_cells(keys: Cells, values: Cells, times: Any, out: Any) -> tuple[int, 
             varint_size(time - times[0]) + varint_size(row) + varint_size(key_size)
             + varint_size(value_size) + max(key_size, 0) + max(value_size, 0) + 2
         )  # fmt: skip
-        at = put_varint(out, at, body)
-        out[at] = 0
-        at = put_varint(out, at + 1, time - times[0])
-        at = put_varint(out, at, row)
-        at = put_field(out, at, key_data, key_at, key_size)
-        at = put_field(out, at, value_data, value_at, value_size)
-        out[at] = 0
+        at = put_varint(at, body)
+        store_byte(at, 0)
+        at = put_varint(at + 1, time - times[0])
+        at = put_varint(at, row)
+        at = put_field(at, key_at, key_size)
+        at = put_field(at, value_at, value_size)
+        store_byte(at, 0)
         at += 1
         key_at += max(key_size, 0)
         value_at += max(value_size, 0)
-    return at, newest
+    return at - out.ctypes.data, newest
 
 
 @native
 def hash_keys(column: Column, hashes: Any) -> None:
     """murmur2 of each key as Java's producer computes it; 0 for a null."""
-    ends, data, nulls = column.ends, column.data, column.nulls
+    ends, data, nulls = place(column.ends), place(column.data), place(column.nulls)
     for row in range(hashes.size):
         start, size = cell(ends, nulls, row)
-        hashes[row] = murmur2(data, start, size) if size >= 0 else 0
+        hashes[row] = murmur2(data + start, size) if size >= 0 else 0
 
 
 @inlined
-def murmur2(data: Any, at: int, size: int) -> Any:
-    factor, mask = np.uint32(0x5BD1E995), np.uint32(0xFF)
+def murmur2(at: int, size: int) -> Any:
+    factor = np.uint32(0x5BD1E995)
     digest = np.uint32(0x9747B28C) ^ np.uint32(size)
     end = at + size
     while end - at >= 4:
-        lane = (
-            np.uint32(data[at])
-            | np.uint32(data[at + 1]) << np.uint32(8)
-            | np.uint32(data[at + 2]) << np.uint32(16)
-            | np.uint32(data[at + 3]) << np.uint32(24)
+        lane = np.uint32(
+            load_byte(at)
+            | load_byte(at + 1) << 8
+            | load_byte(at + 2) << 16
+            | load_byte(at + 3) << 24
         )
         lane = np.uint32(lane * factor)
         lane = np.uint32((lane ^ (lane >> np.uint32(24))) * factor)
@@ -251,7 +271,7 @@ def murmur2(data: Any, at: int, size: int) -> Any:
         at += 4
     if end > at:
         for index in range(end - at):
-            digest ^= (np.uint32(data[at + index]) & mask) << np.uint32(8 * index)
+            digest ^= np.uint32(load_byte(at + index)) << np.uint32(8 * index)
         digest = np.uint32(digest * factor)
     digest = np.uint32((digest ^ (digest >> np.uint32(13))) * factor)
     return np.int32(digest ^ (digest >> np.uint32(15)))
