@@ -83,7 +83,7 @@ def kafka_python(load: Load) -> Seconds:
 
 def send(load: Load) -> Seconds:
     """`producer.send()`, once for each record."""
-    with _ottla(load) as producer:
+    with _ottla(load, buffer_memory=MEMORY_BYTES) as producer:
         topic, keys = load["topic"], _keys(load)
 
         def send(count: int) -> None:
@@ -119,11 +119,11 @@ def send_arrow(load: Load) -> Seconds:
         return _timed(send, load)
 
 
-def _ottla(load: Load) -> Any:
+def _ottla(load: Load, **more: Any) -> Any:
     import ottla
 
-    batch = {"batch_size": load["batch"]} if load["batch"] else {}
-    return ottla.Producer(bootstrap_servers=load["bootstrap"], buffer_memory=MEMORY_BYTES, **batch)
+    options = {"batch_size": load["batch"]} if load["batch"] else {}
+    return ottla.Producer(bootstrap_servers=load["bootstrap"], **options, **more)
 
 
 def _keys(load: Load) -> Callable[[int], Any]:

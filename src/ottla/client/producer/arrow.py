@@ -23,7 +23,12 @@ from ottla.protocol.records.header import HEADER_SIZE
 
 ROW_OVERHEAD: Final = 16
 PIECES: Final = 4
-"""A table is encoded in pieces of a quarter of the buffer memory, or smaller."""
+"""A table is encoded in pieces of a quarter of the buffer memory at most."""
+PIECE_BYTES: Final = 4 << 20
+SHARE_BYTES: Final = 256 << 10
+"""Smaller pieces are quicker: rows that are put in order by partition are found in the processor's
+own memory (50 ns a row instead of 120), and the broker has work sooner. But each partition should
+get that much of one, for the sake of its batches."""
 REQUEST_OVERHEAD: Final = 512
 """What a request has besides one batch, so that the batch can fill it."""
 
@@ -105,7 +110,9 @@ class TableWriter:
         if not rows:
             return
         row_bytes = table.nbytes / rows + ROW_OVERHEAD
-        most = max(1, int((self._config.buffer_memory // PIECES - HEADER_SIZE) / row_bytes))
+        wanted = max(PIECE_BYTES, len(self._view.partitions) * SHARE_BYTES, self._batch_bytes)
+        piece_bytes = min(wanted, self._config.buffer_memory // PIECES)
+        most = max(1, int((piece_bytes - HEADER_SIZE) / row_bytes))
         for start in range(0, rows, most):
             yield table.slice(start, most)
 
