@@ -34,11 +34,19 @@ class Cluster:
     def checkpoint(self) -> str:
         return str(self._folder / f"checkpoint-{next(_names)}")
 
-    def fill(self, topic: str, values: list[str], *, partition: int | None = None) -> None:
+    def fill(
+        self,
+        topic: str,
+        values: list[str],
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> None:
         """Records with these values, and keys like them."""
         with Producer(bootstrap_servers=self.servers) as producer:
             for value in values:
-                producer.send(topic, value.encode(), key=value.encode(), partition=partition)
+                data = value.encode()
+                producer.send(topic, data, key=data, partition=partition, timestamp_ms=timestamp_ms)
 
     def read(self, topic: str, format: str = "ottla", **options: str) -> DataFrame:
         reader = self._spark.read.format(format).option("kafka.bootstrap.servers", self.servers)
