@@ -16,12 +16,20 @@ from tests.fakes.manual_time import ManualClock
 class Query:
     """One of Spark's, as far as a run knows: it has done some batches, and ends."""
 
-    def __init__(self, *reports: dict[str, Any], failure: Exception | None = None) -> None:
+    def __init__(
+        self, *reports: dict[str, Any], failure: Exception | None = None, busy_looks: int = 0
+    ) -> None:
         self.recentProgress = reports
         self.isActive = False
-        self.status = {"message": "Processing new data"}
         self.stopped = False
+        self.busy_looks = busy_looks
         self._failure = failure
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """In the middle of a batch, for so many looks."""
+        self.busy_looks -= 1
+        return {"message": "Processing new data", "isTriggerActive": self.busy_looks > 0}
 
     def start(self) -> Query:
         return self
@@ -117,6 +125,17 @@ def test_told_to_stop_it_stops_the_queries() -> None:
     stop.set()
     made.until(stop)
     assert query.stopped
+
+
+def test_a_query_is_stopped_between_two_batches() -> None:
+    query = Query(busy_looks=5)
+    query.isActive = True
+    made, _ = run({"a": query})
+    stop = Event()
+    stop.set()
+    made.until(stop)
+    assert query.stopped
+    assert query.busy_looks <= 0
 
 
 def test_a_history_is_kept_where_checkpoints_are_on_this_machine() -> None:

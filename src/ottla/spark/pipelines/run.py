@@ -28,6 +28,9 @@ STARTS: Final = 5
 TOO_SLOW: Final = "connect back"
 """What Spark says of a Python process that did not start in time."""
 ASK_EVERY_MS: Final = 1_000
+FINISH_LOOKS: Final = 1_000
+FINISH_LOOK_S: Final = 0.01
+"""For how long it is waited for the gap between two batches when a run is to end."""
 HISTORY: Final = "progress.jsonl"
 
 FindEnds: TypeAlias = Callable[[], Ends]
@@ -77,7 +80,7 @@ class Run:
                     chore()
         finally:
             for query in queries.values():
-                query.stop()
+                _stop(query)
         self._look(queries)
 
     def _look(self, queries: Mapping[str, StreamingQuery]) -> bool:
@@ -152,6 +155,20 @@ def _begins(query: StreamingQuery) -> bool:
     """Whether it has yet to open its sources."""
     doing: str = query.status["message"]
     return doing.startswith(("Initializing", "Getting offsets"))
+
+
+def _stop(query: StreamingQuery) -> None:
+    """End a query between two batches, if there is a gap soon enough.
+
+    Tasks and Python processes that are cut short tell of it at length, and the next run has to do
+    their work again.
+    """
+    wait = Event().wait
+    for _ in range(FINISH_LOOKS):
+        if not (query.isActive and query.status["isTriggerActive"]):
+            break
+        wait(FINISH_LOOK_S)
+    query.stop()
 
 
 def _plain(report: Any) -> Mapping[str, Any]:
