@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import ottla.spark
 from ottla.testing import Broker
+from tests.spark.quick_jvm import QUICK_SPARK
 from tests.spark.spark_cluster import Cluster
 
 
@@ -36,7 +37,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     made = (
         SparkSession.builder.master("local[2]")
         .appName("ottla tests")
-        .config("spark.ui.enabled", "false")
+        .config(map={**QUICK_SPARK})
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.streaming.pollingDelay", "20ms")
         .config("spark.sql.session.timeZone", "UTC")
