@@ -1,10 +1,13 @@
-"""A program of its own: a stateful streaming query whose driver dies when it is told to.
+"""A program of its own: a streaming query whose driver dies when it is told to.
 
-    python killed_query.py SERVERS SOURCE TARGET CHECKPOINT [DIE_AT BATCH]
+    python killed_query.py KIND MASTER SERVERS SOURCE TARGET CHECKPOINT [DIE_AT BATCH]
 
-It copies every distinct value of a topic to another, a few records a batch. `DIE_AT` is a step of
-`exactly_once.Step`; when the sink's commit of `BATCH` comes to it, everything of this program is
-killed with SIGKILL: the driver, its JVM, every Python worker.
+`distinct` writes every value of a topic once to another, however often it is there: a query with
+state. `copied` writes every record to the partition it was in. Either reads a few records a batch,
+says `begun` when it runs, and ends when it has read what was there.
+
+`DIE_AT` is a step of `exactly_once.Step`; when the sink's commit of `BATCH` comes to it, everything
+of this program is killed with SIGKILL: the driver, its JVM, every executor and Python worker.
 """
 
 from __future__ import annotations
@@ -15,14 +18,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from ottla.spark.exactly_once import Step
 from ottla.spark.source import OttlaDataSource
 from ottla.spark.writer import StreamWriter
+from tests.spark.quick_jvm import QUICK_SPARK
 
 PER_BATCH = 20
+BEGUN = "begun"
 
 
 def die() -> None:
@@ -72,35 +77,49 @@ class MortalSource(OttlaDataSource):
         return made
 
 
-def main(servers: str, source: str, target: str, checkpoint: str, *fatal: str) -> None:
-    spark = (
-        SparkSession.builder.master("local[2,4]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.streaming.stateStore.maintenanceInterval", "1h")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
+def session(master: str) -> SparkSession:
+    settings = {
+        **QUICK_SPARK,
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.streaming.stateStore.maintenanceInterval": "1h",
+        "spark.log.level": "ERROR",
+    }
+    builder = SparkSession.builder.master(master)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
     spark.dataSource.register(MortalSource)
-    rows = (
+    return spark
+
+
+def rows(kind: str, spark: SparkSession, servers: str, source: str) -> DataFrame:
+    read = (
         spark.readStream.format("ottla")
         .option("kafka.bootstrap.servers", servers)
         .option("subscribe", source)
         .option("startingOffsets", "earliest")
         .option("maxOffsetsPerTrigger", PER_BATCH)
         .load()
-        .selectExpr("cast(value as string) value")
-        .dropDuplicates(["value"])
     )
+    if kind == "copied":
+        return read.select("key", "value", "partition")
+    return read.selectExpr("cast(value as string) value").dropDuplicates(["value"])
+
+
+def main(kind: str, master: str, servers: str, source: str, *places: str) -> None:
+    target, checkpoint, *fatal = places
     writer = (
-        rows.writeStream.format("ottla")
+        rows(kind, session(master), servers, source)
+        .writeStream.format("ottla")
         .option("kafka.bootstrap.servers", servers)
         .option("topic", target)
         .option("checkpointLocation", checkpoint)
     )
     if fatal:
         writer = writer.option("__die", f"{fatal[0]}@{fatal[1]}")
-    writer.trigger(availableNow=True).start().awaitTermination()
+    query = writer.trigger(availableNow=True).start()
+    print(BEGUN, flush=True)
+    query.awaitTermination()
 
 
 if __name__ == "__main__":
