@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     )
     from ottla.client.consumer.interceptors import ConsumerInterceptor
     from ottla.client.consumer.listener import RebalanceListener
-    from ottla.client.consumer.offsets import OffsetAndMetadata, OffsetAndTimestamp
     from ottla.client.consumer.records import Record
     from ottla.client.consumer.sync import Consumer
     from ottla.client.errors import (
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
         UnsupportedVersion,
     )
     from ottla.client.interceptors import ProducerInterceptor, ProducerRecord
+    from ottla.client.offsets import OffsetAndMetadata, OffsetAndTimestamp
     from ottla.client.partitioners import RoundRobin
     from ottla.client.producer.batch import RecordMetadata
     from ottla.client.producer.delivery import Delivery
@@ -97,8 +97,8 @@ _HOMES: Final = {
     "KafkaError": "ottla.model.errors",
     "LogTruncated": "ottla.client.consumer.errors",
     "NoOffset": "ottla.client.consumer.errors",
-    "OffsetAndMetadata": "ottla.client.consumer.offsets",
-    "OffsetAndTimestamp": "ottla.client.consumer.offsets",
+    "OffsetAndMetadata": "ottla.client.offsets",
+    "OffsetAndTimestamp": "ottla.client.offsets",
     "OffsetOutOfRange": "ottla.client.consumer.errors",
     "PreparedTransaction": "ottla.client.producer.transaction",
     "Producer": "ottla.client.producer.sync",

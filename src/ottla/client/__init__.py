@@ -12,6 +12,7 @@ well as against Ottla.
 - `coordinators` which broker looks after a group or a transactional id
 - `retry`        what may be tried again, when, and until when (pure but for one loop)
 - `errors`       the exceptions a user meets
+- `offsets`      offsets as users name them
 - `thread`       an event loop on a thread of its own, for the synchronous faces
 - `serializers`  keys and values to bytes and back
 - `partitioners` which partition a record goes to

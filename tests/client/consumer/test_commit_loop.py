@@ -7,8 +7,8 @@ import pytest
 
 from ottla.client.consumer import choosing, committing
 from ottla.client.consumer.errors import CommitFailed
-from ottla.client.consumer.offsets import OffsetAndMetadata
 from ottla.client.errors import KafkaError
+from ottla.client.offsets import OffsetAndMetadata
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from tests.client.consumer.scripted import OFFSET_COMMIT, Rig, commits

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from ottla.client.consumer.commit_queue import Commit, CommitQueue, merged, verdict
 from ottla.client.consumer.errors import CommitFailed
-from ottla.client.consumer.offsets import OffsetAndMetadata
 from ottla.client.consumer.reactions import After
+from ottla.client.offsets import OffsetAndMetadata
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 

@@ -4,8 +4,8 @@ import pytest
 
 from ottla.client.consumer import choosing, committing
 from ottla.client.consumer.classic import GroupMetadata
-from ottla.client.consumer.offsets import OffsetAndMetadata
 from ottla.client.errors import KafkaError
+from ottla.client.offsets import OffsetAndMetadata
 from ottla.model.errors import ErrorCode, UserError
 from ottla.model.ids import TopicPartition
 from tests.client.consumer.batches import batch

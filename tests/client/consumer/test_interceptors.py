@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ottla.client.consumer.interceptors import ConsumerInterceptor, Interceptors
-from ottla.client.consumer.offsets import OffsetAndMetadata
 from ottla.client.consumer.records import Record
+from ottla.client.offsets import OffsetAndMetadata
 from ottla.model.ids import TopicPartition
 
 

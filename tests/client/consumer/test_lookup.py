@@ -7,8 +7,8 @@ import pytest
 
 from ottla.client.consumer.classic import GroupMetadata
 from ottla.client.consumer.lookup import EpochEnd
-from ottla.client.consumer.offsets import OffsetAndMetadata, OffsetAndTimestamp
 from ottla.client.errors import KafkaError
+from ottla.client.offsets import OffsetAndMetadata, OffsetAndTimestamp
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from tests.client.consumer.scripted import (

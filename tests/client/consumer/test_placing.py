@@ -8,8 +8,8 @@ import pytest
 from ottla.client.consumer import choosing, placing
 from ottla.client.consumer.core import Core
 from ottla.client.consumer.errors import NoOffset
-from ottla.client.consumer.offsets import OffsetAndMetadata, OffsetAndTimestamp
 from ottla.client.consumer.partition import Phase
+from ottla.client.offsets import OffsetAndMetadata, OffsetAndTimestamp
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 from tests.client.consumer.batches import batch

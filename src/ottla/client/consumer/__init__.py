@@ -16,7 +16,6 @@ what is read
 - `subscription`     topics, a pattern, or partitions by hand (pure)
 - `partition`        one assigned partition: its position (pure)
 - `resets`           where to begin (pure)
-- `offsets`          offsets as users name them
 - `lookup`           asking brokers where offsets lie
 - `position_loop`    finding each partition its place
 - `watch`            keeping up with the cluster

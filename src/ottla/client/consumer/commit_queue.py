@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ottla.client.consumer.errors import CommitFailed
-from ottla.client.consumer.offsets import OffsetAndMetadata
 from ottla.client.consumer.reactions import After, after_commit
 from ottla.client.errors import refusal
+from ottla.client.offsets import OffsetAndMetadata
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from ottla.client.consumer.classic import GroupMetadata
 from ottla.client.consumer.core import Core
-from ottla.client.consumer.offsets import OffsetAndMetadata, Offsets, given_offsets
+from ottla.client.offsets import OffsetAndMetadata, Offsets, given_offsets
 from ottla.client.retry import Deadline, retrying
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition

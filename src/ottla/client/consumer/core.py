@@ -27,7 +27,6 @@ from ottla.client.consumer.group import Group, Pace
 from ottla.client.consumer.interceptors import Interceptors
 from ottla.client.consumer.listener import Invoke
 from ottla.client.consumer.lookup import Lookup
-from ottla.client.consumer.offsets import OffsetAndMetadata
 from ottla.client.consumer.partition import Phase
 from ottla.client.consumer.position_loop import PositionLoop
 from ottla.client.consumer.position_loop import Then as PositionThen
@@ -36,6 +35,7 @@ from ottla.client.consumer.rebalance import Rebalance
 from ottla.client.consumer.resets import reset_policy
 from ottla.client.consumer.subscription import Mode, Subscriptions
 from ottla.client.consumer.watch import Watch
+from ottla.client.offsets import OffsetAndMetadata
 from ottla.client.retry import Deadline
 from ottla.config.client import ConsumerConfig
 from ottla.model.errors import UserError

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ottla.client.consumer.offsets import OffsetAndMetadata
 from ottla.client.consumer.records import Record
+from ottla.client.offsets import OffsetAndMetadata
 from ottla.model.ids import TopicPartition
 
 log: Final = logging.getLogger("ottla.interceptors")

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from ottla.client.cluster import Cluster, CoordinatorKind, Lane
 from ottla.client.consumer.classic import GroupMetadata
-from ottla.client.consumer.offsets import OffsetAndMetadata, OffsetAndTimestamp
 from ottla.client.errors import KafkaError, refusal
+from ottla.client.offsets import OffsetAndMetadata, OffsetAndTimestamp
 from ottla.client.retry import STALE, Deadline, is_retriable, retrying
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 from ottla.client.consumer.core import Core
-from ottla.client.consumer.offsets import OffsetAndMetadata, OffsetAndTimestamp
 from ottla.client.consumer.resets import EARLIEST, LATEST
+from ottla.client.offsets import OffsetAndMetadata, OffsetAndTimestamp
 from ottla.client.retry import Deadline
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition

@@ -22,11 +22,11 @@ from ottla.client.consumer.core import Core
 from ottla.client.consumer.errands import Errands
 from ottla.client.consumer.face import Face
 from ottla.client.consumer.listener import RebalanceListener
-from ottla.client.consumer.offsets import OffsetAndMetadata, OffsetAndTimestamp, Offsets
 from ottla.client.consumer.ownership import Ownership, User
 from ottla.client.consumer.records import K, Record, V
 from ottla.client.consumer.resets import EARLIEST, LATEST
 from ottla.client.consumer.taking import take, take_arrow
+from ottla.client.offsets import OffsetAndMetadata, OffsetAndTimestamp, Offsets
 from ottla.client.retry import Deadline
 from ottla.client.thread import LoopThread
 from ottla.model.errors import UserError

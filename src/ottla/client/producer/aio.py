@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ottla.client.errors import KafkaError
 from ottla.client.interceptors import ProducerInterceptor
+from ottla.client.offsets import Offsets
 from ottla.client.partitioners import Partitioner
 from ottla.client.producer.arrow import Columns, TableWriter
 from ottla.client.producer.batch import Batch
-from ottla.client.producer.coordination import GroupMetadata, Offsets
+from ottla.client.producer.coordination import GroupMetadata
 from ottla.client.producer.delivery import Delivery
 from ottla.client.producer.making import core_of, group_of
 from ottla.client.producer.memory import Claim

@@ -7,10 +7,11 @@ time is up. Never decides what phase allows what (`transaction`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
 from ottla.client.cluster import Cluster, CoordinatorKind, Lane
-from ottla.client.errors import ErrorCode, KafkaError, UnsupportedVersion, UserError, refusal
+from ottla.client.errors import ErrorCode, KafkaError, UnsupportedVersion, refusal
+from ottla.client.offsets import Offsets, given_offsets
 from ottla.client.producer.sequences import Identity, Sequences
 from ottla.client.producer.transaction import PreparedTransaction, Transaction
 from ottla.client.retry import MOVED, Deadline, retrying
@@ -46,26 +47,6 @@ class GroupMetadata(Protocol):
     def member_id(self) -> str: ...
     @property
     def group_instance_id(self) -> str | None: ...
-
-
-class OffsetToCommit(Protocol):
-    """The next offset to read, with what the consumer knows of it: `OffsetAndMetadata` is one."""
-
-    @property
-    def offset(self) -> int: ...
-    @property
-    def metadata(self) -> str: ...
-    @property
-    def leader_epoch(self) -> int: ...
-
-
-class _Bare(NamedTuple):
-    offset: int
-    metadata: str = ""
-    leader_epoch: int = -1
-
-
-Offsets: TypeAlias = Mapping[TopicPartition, int | OffsetToCommit]
 
 
 class Coordination:
@@ -279,10 +260,7 @@ def _group(group: GroupMetadata) -> dict[str, Any]:
 
 def _offsets(offsets: Offsets) -> list[dict[str, Any]]:
     by_topic: dict[str, list[dict[str, Any]]] = {}
-    for tp, given in offsets.items():
-        told = _Bare(given) if isinstance(given, int) else given
-        if told.offset < 0:
-            raise UserError(f"offsets: {tp} has {told.offset}, expected an offset from 0 on")
+    for tp, told in given_offsets(offsets).items():
         by_topic.setdefault(tp.topic, []).append(
             {
                 "partition_index": tp.partition,

@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ottla.client.errors import AbortNeeded, ErrorCode, KafkaError, UserError
-from ottla.client.producer.coordination import Coordination, GroupMetadata, Offsets
+from ottla.client.offsets import Offsets
+from ottla.client.producer.coordination import Coordination, GroupMetadata
 from ottla.client.producer.intake import Intake
 from ottla.client.producer.numbering import Numbering
 from ottla.client.producer.outcomes import Outcomes

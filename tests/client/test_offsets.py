@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.client.consumer.offsets import OffsetAndMetadata, given_offsets
+from ottla.client.offsets import OffsetAndMetadata, given_offsets
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 

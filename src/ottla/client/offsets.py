@@ -1,6 +1,7 @@
 """Offsets as users name them: with metadata, with a time.
 
-Owns the public shapes and their reading from what a user passes.
+Owns the public shapes, and the reading of what a user has committed, by a consumer or within a
+producer's transaction.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Offsets: TypeAlias = Mapping[TopicPartition, int | OffsetAndMetadata]
 
 
 def given_offsets(offsets: Offsets) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What a user passed to `commit`, checked."""
+    """What a user passed, checked."""
     checked: dict[TopicPartition, OffsetAndMetadata] = {}
     for tp, given in offsets.items():
         full = OffsetAndMetadata(given) if isinstance(given, int) else given
