@@ -6,6 +6,7 @@ without, they are bytes.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 from operator import length_hint
@@ -18,7 +19,7 @@ from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 
 
-class Face(Generic[K, V]):
+class Face(ABC, Generic[K, V]):
     """The options of a consumer."""
 
     def __init__(
@@ -41,9 +42,9 @@ class Face(Generic[K, V]):
         self._core.unread = self._handing.unread
         self._make()
 
+    @abstractmethod
     def _make(self) -> None:
         """Whatever else a face consists of."""
-        raise NotImplementedError
 
 
 class Handing(Generic[K, V]):
