@@ -56,6 +56,29 @@ async def send_async() -> int:
         return sent.offset
 
 
+def read() -> int:
+    total = 0
+    with ottla.Consumer("t", bootstrap_servers="localhost:9092", group_id="g") as consumer:
+        for record in consumer:
+            total += len(record.value or b"")
+            if record.offset > 100:
+                break
+        for record in consumer.poll(1.0):
+            total += len(record.key or b"") + record.timestamp
+        consumer.commit({ottla.TopicPartition("t", 0): ottla.OffsetAndMetadata(5, "here")})
+    return total
+
+
+def read_text() -> list[str]:
+    with ottla.Consumer("t", value_deserializer=bytes.decode, group_id="g") as consumer:
+        return [record.value.upper() for record in consumer if record.value is not None]
+
+
+async def read_async() -> list[bytes]:
+    async with ottla.aio.Consumer("t", bootstrap_servers="localhost:9092") as consumer:
+        return [record.value async for record in consumer if record.value is not None]
+
+
 def decide(prepared: ottla.PreparedTransaction) -> None:
     try:
         ottla.end_transaction(prepared, commit=True, bootstrap_servers="localhost:9092")
@@ -65,4 +88,4 @@ def decide(prepared: ottla.PreparedTransaction) -> None:
 
 
 if __name__ == "__main__":
-    print(send(), asyncio.run(send_async()))
+    print(send(), asyncio.run(send_async()), read(), read_text(), asyncio.run(read_async()))

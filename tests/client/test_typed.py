@@ -15,6 +15,11 @@ with ottla.Producer() as producer:
     delivery = producer.send(5)
     name: str = delivery.result().offset
     producer.begin("now")
+
+with ottla.Consumer("t", group_id="g") as consumer:
+    for record in consumer:
+        text: str = record.value
+        length = len(record.value)
 """
 
 
@@ -27,5 +32,5 @@ def test_a_users_program_is_typed_and_mistakes_in_one_are_found(tmp_path: Path) 
     faults = [line for line in output.splitlines() if ": error:" in line]
     assert all("wrong.py" in fault for fault in faults), output
     assert [fault.rpartition("[")[2] for fault in faults] == [
-        "arg-type]", "assignment]", "call-arg]"
+        "arg-type]", "assignment]", "call-arg]", "assignment]", "arg-type]"
     ]  # fmt: skip
