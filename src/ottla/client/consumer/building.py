@@ -18,7 +18,7 @@ from ottla.client.consumer.chunk import Read, Reading
 from ottla.client.consumer.classic import ClassicMember, Terms
 from ottla.client.consumer.classic_loop import ClassicLoop
 from ottla.client.consumer.core import Core
-from ottla.client.consumer.group import Group
+from ottla.client.consumer.group import Group, Parts
 from ottla.client.consumer.interceptors import ConsumerInterceptor, Interceptors
 from ottla.client.consumer.modern import ModernMember, ModernTerms
 from ottla.client.consumer.modern_loop import ModernLoop
@@ -74,17 +74,11 @@ class Blueprint:
         config = core.config
         if config.group_id is None:
             return SoloLoop(core.subscriptions, core.watch, core.gate, core.rebalance)
-        parts = (core.subscriptions, core.watch)
+        parts = Parts(
+            core.cluster, core.subscriptions, core.watch, core.gate, core.rebalance, core.pace
+        )
         if config.group_protocol == "consumer":
-            member = ModernMember(self._modern_terms(config.group_id))
-            return ModernLoop(
-                core.cluster,
-                member,
-                *parts,
-                gate=core.gate,
-                rebalance=core.rebalance,
-                pace=core.pace,
-            )
+            return ModernLoop(ModernMember(self._modern_terms(config.group_id)), parts)
         assert self._assignors is not None
         terms = Terms(
             group_id=config.group_id,
@@ -93,14 +87,7 @@ class Blueprint:
             session_timeout_ms=config.session_timeout_ms,
             rebalance_timeout_ms=config.max_poll_interval_ms,
         )
-        return ClassicLoop(
-            core.cluster,
-            ClassicMember(terms, self._assignors),
-            *parts,
-            gate=core.gate,
-            rebalance=core.rebalance,
-            pace=core.pace,
-        )
+        return ClassicLoop(ClassicMember(terms, self._assignors), parts)
 
     def _modern_terms(self, group_id: str) -> ModernTerms:
         # The member names itself, in the way Kafka writes its ids.

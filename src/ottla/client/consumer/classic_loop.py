@@ -13,17 +13,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from ottla.client.cluster import Cluster, CoordinatorKind, Lane
+from ottla.client.cluster import CoordinatorKind, Lane
 from ottla.client.consumer.assignors.assignor import Shares
 from ottla.client.consumer.classic import ClassicMember, GroupMetadata, Phase
-from ottla.client.consumer.gate import Gate
-from ottla.client.consumer.group import Pace
+from ottla.client.consumer.group import Membership, Parts
 from ottla.client.consumer.reactions import After
-from ottla.client.consumer.rebalance import Rebalance
-from ottla.client.consumer.subscription import Subscriptions
-from ottla.client.consumer.watch import Watch
 from ottla.client.errors import KafkaError, refusal
-from ottla.config.client import ConsumerConfig
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol.encode import Fields
@@ -38,41 +33,15 @@ JOIN_GRACE_MS: Final = 5_000
 """Beyond the rebalance timeout, which the coordinator itself may wait for."""
 
 
-class ClassicLoop:
+class ClassicLoop(Membership[ClassicMember]):
     """One membership of a classic group."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        member: ClassicMember,
-        subscriptions: Subscriptions,
-        watch: Watch,
-        *,
-        gate: Gate,
-        rebalance: Rebalance,
-        pace: Pace,
-    ) -> None:
-        assert isinstance(cluster.config, ConsumerConfig)
-        self._cluster = cluster
-        self._config: ConsumerConfig = cluster.config
-        self._member = member
-        self._subscriptions = subscriptions
-        self._watch = watch
-        self._gate = gate
-        self._rebalance = rebalance
-        self._pace = pace
+    def __init__(self, member: ClassicMember, parts: Parts) -> None:
+        super().__init__(member, parts)
         self._again = asyncio.Event()
         self._reason = "joining for the first time"
         self._joined_revision = -1
-        watch.tell(self._looked)
-
-    @property
-    def metadata(self) -> GroupMetadata:
-        return self._member.metadata
-
-    @property
-    def is_lost(self) -> bool:
-        return self._member.lost
+        parts.watch.tell(self._looked)
 
     def committing(self) -> GroupMetadata | None:
         member = self._member

@@ -1,15 +1,22 @@
-"""What the rest of the consumer needs of its group, whichever protocol it speaks.
+"""What the rest of the consumer needs of its group, whichever protocol it speaks, and the reverse.
 
-Owns the port that `classic_loop` and `modern_loop` fill, and the pace of a member: when the user
-last polled, and how long is too long.
+Owns the port that `classic_loop` and `modern_loop` fill, the parts that they are made from, and the
+pace of a member: when the user last polled, and how long is too long.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
+from ottla.client.cluster import Cluster
 from ottla.client.consumer.classic import GroupMetadata
+from ottla.client.consumer.gate import Gate
 from ottla.client.consumer.reactions import After
+from ottla.client.consumer.rebalance import Rebalance
+from ottla.client.consumer.subscription import Subscriptions
+from ottla.client.consumer.watch import Watch
+from ottla.config.client import ConsumerConfig
 from ottla.model.clock import Clock
 
 
@@ -75,3 +82,51 @@ class Pace:
     @property
     def is_too_slow(self) -> bool:
         return self.left_ms <= 0
+
+
+class Member(Protocol):
+    """What any member can say of itself."""
+
+    @property
+    def metadata(self) -> GroupMetadata: ...
+
+    @property
+    def lost(self) -> bool: ...
+
+
+M = TypeVar("M", bound=Member)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a consumer that a membership works with."""
+
+    cluster: Cluster
+    subscriptions: Subscriptions
+    watch: Watch
+    gate: Gate
+    rebalance: Rebalance
+    pace: Pace
+
+
+class Membership(Generic[M]):
+    """What both protocols begin with: a member, and the parts of its consumer."""
+
+    def __init__(self, member: M, parts: Parts) -> None:
+        assert isinstance(parts.cluster.config, ConsumerConfig)
+        self._config: ConsumerConfig = parts.cluster.config
+        self._member = member
+        self._cluster = parts.cluster
+        self._subscriptions = parts.subscriptions
+        self._watch = parts.watch
+        self._gate = parts.gate
+        self._rebalance = parts.rebalance
+        self._pace = parts.pace
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        return self._member.metadata
+
+    @property
+    def is_lost(self) -> bool:
+        return self._member.lost

@@ -14,17 +14,12 @@ from contextlib import suppress
 from typing import Any, Final
 from uuid import UUID
 
-from ottla.client.cluster import Cluster, CoordinatorKind, Lane
+from ottla.client.cluster import CoordinatorKind, Lane
 from ottla.client.consumer.classic import GroupMetadata
-from ottla.client.consumer.gate import Gate
-from ottla.client.consumer.group import Pace
+from ottla.client.consumer.group import Membership, Parts
 from ottla.client.consumer.modern import ModernMember, by_name, by_topic_id
 from ottla.client.consumer.reactions import After
-from ottla.client.consumer.rebalance import Rebalance
-from ottla.client.consumer.subscription import Subscriptions
-from ottla.client.consumer.watch import Watch
 from ottla.client.errors import KafkaError, refusal
-from ottla.config.client import ConsumerConfig
 from ottla.protocol.encode import Fields
 
 log = logging.getLogger(__name__)
@@ -32,40 +27,14 @@ log = logging.getLogger(__name__)
 CONSUMER_GROUP_HEARTBEAT: Final = 68
 
 
-class ModernLoop:
+class ModernLoop(Membership[ModernMember]):
     """One membership of a group of the new protocol."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        member: ModernMember,
-        subscriptions: Subscriptions,
-        watch: Watch,
-        *,
-        gate: Gate,
-        rebalance: Rebalance,
-        pace: Pace,
-    ) -> None:
-        assert isinstance(cluster.config, ConsumerConfig)
-        self._cluster = cluster
-        self._config: ConsumerConfig = cluster.config
-        self._member = member
-        self._subscriptions = subscriptions
-        self._watch = watch
-        self._gate = gate
-        self._rebalance = rebalance
-        self._pace = pace
+    def __init__(self, member: ModernMember, parts: Parts) -> None:
+        super().__init__(member, parts)
         self._soon = asyncio.Event()
         self._settle = asyncio.Event()
-        watch.tell(self.subscribed)
-
-    @property
-    def metadata(self) -> GroupMetadata:
-        return self._member.metadata
-
-    @property
-    def is_lost(self) -> bool:
-        return self._member.lost
+        parts.watch.tell(self.subscribed)
 
     def committing(self) -> GroupMetadata | None:
         return self._member.metadata if self._member.is_in else None
