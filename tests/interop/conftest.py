@@ -20,6 +20,7 @@ from tests.interop.confluent_client import ConfluentClient
 from tests.interop.java_client import Java4Client, Java39Client
 from tests.interop.kafka_python_client import KafkaPythonClient
 from tests.interop.kcat_client import KcatClient
+from tests.interop.reading import Site, numbers
 from tools import kafka_cache, nodes
 
 MakeTopic = Callable[..., str]
@@ -82,6 +83,18 @@ def cluster_under_test(
             yield running
     except kafka_cache.Missing as missing:
         pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="module")
+def site(cluster_under_test: nodes.Node) -> Site:
+    """The cluster as the suites of our consumer use it."""
+    return Site(cluster_under_test)
+
+
+@pytest.fixture
+def group() -> str:
+    """The name of a group that nobody else has."""
+    return f"group-{next(numbers)}"
 
 
 @pytest.fixture(scope="session")

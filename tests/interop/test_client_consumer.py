@@ -31,17 +31,6 @@ from tests.interop.reading import (
     until,
     values,
 )
-from tools import nodes
-
-
-@pytest.fixture(scope="module")
-def site(cluster_under_test: nodes.Node) -> Site:
-    return Site(cluster_under_test)
-
-
-@pytest.fixture
-def group() -> str:
-    return f"group-{next(numbers)}"
 
 
 @pytest.mark.spec("CON-06", "CON-07", "CON-08", "CON-12", "CON-16")

@@ -19,23 +19,11 @@ from ottla import (
 from tests.interop.reading import (
     WAIT_S,
     Site,
-    numbers,
     partitions,
     read,
     until,
     values,
 )
-from tools import nodes
-
-
-@pytest.fixture(scope="module")
-def site(cluster_under_test: nodes.Node) -> Site:
-    return Site(cluster_under_test)
-
-
-@pytest.fixture
-def group() -> str:
-    return f"group-{next(numbers)}"
 
 
 @pytest.mark.spec("CON-05", "CON-52")
