@@ -85,3 +85,32 @@ def test_a_broker_whose_last_disk_fails_stops_with_an_error(tmp_path: Path) -> N
         assert "the broker stops: " in err
         assert "was the last log directory, and it failed" in err
     assert not (data / CLEAN_SHUTDOWN).exists()
+
+
+GROWS = """
+import gc
+from ottla.broker.lifecycle import GC_THRESHOLDS
+gc.collect()
+gc.freeze()
+gc.set_threshold(*GC_THRESHOLDS)
+seen = []
+def looked(phase, info):
+    if phase == "start":
+        seen.append(sum(len(gc.get_objects(one)) for one in range(info["generation"] + 1)))
+gc.callbacks.append(looked)
+kept = [[number] for number in range(1_000_000)]
+print(len(seen), max(seen))
+"""
+
+
+def test_a_broker_that_grows_never_stops_to_look_through_many_objects() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", GROWS],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    times, most = map(int, ran.stdout.split())
+    assert times > 50, "it does look"
+    assert most < 25_000

@@ -21,8 +21,10 @@ from ottla.model.errors import UserError
 log = logging.getLogger("ottla")
 
 FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-GC_THRESHOLDS: Final = (50_000, 20, 50)
-"""Requests make few cycles: collect young objects seldom, so that no request waits for it."""
+GC_THRESHOLDS: Final = (5_000, 2, 2_000)
+"""Requests make few cycles, and what stays (a group, a connection) stays for long: look through new
+objects a few at a time, and through all of them hardly ever. With 5,000 groups an object costs up
+to a microsecond, and 50,000 at a time stopped the loop for 60 ms: benchmarks/groups.py."""
 SWITCH_S: Final = 0.0005
 """How long a pool thread may keep the interpreter from the loop. At Python's own 5 ms the p99 of a
 produce while a log is compacted was 8 ms: benchmarks/compaction_latency.py."""
