@@ -151,8 +151,11 @@ class Story:
                 for one in found
             ):
                 break
-            counts = {one.group_id: (one.state, len(one.members)) for one in found}
-            assert time.monotonic() < deadline, f"not {size} members each: {counts}"
+            shares = {
+                one.group_id: (one.state, [len(m.assignment.topic_partitions) for m in one.members])
+                for one in found
+            }
+            assert time.monotonic() < deadline, f"not {size} members with a share: {shares}"
             time.sleep(0.05)
         self.look()
         time.sleep(LOADED_S)

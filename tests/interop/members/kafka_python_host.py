@@ -24,11 +24,22 @@ STRATEGIES: Final[dict[str, Any]] = {
 
 
 class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python has no types
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: Member, assignor: Any) -> None:
         self._member = member
+        self._assignor = assignor
 
     def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
         self._member.lost(one.partition for one in revoked)
+
+    def on_partitions_lost(self, lost: Iterable[Any]) -> None:
+        """Told when a commit or a heartbeat came too late for its generation.
+
+        kafka-python 3.0 drops what it had, and yet says that it owns it when it joins again: its
+        cooperative leader then waits for it to give away what it has not got, and for ever, for
+        who gives nothing away asks for no further round. Other members are left with nothing.
+        """
+        self._member.lost(one.partition for one in lost)
+        self._assignor.member_assignment = None
 
     def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
         self._member.gained(one.partition for one in assigned)
@@ -37,17 +48,18 @@ class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python
 class KafkaPythonMember(Member):
     def run(self) -> None:
         spec = self.spec
+        assignor = STRATEGIES[spec.strategy]()
         consumer = KafkaConsumer(
             bootstrap_servers=spec.bootstrap,
             group_id=spec.group,
-            partition_assignment_strategy=[STRATEGIES[spec.strategy]],
+            partition_assignment_strategy=[assignor],
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=HEARTBEAT_MS,
             fetch_max_wait_ms=50,
         )
-        consumer.subscribe([spec.topic], listener=Listener(self))
+        consumer.subscribe([spec.topic], listener=Listener(self, assignor))
         while not self.stopping.is_set():
             before = consumer.group_metadata().generation_id
             found = consumer.poll(POLL_S * 1_000)
