@@ -78,10 +78,10 @@ class ClientConfig(Settings):
     ] = 300_000
     send_buffer_bytes: Annotated[
         int, AtLeast(0, (-1,)), Doc("SO_SNDBUF of connections; -1 leaves the system's.")
-    ] = 131_072
+    ] = -1  # not Kafka's, nor is the next: docs/decisions/0013
     receive_buffer_bytes: Annotated[
         int, AtLeast(0, (-1,)), Doc("SO_RCVBUF of connections; -1 leaves the system's.")
-    ] = -1  # not Kafka's: docs/decisions/0013
+    ] = -1
     security_protocol: Annotated[
         str, OneOf(("PLAINTEXT",)), Doc("How connections are secured: not at all, so far.")
     ] = "PLAINTEXT"
