@@ -22,7 +22,7 @@ class Buffer:
         self, reading: Reading, drained: Callable[[], None], broken: Callable[[Chunk], None]
     ) -> None:
         self._reading = reading
-        self._drained = drained  # there is room for another fetch
+        self.drained = drained  # there is room for another fetch
         self.broken = broken  # it does not read
         self._ready: deque[Chunk] = deque()
         self._parked: list[Chunk] = []
@@ -61,7 +61,7 @@ class Buffer:
                 self._ready.popleft()
                 part.offset, part.epoch = chunk.end, chunk.end_epoch
                 part.finished += 1
-                self._drained()
+                self.drained()
             elif records:
                 part.offset, part.epoch = records[-1].offset + 1, records[-1].leader_epoch
             taken = taken + records if taken else records
@@ -78,11 +78,10 @@ class Buffer:
         return found
 
     def done(self, chunk: Chunk) -> None:
-        """The user has all of a chunk from `take_chunks`."""
+        """The user has all of a chunk from `take_chunks`; whoever took them says `drained`."""
         part = chunk.part
         part.offset, part.epoch = chunk.end, chunk.end_epoch
         part.finished += 1
-        self._drained()
 
     def put_back(self, chunks: list[Chunk]) -> None:
         self._ready.extendleft(reversed(chunks))

@@ -20,6 +20,8 @@ from ottla.protocol.records.corrupt import CorruptBatch
 TOPIC: Final = pa.dictionary(pa.int32(), pa.string())
 PLACE: Final = (pa.field("topic", TOPIC), pa.field("partition", pa.int32()))
 WANT: Final = decode.COLUMNS
+FEWEST_KEPT: Final = 1 << 14
+MOST_KEPT: Final = 1 << 17
 
 
 @cache
@@ -47,16 +49,26 @@ def batches_of(chunk: Chunk, *, headers: bool, check_crc: bool) -> Iterator[Any]
         rows = found.batch.num_rows
         if rows:
             topic, partition = part.tp
-            place = [
-                pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), _name(topic)),
-                pa.array(np.full(rows, partition, np.int32)),
-            ]
-            columns = [*place, *found.batch.columns]
+            place = pa.DictionaryArray.from_arrays(_all(0, rows), _name(topic), safe=False)
+            columns = [place, _all(partition, rows), *found.batch.columns]
             yield pa.RecordBatch.from_arrays(columns, schema=schema(headers=headers))
 
 
 def table_of(batches: Sequence[Any], *, headers: bool) -> Any:
     return pa.Table.from_batches(batches, schema=schema(headers=headers))
+
+
+def _all(number: int, rows: int) -> Any:
+    """A column of one number: a part of one that is kept, because new memory is dear."""
+    kept = 1 << (rows - 1).bit_length()
+    if kept > MOST_KEPT:
+        return pa.array(np.full(rows, number, np.int32))
+    return _same(number, max(FEWEST_KEPT, kept)).slice(0, rows)
+
+
+@lru_cache(64)
+def _same(number: int, rows: int) -> Any:
+    return pa.array(np.full(rows, number, np.int32))
 
 
 @lru_cache(1024)

@@ -42,6 +42,8 @@ def take_arrow(core: Core, *, headers: bool) -> Any:
                 raise
             break
         core.buffer.done(chunk)
+    if chunks:
+        core.buffer.drained()  # once: the loop that hears of it takes the interpreter's lock
     table = columns.table_of(batches, headers=headers)
     core.records += table.num_rows
     return table

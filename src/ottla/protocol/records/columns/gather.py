@@ -90,7 +90,8 @@ def headers_of(gathered: Gathered) -> Headers:
 
 
 def _put(data: Any, spans: Any) -> tuple[Bytewise, int]:
-    column = _bytewise("", len(spans), int(spans[:, 1].sum(where=spans[:, 1] > 0)), fresh)
+    size = int(spans[:, 1].sum(where=spans[:, 1] > 0))
+    column = _bytewise("", len(spans), fresh, fresh("", size, np.uint8))
     return column, put(data, spans, column, 0)
 
 
@@ -116,24 +117,29 @@ def _sink(batches: Any, want: frozenset[str], room: Room) -> Sink:
     def numbers(name: str, kind: Any) -> Any:
         return room(name, rows if name in want else 0, kind)
 
-    def fields(name: str) -> Bytewise:
-        return _bytewise(name, rows, size, room) if name in want else _NOTHING
+    def fields(name: str, room_for_data: Room) -> Bytewise:
+        if name not in want:
+            return _NOTHING
+        return _bytewise(name, rows, room, room_for_data(f"{name}.data", size, np.uint8))
 
     return Sink(
         offset=numbers("offset", np.int64),
         timestamp=numbers("timestamp", np.int64),
         timestamp_type=numbers("timestamp_type", np.int8),
         leader_epoch=numbers("leader_epoch", np.int32),
-        key=fields("key"),
-        value=fields("value"),
+        # Where keys are short or there are none, most of their room is never touched: what is new
+        # costs nothing then, what is used again would be as large.
+        key=fields("key", fresh),
+        value=fields("value", room),
         headers_at=numbers("headers", np.int64),
     )
 
 
-def _bytewise(name: str, rows: int, size: int, room: Room) -> Bytewise:
-    ends = room(f"{name}.ends", rows + 1, np.int32)
+def _bytewise(name: str, rows: int, room: Room, data: Any) -> Bytewise:
+    ends, nulls = room(f"{name}.ends", rows + 1, np.int32), room(name, (rows + 7) // 8, np.uint8)
     ends[0] = 0
-    return Bytewise(ends, room(f"{name}.data", size, np.uint8), np.zeros((rows + 7) // 8, np.uint8))
+    nulls[:] = 0
+    return Bytewise(ends, data, nulls)
 
 
 _NOTHING: Final = Bytewise(np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np.uint8))
