@@ -18,6 +18,7 @@
 - `ledger`, `ending`  where decisions are kept; committing what others have prepared
 - `abandoned`      ends what a query left behind, for a command
 - `connection`     a client on a thread, kept by each worker process
+- `lasting`        what a process keeps, and need not be looked through after every call
 - `plain`          a user's mistake as one line
 
 May import the client. Never the broker. Importing this package imports no pyspark.

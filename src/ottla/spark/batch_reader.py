@@ -17,6 +17,7 @@ from ottla.model.errors import UserError
 from ottla.spark import plan, positions, reader
 from ottla.spark.connection import shared
 from ottla.spark.filters import Bounds, bounds
+from ottla.spark.lasting import keep
 from ottla.spark.options import SourceOptions
 from ottla.spark.plain import plainly
 
@@ -79,6 +80,7 @@ def read_part(
     """The Arrow batches of one task."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
+    keep()
     if partition.value is None:
         return
     with plainly():

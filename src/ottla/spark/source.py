@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSource
 from ottla.model.errors import UserError
 from ottla.spark import options, rows
 from ottla.spark.batch_reader import BatchReader, FilteringReader
+from ottla.spark.lasting import keep
 from ottla.spark.plain import plainly
 from ottla.spark.stream_reader import StreamReader
 from ottla.spark.writer import BatchWriter, StreamWriter, begin_job
@@ -34,15 +35,18 @@ class OttlaDataSource(DataSource):
         return FORMAT
 
     def schema(self) -> str:
+        keep()
         with plainly():
             return rows.schema(options.any_source(self.options).columns)
 
     def reader(self, schema: StructType) -> BatchReader:
+        keep()
         with plainly():
             given = options.batch_source(self.options)
         return (FilteringReader if PUSHES_FILTERS in sys.modules else BatchReader)(given, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        keep()
         with plainly():
             if overwrite:
                 raise UserError('mode("overwrite"): a topic can only be appended to; use "append"')
@@ -53,6 +57,7 @@ class OttlaDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         """`overwrite` is the output mode complete: every batch adds the whole result, as with
         Spark's own connector."""
+        keep()
         with plainly():
             return StreamWriter(*self._sink(schema))
 

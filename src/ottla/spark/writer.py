@@ -33,6 +33,7 @@ from ottla.spark import exactly_once, task
 from ottla.spark.connection import Connection, shared, shared_producer
 from ottla.spark.decisions import Entry, Sink, check_turn
 from ottla.spark.exactly_once import Unwatched, Watch
+from ottla.spark.lasting import keep
 from ottla.spark.ledger import KeptLedger
 from ottla.spark.options import SinkOptions
 from ottla.spark.plain import plainly
@@ -130,6 +131,7 @@ def written(
     job: str | None,
 ) -> Work:
     """Write the rows of a task as the options say."""
+    keep()
     doing = task.current()
     if not options.exactly_once:
         with shared_producer(options.client) as producer:
