@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import signal
 import subprocess
@@ -77,16 +78,18 @@ def test_ctrl_c_ends_a_run_with_its_summary_and_the_next_goes_on(folder: Path) -
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        process_group=0,
     ) as process:
         try:
             assert process.stdout is not None
             first = json.loads(process.stdout.readline())
             assert first["rows_in"] >= 2
-            process.send_signal(signal.SIGINT)
+            os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
             rest, said = process.communicate(timeout=DEADLINE_S)
         finally:
             process.kill()
     assert process.returncode == 0, said
+    assert "Traceback" not in said
     assert "metrics on port " in said
     totals = [json.loads(line) for line in rest.splitlines() if '"total"' in line]
     assert {one["total"]["query"] for one in totals} >= {"clean", "top", "seen", "lake"}
