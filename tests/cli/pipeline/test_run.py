@@ -69,7 +69,7 @@ def test_the_examples_that_end_work_and_bad_sql_is_one_line(folder: Path) -> Non
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_run_with_its_summary_and_the_next_goes_on(folder: Path) -> None:
+def test_ctrl_c_ends_a_run_with_its_summary_and_without_complaint(folder: Path) -> None:
     """`ottla pipeline run views.yaml`, as people run it."""
     command = [sys.executable, "-m", "ottla", "pipeline", "run", "views.yaml"]
     with subprocess.Popen(
