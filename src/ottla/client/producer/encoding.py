@@ -99,7 +99,7 @@ def load_native() -> Encode | None:
             batch.keys,
             batch.values,
             headers,
-            np.array(batch.timestamps, np.int64) // NS_PER_MS,
+            np.fromiter(batch.timestamps, np.int64, batch.records) // NS_PER_MS,
             codec=codec,
             level=level,
             max_batch_bytes=NO_LIMIT,

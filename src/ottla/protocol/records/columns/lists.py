@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ottla.protocol.records.columns.memory import shelved
 from ottla.protocol.records.columns.rows import NO_BYTES, timestamps_of
 from ottla.protocol.records.columns.writing import HEADER_SIZE, Cells, write_cells
 
@@ -35,7 +36,7 @@ def write_lists(
     if fields > limit:
         return None
     times = timestamps_of(timestamps, len(values), now_ms)
-    out = np.empty(HEADER_SIZE + MOST_BESIDE_FIELDS * len(values) + fields, np.uint8)
+    out = shelved("", HEADER_SIZE + MOST_BESIDE_FIELDS * len(values) + fields, np.uint8)
     end, newest = write_cells(key_cells, value_cells, times, out)
     return None if end > limit else (out[:end], int(times[0]), newest)
 
