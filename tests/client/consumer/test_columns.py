@@ -4,10 +4,11 @@ import pyarrow as pa
 import pytest
 
 from ottla.client.consumer.chunk import Chunk
-from ottla.client.consumer.columns import batches_of, schema, table_of
+from ottla.client.consumer.columns import FEWEST_KEPT, MOST_KEPT, batches_of, schema, table_of
 from ottla.client.consumer.partition import Partition
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.batch import build
+from ottla.protocol.records.columns.encode import encode_batches
 from ottla.protocol.records.record import NewRecord
 from tests.client.consumer.batches import TIME, batch, marker, transactional, view
 
@@ -48,3 +49,13 @@ def test_an_empty_table_has_the_same_columns() -> None:
     table = table_of([], headers=False)
     assert (table.num_rows, table.schema) == (0, schema(headers=False))
     assert pa.types.is_dictionary(table.schema.field("topic").type)
+
+
+@pytest.mark.parametrize("rows", [1, FEWEST_KEPT, FEWEST_KEPT + 1, MOST_KEPT + 1])
+def test_every_row_has_its_place_however_many_there_are(rows: int) -> None:
+    (data,) = encode_batches(None, [b""] * rows, max_batch_bytes=1 << 30)
+    (found,) = batches_of(chunk(bytes(data.data)), headers=False, check_crc=True)
+    found.validate(full=True)
+    assert found.column("partition").unique().to_pylist() == [3]
+    assert found.column("topic").dictionary_decode().unique().to_pylist() == ["orders"]
+    assert found.num_rows == rows

@@ -11,7 +11,7 @@ from ottla.client.errors import KafkaError
 from ottla.client.retry import Deadline
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
-from tests.client.consumer.batches import batch
+from tests.client.consumer.batches import batch, marker
 from tests.client.consumer.scripted import Rig
 from tests.fakes.virtual_loop import run
 
@@ -80,3 +80,21 @@ def test_without_the_extra_it_is_named() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert said.stdout.strip() == "poll_arrow() needs pyarrow: pip install 'ottla[arrow]'"
+
+
+@pytest.mark.parametrize("data", [batch(0, 3), marker(0, 1, commit=True)])
+def test_what_was_taken_as_columns_makes_room_with_rows_or_without(data: bytes) -> None:
+    woken: list[int] = []
+
+    async def story() -> None:
+        rig = Rig()
+        rig.cluster.logs[HERE] = [data]
+        async with rig.live() as core:
+            choosing.assign(core, [HERE])
+            await core.wait(Deadline(core.clock, 1_000))
+            core.buffer.drained = lambda: woken.append(core.subscriptions[HERE].finished)
+            take_arrow(core, headers=False)
+            take_arrow(core, headers=False)
+
+    run(story())
+    assert woken == [1], "once, when the chunk is through"
