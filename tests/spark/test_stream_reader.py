@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from ottla.client.admin.sync import Admin
 from ottla.client.admin.topics import NewTopic
 from ottla.model.ids import TopicPartition as TP
-from ottla.spark.offsets import JsonOffsets
+from ottla.spark.offsets import JsonOffsets, from_json
 from ottla.spark.stream_reader import StreamReader
 from tests.spark.spark_cluster import Cluster
 
@@ -53,6 +53,7 @@ def test_a_stream_goes_on_where_it_ended(cluster: Cluster) -> None:
     assert cluster.values(out) == ["a", "b", "c"]
 
 
+@pytest.mark.spec("APP-24")
 def test_a_new_partition_is_read_from_its_beginning(cluster: Cluster) -> None:
     topic, out, checkpoint = cluster.topic(1), cluster.topic(1), cluster.checkpoint()
     cluster.fill(topic, ["a"])
@@ -194,6 +195,17 @@ def test_partitions_are_remembered_as_long_as_told(cluster: Cluster) -> None:
         admin.create_partitions({topic: 2}).all()
     assert reader.latestOffset(start, ReadAllAvailable()) == start
     assert len(reader_of(cluster, topic).latestOffset(start, ReadAllAvailable())[topic]) == 2
+
+
+def test_records_do_not_wait_until_the_client_may_ask_for_partitions_again(
+    cluster: Cluster,
+) -> None:
+    topic = cluster.topic(1)
+    an_hour = dict.fromkeys(("kafka.retry.backoff.ms", "kafka.retry.backoff.max.ms"), "3600000")
+    reader = reader_of(cluster, topic, **an_hour)
+    start = reader.initialOffset()
+    cluster.fill(topic, ["a"])
+    assert from_json(reader.latestOffset(start, ReadAllAvailable())) == {TP(topic, 0): 1}
 
 
 def test_progress_that_cannot_be_committed_does_not_stop_the_query(
