@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ottla.log.files import Handle
-from ottla.log.ring import SyncRing
+from ottla.log.ring import WORKERS, SyncRing
 
 
 @pytest.fixture
@@ -47,6 +47,14 @@ def test_every_sync_is_told_of_once_and_by_its_number(ring: SyncRing, tmp_path: 
         assert ended(ring, 8) == dict.fromkeys((number for number, _ in syncs), 0)
     assert ring.done() == []
     assert ring.room == 8
+
+
+def test_many_files_may_be_synced_at_a_time(ring: SyncRing) -> None:
+    before = ring.allow(5)
+    if not before:
+        pytest.skip("this kernel does not let us say how many")
+    assert before == WORKERS
+    assert ring.allow(WORKERS) == 5
 
 
 def test_what_cannot_be_synced_says_why_and_the_others_are_synced(

@@ -28,8 +28,15 @@ from ottla.log.slices import Source
 ENTRIES: Final = 256
 """Syncs under way at a time."""
 
+WORKERS: Final = 64
+"""Of the kernel's, that sync at a time. By default there are four for each processor; what is more
+then waits in a queue, and whenever a worker falls asleep over its own sync the kernel interrupts
+the thread that has the ring, to see to that queue (benchmarks/transactions.py). Besides, syncs
+under way together share one commit of the file system's journal."""
+
 _SETUP, _ENTER, _REGISTER = 425, 426, 427  # the same on every architecture Python runs on
 _REGISTER_EVENTFD: Final = 4
+_REGISTER_WORKERS: Final = 19
 _SINGLE_MMAP: Final = 1
 _SQES_AT: Final = 0x1000_0000
 _PARAMS: Final = Struct("=7I3I10I10I")
@@ -73,11 +80,18 @@ class SyncRing:
             os.close(wakes)
             os.close(ring)
             return None
-        return cls(ring, wakes, values)
+        made = cls(ring, wakes, values)
+        made.allow(WORKERS)
+        return made
 
     def fileno(self) -> int:
         """Readable when `done` has something to tell."""
         return self._wakes
+
+    def allow(self, workers: int) -> int:
+        """Let so many files be synced at a time; how many it were, 0 where the kernel decides."""
+        counts = (ctypes.c_uint * 2)(workers, 0)  # those for regular files; the others as they are
+        return 0 if _call(_REGISTER, self._ring, _REGISTER_WORKERS, counts, 2) else counts[0]
 
     @property
     def room(self) -> int:
