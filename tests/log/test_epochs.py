@@ -31,6 +31,23 @@ def test_what_is_saved_is_not_saved_again() -> None:
     assert epochs.to_save(31) is None
 
 
+def test_whatever_changes_the_history_has_it_saved_again() -> None:
+    history = LeaderEpochs(saved=False)
+    assert history.to_save(0) is None
+    history.assign(1, 0)
+    history.assign(3, 10)
+    assert history.to_save(10) == b"0\n1\n1 0\n", "the last epoch has written nothing yet"
+    assert history.to_save(11) == b"0\n2\n1 0\n3 10\n", "now it has"
+    assert history.to_save(12) is None
+    history.truncate_from_start(5)
+    assert history.to_save(12) == b"0\n2\n1 5\n3 10\n"
+    history.truncate_from_end(10)
+    assert history.to_save(10) == b"0\n1\n1 5\n"
+    history.clear()
+    assert history.to_save(10) == b"0\n0\n"
+    assert history.to_save(10) is None
+
+
 def test_a_history_that_was_never_saved_is_even_when_it_is_empty() -> None:
     assert LeaderEpochs(saved=False).to_save(0) is None  # nothing was ever written at all
     assert LeaderEpochs(saved=False).to_save(5) == b"0\n0\n"

@@ -34,12 +34,14 @@ class EpochStart(NamedTuple):
 class LeaderEpochs:
     """Epochs with where they start; both rise."""
 
-    __slots__ = ("_epochs", "_saved", "_starts", "latest")
+    __slots__ = ("_epochs", "_is_saved", "_saved", "_starts", "latest")
 
     def __init__(self, entries: Sequence[EpochStart] = (), *, saved: bool = True) -> None:
         self._epochs: list[int] = []
         self._starts: list[Offset] = []
         self.latest: LeaderEpoch = NO_EPOCH
+        self._is_saved = False
+        """Known to be, so that the next flush need not compare."""
         for entry in entries:
             self.assign(entry.epoch, entry.start_offset)
         self._saved: tuple[EpochStart, ...] | None = tuple(entries) if saved else None
@@ -56,6 +58,7 @@ class LeaderEpochs:
         epochs, starts = self._epochs, self._starts
         if epochs and epochs[-1] == epoch and starts[-1] <= start_offset:
             return
+        self._is_saved = False
         while epochs and (epochs[-1] >= epoch or starts[-1] >= start_offset):
             epochs.pop()
             starts.pop()
@@ -84,6 +87,7 @@ class LeaderEpochs:
 
     def truncate_from_end(self, end_offset: Offset) -> None:
         """The log now ends here: epochs that start at or after it never wrote anything."""
+        self._is_saved = False
         while self._starts and self._starts[-1] >= end_offset:
             self._epochs.pop()
             self._starts.pop()
@@ -94,18 +98,25 @@ class LeaderEpochs:
         at = bisect_right(self._starts, start_offset)
         if at == 0 or (at == 1 and self._starts[0] == start_offset):
             return
+        self._is_saved = False
         del self._epochs[: at - 1], self._starts[: at - 1]
         self._starts[0] = start_offset
 
     def clear(self) -> None:
+        self._is_saved = False
         self._epochs.clear()
         self._starts.clear()
         self.latest = NO_EPOCH
 
     def to_save(self, log_end: Offset) -> bytes | None:
         """The file's new content, taken as saved from here on; None if the file has it."""
+        if self._is_saved:
+            return None
         wrote = tuple(entry for entry in self.entries if entry.start_offset < log_end)
-        if wrote == self._saved or (self._saved is None and log_end == 0):
+        if self._saved is None and log_end == 0:
+            return None
+        self._is_saved = len(wrote) == len(self._epochs)  # the last may not have written yet
+        if wrote == self._saved:
             return None
         self._saved = wrote
         return checkpoint.encode([f"{epoch} {start}" for epoch, start in wrote])
