@@ -16,6 +16,8 @@ from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import ProducerId
 from ottla.protocol.records.batch import HEADER_SIZE, build
 from ottla.protocol.records.compression import Codec
+from ottla.protocol.records.header import TRANSACTIONAL_BIT
+from ottla.protocol.records.plain import build_plain
 from ottla.protocol.records.record import NewRecord
 from ottla.replica.hosted import Hosted
 from ottla.replica.own_append import OwnAppends
@@ -90,12 +92,23 @@ class Journal:
     ) -> bytes:
         now = self._clock.wall_ms()
         wanted = partition.log.config.compression_type
+        # In the codec the topic asks for, or the append would have to wait for a rewrite.
+        codec = self._codec if wanted == "producer" else Codec(CODECS[wanted])
+        producer_id = -1 if producer is None else producer.id
+        producer_epoch = -1 if producer is None else producer.epoch
+        if codec is Codec.NONE:
+            return build_plain(
+                ((record.key, record.value) for record in records),
+                now,
+                attributes=0 if producer is None else TRANSACTIONAL_BIT,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+            )
         return build(
             [NewRecord(record.key, record.value, (), now) for record in records],
-            # In the codec the topic asks for, or the append would have to wait for a rewrite.
-            codec=self._codec if wanted == "producer" else Codec(CODECS[wanted]),
-            producer_id=-1 if producer is None else producer.id,
-            producer_epoch=-1 if producer is None else producer.epoch,
+            codec=codec,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
             transactional=producer is not None,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.protocol.records.batch import build
 from ottla.protocol.records.control import (
     ControlType,
     EndTxnMarker,
@@ -11,10 +12,11 @@ from ottla.protocol.records.control import (
     control_type,
     decode_marker,
     encode_marker,
+    usual_marker,
 )
 from ottla.protocol.records.corrupt import CorruptBatch
 from ottla.protocol.records.header import read_header
-from ottla.protocol.records.record import read_records
+from ottla.protocol.records.record import NewRecord, read_records
 
 
 @pytest.mark.spec("REC-37")
@@ -40,6 +42,29 @@ def test_a_control_batch_is_transactional_and_holds_one_record() -> None:
     assert (header.leader_epoch, header.max_timestamp) == (5, 1_000)
     (record,) = read_records(batch)
     assert decode_marker(record.key, record.value) == marker
+
+
+@pytest.mark.parametrize("kind", list(ControlType))
+def test_a_marker_as_coordinators_write_it_is_read_at_a_glance(kind: ControlType) -> None:
+    marker = EndTxnMarker(kind, -3)
+    batch = build_marker(marker, producer_id=9, producer_epoch=2, timestamp=1_000)
+    assert usual_marker(batch) == usual_marker(memoryview(batch)) == marker
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        build([], control=True, last_offset_delta=0),
+        build([NewRecord(b"\0\0\0\2", bytes(6))], control=True),
+        build([NewRecord(b"\xff\xff\0\1", bytes(6))], control=True),
+        build([NewRecord(b"\0\0\0\1", b"\xff\xff" + bytes(4))], control=True),
+        build([NewRecord(bytes(6), bytes(4))], control=True),
+        build([NewRecord(bytes(4), bytes(6)), NewRecord(bytes(4), bytes(6))], control=True),
+        build([NewRecord(bytes(4), bytes(6), (("h", b"v"),))], control=True),
+    ],
+)
+def test_anything_else_is_not_and_has_to_be_read_whole(batch: bytes) -> None:
+    assert usual_marker(batch) is None
 
 
 def test_other_control_records_are_told_apart() -> None:

@@ -12,13 +12,25 @@ from struct import Struct
 from struct import error as StructError
 from typing import Final, NamedTuple
 
-from ottla.protocol.records.batch import build
 from ottla.protocol.records.corrupt import CorruptBatch
-from ottla.protocol.records.record import NewRecord
+from ottla.protocol.records.header import (
+    ATTRIBUTES_AT,
+    CODEC_BITS,
+    CONTROL_BIT,
+    HEADER_SIZE,
+    TRANSACTIONAL_BIT,
+)
+from ottla.protocol.records.plain import build_plain
 
 KEY: Final = Struct(">hh")
 VALUE: Final = Struct(">hi")
 CURRENT_VERSION: Final = 0
+
+
+_USUAL: Final = Struct(">5shhchic")
+"""A record with a key and a value of these sizes, of its batch's own time, without headers."""
+_AROUND: Final = (b"\x20\0\0\0\x08", b"\x0c", b"\0")
+USUAL_SIZE: Final = HEADER_SIZE + _USUAL.size
 
 
 class ControlType(IntEnum):
@@ -26,6 +38,9 @@ class ControlType(IntEnum):
 
     ABORT = 0
     COMMIT = 1
+
+
+_KINDS: Final = {kind.value: kind for kind in ControlType}
 
 
 class EndTxnMarker(NamedTuple):
@@ -71,6 +86,20 @@ def decode_marker(key: bytes | None, value: bytes | None) -> EndTxnMarker | None
     return EndTxnMarker(ControlType(kind), coordinator_epoch)
 
 
+def usual_marker(batch: bytes | memoryview) -> EndTxnMarker | None:
+    """The marker of a control batch of the one shape that coordinators write.
+
+    None for any other, which has to be read record by record.
+    """
+    if len(batch) != USUAL_SIZE or batch[ATTRIBUTES_AT + 1] & CODEC_BITS:
+        return None
+    before, key_version, kind, between, version, coordinator_epoch, after = _USUAL.unpack_from(
+        batch, HEADER_SIZE
+    )
+    is_usual = (before, between, after) == _AROUND and key_version >= 0 and version >= 0
+    return EndTxnMarker(_KINDS[kind], coordinator_epoch) if is_usual and kind in _KINDS else None
+
+
 def build_marker(
     marker: EndTxnMarker,
     *,
@@ -81,13 +110,12 @@ def build_marker(
     leader_epoch: int = -1,
 ) -> bytes:
     """The control batch that ends this producer's transaction in one partition."""
-    key, value = encode_marker(marker)
-    return build(
-        [NewRecord(key, value, timestamp=timestamp)],
+    return build_plain(
+        (encode_marker(marker),),
+        timestamp,
         base_offset=base_offset,
         leader_epoch=leader_epoch,
+        attributes=TRANSACTIONAL_BIT | CONTROL_BIT,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
-        transactional=True,
-        control=True,
     )

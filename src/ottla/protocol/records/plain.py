@@ -1,0 +1,59 @@
+"""Small batches that a broker writes itself: a few keys and values of one moment, not compressed.
+
+The same bytes that `batch.build` makes of them, for a third of the price: a transaction costs three
+such batches. Hot: benchmarks/transactions.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from struct import Struct
+from typing import Final, TypeAlias
+
+from crc32c import crc32c
+
+from ottla.protocol.records.batch import CURRENT_MAGIC
+from ottla.protocol.records.header import HEADER_SIZE, OVERHEAD
+from ottla.protocol.records.record import encode_varint
+
+Pair: TypeAlias = "tuple[bytes, bytes | None]"
+"""A key and its value; None is a tombstone."""
+
+_HEAD: Final = Struct(">qiibI")
+_CHECKED: Final = Struct(">hiqqqhii")
+_SIZES: Final = tuple(encode_varint(size) for size in range(256))
+"""What most of them take."""
+
+
+def build_plain(
+    pairs: Iterable[Pair],
+    timestamp: int,
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    attributes: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+) -> bytes:
+    """One batch of these records, in this order and all of this time; at least one."""
+    parts: list[bytes] = []
+    count = 0
+    for key, value in pairs:
+        held = b"\1" if value is None else _size(len(value)) + value
+        body = b"".join((b"\0\0", _size(count), _size(len(key)), key, held, b"\0"))
+        parts += (_size(len(body)), body)
+        count += 1
+    section = b"".join(parts)
+    checked = (
+        _CHECKED.pack(
+            attributes, count - 1, timestamp, timestamp, producer_id, producer_epoch, -1, count
+        )
+        + section
+    )
+    length = HEADER_SIZE - OVERHEAD + len(section)
+    head = _HEAD.pack(base_offset, length, leader_epoch, CURRENT_MAGIC, crc32c(checked))
+    return head + checked
+
+
+def _size(size: int) -> bytes:
+    return _SIZES[size] if size < len(_SIZES) else encode_varint(size)
