@@ -7,8 +7,8 @@ The classes are declared as kio declares messages, so that the same reader and w
 (They need real types: no postponed annotations in this module.)
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from struct import Struct, pack
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
@@ -144,7 +144,9 @@ def _tags(txn: Transaction) -> list[bytes]:
     return tags
 
 
-def _partitions(partitions: Iterable[TopicPartition]) -> bytes:
+@lru_cache(maxsize=1_024)
+def _partitions(partitions: frozenset[TopicPartition]) -> bytes:
+    """A transaction is written down twice with the same, and the next one often has them again."""
     topics: dict[str, list[int]] = {}
     for topic, index in sorted(partitions):
         topics.setdefault(topic, []).append(index)
