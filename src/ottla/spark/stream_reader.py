@@ -147,6 +147,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     async def _begin(self, session: Session) -> Offsets:
         found = await positions.begun(session, self._options)
+        self._partitions = (self._clock.mono_ms(), found)
         return await positions.at(session, self._options, found)
 
     async def _now(self, session: Session) -> Offsets:
@@ -155,10 +156,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return await positions.latest(session, self._options, found, self._clock.wall_ms())
 
     async def _found(self, session: Session) -> list[TopicPartition]:
-        """The partitions, asked for again after `partition.metadata.cache.ttl.ms`."""
+        """The partitions, asked for again after `partition.metadata.cache.ttl.ms`.
+
+        The client would make us wait for `retry.backoff.ms` before it asks again. Spark looks a
+        hundred times a second whether anything has come: records must not wait for that.
+        """
         now_ms = self._clock.mono_ms()
+        kept_ms = max(self._options.partitions_cached_ms, self._connection.config.retry_backoff_ms)
         known = self._partitions
-        if known is None or now_ms - known[0] >= self._options.partitions_cached_ms:
+        if known is None or now_ms - known[0] >= kept_ms:
             known = (now_ms, await positions.partitions(session, self._options.subscription))
             self._partitions = known
         return known[1]
