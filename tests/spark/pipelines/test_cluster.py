@@ -17,6 +17,7 @@ from ottla.client.admin import NewTopic
 from ottla.spark.pipelines import templates
 from ottla.testing import Broker
 from tests.spark.pipelines.jobs import read
+from tests.spark.quick_jvm import QUICK, QUICK_SPARK
 from tools.nodes import free_ports
 
 DEADLINE_S = 300.0
@@ -32,6 +33,7 @@ def master(tmp_path: Path) -> Iterator[str]:
         **os.environ,
         "SPARK_WORKER_DIR": str(tmp_path / "work"),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK,
         "PATH": f"{home}:{os.environ['PATH']}",
     }
     url = f"spark://127.0.0.1:{port}"
@@ -78,8 +80,7 @@ def test_a_pipeline_runs_on_a_cluster_as_it_does_on_one_machine(
         (tmp_path / "trace.yaml").write_text(templates.text("trace"))
         command = [sys.executable, "-m", "ottla", "pipeline", "run", "trace.yaml", "--once"]
         command += ["--master", master, "--set", f"bootstrap={servers}"]
-        settings = {"spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1"}
-        command += ["--set", f"spark={json.dumps(settings)}"]
+        command += ["--set", f"spark={json.dumps(QUICK_SPARK)}"]
         done = subprocess.run(
             command, cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE_S
         )
