@@ -60,9 +60,9 @@ async def _serve(settings: Mapping[str, str]) -> None:
     world = World.real()
     app = App(settings, world)
     await app.start()
-    gc.collect()
-    gc.freeze()
     print(app.ready_line, flush=True)
+    gc.freeze()  # what a broker starts with stays for good: the collector need never look at it
+    gc.enable()
     try:
         await stop.wait()
     finally:
