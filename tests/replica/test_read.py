@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from typing import Any
 from uuid import UUID
+from weakref import ref
 
 import pytest
 
@@ -15,10 +16,11 @@ from ottla.protocol.records.control import ControlType, EndTxnMarker, build_mark
 from ottla.replica.append import AppendTerms, ToAppend
 from ottla.replica.read import Isolation
 from ottla.replica.transitions import ToStop
-from ottla.replica.wanted import UNKNOWN_TOPIC
+from ottla.replica.wanted import UNKNOWN_TOPIC, Fetched
 from tests.fakes.data_side import (
     ME,
     OTHER,
+    TERMS,
     TOPIC_ID,
     TP,
     DataSide,
@@ -32,6 +34,11 @@ TWO = (ME, OTHER)
 SECOND = TopicPartition("t", 1)
 THIRD = BrokerId(2)
 COMMITTED = Isolation.READ_COMMITTED
+
+
+class Answer:
+    def __call__(self, fetched: list[Fetched]) -> None:
+        """Takes the answer."""
 
 
 async def refusal(side: DataSide, offset: int = 0, **want: Any) -> ErrorCode:
@@ -321,6 +328,26 @@ def test_when_the_wait_is_over_the_answer_is_what_there_is() -> None:
             assert side.clock.mono_ms() == 250
             [nothing] = await side.start_fetch(1, max_wait_ms=250)
             assert (nothing.size, side.clock.mono_ms()) == (0, 500)
+
+    run(story())
+
+
+@pytest.mark.spec("DLY-29")
+def test_an_answered_fetch_holds_on_to_nobody() -> None:
+    """Its caller knows it, to call it off: a cycle a fetch would keep the collector busy."""
+
+    async def story() -> None:
+        async with data_side() as side:
+            await side.lead()
+            answer = Answer()
+            told = ref(answer)
+            parked = side.services.reads.fetch(
+                [wanted(0)], TERMS._replace(max_wait_ms=60_000), answer
+            )
+            del answer
+            assert parked is not None and told() is not None
+            await side.append(b"x")
+            assert parked.completed and told() is None
 
     run(story())
 
