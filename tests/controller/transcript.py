@@ -287,7 +287,7 @@ def _rules(actor: Actor, words: list[str]) -> Event:
 
 COMMANDS: Mapping[str, Callable[[Actor, list[str]], Event]] = {
     "elected": _elected,
-    "returned": lambda actor, words: replace(_elected(actor, words), returned=True),
+    "returned": lambda actor, words: _elected(actor, words)._replace(returned=True),
     "brokers": lambda _, words: BrokersSeen(brokers(words)),
     "behind": lambda _, words: BrokerBehind(BrokerId(int(words[0]))),
     "create": _create,

@@ -8,9 +8,9 @@ timer. An event carries what was read, so that deciding needs no store.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.controller.placement import NOT_ROLLED, Roll
 from ottla.controller.state import Broker, Leadership, Replicas, Rules, Topic
@@ -24,12 +24,13 @@ from ottla.model.ids import (
     TopicPartition,
 )
 
+NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+
 Moves: TypeAlias = Mapping[TopicPartition, Replicas | None]
 """Where partitions shall go; None calls a running move off."""
 
 
-@dataclass(frozen=True, slots=True)
-class Elected:
+class Elected(NamedTuple):
     """This broker's controller is now the active one, and this is what the store holds."""
 
     epoch: ControllerEpoch
@@ -37,96 +38,84 @@ class Elected:
     brokers: Mapping[BrokerId, Broker]
     topics: Mapping[str, Topic]
     deletions: frozenset[str] = frozenset()
-    unclean: Mapping[str, bool] = field(default_factory=dict)
+    unclean: Mapping[str, bool] = NOTHING
     notifications: tuple[str, ...] = ()
     """Nodes left by ISR and log-directory changes: read anew with everything else, so removed."""
-    ids: Mapping[str, TopicId] = field(default_factory=dict)
+    ids: Mapping[str, TopicId] = NOTHING
     """For topics that were written without one, as old releases did."""
     returned: bool = False
     """This broker has just started, and no controller was there to see it come: what it led before
     it may have lost in part."""
 
 
-@dataclass(frozen=True, slots=True)
-class BrokersSeen:
+class BrokersSeen(NamedTuple):
     brokers: Mapping[BrokerId, Broker]
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerBehind:
+class BrokerBehind(NamedTuple):
     """So much was waiting for a broker that it was dropped: it must hear everything again."""
 
     broker: BrokerId
 
 
-@dataclass(frozen=True, slots=True)
-class TopicsSeen:
+class TopicsSeen(NamedTuple):
     names: frozenset[str]
     new: Mapping[str, Topic]
-    ids: Mapping[str, TopicId] = field(default_factory=dict)
+    ids: Mapping[str, TopicId] = NOTHING
     """For topics that were written without one, as old tools do."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionsSeen:
+class PartitionsSeen(NamedTuple):
     """A topic's node changed: somebody wrote another assignment."""
 
     name: str
     topic: Topic
 
 
-@dataclass(frozen=True, slots=True)
-class DeletionsSeen:
+class DeletionsSeen(NamedTuple):
     names: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class StatesSeen:
+class StatesSeen(NamedTuple):
     """Leaders changed their ISR and left a notification."""
 
     states: Mapping[TopicPartition, Leadership]
     notifications: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StatesReread:
+class StatesReread(NamedTuple):
     """A write of ours met another version: this is what is there."""
 
     states: Mapping[TopicPartition, Leadership]
 
 
-@dataclass(frozen=True, slots=True)
-class LogDirsSeen:
+class LogDirsSeen(NamedTuple):
     """These brokers lost a log directory; which replicas were on it, only they know."""
 
     brokers: frozenset[BrokerId]
     notifications: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class UncleanSeen:
+class UncleanSeen(NamedTuple):
     """`unclean.leader.election.enable` changed for one topic; None follows the broker's."""
 
     topic: str
     allowed: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class RulesSeen:
+class RulesSeen(NamedTuple):
     """Settings of the broker changed while it runs."""
 
     rules: Rules
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderAndIsrAnswered:
+class LeaderAndIsrAnswered(NamedTuple):
     broker: BrokerId
     epoch: BrokerEpoch
     codes: Mapping[TopicPartition, ErrorCode]
 
 
-@dataclass(frozen=True, slots=True)
-class StopReplicaAnswered:
+class StopReplicaAnswered(NamedTuple):
     """Only about replicas that were to be deleted."""
 
     broker: BrokerId
@@ -134,8 +123,7 @@ class StopReplicaAnswered:
     codes: Mapping[TopicPartition, ErrorCode]
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopic:
+class NewTopic(NamedTuple):
     """A topic as asked for: -1 stands for the default; an assignment excludes both numbers.
 
     Its id and the throws of the dice are filled in before it becomes an event.
@@ -144,35 +132,31 @@ class NewTopic:
     name: str
     partition_count: int = -1
     replication_factor: int = -1
-    assignment: Mapping[int, Replicas] = field(default_factory=dict)
-    config: Mapping[str, str] = field(default_factory=dict)
+    assignment: Mapping[int, Replicas] = NOTHING
+    config: Mapping[str, str] = NOTHING
     id: TopicId = NO_TOPIC_ID
     roll: Roll = NOT_ROLLED
 
 
-@dataclass(frozen=True, slots=True)
-class TopicsAsked:
+class TopicsAsked(NamedTuple):
     ask: int
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MorePartitions:
+class MorePartitions(NamedTuple):
     name: str
     total: int
     assignment: tuple[Replicas, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionsAsked:
+class PartitionsAsked(NamedTuple):
     ask: int
     topics: tuple[MorePartitions, ...]
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DeletionAsked:
+class DeletionAsked(NamedTuple):
     """One `ask` per topic, because each ends at its own time."""
 
     asks: Mapping[str, int]
@@ -183,8 +167,7 @@ class ElectionKind(Enum):
     UNCLEAN = 1
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionAsked:
+class ElectionAsked(NamedTuple):
     """Every partition when none is named. `ask` is None when a node in the store asked."""
 
     ask: int | None
@@ -192,20 +175,17 @@ class ElectionAsked:
     partitions: tuple[TopicPartition, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BalanceDue:
+class BalanceDue(NamedTuple):
     """Time to see whether leaders have drifted from their preferred brokers."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShutdownAsked:
+class ShutdownAsked(NamedTuple):
     ask: int
     broker: BrokerId
     epoch: BrokerEpoch
 
 
-@dataclass(frozen=True, slots=True)
-class MovesAsked:
+class MovesAsked(NamedTuple):
     """Reassignment, by request or by the node in the store."""
 
     ask: int | None

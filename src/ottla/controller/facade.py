@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from random import Random
 from typing import TypeVar, cast
 
@@ -215,7 +214,7 @@ class Controller:
 
     def _rolled(self, topic: NewTopic) -> NewTopic:
         roll = Roll(self._dice.getrandbits(31), self._dice.getrandbits(31))
-        return replace(topic, id=new_topic_id(self._dice), roll=roll)
+        return topic._replace(id=new_topic_id(self._dice), roll=roll)
 
     def _broker_settings_changed(self, _: BrokerConfig, now: BrokerConfig) -> None:
         rules = Rules.of(now)

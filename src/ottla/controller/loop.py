@@ -229,7 +229,7 @@ class ControllerLoop:
     async def _enter_office(self, term: Term, *, returned: bool) -> None:
         log.info("broker %d is the controller, epoch %d", self.state.broker_id, term.epoch)
         elected = await self._readings.everything(term)
-        await self._handle(replace(elected, returned=returned))
+        await self._handle(elected._replace(returned=returned))
         self.active_id = self.state.broker_id
         for change in (PreferredElectionAsked(), ReassignmentAsked()):
             self.put(change)  # what was asked of an earlier controller
