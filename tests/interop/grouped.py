@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # exported, not declared so
     AdminClient,
     NewTopic,
@@ -85,9 +85,21 @@ class ConfluentMember:
         self._commit([(part.topic, part.partition) for part in parts])
 
     def _commit(self, keys: list[tuple[str, int]]) -> None:
+        """Again while its epoch is stale: whenever another member goes, there is a newer one.
+
+        The client hears of it with a heartbeat, and does not try again by itself.
+        """
         offsets = [TopicPartition(*key, self._given.pop(key)) for key in keys if key in self._given]
-        if offsets:
-            self.consumer.commit(offsets=offsets, asynchronous=False)
+        end = time.monotonic() + WAIT_S
+        while offsets:
+            try:
+                self.consumer.commit(offsets=offsets, asynchronous=False)
+                return
+            except KafkaException as refused:
+                stale = refused.args[0].code() == KafkaError.STALE_MEMBER_EPOCH
+                if not stale or time.monotonic() > end:
+                    raise
+                time.sleep(0.02)
 
 
 class JavaMembers:

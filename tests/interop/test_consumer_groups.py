@@ -117,7 +117,8 @@ def test_kafkas_own_consumers_share_fairly(broker: Broker, java: JavaMembers) ->
     ]
     until(lambda: set(got) >= set(range(400)), lambda: drain(members, got), "the records")
     for member in members:
-        member.commit()
+        member.commit()  # before anybody goes, and with that the epoch in which they are
+    for member in members:
         member.close()
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     [offsets] = admin.list_consumer_group_offsets(
