@@ -17,7 +17,7 @@ import ottla
 from ottla import Record, TopicPartition
 from tools import nodes
 
-WAIT_S: Final = 30.0
+WAIT_S: Final = 60.0
 PARTITIONS: Final = 3
 numbers: Final = itertools.count(1)
 Bytes = Record[bytes, bytes]

@@ -29,7 +29,8 @@ def test_a_broker_that_is_killed_and_restarted_is_read_on_from(
     try:
         admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
         admin.create_topics([NewTopic("t", 2, 1)])["t"].result(WAIT_S)
-        producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
+        soon = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 200}
+        producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0, **soon})
 
         def write(first: int) -> None:
             for number in range(first, first + 50):
