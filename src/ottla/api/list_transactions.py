@@ -1,17 +1,13 @@
-"""ListTransactions (66): the transactional ids coordinated here, filtered.
-
-Patterns are RE2's, so that none of them can be made to run for ever.
-"""
+"""ListTransactions (66): the transactional ids coordinated here, filtered."""
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import re2
+from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.coordinator.patterns import compiled
 from ottla.coordinator.txn.state import Transaction, TxnState
-from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.errors import ErrorCode
 
 KEY: Final = 66
 LABELS: Final = frozenset(state.label for state in TxnState)
@@ -20,7 +16,7 @@ LABELS: Final = frozenset(state.label for state in TxnState)
 async def list_transactions(request: Request, ctx: Context) -> Fields:
     now_ms = ctx.services.clock.wall_ms()
     pattern = request.transactional_id_pattern
-    matches = _compiled(pattern) if pattern else None
+    matches = compiled(pattern) if pattern else None
     found = [
         {
             "transactional_id": txn.id,
@@ -46,15 +42,6 @@ def _wanted(txn: Transaction, request: Request, now_ms: int) -> bool:
         return False
     longer_ms: int = request.duration_filter
     return longer_ms < 0 or now_ms - txn.started_ms > longer_ms
-
-
-def _compiled(pattern: str) -> Any:
-    quiet = re2.Options()
-    quiet.log_errors = False
-    try:
-        return re2.compile(pattern, quiet)
-    except re2.error as fault:
-        raise KafkaError(ErrorCode.invalid_regular_expression, str(fault)) from None
 
 
 def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:

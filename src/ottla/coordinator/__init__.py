@@ -11,6 +11,7 @@ and everything below it; never `api` or the controller.
 - `journal`       appends to an internal topic, and waits for the high watermark
 - `carrying`      does what a decision asks for: append, replay, set timers
 - `runtime`       owns the shards of one internal topic: load, decide, answer
+- `patterns`      regular expressions that came over the wire
 - `fields`        reading and writing the fields of persisted records
 - `group/`        groups, members, committed offsets
 - `txn/`          transactional ids and their transactions

@@ -7,7 +7,8 @@
 - `columns`      batches as columns, by native kernels (needs the extra `arrow`; import it only
                  where it is used)
 - `legacy`       the two older formats, read only
-- `compression`  the four codecs, with an upper bound on what they may inflate to
+- `compression`  the codecs by name; `codecs`, loaded by it when needed, the four themselves, with
+                 an upper bound on what they may inflate to
 - `control`      the records that end a transaction
 - `murmur2`      the hash by which keys find their partitions
 - `corrupt`      the one exception of this package

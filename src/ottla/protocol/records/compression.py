@@ -1,26 +1,13 @@
-"""The four codecs of a record batch, each with a bound on what it may inflate to.
+"""How the records of a batch are compressed: the codecs by name, and the way to them.
 
-Owns the framing that Kafka's clients use around each codec (gzip member, xerial snappy blocks, lz4
-and zstd frames). Never trusts a size written inside the data: before anything is inflated the
-output is bounded by `max_bytes`, and by what the frame's blocks could hold if that is less, so a
-few bytes cannot make the broker reserve gigabytes.
+Owns the numbers that stand in a batch. Never loads a codec before there is something to compress or
+to inflate: the libraries are megabytes, and many a broker never opens a batch.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable
-from contextlib import suppress
 from enum import IntEnum
-from typing import Any, Final, TypeAlias
-
-import cramjam
-
-from ottla.protocol.records.corrupt import CorruptBatch
-
-_inflater: Any = zlib
-with suppress(ImportError):  # the same result, three times as fast
-    from isal import isal_zlib as _inflater
+from typing import TypeAlias
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
@@ -37,20 +24,11 @@ class Codec(IntEnum):
 
 def compress(codec: Codec, data: Bytes, level: int | None = None) -> bytes:
     """`data` under `codec`, framed as Kafka's own clients frame it."""
-    match codec:
-        case Codec.NONE:
-            return bytes(data)
-        case Codec.GZIP:
-            return zlib.compress(data, -1 if level is None else level, 31)
-        case Codec.SNAPPY:
-            return _compress_snappy(data)
-        case Codec.LZ4:
-            # Java's reader refuses blocks that refer to the block before.
-            stream = cramjam.lz4.Compressor(level, content_checksum=False, block_linked=False)
-            stream.compress(bytes(data))  # it takes no views
-            return bytes(stream.finish())
-        case Codec.ZSTD:
-            return bytes(cramjam.zstd.compress(data, 3 if level is None else level))
+    if codec is Codec.NONE:
+        return bytes(data)
+    from ottla.protocol.records import codecs
+
+    return codecs.compress(codec, data, level)
 
 
 def decompress(codec: Codec, data: Bytes, max_bytes: int, *, old_lz4: bool = False) -> bytes:
@@ -60,164 +38,6 @@ def decompress(codec: Codec, data: Bytes, max_bytes: int, *, old_lz4: bool = Fal
     """
     if codec is Codec.NONE:
         return bytes(data)
-    if codec is Codec.LZ4 and old_lz4:
-        data = _without_header_checksum(data)
-    try:
-        return _DECOMPRESS[codec](memoryview(data), max_bytes)
-    except (cramjam.DecompressionError, _inflater.error, IndexError) as error:
-        raise CorruptBatch(f"{codec.name.lower()} data does not inflate: {error}") from error
+    from ottla.protocol.records import codecs
 
-
-def _gunzip(data: memoryview, max_bytes: int) -> bytes:
-    stream = _inflater.decompressobj(wbits=31)
-    out = stream.decompress(data, max_bytes + 1)
-    if len(out) > max_bytes:
-        raise _too_large(max_bytes)
-    if not stream.eof:
-        raise CorruptBatch("gzip data ends early", len(data))
-    if stream.unused_data:  # a second member: no producer writes one, a bomb may be many
-        raise CorruptBatch("bytes after the gzip data", len(data) - len(stream.unused_data))
-    return bytes(out)
-
-
-XERIAL: Final = b"\x82SNAPPY\x00" + (1).to_bytes(4, "big") * 2
-XERIAL_BLOCK_BYTES: Final = 32 * 1024
-
-
-def _compress_snappy(data: Bytes) -> bytes:
-    parts = [XERIAL]
-    for at in range(0, len(data), XERIAL_BLOCK_BYTES):
-        block = bytes(cramjam.snappy.compress_raw(data[at : at + XERIAL_BLOCK_BYTES]))
-        parts += (len(block).to_bytes(4, "big"), block)
-    return b"".join(parts)
-
-
-def _unsnappy(data: memoryview, max_bytes: int) -> bytes:
-    if bytes(data[:8]) != XERIAL[:8]:  # some clients send one bare block
-        return _unsnappy_block(data, max_bytes)
-    out: list[bytes] = []
-    at, left = len(XERIAL), max_bytes
-    while at < len(data):
-        size = int.from_bytes(data[at : at + 4], "big")
-        block = data[at + 4 : at + 4 + size]
-        if size == 0 or len(block) != size:
-            raise CorruptBatch("snappy block size does not fit", at)
-        out.append(_unsnappy_block(block, left))
-        left -= len(out[-1])
-        at += 4 + size
-    return b"".join(out)
-
-
-def _unsnappy_block(block: memoryview, max_bytes: int) -> bytes:
-    if cramjam.snappy.decompress_raw_len(block) > max_bytes:
-        raise _too_large(max_bytes)
-    return bytes(cramjam.snappy.decompress_raw(block))
-
-
-def _inflate_into(
-    bound: Callable[[memoryview, int], int], inflate: Callable[[memoryview, bytearray], int]
-) -> Callable[[memoryview, int], bytes]:
-    """A codec that inflates into a buffer no larger than its frames, or the caller, allow."""
-
-    def run(data: memoryview, max_bytes: int) -> bytes:
-        out = bytearray(bound(data, max_bytes))
-        size = inflate(data, out)
-        return bytes(memoryview(out)[:size])
-
-    return run
-
-
-LZ4_MAGIC: Final = 0x184D2204
-ZSTD_MAGIC: Final = 0xFD2FB528
-SKIPPABLE_MAGIC: Final = 0x184D2A50  # to ...5F, in both formats
-ZSTD_BLOCK_BYTES: Final = 128 * 1024
-
-
-def _lz4_bound(data: memoryview, max_bytes: int) -> int:
-    """The most that these lz4 frames can inflate to, or `max_bytes` if that is less."""
-    bound, at = 0, 0
-    while at < len(data):
-        magic = int.from_bytes(data[at : at + 4], "little")
-        if magic & ~0xF == SKIPPABLE_MAGIC:
-            at += 8 + int.from_bytes(data[at + 4 : at + 8], "little")
-            continue
-        if magic != LZ4_MAGIC:
-            raise CorruptBatch("not an lz4 frame", at)
-        flags, block_bytes = data[at + 4], 1 << (8 + 2 * (data[at + 5] >> 4 & 7))
-        at += 7 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
-        while size := int.from_bytes(data[at : at + 4], "little"):
-            stored = size & 0x7FFF_FFFF
-            # One byte of an lz4 block yields at most 255.
-            bound += min(block_bytes, stored if size >> 31 else stored * 255)
-            if bound >= max_bytes:
-                return max_bytes
-            at += 4 + stored + (4 if flags & 0x10 else 0)
-        at += 4 + (4 if flags & 0x04 else 0)
-    return bound
-
-
-def _zstd_bound(data: memoryview, max_bytes: int) -> int:
-    """The most that these zstd frames can inflate to, or `max_bytes` if that is less."""
-    bound, at = 0, 0
-    while at < len(data):
-        magic = int.from_bytes(data[at : at + 4], "little")
-        if magic & ~0xF == SKIPPABLE_MAGIC:
-            at += 8 + int.from_bytes(data[at + 4 : at + 8], "little")
-            continue
-        if magic != ZSTD_MAGIC:
-            raise CorruptBatch("not a zstd frame", at)
-        flags = data[at + 4]
-        single = flags >> 5 & 1
-        content_size = (single, 2, 4, 8)[flags >> 6]
-        at += 5 + (1 - single) + (0, 1, 2, 4)[flags & 3] + content_size
-        last = False
-        while not last:
-            if len(data) - at < 3:
-                raise CorruptBatch("zstd frame ends early", at)
-            block = int.from_bytes(data[at : at + 3], "little")
-            last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
-            bound += ZSTD_BLOCK_BYTES if kind == 2 else size
-            if bound >= max_bytes:
-                return max_bytes
-            at += 3 + (1 if kind == 1 else size)  # kind 1 repeats one byte
-        at += 4 if flags & 0x04 else 0
-    return bound
-
-
-def _without_header_checksum(data: Bytes) -> bytes:
-    """The lz4 frame with the right header checksum in place of whatever stood there."""
-    frame = bytearray(data)
-    if len(frame) >= 7:
-        end = 6 + (8 if frame[4] & 0x08 else 0)
-        if len(frame) > end:
-            frame[end] = _xxh32_short(frame[4:end]) >> 8 & 0xFF
-    return bytes(frame)
-
-
-def _xxh32_short(data: bytearray) -> int:
-    """xxHash32 with seed 0 of fewer than 16 bytes: all that an lz4 frame descriptor can be."""
-    mask = 0xFFFF_FFFF
-    digest = 374761393 + len(data)
-    whole = len(data) - len(data) % 4
-    for at in range(0, whole, 4):
-        lane = int.from_bytes(data[at : at + 4], "little")
-        digest = (digest + lane * 3266489917) & mask
-        digest = ((digest << 17 | digest >> 15) & mask) * 668265263 & mask
-    for byte in data[whole:]:
-        digest = (digest + byte * 374761393) & mask
-        digest = ((digest << 11 | digest >> 21) & mask) * 2654435761 & mask
-    digest = (digest ^ digest >> 15) * 2246822519 & mask
-    digest = (digest ^ digest >> 13) * 3266489917 & mask
-    return digest ^ digest >> 16
-
-
-def _too_large(max_bytes: int) -> CorruptBatch:
-    return CorruptBatch(f"records inflate to more than {max_bytes} bytes")
-
-
-_DECOMPRESS: Final[dict[Codec, Callable[[memoryview, int], bytes]]] = {
-    Codec.GZIP: _gunzip,
-    Codec.SNAPPY: _unsnappy,
-    Codec.LZ4: _inflate_into(_lz4_bound, cramjam.lz4.decompress_into),
-    Codec.ZSTD: _inflate_into(_zstd_bound, cramjam.zstd.decompress_into),
-}
+    return codecs.decompress(codec, data, max_bytes, old_lz4=old_lz4)

@@ -1,20 +1,14 @@
 """Regular expressions that members subscribe with, and the topics they stand for.
 
-Pure, and not for the loop: `resolve` runs on the pool. RE2 takes time linear in its input and
-refuses what would need more memory than it is given, so that no expression can hold a broker up.
+Pure, and not for the loop: `resolve` runs on the pool.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
-import re2
-
-from ottla.model.errors import ErrorCode, KafkaError
-
-MEMORY_BYTES: Final = 1 << 20
-"""For one compiled expression."""
+from ottla.coordinator.patterns import compiled
+from ottla.model.errors import KafkaError
 
 
 def resolve(patterns: Iterable[str], names: Iterable[str]) -> dict[str, frozenset[str]]:
@@ -24,17 +18,8 @@ def resolve(patterns: Iterable[str], names: Iterable[str]) -> dict[str, frozense
 
 
 def _matching(pattern: str, names: list[str]) -> frozenset[str]:
-    options = re2.Options()
-    options.log_errors = False
-    options.never_capture = True
-    options.max_mem = MEMORY_BYTES
     try:
-        compiled = re2.compile(pattern, options)
-    except re2.error as fault:
-        reason = fault.args[0]
-        said = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        raise KafkaError(
-            ErrorCode.invalid_regular_expression,
-            f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {said}",
-        ) from None
-    return frozenset(name for name in names if compiled.fullmatch(name))
+        found = compiled(pattern)
+    except KafkaError as refusal:
+        raise KafkaError(refusal.code, f"SubscribedTopicRegex {refusal.message}") from None
+    return frozenset(name for name in names if found.fullmatch(name))
