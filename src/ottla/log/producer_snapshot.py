@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from ottla.model.ids import Offset
+from ottla.protocol.records.crc import crc32c
 
 SUFFIX: Final = ".snapshot"
 VERSION: Final = 1

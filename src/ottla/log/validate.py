@@ -15,8 +15,6 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from crc32c import crc32c
-
 from ottla.log.files import Buffer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.protocol.records import record
@@ -28,6 +26,7 @@ from ottla.protocol.records.batch import (
     CorruptBatch,
 )
 from ottla.protocol.records.compression import Codec, compress
+from ottla.protocol.records.crc import crc32c
 from ottla.protocol.records.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,

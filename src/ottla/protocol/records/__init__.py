@@ -9,6 +9,7 @@
 - `legacy`       the two older formats, read only
 - `compression`  the codecs by name; `codecs`, loaded by it when needed, the four themselves, with
                  an upper bound on what they may inflate to
+- `crc`          the checksum of a batch
 - `control`      the records that end a transaction
 - `murmur2`      the hash by which keys find their partitions
 - `corrupt`      the one exception of this package

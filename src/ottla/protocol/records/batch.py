@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import Final
 
-from crc32c import crc32c
-
 from ottla.protocol.records.compression import Bytes, Codec, compress
 from ottla.protocol.records.corrupt import CorruptBatch
+from ottla.protocol.records.crc import crc32c
 from ottla.protocol.records.header import (
     ATTRIBUTES_AT,
     CONTROL_BIT,

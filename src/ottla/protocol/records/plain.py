@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from struct import Struct
 from typing import Final, TypeAlias
 
-from crc32c import crc32c
-
 from ottla.protocol.records.batch import CURRENT_MAGIC
+from ottla.protocol.records.crc import crc32c
 from ottla.protocol.records.header import HEADER_SIZE, OVERHEAD
 from ottla.protocol.records.record import encode_varint
 

@@ -15,7 +15,6 @@ from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
-from crc32c import crc32c
 
 from ottla.protocol.records import legacy
 from ottla.protocol.records.columns.native import as_array
@@ -23,6 +22,7 @@ from ottla.protocol.records.columns.reading import LEAST_RECORD_BYTES, START, ST
 from ottla.protocol.records.compression import Bytes, decompress
 from ottla.protocol.records.control import ControlType, control_type
 from ottla.protocol.records.corrupt import CorruptBatch
+from ottla.protocol.records.crc import crc32c
 from ottla.protocol.records.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,
