@@ -6,6 +6,7 @@ import errno
 import os
 import select
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,9 @@ from ottla.log.files import Handle
 from ottla.log.ring import WORKERS, SyncRing
 
 
-@pytest.fixture
-def ring() -> Iterator[SyncRing]:
-    made = SyncRing.open(8)
+@pytest.fixture(params=[True, False], ids=["deferred", "as old kernels do"])
+def ring(request: pytest.FixtureRequest) -> Iterator[SyncRing]:
+    made = SyncRing.open(8, deferred=request.param)
     if made is None:
         pytest.skip("this kernel, or whoever confines us, gives no io_uring")
     yield made
@@ -47,6 +48,27 @@ def test_every_sync_is_told_of_once_and_by_its_number(ring: SyncRing, tmp_path: 
         assert ended(ring, 8) == dict.fromkeys((number for number, _ in syncs), 0)
     assert ring.done() == []
     assert ring.room == 8
+
+
+def test_all_that_ended_before_anybody_asked_is_told_of(tmp_path: Path) -> None:
+    ring = SyncRing.open(128)
+    if ring is None:
+        pytest.skip("this kernel, or whoever confines us, gives no io_uring")
+    files = [written(tmp_path / str(number)) for number in range(128)]
+    ring.submit(list(enumerate(files)))
+    for file in files:
+        file.sync()  # so that the kernel has had the time for its own
+    assert len(ended(ring, 128)) == 128
+    ring.close()
+
+
+def test_another_threads_ring_takes_nothing(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as other:
+        ring = other.submit(SyncRing.open, 8).result()
+        if ring is None:
+            pytest.skip("this kernel, or whoever confines us, gives no io_uring")
+        assert ring.submit([(1, written(tmp_path / "a"))]) in (0, 1), "1 where the kernel is older"
+        ring.close()
 
 
 def test_many_files_may_be_synced_at_a_time(ring: SyncRing) -> None:

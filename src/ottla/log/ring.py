@@ -9,8 +9,8 @@ ten thousand times a second that costs more than everything else a broker does
 (docs/decisions/0012-flushes-through-io-uring.md). The kernel's own workers need no lock.
 
 Both ends of the ring are this thread's, between calls of `io_uring_enter`: the kernel reads
-entries during that call only, and what it has written before the descriptor became readable is
-seen by whoever found it readable. So plain loads and stores do.
+entries during that call only, and writes what has ended during that call too, or, where it is too
+old for that, before the descriptor becomes readable. So plain loads and stores do.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ the thread that has the ring, to see to that queue (benchmarks/transactions.py).
 under way together share one commit of the file system's journal."""
 
 _SETUP, _ENTER, _REGISTER = 425, 426, 427  # the same on every architecture Python runs on
+_TASKRUN_FLAG, _SINGLE_ISSUER, _DEFER_TASKRUN = 1 << 9, 1 << 12, 1 << 13
+_GETEVENTS: Final = 1
+_MORE: Final = 1 << 2
+"""Set while something has ended and is not written down."""
 _REGISTER_EVENTFD: Final = 4
 _REGISTER_WORKERS: Final = 19
 _SINGLE_MMAP: Final = 1
@@ -49,7 +53,7 @@ _WRAP: Final = 0xFFFF_FFFF
 class SyncRing:
     def __init__(self, ring: int, wakes: int, params: Sequence[int]) -> None:
         entries, completions = params[0], params[1]
-        _, self._tail, mask, *_, array = (params[10 + n] // 4 for n in (0, 1, 2, 3, 4, 5, 6))
+        _, self._tail, mask, _, self._flags, _, array = (params[10 + n] // 4 for n in range(7))
         head, tail, done_mask = (params[20 + n] // 4 for n in range(3))
         self._done_head, self._done_tail = head, tail
         self._cqes = params[25]
@@ -65,13 +69,19 @@ class SyncRing:
         self.entries = entries
 
     @classmethod
-    def open(cls, entries: int = ENTRIES) -> SyncRing | None:
+    def open(cls, entries: int = ENTRIES, *, deferred: bool = True) -> SyncRing | None:
+        """A ring for the calling thread.
+
+        `deferred`, where the kernel can (6.1): what has ended is written down when it is asked for.
+        Else the kernel interrupts this thread for every single sync, a tenth of all it did.
+        """
         if sys.platform != "linux":
             return None
-        params = ctypes.create_string_buffer(_PARAMS.size)
+        flags = _TASKRUN_FLAG | _SINGLE_ISSUER | _DEFER_TASKRUN if deferred else 0
+        params = ctypes.create_string_buffer(_PARAMS.pack(0, 0, flags, *[0] * 27), _PARAMS.size)
         ring = _call(_SETUP, entries, params)
         if ring < 0:
-            return None
+            return cls.open(entries, deferred=False) if deferred else None
         wakes = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         values = _PARAMS.unpack(params.raw)
         if not values[5] & _SINGLE_MMAP or _call(
@@ -119,6 +129,9 @@ class SyncRing:
         except BlockingIOError:
             return []
         words, mask = self._words, self._done_mask
+        while words[self._flags] & _MORE:  # the kernel writes down twenty at a time
+            if _call(_ENTER, self._ring, 0, 0, _GETEVENTS, None, 0) < 0:
+                break
         head, tail = words[self._done_head], words[self._done_tail]
         ended = []
         while head != tail:
