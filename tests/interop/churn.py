@@ -42,6 +42,10 @@ WAIT_S: Final = 90.0
 PAUSE_S: Final = 0.01
 LOADED_S: Final = 0.2
 """How long a group that has settled works before the next change."""
+SESSION_MS: Final = 30_000
+"""How long a member may be silent: on a busy machine none that lives is taken for dead."""
+DOOMED_MS: Final = 3_000
+"""The same of those who are killed, so that they are soon missed."""
 JAVA: Final = Path(__file__).parent / "java" / "GroupHost.java"
 
 
@@ -57,10 +61,12 @@ def command_of(client: str) -> list[str]:
 class Host:
     """One process with members in it."""
 
-    def __init__(self, client: str, bootstrap: str, book: Path) -> None:
+    def __init__(self, client: str, bootstrap: str, book: Path, session_ms: int) -> None:
         self._book = book
         self._process = subprocess.Popen(
-            [*command_of(client), bootstrap, str(book)], stdin=subprocess.PIPE, text=True
+            [*command_of(client), bootstrap, str(book), str(session_ms)],
+            stdin=subprocess.PIPE,
+            text=True,
         )
 
     def join(self, name: str, group: str, topic: str, strategy: str) -> None:
@@ -98,8 +104,8 @@ def play(client: str, strategies: Sequence[str], bootstrap: str, folder: Path) -
     story = Story(bootstrap, topics)
     story.make_topics()
     with loaded(bootstrap, list(topics.values())) as load:
-        lasting = Host(client, bootstrap, folder / f"{client}-lasting.jsonl")
-        doomed = Host(client, bootstrap, folder / f"{client}-doomed.jsonl")
+        lasting = Host(client, bootstrap, folder / f"{client}-lasting.jsonl", SESSION_MS)
+        doomed = Host(client, bootstrap, folder / f"{client}-doomed.jsonl", DOOMED_MS)
         story.grow(lasting, ["m1"], 1)
         story.grow(lasting, ["m2", "m3"], 3)
         story.grow(lasting, ["m4", "m5", "m6"], 6)

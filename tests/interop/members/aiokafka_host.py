@@ -13,7 +13,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import KafkaError
 
-from tests.interop.members.hosting import HEARTBEAT_MS, POLL_S, SESSION_MS, Member, host
+from tests.interop.members.hosting import HEARTBEAT_MS, POLL_S, Member, host
 
 STRATEGIES: Final[dict[str, Any]] = {
     "range": RangePartitionAssignor,
@@ -45,7 +45,7 @@ class AiokafkaMember(Member):
             partition_assignment_strategy=[STRATEGIES[spec.strategy]],
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            session_timeout_ms=SESSION_MS,
+            session_timeout_ms=spec.session_ms,
             heartbeat_interval_ms=HEARTBEAT_MS,
             fetch_max_wait_ms=50,
         )

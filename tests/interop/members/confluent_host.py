@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from tests.interop.members.hosting import HEARTBEAT_MS, POLL_S, SESSION_MS, Member, host
+from tests.interop.members.hosting import HEARTBEAT_MS, POLL_S, Member, host
 
 
 class ConfluentMember(Member):
@@ -20,7 +20,7 @@ class ConfluentMember(Member):
                 "partition.assignment.strategy": spec.strategy,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
-                "session.timeout.ms": SESSION_MS,
+                "session.timeout.ms": spec.session_ms,
                 "heartbeat.interval.ms": HEARTBEAT_MS,
                 "fetch.wait.max.ms": 50,
                 "log_level": 0,

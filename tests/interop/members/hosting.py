@@ -1,7 +1,8 @@
 """What every host of group members does: hears commands, keeps threads, writes what they saw.
 
 Commands, a line of words between tabs each: `join` name group topic strategy, `leave` name. At the
-end of the input everybody leaves.
+end of the input everybody leaves. How long a member may be silent is the host's: one that will be
+killed shall be missed soon, and of the others none, however busy the machine is.
 Never: knows a client library.
 """
 
@@ -16,7 +17,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-SESSION_MS: Final = 3_000
 HEARTBEAT_MS: Final = 300
 POLL_S: Final = 0.1
 
@@ -25,6 +25,7 @@ class Spec(NamedTuple):
     """Who shall join what, and where it writes what it saw."""
 
     bootstrap: str
+    session_ms: int
     name: str
     group: str
     topic: str
@@ -59,7 +60,7 @@ class Member(threading.Thread, ABC):
         """Join, read and commit until told to stop, and leave."""
 
     def within(self, before: int, after: int) -> None:
-        """Note in which generation something was read; in none, if it changed meanwhile."""
+        """Note in which generation something was done; in none, if it changed meanwhile."""
         self.generation = after if before == after else -1
 
     def gained(self, partitions: Iterable[int]) -> None:
@@ -99,14 +100,14 @@ class Member(threading.Thread, ABC):
 
 
 def host(member: type[Member]) -> None:
-    """Serve commands until there are no more: `python -m … bootstrap file`."""
-    bootstrap, path = sys.argv[1:]
+    """Serve commands until there are no more: `python -m … bootstrap file session`."""
+    bootstrap, path, session_ms = sys.argv[1:]
     book = Book(Path(path))
     members: dict[str, Member] = {}
     for line in sys.stdin:
         command, name, *more = line.rstrip("\n").split("\t")
         if command == "join":
-            members[name] = member(Spec(bootstrap, name, *more), book)
+            members[name] = member(Spec(bootstrap, int(session_ms), name, *more), book)
             members[name].start()
         else:
             members.pop(name).stopping.set()
