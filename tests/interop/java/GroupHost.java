@@ -29,14 +29,17 @@ public final class GroupHost {
 
     private final String bootstrap;
     private final PrintWriter book;
+    private final int sessionMs;
 
-    private GroupHost(String bootstrap, PrintWriter book) {
+    private GroupHost(String bootstrap, PrintWriter book, int sessionMs) {
         this.bootstrap = bootstrap;
         this.book = book;
+        this.sessionMs = sessionMs;
     }
 
     public static void main(String[] args) throws Exception {
-        GroupHost host = new GroupHost(args[0], new PrintWriter(new FileWriter(args[1], true), true));
+        PrintWriter book = new PrintWriter(new FileWriter(args[1], true), true);
+        GroupHost host = new GroupHost(args[0], book, Integer.parseInt(args[2]));
         BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
         Map<String, Member> members = new HashMap<>();
         List<Member> everybody = new ArrayList<>();
@@ -68,6 +71,8 @@ public final class GroupHost {
         private final String topic;
         private final String strategy;
         private final Map<Integer, Integer> assigned = new HashMap<>();
+        private final List<String> commits = new ArrayList<>();
+        private int committedIn;
         private volatile boolean stopping;
 
         private Member(String name, String group, String topic, String strategy) {
@@ -85,20 +90,35 @@ public final class GroupHost {
             settings.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer." + STRATEGIES.get(strategy));
             settings.put("auto.offset.reset", "earliest");
             settings.put("enable.auto.commit", false);
-            settings.put("session.timeout.ms", 3_000);
+            settings.put("session.timeout.ms", sessionMs);
             settings.put("heartbeat.interval.ms", 300);
             settings.put("fetch.max.wait.ms", 50);
             try (KafkaConsumer<String, String> consumer =
                     new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer())) {
                 consumer.subscribe(List.of(topic), this);
                 while (!stopping) {
-                    work(consumer, consumer.poll(Duration.ofMillis(100)));
+                    ConsumerRecords<String, String> found = consumer.poll(Duration.ofMillis(100));
+                    int generation = consumer.groupMetadata().generationId();
+                    tellCommits(generation);
+                    work(consumer, found, generation);
                 }
+                tellCommits(-1);
             }
         }
 
-        private void work(KafkaConsumer<String, String> consumer, ConsumerRecords<String, String> found) {
-            int generation = consumer.groupMetadata().generationId();
+        /**
+         * Write down the commits of the round before, now that it is known which generation they were made in.
+         * A commit hears on its way of a rebalance that has ended meanwhile, and is then sent in the new
+         * generation, though the consumer tells of that one with the next poll only.
+         */
+        private void tellCommits(int generation) {
+            for (String commit : commits) {
+                write(commit + ", \"generation\": " + (committedIn == generation ? generation : -1) + "}");
+            }
+            commits.clear();
+        }
+
+        private void work(KafkaConsumer<String, String> consumer, ConsumerRecords<String, String> found, int generation) {
             for (TopicPartition at : found.partitions()) {
                 List<String> records = new ArrayList<>();
                 for (ConsumerRecord<String, String> record : found.records(at)) {
@@ -120,11 +140,12 @@ public final class GroupHost {
             }
             for (TopicPartition at : found.partitions()) {
                 List<ConsumerRecord<String, String>> records = found.records(at);
-                write("{\"kind\": \"commit\", " + common(at.partition())
+                commits.add("{\"kind\": \"commit\", " + common(at.partition())
                     + ", \"offset\": " + (records.get(records.size() - 1).offset() + 1)
                     + ", \"invoked_ns\": " + began + ", \"completed_ns\": " + System.nanoTime()
-                    + ", \"outcome\": \"" + outcome + "\", \"generation\": " + generation + "}");
+                    + ", \"outcome\": \"" + outcome + "\"");
             }
+            committedIn = generation;
         }
 
         @Override

@@ -72,6 +72,7 @@ class AiokafkaMember(Member):
         except KafkaError:  # a rebalance: whoever owns them next reads them again
             self.committed(after, began, ok=False)
         else:
+            self.within(self.generation, consumer._coordinator.generation)
             self.committed(after, began, ok=True)
 
 

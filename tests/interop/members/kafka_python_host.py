@@ -80,6 +80,7 @@ class KafkaPythonMember(Member):
         except KafkaError:  # a rebalance: whoever owns them next reads them again
             self.committed(after, began, ok=False)
         else:
+            self.within(self.generation, consumer.group_metadata().generation_id)
             self.committed(after, began, ok=True)
 
 
