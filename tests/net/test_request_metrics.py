@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ottla.model.metrics import Histogram, Registry
 from ottla.net.request_metrics import GROUP, STAGES, RequestMetrics
@@ -54,19 +56,31 @@ def test_a_slow_request_is_cut_into_its_stages() -> None:
 
 
 @pytest.mark.spec("MON-02", "MON-07")
-def test_quick_requests_recorded_together_count_as_if_recorded_one_by_one() -> None:
-    together, one_by_one = metrics(), metrics()
-    slots = [slot(0, 0, n * US, (n + 1) * US, (n + 2) * US) for n in range(5)]
-    slots.append(slot(0, -90 * US, 1 * US, 2 * US, 3 * US))  # not so quick
-    together[0].record(slots, 10 * US, 20 * US)
-    for each in slots:
-        one_by_one[0].record([each], 10 * US, 20 * US)
-    for name, stage in times(together[1], "Produce").items():
-        other = times(one_by_one[1], "Produce")[name]
-        assert stage.counts == other.counts, name
-        assert stage.total == pytest.approx(other.total), name
-    assert count(together[1], "Produce") == 6
-    assert times(together[1], "Produce")["total"].counts[0] == 5
+@given(
+    st.lists(st.tuples(*[st.integers(0, 80 * US)] * 4), min_size=1, max_size=6),
+    st.integers(0, 80 * US),
+)
+def test_however_requests_are_gathered_each_stage_of_each_is_observed(
+    cuts: list[tuple[int, ...]], send_ns: int
+) -> None:
+    """Around the first bucket's bound, where what is quick is counted another way."""
+    requests, registry, _ = metrics()
+    flush_ns = 400 * US
+    observed = {name.removesuffix("_time_ms"): Histogram() for name in STAGES}
+    slots = []
+    for queued, local, remote, waited in cuts:
+        done = flush_ns - waited
+        slots.append(
+            slot(0, done - remote - local - queued, done - remote - local, done - remote, done)
+        )
+        parts = (queued, local, remote, waited, send_ns, queued + local + remote + waited + send_ns)
+        for stage, ns in zip(observed.values(), parts, strict=True):
+            stage.observe(ns / MS)
+    requests.record(slots, flush_ns, flush_ns + send_ns)
+    for name, stage in times(registry, "Produce").items():
+        assert stage.counts == observed[name].counts, name
+        assert stage.total == pytest.approx(observed[name].total), name
+    assert count(registry, "Produce") == len(cuts)
 
 
 def test_requests_of_different_kinds_that_left_together_are_told_apart() -> None:

@@ -68,33 +68,46 @@ class RequestMetrics:
         self._record_alike(slots, flush_ns, sent_ns)
 
     def _record_alike(self, slots: Sequence[Slot], flush_ns: int, sent_ns: int) -> None:
-        """Requests of one kind. The quick ones go into the first bucket all together."""
+        """Requests of one kind. Stages that were quick go into the first bucket all together.
+
+        The whole may take longer than each of its stages: a few requests that came in one piece
+        wait for each other.
+        """
         key = slots[0].api
         api = self._apis.get(key) or self._api(key)
         api.requests.value += len(slots)
-        quick = queue_ns = local_ns = remote_ns = wait_ns = total_ns = 0
+        *_, total = api.stages
+        send_ns = sent_ns - flush_ns
+        quick = long_in_all = queue_ns = local_ns = remote_ns = wait_ns = total_ns = 0
         for slot in slots:
             received, started, worked, done = (
                 slot.received_ns, slot.started_ns, slot.local_ns, slot.done_ns,
             )  # fmt: skip
-            whole = sent_ns - received
+            queued, local, remote, waited, whole = (
+                started - received, worked - started, done - worked, flush_ns - done,
+                sent_ns - received,
+            )  # fmt: skip
             if whole > QUICK_NS:
-                parts = started - received, worked - started, done - worked, flush_ns - done
-                for stage, ns in zip(api.stages, (*parts, sent_ns - flush_ns, whole), strict=True):
-                    stage.observe(ns / NS_PER_MS)
-                continue
+                if max(queued, local, remote, waited, send_ns) > QUICK_NS:
+                    parts = (queued, local, remote, waited, send_ns, whole)
+                    for stage, ns in zip(api.stages, parts, strict=True):
+                        stage.observe(ns / NS_PER_MS)
+                    continue
+                total.observe(whole / NS_PER_MS)
+                long_in_all += 1
+            else:
+                total_ns += whole
             quick += 1
-            queue_ns += started - received
-            local_ns += worked - started
-            remote_ns += done - worked
-            wait_ns += flush_ns - done
-            total_ns += whole
+            queue_ns += queued
+            local_ns += local
+            remote_ns += remote
+            wait_ns += waited
         if quick:
-            send_ns = (sent_ns - flush_ns) * quick
-            sums = (queue_ns, local_ns, remote_ns, wait_ns, send_ns, total_ns)
+            sums = (queue_ns, local_ns, remote_ns, wait_ns, send_ns * quick, total_ns)
             for stage, ns in zip(api.stages, sums, strict=True):
                 stage.counts[0] += quick
                 stage.total += ns / NS_PER_MS
+            total.counts[0] -= long_in_all
 
     def watch_loop(self) -> None:
         """Offer the share of time the one loop, network and handlers alike, had nothing to do."""
