@@ -121,9 +121,11 @@ class Cluster:
         """What a broker speaks; connects if there is no connection."""
         return await (await self._link(node, lane)).ready()
 
-    async def version(self, node: To, key: int, *, at_most: int | None = None) -> int:
+    async def version(
+        self, node: To, key: int, *, at_most: int | None = None, lane: Lane = Lane.DATA
+    ) -> int:
         """The newest version of an API both sides speak; UnsupportedVersion if there is none."""
-        return (await self.versions(node)).pick(key, at_most)
+        return (await self.versions(node, lane)).pick(key, at_most)
 
     async def features(self, node: To = Target.ANY) -> Mapping[str, int]:
         """The level of each feature that the cluster has made its own."""
@@ -152,9 +154,10 @@ class Cluster:
         body: Sequence[Bytes],
         *,
         timeout_ms: int | None = None,
+        lane: Lane = Lane.DATA,
     ) -> memoryview:
         """A question encoded already; the frame of its answer, correlation id first."""
-        link = await self._link(node, Lane.DATA)
+        link = await self._link(node, lane)
         return await link.ask_bytes(key, version, body, self._timeout_ms(timeout_ms))
 
     def link(self, node: int, lane: Lane = Lane.DATA) -> Link | None:

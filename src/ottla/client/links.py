@@ -22,6 +22,7 @@ class Lane(Enum):
     """Which of the connections to a broker."""
 
     DATA = "data"
+    MORE_DATA = "more data"  # a second fetch, where replies are large
     COORDINATION = "coordination"
     JOIN = "join"  # a group's coordinator keeps it waiting until all have joined
 

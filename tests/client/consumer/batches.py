@@ -20,6 +20,11 @@ def batch(first: int, count: int, **header: Any) -> bytes:
     return build(records, base_offset=first, **{"leader_epoch": 0, **header})
 
 
+def large(offset: int, size: int) -> bytes:
+    """One record of that size."""
+    return build([Record(offset, TIME, None, bytes(size))], base_offset=offset, leader_epoch=0)
+
+
 def transactional(first: int, count: int, producer_id: int) -> bytes:
     return batch(
         first, count, producer_id=producer_id, producer_epoch=0, base_sequence=0, transactional=True

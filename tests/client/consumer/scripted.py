@@ -67,6 +67,8 @@ class ScriptedCluster:
         self.next_views: list[ClusterView] = []
         self.logs: dict[TopicPartition, list[bytes]] = {}
         self.fetched: list[Any] = []
+        self.fetched_by: list[Lane] = []
+        self.unreachable: set[Lane] = set()
         self.fetch_answers: list[Callable[[TopicPartition, Any], FetchedPartition] | Exception] = []
 
     async def __aenter__(self) -> Self:
@@ -93,7 +95,9 @@ class ScriptedCluster:
     def forget_coordinator(self, kind: CoordinatorKind, key: str) -> None:
         self.forgotten += 1
 
-    async def version(self, node: int, key: int, *, at_most: int | None = None) -> int:
+    async def version(
+        self, node: int, key: int, *, at_most: int | None = None, lane: Lane = Lane.DATA
+    ) -> int:
         return FETCH_VERSION
 
     async def ask(
@@ -120,11 +124,20 @@ class ScriptedCluster:
         return answer
 
     async def ask_bytes(
-        self, node: int, key: int, version: int, body: Sequence[bytes], **_: Any
+        self,
+        node: int,
+        key: int,
+        version: int,
+        body: Sequence[bytes],
+        *,
+        lane: Lane = Lane.DATA,
     ) -> memoryview:
         read: Any = entity_reader(message(FETCH, version, Kind.REQUEST))
         request, _end = read(memoryview(b"".join(body)), 0)
         self.fetched.append((node, request))
+        self.fetched_by.append(lane)
+        if lane in self.unreachable:
+            raise ConnectionError("no more connections")
         names = {topic.id: name for name, topic in self.metadata.topics.items()}
         answers: dict[UUID, list[FetchedPartition]] = {}
         script = self.fetch_answers.pop(0) if self.fetch_answers else self._from_log

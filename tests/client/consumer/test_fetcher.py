@@ -5,22 +5,18 @@ from typing import Any
 
 import pytest
 
-from ottla.client.consumer import choosing, placing
-from ottla.client.consumer.errors import OffsetOutOfRange
-from ottla.client.errors import KafkaError, RecordTooLarge
+from ottla.client.cluster import Lane
+from ottla.client.consumer import choosing
+from ottla.client.consumer.fetcher import COLUMNS_BYTES
+from ottla.client.consumer.shares import LARGE_BYTES
+from ottla.client.consumer.taking import take
 from ottla.client.retry import Deadline
-from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.protocol.hot.fetch import FetchedPartition
-from tests.client.consumer.batches import batch
-from tests.client.consumer.scripted import FETCH, LIST_OFFSETS, OFFSET_FETCH, Rig, committed, view
+from tests.client.consumer.batches import batch, large
+from tests.client.consumer.scripted import FETCH, Rig
 from tests.fakes.virtual_loop import run
 
 HERE, THERE = TopicPartition("t", 0), TopicPartition("t", 1)
-
-
-def refusing(code: ErrorCode) -> Any:
-    return lambda tp, asked: FetchedPartition(tp.partition, code)
 
 
 def offsets_asked(rig: Rig) -> list[int]:
@@ -75,25 +71,6 @@ def test_fetches_run_ahead_of_the_user_and_not_too_far() -> None:
     run(story())
 
 
-@pytest.mark.spec("CON-17")
-@pytest.mark.parametrize(
-    "code",
-    [ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch, ErrorCode.unknown_topic_id],
-)
-def test_a_leader_that_is_none_any_more_is_looked_up(code: ErrorCode) -> None:
-    async def story() -> None:
-        rig = Rig()
-        rig.cluster.logs[HERE] = [batch(0, 1)]
-        rig.cluster.fetch_answers = [refusing(code)]
-        rig.cluster.next_views = [view({"t": 2}, leader=2, epoch=1)]
-        async with rig.live() as core:
-            choosing.assign(core, [HERE])
-            assert len(await rig.poll(5)) == 1
-        assert [node for node, _ in rig.cluster.fetched][:2] == [1, 2]
-
-    run(story())
-
-
 def test_a_broker_out_of_reach_is_tried_again_and_told_everything() -> None:
     async def story() -> None:
         rig = Rig()
@@ -107,88 +84,6 @@ def test_a_broker_out_of_reach_is_tried_again_and_told_everything() -> None:
     run(story())
 
 
-@pytest.mark.spec("CON-12")
-def test_out_of_range_is_reset_or_said() -> None:
-    async def story(policy: str) -> None:
-        rig = Rig(auto_offset_reset=policy, group_id="g")
-        rig.cluster.script[OFFSET_FETCH] = committed({HERE: (99, -1)})
-        rig.cluster.logs[HERE] = [batch(0, 3)]
-        async with rig.live() as core:
-            choosing.assign(core, [HERE])
-            if policy == "none":
-                with pytest.raises(OffsetOutOfRange, match="t-0 at 99"):
-                    await rig.until(lambda: False)
-            else:
-                assert [record.offset for record in await rig.poll()] == [0, 1, 2]
-                assert rig.cluster.times(LIST_OFFSETS) == 1
-
-    run(story("earliest"))
-    run(story("none"))
-
-
-def test_the_nearest_replica_is_read_and_the_leader_when_it_lags() -> None:
-    async def story() -> None:
-        rig = Rig(client_rack="eu")
-        rig.cluster.logs[HERE] = [batch(0, 2)]
-
-        def elsewhere(tp: TopicPartition, asked: Any) -> FetchedPartition:
-            return FetchedPartition(tp.partition, ErrorCode.none, 2, 2, 0, None, 2)
-
-        rig.cluster.fetch_answers = [elsewhere, refusing(ErrorCode.offset_out_of_range)]
-        async with rig.live() as core:
-            choosing.assign(core, [HERE])
-            assert len(await rig.poll(5)) == 2
-        assert [node for node, _ in rig.cluster.fetched][:3] == [1, 2, 1]
-        assert rig.cluster.times(LIST_OFFSETS) == 1, "nothing was reset"
-
-    run(story())
-
-
-def test_a_batch_that_can_never_come_whole_is_said() -> None:
-    async def story() -> None:
-        rig = Rig(max_partition_fetch_bytes=50)
-
-        def half(tp: TopicPartition, asked: Any) -> FetchedPartition:
-            data = batch(0, 50)[:50]
-            return FetchedPartition(
-                tp.partition, ErrorCode.none, 9, 9, 0, None, -1, None, None, data
-            )
-
-        rig.cluster.fetch_answers = [half]
-        async with rig.live() as core:
-            choosing.assign(core, [HERE])
-            with pytest.raises(RecordTooLarge, match=r"max\.partition\.fetch\.bytes=50"):
-                await rig.until(lambda: False)
-
-    run(story())
-
-
-def test_what_is_forbidden_is_raised() -> None:
-    async def story() -> None:
-        rig = Rig()
-        rig.cluster.fetch_answers = [refusing(ErrorCode.topic_authorization_failed)]
-        async with rig.live() as core:
-            choosing.assign(core, [HERE])
-            with pytest.raises(KafkaError) as caught:
-                await rig.until(lambda: False)
-            assert caught.value.code is ErrorCode.topic_authorization_failed
-
-    run(story())
-
-
-def test_an_answer_for_where_the_user_no_longer_is_counts_for_nothing() -> None:
-    async def story() -> None:
-        rig = Rig()
-        rig.cluster.logs[HERE] = [batch(0, 3), batch(3, 3)]
-        async with rig.live() as core:
-            choosing.assign(core, [HERE])
-            await rig.until(lambda: bool(rig.cluster.fetched))
-            placing.seek(core, HERE, 4)
-            assert [record.offset for record in await rig.poll()] == [4, 5]
-
-    run(story())
-
-
 def test_closing_lets_brokers_forget_the_sessions() -> None:
     async def story() -> None:
         rig = Rig()
@@ -196,10 +91,92 @@ def test_closing_lets_brokers_forget_the_sessions() -> None:
         async with rig.live() as core:
             choosing.assign(core, [HERE])
             await rig.until(lambda: bool(rig.cluster.fetched))
-            session = core.fetcher._sessions[1]
+            session = core.fetcher._sessions[1, Lane.DATA]
             session.id, session.epoch = 42, 3
             await core.fetcher.close()
         closing = rig.cluster.last(FETCH)
         assert (closing["session_id"], closing["session_epoch"]) == (42, -1)
+
+    run(story())
+
+
+def large_logs(rig: Rig) -> None:
+    for tp in (HERE, THERE):
+        rig.cluster.logs[tp] = [large(at, LARGE_BYTES) for at in range(6)]
+
+
+async def read_all(rig: Rig) -> dict[TopicPartition, list[int]]:
+    seen: dict[TopicPartition, list[int]] = {HERE: [], THERE: []}
+
+    def note() -> bool:
+        for record in take(rig.core) if rig.core.buffer.has_some else ():
+            seen[TopicPartition(record.topic, record.partition)].append(record.offset)
+        return sum(map(len, seen.values())) >= 12
+
+    deadline = Deadline(rig.core.clock, 60_000)
+    while not note() and await rig.core.wait(deadline):
+        pass
+    return seen
+
+
+def test_large_replies_are_fetched_two_at_a_time_and_each_record_once() -> None:
+    async def story() -> None:
+        rig = Rig()
+        large_logs(rig)
+        async with rig.live() as core:
+            choosing.assign(core, [HERE, THERE])
+            assert await read_all(rig) == {HERE: [*range(6)], THERE: [*range(6)]}
+        assert Lane.MORE_DATA in rig.cluster.fetched_by
+        assert rig.cluster.fetched_by[0] is Lane.DATA
+
+    run(story())
+
+
+def test_small_replies_are_fetched_over_one_connection() -> None:
+    async def story() -> None:
+        rig = Rig()
+        for tp in (HERE, THERE):
+            rig.cluster.logs[tp] = [batch(at, 1) for at in range(6)]
+        async with rig.live() as core:
+            choosing.assign(core, [HERE, THERE])
+            assert await read_all(rig) == {HERE: [*range(6)], THERE: [*range(6)]}
+        assert set(rig.cluster.fetched_by) == {Lane.DATA}
+
+    run(story())
+
+
+def test_without_a_second_connection_the_first_brings_everything() -> None:
+    async def story() -> None:
+        rig = Rig()
+        rig.cluster.unreachable = {Lane.MORE_DATA}
+        large_logs(rig)
+        async with rig.live() as core:
+            choosing.assign(core, [HERE, THERE])
+            assert await read_all(rig) == {HERE: [*range(6)], THERE: [*range(6)]}
+        assert Lane.MORE_DATA in rig.cluster.fetched_by, "it was tried"
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, COLUMNS_BYTES),
+        ({"fetch_max_bytes": 6 << 20}, 3 << 20),
+        ({"fetch_max_bytes": 1 << 20}, 1 << 20),
+        ({"max_partition_fetch_bytes": 300}, 300),
+    ],
+)
+def test_columns_are_fetched_in_larger_pieces_unless_the_user_says_how_large(
+    options: dict[str, Any], expected: int
+) -> None:
+    async def story() -> None:
+        rig = Rig(**options)
+        rig.core.fetcher.in_columns = True
+        async with rig.live() as core:
+            choosing.assign(core, [HERE, THERE])
+            await rig.until(lambda: bool(rig.cluster.fetched))
+        _, request = rig.cluster.fetched[-1]
+        assert {each.partition_max_bytes for each in request.topics[0].partitions} == {expected}
 
     run(story())

@@ -21,7 +21,9 @@ what is read
 - `watch`            keeping up with the cluster
 
 fetching
-- `fetcher`          one request under way to each broker
+- `fetcher`          requests under way to each broker
+- `shares`           which partitions each of them asks for (pure)
+- `arrivals`         what the answer for a partition leads to
 - `fetch_session`    what a broker has been told (pure)
 - `fetch_reply`      the reply, taken apart in place (pure)
 - `chunk`, `buffer`  what has arrived and was not read

@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from ottla.client.cluster import Cluster
+from ottla.client.consumer.arrivals import Then as FetchThen
 from ottla.client.consumer.buffer import Buffer
 from ottla.client.consumer.chunk import Chunk, Reading
 from ottla.client.consumer.classic import GroupMetadata
@@ -21,7 +22,6 @@ from ottla.client.consumer.commit_loop import CommitLoop
 from ottla.client.consumer.commit_queue import Positions
 from ottla.client.consumer.errors import Wakeup
 from ottla.client.consumer.fetcher import Fetcher
-from ottla.client.consumer.fetcher import Then as FetchThen
 from ottla.client.consumer.gate import Gate
 from ottla.client.consumer.group import Group, Pace
 from ottla.client.consumer.interceptors import Interceptors

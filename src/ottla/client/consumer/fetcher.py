@@ -1,71 +1,49 @@
-"""Fetching: one request at a time under way to each broker that something is read from.
+"""Fetching: requests under way to each broker that something is read from.
 
-Owns the tasks, the sessions, and what each error of a partition leads to. Fetches run ahead of the
-user: while one chunk of a partition is read the next one is on its way, and no further. Never
-decodes a record.
+Owns the tasks and the sessions: one of each for a broker, and a second of each for one whose
+replies are large (`shares`). Fetches run ahead of the user: while one chunk of a partition is read
+the next one is on its way, and no further. Never decodes a record.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from ottla.client.cluster import Cluster, Lane
+from ottla.client.consumer.arrivals import Arrivals, Asked, Then
 from ottla.client.consumer.buffer import Buffer
 from ottla.client.consumer.chunk import Chunk
-from ottla.client.consumer.errors import OffsetOutOfRange
 from ottla.client.consumer.fetch_reply import BY_ID, NEWEST, Fetched, read_fetch_reply
 from ottla.client.consumer.fetch_session import FetchSession, Want
 from ottla.client.consumer.partition import UNKNOWN, Partition
 from ottla.client.consumer.resets import ResetPolicy
+from ottla.client.consumer.shares import Shares
 from ottla.client.consumer.subscription import Subscriptions
 from ottla.client.consumer.watch import Watch
-from ottla.client.errors import KafkaError, RecordTooLarge, refusal
+from ottla.client.errors import KafkaError
 from ottla.config.client import ConsumerConfig
-from ottla.model.errors import Disconnect, ErrorCode
+from ottla.model.errors import Disconnect
 from ottla.model.ids import NO_TOPIC_ID, TopicPartition
 from ottla.protocol.encode import Fields, writer_of
-from ottla.protocol.records.corrupt import CorruptBatch
 from ottla.protocol.schema import Kind, message
 
 FETCH: Final = 1
 CLOSE_TIMEOUT_MS: Final = 1_000
-
-LOOK_AGAIN: Final = frozenset(
-    {
-        ErrorCode.not_leader_or_follower,
-        ErrorCode.replica_not_available,
-        ErrorCode.kafka_storage_error,
-        ErrorCode.fenced_leader_epoch,
-        ErrorCode.unknown_leader_epoch,
-        ErrorCode.offset_not_available,
-        ErrorCode.unknown_topic_or_partition,
-        ErrorCode.unknown_topic_id,
-        ErrorCode.inconsistent_topic_id,
-        ErrorCode.leader_not_available,
-        ErrorCode.unknown_server_error,
-    }
-)
-"""Refusals after which the cluster is looked at anew, and the partition is tried again."""
+COLUMNS_BYTES: Final = 4 << 20
+"""Of one partition in one fetch where the user reads columns and has not said how many."""
 
 
-class Asked(NamedTuple):
-    """What was asked, to compare when the answer comes."""
+class Source:
+    """A broker that something is read from."""
 
-    part: Partition
-    version: int
-    offset: int
-
-
-class Then(NamedTuple):
-    """Whom to tell."""
-
-    arrived: Callable[[], None]
-    moved: Callable[[], None]  # some partition must be placed anew
-    failed: Callable[[Exception], None]
+    def __init__(self) -> None:
+        self.bell = asyncio.Event()
+        self.shares = Shares()
+        self.tasks = 0
 
 
 class Fetcher:
@@ -79,22 +57,27 @@ class Fetcher:
         self._config: ConsumerConfig = cluster.config
         self._subscriptions = subscriptions
         self._watch = watch
-        self._policy = policy
-        self._sessions: dict[int, FetchSession] = {}
-        self._bells: dict[int, asyncio.Event] = {}
+        self._arrivals = Arrivals(cluster, policy, self.kick)
+        self._sessions: dict[tuple[int, Lane], FetchSession] = {}
+        self._brokers: dict[int, Source] = {}
         self._changed = asyncio.Event()
+        self.in_columns = False
+        """The user reads columns: large fetches are worth their memory."""
         self.fetches = 0
-        self.bytes = 0
 
     def serve(self, buffer: Buffer, then: Then) -> None:
-        self._buffer = buffer
         self._then = then
+        self._arrivals.serve(buffer, then)
+
+    @property
+    def bytes(self) -> int:
+        return self._arrivals.bytes
 
     def kick(self) -> None:
         """Something can be fetched that could not before."""
         self._changed.set()
-        for bell in self._bells.values():
-            bell.set()
+        for broker in self._brokers.values():
+            broker.bell.set()
 
     def refetch(self, chunk: Chunk) -> None:
         """A chunk does not read: ask again from where the user is."""
@@ -103,13 +86,16 @@ class Fetcher:
             self.kick()
 
     async def run(self) -> None:
-        """A task for each broker that there is something to fetch from."""
+        """The tasks for each broker that there is something to fetch from."""
         async with asyncio.TaskGroup() as tasks:
             while True:
                 self._changed.clear()
-                for node in {node for node, _ in self._sources()} - self._bells.keys():
-                    self._bells[node] = asyncio.Event()
-                    tasks.create_task(self._from(node))
+                for node in {node for node, _ in self._sources()}:
+                    broker = self._brokers.setdefault(node, Source())
+                    while broker.tasks < broker.shares.fetches:
+                        lane = Lane.MORE_DATA if broker.tasks else Lane.DATA
+                        broker.tasks += 1
+                        tasks.create_task(self._from(node, broker, lane))
                 await self._changed.wait()
 
     async def close(self) -> None:
@@ -127,47 +113,65 @@ class Fetcher:
                 )
 
         async with asyncio.TaskGroup() as tasks:
-            for node, session in self._sessions.items():
+            for (node, _), session in self._sessions.items():
                 if (fields := session.closing()) is not None:
                     tasks.create_task(one(node, fields))
 
-    async def _from(self, node: int) -> None:
-        session = self._sessions[node] = FetchSession()
+    async def _from(self, node: int, broker: Source, lane: Lane) -> None:
+        session = self._sessions.setdefault((node, lane), FetchSession())
         failures = 0
         while True:
-            self._bells[node].clear()
-            asked = {
-                part.tp: Asked(part, part.version, part.fetch_offset)
-                for source, part in self._sources()
-                if source == node
-            }
+            asked = self._next(node, broker)
             if not asked:
-                await self._bells[node].wait()
+                await broker.bell.wait()
                 continue
             try:
-                good = await self._fetch(node, session, asked)
+                good = await self._fetch(node, broker, (lane, session), asked)
                 failures = 0 if good else failures + 1
             except (OSError, KafkaError) as error:
                 session.lost()
                 failures += 1
                 if isinstance(error, KafkaError) and not error.retriable:
                     self._then.failed(error)
+            finally:
+                broker.shares.give_back(asked)
             if failures:
                 self._watch.ask()
+                if lane is Lane.MORE_DATA:  # the first goes on with all; a large reply calls again
+                    broker.shares.failed()
+                    broker.tasks -= 1
+                    broker.bell.set()
+                    return
                 await asyncio.sleep(self._cluster.backoff.after(failures) / 1e3)
 
+    def _next(self, node: int, broker: Source) -> dict[TopicPartition, Asked]:
+        """What the next fetch asks for."""
+        broker.bell.clear()
+        wanted = [part for source, part in self._sources() if source == node]
+        share, leaves_some = broker.shares.take(wanted)
+        if leaves_some:
+            broker.bell.set()
+        return {part.tp: Asked(part, part.version, part.fetch_offset) for part in share}
+
     async def _fetch(
-        self, node: int, session: FetchSession, asked: Mapping[TopicPartition, Asked]
+        self,
+        node: int,
+        broker: Source,
+        way: tuple[Lane, FetchSession],
+        asked: Mapping[TopicPartition, Asked],
     ) -> bool:
         """One request and its answer; whether all went well."""
+        lane, session = way
         wanted = {tp: self._want(each) for tp, each in asked.items()}
         by_id = all(want.topic_id != NO_TOPIC_ID for want in wanted.values())
-        version = await self._cluster.version(node, FETCH, at_most=NEWEST if by_id else BY_ID - 1)
+        version = await self._cluster.version(
+            node, FETCH, at_most=NEWEST if by_id else BY_ID - 1, lane=lane
+        )
         body = bytearray()
         fields = {**self._terms, **session.next(wanted)}
         writer_of(message(FETCH, version, Kind.REQUEST))(fields, body)
         self.fetches += 1
-        frame = await self._cluster.ask_bytes(node, FETCH, version, [bytes(body)])
+        frame = await self._cluster.ask_bytes(node, FETCH, version, [bytes(body)], lane=lane)
         try:
             reply = read_fetch_reply(version, frame)
         except Disconnect as fault:
@@ -176,77 +180,12 @@ class Fetcher:
         if reply.error_code:
             return False
         names = {want.topic_id: tp.topic for tp, want in wanted.items()}
-        good = [self._take(asked, _place(each, names), each) for each in reply.partitions]
+        take = self._arrivals.take
+        good = [take(asked, _place(each, names), each) for each in reply.partitions]
         self._then.arrived()
+        if broker.shares.answered(len(frame), len(asked)):
+            self._changed.set()
         return all(good)
-
-    def _take(
-        self, asked: Mapping[TopicPartition, Asked], tp: TopicPartition, fetched: Fetched
-    ) -> bool:
-        """One partition of a reply; False when the cluster should be looked at before the next."""
-        each = asked.get(tp)
-        if each is None or each.part.version != each.version:
-            return True  # sought or given up meanwhile
-        part = each.part
-        if fetched.error_code:
-            return self._refused(part, fetched)
-        part.high_watermark = fetched.high_watermark
-        part.stable_offset = fetched.stable_offset
-        part.log_start = fetched.log_start
-        if fetched.preferred_replica != UNKNOWN:
-            until_ms = self._cluster.clock.mono_ms() + self._config.metadata_max_age_ms
-            part.prefer(fetched.preferred_replica, until_ms)
-            self.kick()  # another broker's task may have to begin
-            return True
-        if len(fetched.records):
-            self._keep(each, fetched)
-        return True
-
-    def _keep(self, each: Asked, fetched: Fetched) -> None:
-        part = each.part
-        try:
-            chunk = Chunk(part, each.version, fetched.records, fetched.aborted)
-        except CorruptBatch as fault:
-            self._then.failed(
-                KafkaError(ErrorCode.corrupt_message, f"{part.tp} at {each.offset}: {fault}")
-            )
-            return
-        if chunk.end < 0:
-            self._then.failed(
-                RecordTooLarge(
-                    f"{part.tp} at {each.offset}: the next batch is larger than "
-                    f"max.partition.fetch.bytes={self._config.max_partition_fetch_bytes}"
-                )
-            )
-            return
-        self.bytes += len(fetched.records)
-        part.fetch_offset = chunk.end
-        self._buffer.add(chunk)
-
-    def _refused(self, part: Partition, fetched: Fetched) -> bool:
-        code = ErrorCode(fetched.error_code)
-        if code is ErrorCode.offset_out_of_range:
-            return self._out_of_range(part)
-        if code in LOOK_AGAIN:
-            part.replica = UNKNOWN
-            return False
-        self._then.failed(refusal(code, f"{part.tp}: {code.name}"))
-        return False
-
-    def _out_of_range(self, part: Partition) -> bool:
-        if part.replica != UNKNOWN:  # a follower may lag: the leader knows
-            part.replica = UNKNOWN
-            self.kick()
-            return True
-        if part.arrived != part.finished:
-            return False  # what was fetched before is read first
-        timestamp = self._policy.timestamp(self._cluster.clock.wall_ms())
-        if timestamp is None:
-            part.stick(OffsetOutOfRange({part.tp: part.offset}))
-        else:
-            part.reset(timestamp)
-            self._then.moved()
-        return True
 
     def _sources(self) -> list[tuple[int, Partition]]:
         """Every partition that can be fetched, and from whom."""
@@ -271,12 +210,16 @@ class Fetcher:
 
     def _want(self, each: Asked) -> Want:
         topic = self._watch.view.topics[each.part.tp.topic]
-        return Want(
-            topic.id,
-            each.offset,
-            each.part.leader_epoch,
-            self._config.max_partition_fetch_bytes,
-        )
+        return Want(topic.id, each.offset, each.part.leader_epoch, self._most_bytes)
+
+    @property
+    def _most_bytes(self) -> int:
+        """Of one partition: for columns more, as far as all together stay within one reply."""
+        config = self._config
+        if not self.in_columns or config.is_given("max_partition_fetch_bytes"):
+            return config.max_partition_fetch_bytes
+        share = config.fetch_max_bytes // max(1, len(self._subscriptions))
+        return max(config.max_partition_fetch_bytes, min(share, COLUMNS_BYTES))
 
     @property
     def _terms(self) -> dict[str, object]:

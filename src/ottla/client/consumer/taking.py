@@ -30,6 +30,7 @@ def take_arrow(core: Core, *, headers: bool) -> Any:
     except ImportError as missing:
         raise UserError(f"poll_arrow() needs {missing.name}: pip install 'ottla[arrow]'") from None
     core.pace.polled()
+    core.fetcher.in_columns = True
     batches: list[Any] = []
     chunks = core.buffer.take_chunks()
     for at, chunk in enumerate(chunks):

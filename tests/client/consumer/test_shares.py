@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.client.consumer.partition import Partition
+from ottla.client.consumer.shares import LARGE_BYTES, MOST_FETCHES, Shares
+from ottla.model.ids import TopicPartition
+
+
+def parts(count: int) -> list[Partition]:
+    return [Partition(TopicPartition("t", at)) for at in range(count)]
+
+
+def doubled() -> Shares:
+    shares = Shares()
+    assert shares.answered(LARGE_BYTES, 2)
+    return shares
+
+
+def test_one_fetch_asks_for_everything() -> None:
+    wanted = parts(5)
+    assert Shares().take(wanted) == (wanted, False)
+
+
+def test_two_fetches_have_half_each_and_the_first_says_that_it_leaves_some() -> None:
+    wanted, shares = parts(5), doubled()
+    assert shares.take(wanted) == (wanted[:3], True)
+    assert shares.take(wanted) == (wanted[3:], False)
+    assert shares.take(wanted) == ([], False)
+
+
+def test_what_was_answered_for_is_asked_for_again() -> None:
+    wanted, shares = parts(4), doubled()
+    first, _ = shares.take(wanted)
+    shares.take(wanted)
+    shares.give_back(part.tp for part in first)
+    assert shares.take(wanted) == (first, False)
+
+
+def test_a_second_fetch_is_for_large_replies_of_several_partitions() -> None:
+    shares = Shares()
+    assert not shares.answered(LARGE_BYTES - 1, 2)
+    assert not shares.answered(LARGE_BYTES, 1), "there would be nothing left for it"
+    assert shares.answered(LARGE_BYTES, 2)
+    assert not shares.answered(LARGE_BYTES, 2), "two are enough"
+
+
+def test_when_the_second_fetch_fails_the_first_asks_for_all() -> None:
+    wanted, shares = parts(4), doubled()
+    shares.take(wanted)
+    shares.take(wanted)
+    shares.give_back(part.tp for part in wanted)
+    shares.failed()
+    assert shares.take(wanted) == (wanted, False)
+
+
+@given(st.integers(0, 9), st.lists(st.booleans(), max_size=20))
+def test_nothing_is_asked_for_twice_and_nothing_is_left_when_all_have_asked(
+    count: int, ends: list[bool]
+) -> None:
+    wanted, shares = parts(count), doubled()
+    under_way: list[list[Partition]] = []
+    for ends_first in ends:
+        if under_way and (ends_first or len(under_way) == MOST_FETCHES):
+            shares.give_back(part.tp for part in under_way.pop(0))
+        else:
+            under_way.append(shares.take(wanted)[0])
+    while len(under_way) < MOST_FETCHES:
+        under_way.append(shares.take(wanted)[0])
+    asked = [part for share in under_way for part in share]
+    assert len(asked) == len(set(asked))
+    assert set(asked) == set(wanted)
