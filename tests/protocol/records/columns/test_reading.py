@@ -14,7 +14,9 @@ from ottla.protocol.records.record import decode_varint, encode_varint
 
 @native
 def varint(data: np.ndarray, at: int, stop: int, bits: int) -> tuple[int, int, int]:
-    return reading.varint(data, at, stop, bits)
+    start = data.ctypes.data
+    value, end, fault = reading.varint(start + at, start + stop, bits)
+    return value, end - start, fault
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.binary(max_size=3))

@@ -13,7 +13,8 @@ from ottla.protocol.records.record import encode_varint
 
 @native
 def put(out: np.ndarray, value: int) -> tuple[int, int]:
-    return writing.put_varint(out, 0, value), writing.varint_size(value)
+    start = np.int64(out.ctypes.data)  # an address is unsigned, and differences would be floats
+    return writing.put_varint(start, value) - start, writing.varint_size(value)
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
