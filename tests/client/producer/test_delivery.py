@@ -14,7 +14,7 @@ from tests.client.producer.rig import TP, batch
 @pytest.mark.spec("PRD-03")
 def test_a_result_is_waited_for() -> None:
     made = batch(b"a", b"b")
-    delivery = Delivery(made, 1)
+    delivery = Delivery.of(made, 1)
     assert not delivery.done()
     threading.Thread(target=made.succeed, args=(5, -1)).start()
     assert delivery.result(60).offset == 6
@@ -33,7 +33,7 @@ def test_an_error_is_raised_where_the_result_is_asked_for() -> None:
 
 
 def test_waiting_may_take_too_long() -> None:
-    delivery = Delivery(batch(), 0)
+    delivery = Delivery.of(batch(), 0)
     with pytest.raises(TimeoutError, match="no outcome for a record to t-0"):
         delivery.result(0.001)
     assert "under way" in repr(delivery)
@@ -43,7 +43,7 @@ def test_a_callback_that_comes_late_is_called_at_once_and_one_that_fails_harms_n
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     made, called = batch(), list[Delivery]()
-    delivery = Delivery(made, 0)
+    delivery = Delivery.of(made, 0)
     delivery.add_done_callback(lambda done: 1 // 0)
     delivery.add_done_callback(called.append)
     made.succeed(0, -1)
@@ -58,7 +58,7 @@ def test_it_can_be_awaited_before_and_after_its_outcome_and_across_a_split() -> 
         loop = asyncio.get_running_loop()
         loop.call_soon(whole.become, parts)
         loop.call_later(0.001, parts[1].succeed, 9, -1)
-        delivery = Delivery(whole, 1)
+        delivery = Delivery.of(whole, 1)
         assert (await delivery).offset == 9
         assert (await delivery).offset == 9
 

