@@ -200,3 +200,26 @@ def test_a_segment_that_never_had_aborts_is_not_searched_for_them() -> None:
     again = bench.reopen(log)
     assert again.aborted_transactions(0, 2) == []
     assert not any(name.endswith(".txnindex") for name in bench.names())
+
+
+def test_a_new_segment_without_aborts_needs_no_index() -> None:
+    bench = Workbench()
+    log = bench.create()
+    write(log, 1, 0)
+    end(log, 1, ControlType.COMMIT)
+    assert log.aborted_transactions(0, 2) == []
+    assert not any(name.endswith(".txnindex") for name in bench.names())
+    write(log, 1, 1)
+    end(log, 1)
+    assert log.aborted_transactions(0, 4) == [AbortedTxn(1, 2, 3, 4)]
+
+
+def test_nothing_is_said_of_an_index_in_which_nothing_would_stand(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Workbench()
+    log = bench.create()
+    write(log, 1, 0)
+    end(log, 1, ControlType.COMMIT)
+    assert bench.reopen(log).aborted_transactions(0, 2) == []
+    assert caplog.messages == []

@@ -161,11 +161,12 @@ def _writer_of(log: Log, offset: Offset) -> int | None:
 
 
 def _rebuild(log: Log, segment: Segment) -> list[AbortedTxn]:
-    logger.warning("%r: transaction index rebuilt from the log", segment)
     base = segment.base_offset
     end = log.segments.end_of(log.segments.index_of(base), log.end_offset)
     producers = states_at(log.disk, log.dir, log.segments, base)
     entries = replay_segment(producers, segment, base, end)
+    if entries:  # else there was nothing to write in it, and that is all
+        logger.warning("%r: transaction index rebuilt from the log", segment)
     # Nothing would look into this segment again, should the power go before it is on disk.
     txn_index.write(log.disk, segment.path(TXN_INDEX), entries, sync=True)
     return entries

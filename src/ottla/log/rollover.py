@@ -51,6 +51,7 @@ def add_segment(log: Log, base_offset: Offset, created_ms: int) -> None:
     """Begin an empty segment, the new active one."""
     segment = Segment(log.disk, log.dir, base_offset)
     segment.created_ms = created_ms
+    segment.aborted = []
     segment.jitter_ms = jitter_ms(log.config, log.dice)
     segment.file()  # there on disk from now on: its name remembers where the log ends
     log.segments.add(segment)
