@@ -28,6 +28,7 @@ from ottla.spark.pipelines.views import Views
 from tools.demo.shoppers import TOPICS, Shoppers
 
 HERE: Final = Path(__file__).parent
+PICTURE: Final = Path("build", "shop.png")
 WRITTEN: Final = ("shop-events", "shop-dead", "top-pages", "visits")
 PARTITIONS: Final = 2
 POLL_S: Final = 3.0
@@ -128,6 +129,6 @@ def _count(bootstrap: str, topic: str) -> int:
 def _draw(pipeline: Pipeline) -> None:
     history = history_path(pipeline.checkpoint)
     if history is not None and history.is_file():
-        picture = Path("shop.png")
-        draw(read(history), "What the shop's queries did", picture)
-        print(f"{picture}: throughput and lag, drawn")
+        PICTURE.parent.mkdir(exist_ok=True)
+        draw(read(history), "What the shop's queries did", PICTURE)
+        print(f"{PICTURE}: throughput and lag, drawn")
