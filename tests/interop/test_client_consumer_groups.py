@@ -26,8 +26,6 @@ import ottla
 from ottla.client.consumer.listener import RebalanceListener
 from tools import kafka_cache, nodes
 
-pytestmark = pytest.mark.slow  # many programs at once: for a quiet machine
-
 PARTITIONS: Final = 6
 WAIT_S: Final = 60.0
 SOURCE: Final = Path(__file__).parent / "java" / "GroupMember.java"

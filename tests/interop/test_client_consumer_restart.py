@@ -15,8 +15,6 @@ import ottla
 from tests.interop.reading import WAIT_S, read, values
 from tools import nodes
 
-pytestmark = pytest.mark.slow  # many programs at once: for a quiet machine
-
 
 @pytest.mark.spec("CON-17", "CON-19", "CON-28")
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
