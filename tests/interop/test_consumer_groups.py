@@ -45,8 +45,6 @@ from tests.interop.grouped import (
 )
 from tools import kafka_cache
 
-pytestmark = pytest.mark.slow  # many programs at once: for a quiet machine
-
 PARTITIONS: Final = 8
 
 
@@ -146,6 +144,7 @@ DOOMED: Final = (
 )
 
 
+@pytest.mark.slow  # until it is known why a member that closed was once unknown to its group
 @pytest.mark.spec("GRP-44")
 def test_the_work_of_members_that_are_killed_is_taken_over(broker: Broker) -> None:
     """Three stay, two are killed at work, and five come in their place."""
@@ -163,7 +162,7 @@ def test_the_work_of_members_that_are_killed_is_taken_over(broker: Broker) -> No
             for _ in range(2)
         ]
         until(
-            lambda: sum(len(member.held()) for member in members) < PARTITIONS - 2,
+            lambda: len(_with_a_share(broker, topic)) == 5,
             lambda: drain(members, got),
             "the others to join",
         )
@@ -180,6 +179,8 @@ def test_the_work_of_members_that_are_killed_is_taken_over(broker: Broker) -> No
     settle(members, PARTITIONS, got)
     until(lambda: len(got) >= 800, lambda: drain(members, got), "the records")
     assert sorted(got) == list(range(800))
+    for member in members:
+        member.commit()  # before anybody goes: who closes later has not heard of that
     for member in members:
         member.close()
 
@@ -409,6 +410,11 @@ def _described(broker: Broker, topic: str) -> ConsumerGroupDescription:
     group = f"group-{topic}"
     found: ConsumerGroupDescription = admin.describe_consumer_groups([group])[group].result(WAIT_S)
     return found
+
+
+def _with_a_share(broker: Broker, topic: str) -> list[str]:
+    members = _described(broker, topic).members
+    return [one.member_id for one in members if one.assignment.topic_partitions]
 
 
 def _type(broker: Broker, group: str) -> str:
