@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -247,6 +248,64 @@ def test_requests_of_one_connection_start_in_order_also_a_hot_one_behind_a_task(
             assert caller.peer.unstarted == 0
 
     run(story())
+
+
+@pytest.mark.spec("NET-12", "NET-29")
+def test_what_needs_no_task_is_answered_within_the_call_unless_tasks_are_before_it() -> None:
+    heard: list[str] = []
+
+    def refuses(_: Request, __: Context, ___: Callable[[Fields], None]) -> bool:
+        heard.append("at once")
+        raise KafkaError(ErrorCode.invalid_request, "not like this")
+
+    async def handles(_: Request, __: Context) -> Fields:
+        heard.append("as a task")
+        raise KafkaError(ErrorCode.invalid_request, "not like this")
+
+    async def story() -> None:
+        async with api_side() as side, asyncio.TaskGroup() as tasks:
+            api = replace(describe_cluster.API, handler=handles, at_once=refuses)
+            caller = caller_of(side, {**apis.BY_KEY, api.key: api}, tasks)
+            asking = caller.start(api, **ASK)
+            assert heard == ["at once"]
+            await asking
+            before = caller.send(frame(api_versions.API, 0))
+            behind = caller.start(api, **ASK)
+            assert heard == ["at once"]
+            await asyncio.gather(before, behind)
+            assert heard == ["at once", "as a task"]
+
+    run(story())
+
+
+def test_what_cannot_be_answered_at_once_after_all_becomes_a_task() -> None:
+    async def handles(_: Request, __: Context) -> Fields:
+        raise KafkaError(ErrorCode.invalid_request, "later")
+
+    async def story() -> None:
+        async with api_side() as side, asyncio.TaskGroup() as tasks:
+            api = replace(describe_cluster.API, handler=handles, at_once=lambda *_: False)
+            caller = caller_of(side, {**apis.BY_KEY, api.key: api}, tasks)
+            assert (await caller.ask(api, **ASK)).error_message == "later"
+
+    run(story())
+
+
+def test_failing_at_once_is_an_error_reply_and_one_log_entry(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fails(_: Request, __: Context, ___: Callable[[Fields], None]) -> bool:
+        raise ZeroDivisionError
+
+    async def story() -> None:
+        async with api_side() as side, asyncio.TaskGroup() as tasks:
+            api = replace(describe_cluster.API, at_once=fails)
+            caller = caller_of(side, {**apis.BY_KEY, api.key: api}, tasks)
+            said = await caller.ask(api, **ASK)
+            assert said.error_code is ErrorCode.unknown_server_error
+
+    run(story())
+    assert [entry.getMessage() for entry in caplog.records] == ["DescribeCluster v2 failed"]
 
 
 def test_a_hot_request_that_took_its_turn_and_fails_ends_the_connection_too() -> None:

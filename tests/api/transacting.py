@@ -11,7 +11,7 @@ from typing import Any
 
 from ottla.api.add_offsets_to_txn import API as ADD_OFFSETS
 from ottla.api.add_partitions_to_txn import API as ADD_PARTITIONS
-from ottla.api.api import Api, Context
+from ottla.api.api import Api, Context, Fields
 from ottla.api.end_txn import API as END
 from ottla.api.init_producer_id import API as INIT
 from ottla.api.services import Identity, Services
@@ -43,8 +43,13 @@ class Asker:
         call = wire.parse_call(frame)
         request = wire.decode(call, frame)
         assert api.handler is not None and api.refuse is not None
+        ctx = Context(call, self.peer, self.services)
+        answered: asyncio.Future[Fields] = asyncio.get_running_loop().create_future()
         try:
-            reply = await api.handler(request, Context(call, self.peer, self.services))
+            if api.at_once is not None and api.at_once(request, ctx, answered.set_result):
+                reply = await answered
+            else:
+                reply = await api.handler(request, ctx)
         except KafkaError as refusal:
             reply = api.refuse(request, refusal.code, refusal.message)
         framed = wire.reply(call, reply)

@@ -73,6 +73,26 @@ def test_it_waits_for_the_followers_and_no_longer_than_it_may() -> None:
     run(story())
 
 
+def test_whoever_appends_hears_where_it_stands_before_anybody_else_hears_of_anything() -> None:
+    async def story() -> None:
+        async with data_side() as side:
+            partition = await side.lead()
+            heard: list[object] = []
+
+            def stands(first: int) -> None:
+                heard.append((first, partition.log.end_offset, partition.log.high_watermark))
+
+            own = OwnAppends(side.hosted)
+            own.append(partition, BATCH, 1_000, heard.append, stands)
+            own.append(partition, BATCH, 1_000, heard.append, stands)
+            assert heard == [(0, 1, 0), ErrorCode.none, (1, 2, 1), ErrorCode.none]
+            side.config.set_topic("t", {"max.message.bytes": str(len(BATCH) - 1)})
+            own.append(partition, BATCH, 1_000, heard.append, stands)
+            assert heard[4:] == [ErrorCode.message_too_large], "what is refused stands nowhere"
+
+    run(story())
+
+
 def test_who_does_not_lead_and_too_large_a_batch_are_refused() -> None:
     async def story() -> None:
         async with data_side() as side:

@@ -37,6 +37,8 @@ class Context:
 
 
 Handler: TypeAlias = Callable[[Request, Context], Awaitable[Fields]]
+AtOnce: TypeAlias = Callable[[Request, Context, Callable[[Fields], None]], bool]
+"""Answers without a task, by calling its last argument now or later; False: the handler must."""
 RawHandler: TypeAlias = "Callable[[Call, memoryview, Slot, Services], None]"
 Refuse: TypeAlias = Callable[[Request, ErrorCode, str | None], Fields]
 
@@ -55,12 +57,14 @@ class Api:
     handler: Handler | None = None
     refuse: Refuse | None = None
     raw: RawHandler | None = None
+    at_once: AtOnce | None = None
     advertised_from: int | None = None
     between_brokers: bool = False
 
     def __post_init__(self) -> None:
         assert (self.raw is None) != (self.handler is None), self.name
         assert (self.handler is None) == (self.refuse is None), self.name
+        assert self.at_once is None or (self.handler and not self.between_brokers), self.name
 
     @property
     def oldest_advertised(self) -> int:

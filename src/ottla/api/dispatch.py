@@ -3,9 +3,10 @@
 Owns the order of these steps for every request alike. Never knows what any API means.
 
 Requests of one connection start in the order they came. A hot API runs at once, inside the call
-that delivers the frame, or quicker still where the peer repeats itself (`Peer.express`); any other
-becomes a task. While a connection has tasks that have not
-begun, even a hot request takes its turn behind them, with a copy of its frame.
+that delivers the frame, or quicker still where the peer repeats itself (`Peer.express`), and so
+does one that can be answered without a task (`Api.at_once`); any other becomes a task. While a
+connection has tasks that have not begun, even a hot request takes its turn behind them, with a copy
+of its frame.
 """
 
 from __future__ import annotations
@@ -50,7 +51,13 @@ class Dispatch:
                 return
             peer.versions[call.key] = call.version
             if api.raw is None:
-                self._later(slot, self._answer(api, call, wire.decode(call, frame), slot))
+                request = wire.decode(call, frame)
+                if (
+                    api.at_once is None
+                    or peer.unstarted
+                    or not self._at_once(api, call, request, slot)
+                ):
+                    self._later(slot, self._answer(api, call, request, slot))
             elif peer.unstarted:
                 self._later(slot, self._take_turn(api.raw, call, bytes(frame), slot))
             else:
@@ -59,6 +66,25 @@ class Dispatch:
             slot.close(str(broken))
         except Exception:
             _broken(slot)
+
+    def _at_once(self, api: Api, call: Call, request: Request, slot: Slot) -> bool:
+        """Answer without a task, if that can be done here and now; whether it is."""
+        assert api.at_once is not None
+        assert api.refuse is not None
+
+        def done(fields: Fields) -> None:
+            slot.reply((wire.reply(call, fields),))
+
+        try:
+            return api.at_once(request, Context(call, slot.peer, self._services), done)
+        except KafkaError as refusal:
+            done(api.refuse(request, refusal.code, refusal.message))
+        except Disconnect:
+            raise
+        except Exception:
+            log.exception("%s v%d failed", api.name, call.version)
+            done(api.refuse(request, ErrorCode.unknown_server_error, None))
+        return True
 
     def _later(self, slot: Slot, work: Coroutine[Any, Any, None]) -> None:
         slot.peer.unstarted += 1

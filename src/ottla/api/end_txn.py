@@ -5,12 +5,14 @@ Version 5 is transactions v2: the answer says under which id and epoch the produ
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.init_producer_id import as_known
 from ottla.coordinator.txn.ending import EPOCH_PER_TRANSACTION, EndAsked
-from ottla.coordinator.txn.state import NOBODY, Producer
+from ottla.coordinator.txn.service import Ended
+from ottla.coordinator.txn.state import NOBODY, NeedsProducerId, Producer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import ProducerId
 
@@ -20,17 +22,41 @@ FIRST_WITH_EPOCH: Final = 5
 
 
 async def end_txn(request: Request, ctx: Context) -> Fields:
-    version = ctx.call.version
-    asked = EndAsked(
+    try:
+        client = await ctx.services.txns.end(request.transactional_id, _asked(request, ctx))
+    except KafkaError as refusal:
+        raise _known(refusal, ctx) from None
+    return _fields(ErrorCode.none, client)
+
+
+def end_at_once(request: Request, ctx: Context, answer: Callable[[Fields], None]) -> bool:
+    """Every end but one that uses up the epochs of its producer id, and must get a new one."""
+
+    def done(ended: Ended) -> None:
+        code, client = ended
+        if code is not ErrorCode.none:
+            code = _known(KafkaError(code), ctx).code
+        answer(_fields(code, client))
+
+    try:
+        ctx.services.txns.start_ending(request.transactional_id, _asked(request, ctx), done)
+    except NeedsProducerId:
+        return False
+    except KafkaError as refusal:
+        raise _known(refusal, ctx) from None
+    return True
+
+
+def _asked(request: Request, ctx: Context) -> EndAsked:
+    return EndAsked(
         Producer(ProducerId(request.producer_id), request.producer_epoch),
         request.committed,
-        EPOCH_PER_TRANSACTION if version >= FIRST_WITH_EPOCH else 0,
+        EPOCH_PER_TRANSACTION if ctx.call.version >= FIRST_WITH_EPOCH else 0,
     )
-    try:
-        client = await ctx.services.txns.end(request.transactional_id, asked)
-    except KafkaError as refusal:
-        raise as_known(refusal, version >= FIRST_WITH_FENCED) from None
-    return _fields(ErrorCode.none, client)
+
+
+def _known(refusal: KafkaError, ctx: Context) -> KafkaError:
+    return as_known(refusal, ctx.call.version >= FIRST_WITH_FENCED)
 
 
 def _fields(code: ErrorCode, client: Producer) -> Fields:
@@ -46,4 +72,4 @@ def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
     return _fields(code, NOBODY)
 
 
-API = Api(KEY, "EndTxn", range(0, 6), end_txn, refuse)
+API = Api(KEY, "EndTxn", range(0, 6), end_txn, refuse, at_once=end_at_once)

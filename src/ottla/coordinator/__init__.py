@@ -8,6 +8,7 @@ and everything below it; never `api` or the controller.
 - `shard`         what a coordinator's state must offer the runtime
 - `partitioning`  which partition of the internal topic a key belongs to
 - `loading`       reads a partition of the internal topic back, in turns
+- `pending`       what will be known soon, told at once
 - `journal`       appends to an internal topic, and waits for the high watermark
 - `carrying`      does what a decision asks for: append, replay, set timers
 - `runtime`       owns the shards of one internal topic: load, decide, answer

@@ -6,19 +6,19 @@ and replaying nothing else runs. Never knows what a record means.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import Enum
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar
 
 from ottla.coordinator.journal import FEW, Journal, Writer
 from ottla.coordinator.outcome import CoordinatorRecord, Outcome, SetTimer, Then, TimerOp
+from ottla.coordinator.pending import Commit, all_of
 from ottla.coordinator.shard import Shard
 from ottla.delay.timers import Call, Timers
 from ottla.model.clock import Clock
-from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import NO_PRODUCER, LeaderEpoch, TopicPartition
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import NO_PRODUCER, LeaderEpoch, Offset, TopicPartition
 from ottla.replica.partition import Partition
 
 log = logging.getLogger(__name__)
@@ -88,13 +88,13 @@ class Carrying(Generic[S]):
 
     def start(self, owned: Owned[S], outcome: Outcome[Any]) -> None:
         """Carry out a decision that nobody waits for."""
-        committed = self.carry_out(owned, outcome, None)
-        if committed is not None:
-            committed.add_done_callback(lambda done: _log_failure(owned.partition.key, done))
+        commit = self.carry_out(owned, outcome, None)
+        if commit is not None:
+            commit.then(lambda code: _log_failure(owned.partition.key, code))
 
     def carry_out(
         self, owned: Owned[S], outcome: Outcome[Any], producer: Writer | None
-    ) -> asyncio.Future[None] | None:
+    ) -> Commit | None:
         """Append, replay, set timers; None when there is nothing to wait for."""
         self._set_timers(owned, outcome.timers)
         records, then = outcome.records, outcome.then
@@ -107,28 +107,28 @@ class Carrying(Generic[S]):
             return None
         parts = self._journal.parts(owned.partition, records)
         appended = [self._write(owned, part, producer) for part in parts]
-        committed = appended[0] if len(appended) == 1 else _all(appended)
+        commit = appended[0] if len(appended) == 1 else all_of(appended)
         if then is not None:
-            committed.add_done_callback(lambda done: self._decide_again(owned, then, done))
-        return committed
+            commit.then(lambda code: self._decide_again(owned, then, code))
+        return commit
 
     def _write(
         self, owned: Owned[S], records: Sequence[CoordinatorRecord], producer: Writer | None
-    ) -> asyncio.Future[None]:
+    ) -> Commit:
         """Append one batch, what is owed in front, and unless it was refused replay it."""
         partition, owed = owned.partition, owned.owed
         if owed and (producer is not None or len(owed) + len(records) >= FEW):
             self.pay(owned)  # it is no part of a transaction, or might be too much for one batch
             owed = []
-        first = partition.log.end_offset
         batch = self._journal.batch(partition, [*owed, *records], producer)
-        committed = self._journal.append(partition, batch)
-        if partition.log.end_offset > first:
+
+        def appended(first: Offset) -> None:
             producer_id = NO_PRODUCER if producer is None else producer.id
             for offset, record in enumerate(records, first + len(owed)):
                 owned.shard.replay(record.what, offset, producer_id)
             owed.clear()
-        return committed
+
+        return self._journal.append(partition, batch, appended)
 
     def _owe(self, owned: Owned[S], records: Sequence[CoordinatorRecord]) -> None:
         """Replay now, write later; what comes between stands behind it in the log."""
@@ -147,16 +147,15 @@ class Carrying(Generic[S]):
             return
         log = owned.partition.log
         first = log.end_offset
-        committed = self._journal.append(
-            owned.partition, self._journal.batch(owned.partition, owed, None)
-        )
-        committed.add_done_callback(lambda done: _log_failure(owned.partition.key, done))
+        batch = self._journal.batch(owned.partition, owed, None)
+        commit = self._journal.append(owned.partition, batch)
+        commit.then(lambda code: _log_failure(owned.partition.key, code))
         if log.end_offset == first:
             owned.owed = owed
             self._set_timers(owned, [SetTimer(OWED, OWED_MS)])
 
-    def _decide_again(self, owned: Owned[S], then: Then, done: asyncio.Future[None]) -> None:
-        outcome = then(code_of(done), self._clock.wall_ms())
+    def _decide_again(self, owned: Owned[S], then: Then, code: ErrorCode) -> None:
+        outcome = then(code, self._clock.wall_ms())
         if self._is_current(owned):
             self.start(owned, outcome)
 
@@ -181,21 +180,6 @@ class Carrying(Generic[S]):
             self.start(owned, owned.shard.on_timer(key, self._clock.wall_ms()))
 
 
-def _all(futures: Iterable[asyncio.Future[None]]) -> asyncio.Future[None]:
-    return cast("asyncio.Future[None]", asyncio.gather(*futures))
-
-
-def code_of(done: asyncio.Future[None]) -> ErrorCode:
-    """How a wait for a commit ended, as a client would hear it."""
-    if done.cancelled():
-        return ErrorCode.coordinator_not_available
-    error = done.exception()
-    if error is None:
-        return ErrorCode.none
-    return error.code if isinstance(error, KafkaError) else ErrorCode.unknown_server_error
-
-
-def _log_failure(key: TopicPartition, done: asyncio.Future[None]) -> None:
-    code = code_of(done)
+def _log_failure(key: TopicPartition, code: ErrorCode) -> None:
     if code is not ErrorCode.none:
         log.warning("%s: a change could not be committed: %s", key, code.name)

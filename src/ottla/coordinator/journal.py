@@ -6,14 +6,14 @@ knows what is appended.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from ottla.coordinator.outcome import CoordinatorRecord
+from ottla.coordinator.pending import Commit
 from ottla.log.validate import CODECS
-from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import ProducerId
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import Offset, ProducerId
 from ottla.protocol.records.batch import HEADER_SIZE, build
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.header import TRANSACTIONAL_BIT
@@ -112,28 +112,33 @@ class Journal:
             transactional=producer is not None,
         )
 
-    def append(self, partition: Partition, batch: bytes) -> asyncio.Future[None]:
-        """Append now; the future ends with the high watermark, or with a refusal."""
-        committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._appends.append(
-            partition, batch, self._timeout_ms, lambda code: _settle(committed, code)
-        )
-        return committed
+    def append(
+        self,
+        partition: Partition,
+        batch: bytes,
+        appended: Callable[[Offset], None] | None = None,
+    ) -> Commit:
+        """Append now; it is settled with the high watermark, or with a refusal.
 
-    def settled(self, partition: Partition) -> asyncio.Future[None] | None:
-        """Ends when all that stands in the log now is committed; None when it is."""
+        `appended` is told the first offset before anything else may happen, unless it is refused.
+        """
+        commit = Commit()
+        self._appends.append(
+            partition,
+            batch,
+            self._timeout_ms,
+            lambda code: commit.settle(SAID.get(code, code)),
+            appended,
+        )
+        return commit
+
+    def settled(self, partition: Partition) -> Commit | None:
+        """Settled when all that stands in the log now is committed; None when it is."""
         end = partition.log.end_offset
         if partition.acknowledged(partition.leader_epoch, end) is ErrorCode.none:
             return None
-        settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._appends.wait(partition, end, self._timeout_ms, lambda code: _settle(settled, code))
-        return settled
-
-
-def _settle(future: asyncio.Future[None], code: ErrorCode) -> None:
-    if future.done():
-        return  # whoever waited has gone
-    if code is ErrorCode.none:
-        future.set_result(None)
-    else:
-        future.set_exception(KafkaError(SAID.get(code, code)))
+        commit = Commit()
+        self._appends.wait(
+            partition, end, self._timeout_ms, lambda code: commit.settle(SAID.get(code, code))
+        )
+        return commit

@@ -23,12 +23,13 @@ from ottla.coordinator.journal import Journal, Producer, Writer
 from ottla.coordinator.loading import load
 from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.partitioning import partition_for
+from ottla.coordinator.pending import Commit, committed
 from ottla.coordinator.shard import Shard
 from ottla.delay.timers import Timers
 from ottla.log.log import FAULTS
 from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import Offset, TopicPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
 from ottla.replica.hosted import Hosted
 from ottla.replica.partition import Partition
@@ -97,9 +98,8 @@ class Runtime(Generic[S]):
         producer: Writer | None = None,
     ) -> R:
         """Decide, persist, and give the reply once the records are committed."""
-        reply, committed = self.submit(key, decide, producer=producer)
-        if committed is not None:
-            await committed
+        reply, commit = self.submit(key, decide, producer=producer)
+        await committed(commit)
         return reply
 
     def submit(
@@ -109,17 +109,17 @@ class Runtime(Generic[S]):
         *,
         producer: Writer | None = None,
         settle: bool = False,
-    ) -> tuple[R, asyncio.Future[None] | None]:
+    ) -> tuple[R, Commit | None]:
         """Decide and append; the reply, and when it may be given, None for now.
 
         With `settle`, a decision that writes nothing waits for what it may rest on.
         """
         owned = self.owned(key)
         outcome = decide(owned.shard, self._clock.wall_ms())
-        committed = self._carrying.carry_out(owned, outcome, producer)
-        if committed is None and settle:
-            committed = self._journal.settled(owned.partition)
-        return outcome.reply, committed
+        commit = self._carrying.carry_out(owned, outcome, producer)
+        if commit is None and settle:
+            commit = self._journal.settled(owned.partition)
+        return outcome.reply, commit
 
     def write_all(self, decide: Callable[[S, int], Outcome[Any]]) -> None:
         """Decide for every shard that is active here; nobody waits, what fails is logged."""
@@ -130,9 +130,7 @@ class Runtime(Generic[S]):
         """Answer from memory, once all that the answer may rest on is committed."""
         owned = self.owned(key)
         answer = query(owned.shard)
-        settled = self._journal.settled(owned.partition)
-        if settled is not None:
-            await settled
+        await committed(self._journal.settled(owned.partition))
         return answer
 
     def active(self) -> list[Owned[S]]:
@@ -142,13 +140,8 @@ class Runtime(Generic[S]):
         """Whether some partition led here cannot answer yet."""
         return any(owned.phase is Phase.LOADING for owned in self._owned.values())
 
-    def end_transaction(
-        self, index: int, producer: Writer, marker: EndTxnMarker
-    ) -> asyncio.Future[None]:
-        """Append a transaction's marker to a partition of the topic, and act on it.
-
-        The future ends when the marker is committed, or with a refusal.
-        """
+    def end_transaction(self, index: int, producer: Writer, marker: EndTxnMarker) -> Commit:
+        """Append a transaction's marker to a partition of the topic, and act on it."""
         owned = self._ready(index)
         batch = build_marker(
             marker,
@@ -156,12 +149,12 @@ class Runtime(Generic[S]):
             producer_epoch=producer.epoch,
             timestamp=self._clock.wall_ms(),
         )
-        first = owned.partition.log.end_offset
-        committed = self._journal.append(owned.partition, batch)
-        if owned.partition.log.end_offset > first:
+
+        def appended(_: Offset) -> None:
             commits = marker.type is ControlType.COMMIT
             owned.shard.end_transaction(producer.id, committed=commits)
-        return committed
+
+        return self._journal.append(owned.partition, batch, appended)
 
     def _ready(self, index: int) -> Owned[S]:
         owned = self._owned.get(index)

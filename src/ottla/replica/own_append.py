@@ -35,13 +35,19 @@ class OwnAppends:
         batch: bytes,
         timeout_ms: int,
         done: Callable[[ErrorCode], None],
+        appended: Callable[[Offset], None] | None = None,
     ) -> None:
-        """Append now; call `done` once, with the high watermark beyond it or with a refusal."""
+        """Append now; call `done` once, with the high watermark beyond it or with a refusal.
+
+        `appended` hears where it stands, before anybody else hears of anything.
+        """
         if partition.rewriting is not None:  # a client's batch was here before it
-            partition.rewriting.append(lambda: self.append(partition, batch, timeout_ms, done))
+            partition.rewriting.append(
+                lambda: self.append(partition, batch, timeout_ms, done, appended)
+            )
             return
         try:
-            end = self._append(partition, batch)
+            end = self._append(partition, batch, appended)
         except KafkaError as refusal:
             self._total.failed_produce_requests.value += 1
             partition.traffic.failed_produce_requests.value += 1
@@ -60,17 +66,21 @@ class OwnAppends:
         code = partition.acknowledged(partition.leader_epoch, end)
         if code is None:
             waiting = _Committing(partition, end, timeout_ms, done)
-            self._hosted.waiting.produce.try_complete_else_watch(waiting, (partition.key,))
+            self._hosted.waiting.produce.watch(waiting, (partition.key,))
         else:
             done(code)
 
-    def _append(self, partition: Partition, batch: bytes) -> Offset:
+    def _append(
+        self, partition: Partition, batch: bytes, told: Callable[[Offset], None] | None
+    ) -> Offset:
         now_ms = self._clock.wall_ms()
         analysis = _taken_as_it_is(partition, batch, now_ms)
         try:
             appended = partition.append(analysis, ALL, OURS, now_ms)
         except OSError as error:
             raise self._hosted.fail(partition, error) from None
+        if told is not None:
+            told(appended.first_offset)
         for traffic in (partition.traffic, self._total):
             traffic.total_produce_requests.value += 1
             traffic.bytes_in.value += appended.size
@@ -91,7 +101,7 @@ def _taken_as_it_is(partition: Partition, batch: bytes, now_ms: int) -> Analysis
 class _Committing(Delayed):
     """Waits until the high watermark covers what was appended."""
 
-    __slots__ = ("_done", "_end", "_epoch", "_partition")
+    __slots__ = ("_code", "_done", "_end", "_epoch", "_partition")
 
     def __init__(
         self,
@@ -105,11 +115,11 @@ class _Committing(Delayed):
         self._epoch = partition.leader_epoch
         self._end = end
         self._done = done
+        self._code: ErrorCode | None = None
 
     def try_complete(self) -> bool:
-        code = self._partition.acknowledged(self._epoch, self._end)
-        return code is not None and self.force_complete()
+        self._code = self._partition.acknowledged(self._epoch, self._end)
+        return self._code is not None and self.force_complete()
 
     def on_complete(self) -> None:
-        code = self._partition.acknowledged(self._epoch, self._end)
-        self._done(ErrorCode.request_timed_out if code is None else code)
+        self._done(ErrorCode.request_timed_out if self._code is None else self._code)

@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 from ottla.broker.transactions import TxnParts, build_transactions
+from ottla.coordinator.pending import Commit
 from ottla.coordinator.runtime import Ground
 from ottla.coordinator.txn.ending import EndAsked
 from ottla.coordinator.txn.initialise import InitAsked
@@ -37,12 +38,10 @@ class NoOffsets:
     def __init__(self) -> None:
         self.ended: list[tuple[int, Producer, EndTxnMarker]] = []
 
-    def end_transaction(
-        self, index: int, producer: Producer, marker: EndTxnMarker
-    ) -> asyncio.Future[None]:
+    def end_transaction(self, index: int, producer: Producer, marker: EndTxnMarker) -> Commit:
         self.ended.append((index, producer, marker))
-        ended: asyncio.Future[None] = asyncio.Future()
-        ended.set_result(None)
+        ended = Commit()
+        ended.settle(ErrorCode.none)
         return ended
 
 

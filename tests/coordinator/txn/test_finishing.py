@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
+from ottla.coordinator.pending import Pending
 from ottla.coordinator.txn.finishing import AGAIN_MS
 from ottla.coordinator.txn.markers import Marking
 from ottla.coordinator.txn.state import TxnState
@@ -29,12 +30,12 @@ class Moody:
 
     def write(
         self, marking: Marking, partitions: Iterable[TopicPartition]
-    ) -> asyncio.Future[Mapping[TopicPartition, ErrorCode]]:
+    ) -> Pending[Mapping[TopicPartition, ErrorCode]]:
         keys = list(partitions)
         self.asked.append((marking, keys))
         mood = self.moods.popleft() if self.moods else {}
-        written: asyncio.Future[Mapping[TopicPartition, ErrorCode]] = asyncio.Future()
-        written.set_result({key: mood.get(key, E.none) for key in keys})
+        written = Pending[Mapping[TopicPartition, ErrorCode]]()
+        written.settle({key: mood.get(key, E.none) for key in keys})
         return written
 
 

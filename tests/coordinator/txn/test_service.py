@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
+from ottla.coordinator.txn.ending import EndAsked
 from ottla.coordinator.txn.initialise import InitAsked
 from ottla.coordinator.txn.markers import Marking
-from ottla.coordinator.txn.state import Producer, TxnState
+from ottla.coordinator.txn.state import LAST_EPOCH, NeedsProducerId, Producer, TxnState
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import CONSUMER_OFFSETS, ProducerId, TopicPartition
+from ottla.model.ids import CONSUMER_OFFSETS, NO_PRODUCER, ProducerId, TopicPartition
 from ottla.replica.read import Isolation
 from ottla.replica.txn_gate import TxnTerms
 from tests.coordinator.txn.rig import ID, OTHER_TP, V2, TxnSide, txn_side
@@ -73,7 +75,7 @@ def test_a_zombie_can_neither_write_nor_add_nor_end(version: int) -> None:
             await rig.write(old, b"a")
             first = rig.txns.initialise(ID, InitAsked(60_000))
             assert await rig.refusal(first) is ErrorCode.concurrent_transactions
-            await rig.parts.finishing.completion(ID, 1_000)
+            await rig.side.settle()
             new = await rig.init()
             assert new.id == old.id
             assert new.epoch > old.epoch
@@ -87,6 +89,26 @@ def test_a_zombie_can_neither_write_nor_add_nor_end(version: int) -> None:
                 ending = rig.end(old, commit, version=version)
                 assert await rig.refusal(ending) is ErrorCode.producer_fenced
             assert (await rig.side.read(**COMMITTED)).aborted == [(old.id, 0)]
+
+    run(story())
+
+
+def test_an_end_that_uses_up_the_epochs_waits_for_a_new_producer_id() -> None:
+    async def story() -> None:
+        async with txn_side() as rig:
+            me = await rig.init()
+            shard = rig.parts.runtime.owned(ID).shard
+            held = shard.get(ID)
+            assert held is not None
+            last = Producer(me.id, LAST_EPOCH - 1)
+            shard.replay(replace(held, epoch=last.epoch), 0, NO_PRODUCER)
+            await rig.add(last, version=2)
+            heard: list[object] = []
+            with pytest.raises(NeedsProducerId):
+                rig.txns.start_ending(ID, EndAsked(last, True, 2), heard.append)
+            assert await rig.end(last, True, version=2) == (me.id + 1, 0)
+            assert await state(rig) is S.COMPLETE_COMMIT
+            assert heard == []
 
     run(story())
 

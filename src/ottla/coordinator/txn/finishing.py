@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final, Protocol
 
 from ottla.coordinator.carrying import Owned
+from ottla.coordinator.pending import Pending
 from ottla.coordinator.runtime import Runtime
 from ottla.coordinator.txn.markers import Codes, Marking
 from ottla.coordinator.txn.shard import TxnShard
@@ -40,9 +41,7 @@ SETTLED: Final = frozenset(
 
 
 class MarkerWriter(Protocol):
-    def write(
-        self, marking: Marking, partitions: Iterable[TopicPartition]
-    ) -> asyncio.Future[Codes]: ...
+    def write(self, marking: Marking, partitions: Iterable[TopicPartition]) -> Pending[Codes]: ...
 
 
 class Finishing:
@@ -57,8 +56,9 @@ class Finishing:
         self._spawn = spawn
         self.runtime: Runtime[TxnShard] | None = None
         """Set once the runtime, whose shards need this, is built."""
-        self._under_way: dict[str, asyncio.Future[Any]] = {}
-        self._awaited: dict[str, list[asyncio.Future[None]]] = {}
+        self._under_way: dict[str, asyncio.Task[None] | None] = {}
+        """None: at the first try, which has no task."""
+        self._awaited: dict[str, list[_Wait]] = {}
         self._closed = False
 
     def finish(self, id: str, *, committed: bool = False) -> None:
@@ -68,30 +68,23 @@ class Finishing:
         if txn is None:
             self._try_until_done(id)
             return
-        written = self._write_markers(txn)
-        self._under_way[id] = written
-        written.add_done_callback(lambda done: self._tried(txn, done))
+        self._under_way[id] = None
+        self._write_markers(txn).then(lambda codes: self._tried(txn, codes))
 
     def completed(self, id: str) -> None:
-        for waiter in self._awaited.pop(id, ()):
-            _end_wait(waiter)
+        for wait in self._awaited.pop(id, ()):
+            wait.end()
 
-    async def completion(self, id: str, within_ms: int) -> None:
-        """Wait until its decided transaction is completed, but no longer than this."""
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[None] = loop.create_future()
-        self._awaited.setdefault(id, []).append(waiter)
-        timer = loop.call_later(within_ms / 1_000, _end_wait, waiter)
-        try:
-            await waiter
-        finally:
-            timer.cancel()
+    def when_completed(self, id: str, within_ms: int, done: Callable[[], object]) -> None:
+        """Call `done` once its decided transaction is completed, but no later than this."""
+        self._awaited.setdefault(id, []).append(_Wait(done, within_ms))
 
     def close(self) -> None:
         """Stop trying; whoever loads this topic next goes on."""
         self._closed = True
         for attempt in list(self._under_way.values()):
-            attempt.cancel()
+            if attempt is not None:
+                attempt.cancel()
 
     def _decided(self, id: str) -> Transaction | None:
         """Its transaction, if it waits here for its completion."""
@@ -105,7 +98,7 @@ class Finishing:
         assert self.runtime is not None
         return self.runtime.owned(id)
 
-    def _write_markers(self, txn: Transaction) -> asyncio.Future[Codes]:
+    def _write_markers(self, txn: Transaction) -> Pending[Codes]:
         epoch = self._owned(txn.id).epoch
         marking = Marking(txn.producer, txn.state in COMMITS, epoch, txn.version)
         return self.markers.write(marking, sorted(txn.partitions))
@@ -116,21 +109,21 @@ class Finishing:
 
     # The first try
 
-    def _tried(self, txn: Transaction, written: asyncio.Future[Codes]) -> None:
+    def _tried(self, txn: Transaction, codes: Codes) -> None:
         del self._under_way[txn.id]
-        if written.cancelled():
+        if self._closed:
             return
         try:
-            _check(written.result())
+            _check(codes)
             self._complete(txn)
         except KafkaError as refusal:
-            if refusal.code in GIVEN_UP or self._closed:
+            if refusal.code in GIVEN_UP:
                 self.completed(txn.id)
             else:
                 log.info("%s cannot be completed yet: %s", txn.id, refusal)
                 self._try_until_done(txn.id)
             return
-        if self._decided(txn.id) is not None and not self._closed:  # anew, while it was under way
+        if self._decided(txn.id) is not None:  # anew, while it was under way
             self._try_until_done(txn.id)
 
     # All others
@@ -175,6 +168,18 @@ def _check(codes: Codes) -> None:
         raise KafkaError(code, f"{len(failed)} markers are missing, among them {key}'s")
 
 
-def _end_wait(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
+class _Wait:
+    """One who waits for a completion, for as long as he may."""
+
+    __slots__ = ("_done", "_timer")
+
+    def __init__(self, done: Callable[[], object], within_ms: int) -> None:
+        loop = asyncio.get_running_loop()
+        self._done: Callable[[], object] | None = done
+        self._timer = loop.call_later(within_ms / 1_000, self.end)
+
+    def end(self) -> None:
+        done, self._done = self._done, None
+        if done is not None:
+            self._timer.cancel()
+            done()

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from ottla.coordinator.carrying import code_of
 from ottla.coordinator.txn.ending import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.service import Transactions
 from ottla.coordinator.txn.state import Producer
@@ -60,17 +59,17 @@ class Gate:
     ) -> None:
         keys = frozenset((key,))
         try:
-            committed = self._txns.start_adding(txn.id, who, keys, EPOCH_PER_TRANSACTION)
+            commit = self._txns.start_adding(txn.id, who, keys, EPOCH_PER_TRANSACTION)
         except KafkaError as refusal:
             done(said(refusal.code, txn))
         except Exception:  # of this one producer, whose connection has other requests
             log.exception("%s cannot be added to %s", key, txn.id)
             done(ErrorCode.unknown_server_error)
         else:
-            if committed is None:
+            if commit is None:
                 done(ErrorCode.none)
             else:
-                committed.add_done_callback(lambda ended: done(said(code_of(ended), txn)))
+                commit.then(lambda code: done(said(code, txn)))
 
 
 def said(code: ErrorCode, txn: TxnTerms) -> ErrorCode:

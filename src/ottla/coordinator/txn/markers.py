@@ -8,12 +8,11 @@ Markers on `__consumer_offsets` go through the coordinator of groups, which must
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from ottla.coordinator.carrying import code_of
+from ottla.coordinator.pending import Commit, Pending
 from ottla.coordinator.txn.ending import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode, KafkaError
@@ -29,9 +28,7 @@ Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
 class OffsetMarkers(Protocol):
     """All that this needs of the coordinator of groups."""
 
-    def end_transaction(
-        self, index: int, producer: Producer, marker: EndTxnMarker
-    ) -> asyncio.Future[None]: ...
+    def end_transaction(self, index: int, producer: Producer, marker: EndTxnMarker) -> Commit: ...
 
 
 class Marking(NamedTuple):
@@ -55,10 +52,8 @@ class Markers:
         self._clock = hosted.around.clock
         self._offsets = offsets
 
-    def write(
-        self, marking: Marking, partitions: Iterable[TopicPartition]
-    ) -> asyncio.Future[Codes]:
-        """Append to each now; the future tells how that went, once each is committed or not."""
+    def write(self, marking: Marking, partitions: Iterable[TopicPartition]) -> Pending[Codes]:
+        """Append to each now; how that went is known once each is committed or not."""
         plain: list[TopicPartition] = []
         offsets: list[TopicPartition] = []
         codes: dict[TopicPartition, ErrorCode] = {}
@@ -99,7 +94,7 @@ class Markers:
         except KafkaError as refusal:
             writing.note(key, refusal.code)
         else:
-            ended.add_done_callback(lambda one: writing.note(key, code_of(one)))
+            ended.then(partial(writing.note, key))
 
     def _is_taken(self, key: TopicPartition, marking: Marking) -> bool:
         """Whether the next transaction has begun here under the very epoch of this marker.
@@ -124,12 +119,12 @@ class _Writing:
     def __init__(self, codes: dict[TopicPartition, ErrorCode], left: int) -> None:
         self._codes = codes
         self._left = left
-        self.all_written: asyncio.Future[Codes] = asyncio.get_running_loop().create_future()
+        self.all_written = Pending[Codes]()
         if not left:
-            self.all_written.set_result(codes)
+            self.all_written.settle(codes)
 
     def note(self, key: TopicPartition, code: ErrorCode) -> None:
         self._codes[key] = code
         self._left -= 1
-        if not self._left and not self.all_written.done():  # whoever waited may have gone
-            self.all_written.set_result(self._codes)
+        if not self._left:
+            self.all_written.settle(self._codes)

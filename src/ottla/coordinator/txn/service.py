@@ -9,12 +9,12 @@ being sent away first.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from ottla.coordinator.outcome import Outcome
+from ottla.coordinator.pending import Commit, Pending, committed
 from ottla.coordinator.runtime import Runtime
 from ottla.coordinator.txn.adding import verify
 from ottla.coordinator.txn.ending import EndAsked
@@ -24,6 +24,7 @@ from ottla.coordinator.txn.markers import Markers
 from ottla.coordinator.txn.shard import TxnShard
 from ottla.coordinator.txn.state import (
     DECIDED,
+    NOBODY,
     NeedsProducerId,
     Producer,
     Transaction,
@@ -43,6 +44,13 @@ class TxnLimits:
     max_timeout_ms: int
     two_phase: bool
     """Whether producers may keep a prepared transaction open for as long as they like."""
+
+
+class Ended(NamedTuple):
+    """How an EndTxn went, and the identity under which the client goes on."""
+
+    code: ErrorCode
+    client: Producer = NOBODY
 
 
 class Transactions:
@@ -80,21 +88,19 @@ class Transactions:
     async def add(
         self, id: str, who: Producer, partitions: frozenset[TopicPartition], version: int = 0
     ) -> None:
-        committed = self.start_adding(id, who, partitions, version)
-        if committed is not None:
-            await committed
+        await committed(self.start_adding(id, who, partitions, version))
 
     def start_adding(
         self, id: str, who: Producer, partitions: frozenset[TopicPartition], version: int
-    ) -> asyncio.Future[None] | None:
-        """Add; the future ends when that is committed, None when it is already."""
+    ) -> Commit | None:
+        """Add; None when that is committed already."""
         _check(id)
-        _, committed = self._runtime.submit(
+        _, commit = self._runtime.submit(
             id,
             lambda shard, now: shard.add(id, who, partitions, version, now),
             settle=True,  # an earlier request that added them may not be committed yet
         )
-        return committed
+        return commit
 
     def verify(self, id: str, who: Producer, partition: TopicPartition) -> ErrorCode:
         """Whether the partition is part of the open transaction; the refusal if it is not."""
@@ -107,14 +113,47 @@ class Transactions:
 
     async def end(self, id: str, asked: EndAsked) -> Producer:
         """The identity under which the client goes on."""
-        _check(id)
-        client = await self._with_producer_id(
-            id, lambda shard, fresh, now: shard.end(id, asked, fresh, now)
-        )
-        txn = self._runtime.owned(id).shard.get(id)
-        if txn is not None and txn.state in DECIDED:
-            await self._finishing.completion(id, ANSWER_WITHIN_MS)
+        ended = Pending[Ended]()
+        try:
+            self.start_ending(id, asked, ended.settle)
+        except NeedsProducerId:
+            self.start_ending(id, asked, ended.settle, await self._next_producer_id())
+        code, client = await ended
+        if code is not ErrorCode.none:
+            raise KafkaError(code)
         return client
+
+    def start_ending(
+        self,
+        id: str,
+        asked: EndAsked,
+        done: Callable[[Ended], object],
+        fresh: ProducerId | None = None,
+    ) -> None:
+        """Call `done` once, when it may be answered; NeedsProducerId where there is no `fresh`."""
+        _check(id)
+        client, commit = self._runtime.submit(
+            id, lambda shard, now: shard.end(id, asked, fresh, now)
+        )
+        if commit is None:
+            self._decided(id, Ended(ErrorCode.none, client), done)
+        else:
+            commit.then(lambda code: self._decided(id, Ended(code, client), done))
+
+    def _decided(self, id: str, ended: Ended, done: Callable[[Ended], object]) -> None:
+        """The decision is committed, or refused: answer, or wait for the markers first."""
+        if ended.code is not ErrorCode.none:
+            done(Ended(ended.code))
+            return
+        try:
+            txn = self._runtime.owned(id).shard.get(id)
+        except KafkaError as refusal:
+            done(Ended(refusal.code))
+            return
+        if txn is not None and txn.state in DECIDED:
+            self._finishing.when_completed(id, ANSWER_WITHIN_MS, lambda: done(ended))
+        else:
+            done(ended)
 
     async def describe(self, id: str) -> Transaction:
         _check(id)
