@@ -122,6 +122,19 @@ def test_a_batch_waits_for_the_gate_and_the_producers_next_ones_behind_it() -> N
     run(story())
 
 
+def test_what_was_admitted_is_refused_where_the_partition_has_gone_meanwhile() -> None:
+    async def story() -> None:
+        async with data_side() as side:
+            gate = side.services.appends.gate = Gate()
+            await side.lead()
+            first = produce(side, b"a")
+            await side.follow(epoch=1)
+            gate.waiting.pop()(E.none)
+            assert (await first).error_code is E.not_leader_or_follower
+
+    run(story())
+
+
 def test_whoever_is_not_admitted_leaves_nothing_and_those_behind_are_asked_about_again() -> None:
     async def story() -> None:
         async with data_side() as side:

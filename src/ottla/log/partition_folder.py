@@ -39,6 +39,8 @@ class PartitionFolder:
 
     def begin_sync(self) -> tuple[list[Source], list[Path]]:
         """Open files and folders whose sync makes all of it durable; whoever asks does that."""
+        if not self._changed:  # as it is of nearly every flush
+            return [], []
         sources = []
         for path in self._unsynced:
             if self.disk.exists(path):
@@ -46,7 +48,7 @@ class PartitionFolder:
                 sources.append(file.source())
                 file.close()
         # The parent too: it holds the name of a folder that may be new.
-        folders = [self.path, self.path.parent] if self._changed else []
+        folders = [self.path, self.path.parent]
         self._unsynced, self._changed = (), False
         return sources, folders
 

@@ -132,7 +132,6 @@ class Appends:
         at: int,
         key: TopicPartition,
         records: memoryview | bytes | None,
-        admitted: bool = False,
     ) -> None:
         """Append now, or queue behind a rewrite. `work.left` falls once it is appended."""
         terms = work.terms
@@ -142,17 +141,15 @@ class Appends:
                 raise KafkaError(ErrorCode.invalid_topic_exception)
             if partition.rewriting is not None:
                 kept = bytes(records or b"")
-                partition.rewriting.append(lambda: self._take_turn(work, at, key, kept, admitted))
+                partition.rewriting.append(lambda: self._take_turn(work, at, key, kept))
                 return
             partition.traffic.total_produce_requests.value += 1
             now_ms = self._clock.wall_ms()
             analysis = analyse(
                 records, partition.log.config, now_ms=now_ms, origin=terms.origin, zstd=terms.zstd
             )
-            if (
-                analysis.header.attributes & TRANSACTIONAL_BIT
-                and not admitted
-                and self._waits_at_gate(work, at, partition, analysis)
+            if analysis.header.attributes & TRANSACTIONAL_BIT and self._waits_at_gate(
+                work, at, partition, analysis
             ):
                 return
             if analysis.needs_rewrite:
@@ -206,11 +203,11 @@ class Appends:
         terms, gate, header = work.terms, self.gate, analysis.header
         if gate is None or terms.origin is not Origin.CLIENT:
             return False
-        key, kept = partition.key, analysis.content
+        key = partition.key
         place = (key, header.producer_id)
         queue = self._at_gate.get(place)
         if queue is not None:
-            kept = memoryview(bytes(kept))
+            kept = bytes(analysis.content)
             queue.append(lambda: self._take_turn(work, at, key, kept))
             return True
         if not must_ask(partition.log.producers.get(header.producer_id), header, terms.txn):
@@ -223,11 +220,11 @@ class Appends:
             nonlocal verdict
             verdict = code
             if waiting:
-                self._answered(work, at, place, kept, code)
+                self._answered(work, at, place, analysis, code)
 
         gate.admit(terms.txn, key, header.producer_id, header.producer_epoch, done)
         if verdict is None:
-            waiting, kept = True, memoryview(bytes(kept))
+            waiting, analysis = True, _kept(analysis)
             self._at_gate[place] = deque()
             return True
         if verdict is not GOOD:
@@ -239,23 +236,38 @@ class Appends:
         work: _Work,
         at: int,
         place: tuple[TopicPartition, int],
-        kept: memoryview,
+        analysis: Analysis,
         code: ErrorCode,
     ) -> None:
         queue = self._at_gate.pop(place)
         if code is GOOD:
-            self._take_turn(work, at, place[0], kept, admitted=True)
+            self._admitted(work, at, place[0], analysis)
         else:
-            self._refused(work, at, place[0], len(kept), KafkaError(code))
+            self._refused(work, at, place[0], len(analysis.content), KafkaError(code))
             self._one_less(work)
         for turn in queue:
             turn()
+
+    def _admitted(self, work: _Work, at: int, key: TopicPartition, analysis: Analysis) -> None:
+        """Append what was examined before it waited at the gate."""
+        try:
+            partition = self._hosted.get(key)
+            if partition.rewriting is not None:
+                partition.rewriting.append(lambda: self._admitted(work, at, key, analysis))
+                return
+            if analysis.needs_rewrite:
+                self._rewrite(work, at, partition, analysis)
+                return
+            self._append(work, at, partition, analysis, self._clock.wall_ms())
+        except KafkaError as refusal:
+            self._refused(work, at, key, len(analysis.content), refusal)
+        self._one_less(work)
 
     # Rewriting, off the loop
 
     def _rewrite(self, work: _Work, at: int, partition: Partition, analysis: Analysis) -> None:
         partition.rewriting = deque()
-        kept = analysis._replace(content=memoryview(bytes(analysis.content)))
+        kept = _kept(analysis)
         off = self._hosted.around.off
         rewritten = off.run(rewrite, kept, partition.log.config, self._clock.wall_ms())
         size = len(kept.content)
@@ -286,10 +298,9 @@ class Appends:
         at: int,
         key: TopicPartition,
         records: bytes | memoryview,
-        admitted: bool = False,
     ) -> None:
         before = work.left
-        self._start(work, at, key, records, admitted)
+        self._start(work, at, key, records)
         if work.left < before and not work.left:
             self._appended(work)
 
@@ -307,6 +318,11 @@ class Appends:
         parked = DelayedProduce(work)
         keys = [wait.partition.key for wait in work.waits]
         self._hosted.waiting.produce.try_complete_else_watch(parked, keys)
+
+
+def _kept(analysis: Analysis) -> Analysis:
+    """The same once the receive buffer is used again."""
+    return analysis._replace(content=memoryview(bytes(analysis.content)))
 
 
 class DelayedProduce(Delayed):

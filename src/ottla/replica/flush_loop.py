@@ -118,16 +118,19 @@ class FlushLoop:
     def _submitted(self, ring: Ring, begun: Sequence[Begun]) -> list[Begun]:
         """Give the ring what it can take; what it cannot."""
         rest: list[Begun] = []
-        taken: list[tuple[int, Source, Begun]] = []
+        syncs: list[tuple[int, Source]] = []
+        in_ring, room = self._in_ring, ring.room
         for one in begun:
             lone = one[1].lone
-            if lone is None or len(taken) == ring.room:
+            if lone is None or len(syncs) == room:
                 rest.append(one)
             else:
-                taken.append((next(self._numbers), lone, one))
-        accepted = ring.submit([(number, source) for number, source, _ in taken]) if taken else 0
-        self._in_ring.update((number, one) for number, _, one in taken[:accepted])
-        return rest + [one for _, _, one in taken[accepted:]]
+                number = next(self._numbers)
+                syncs.append((number, lone))
+                in_ring[number] = one
+        accepted = ring.submit(syncs) if syncs else 0
+        rest += [in_ring.pop(number) for number, _ in syncs[accepted:]]
+        return rest
 
     def _reap(self) -> None:
         assert self._ring is not None
@@ -142,7 +145,8 @@ class FlushLoop:
         partition.flushing = False
         if error is None:
             partition.log.flush_done(flush)
-        self._tell(partition, error)
+        if self._awaited:
+            self._tell(partition, error)
         if isinstance(error, OSError):
             self._hosted.fail(partition, error)
             return

@@ -11,8 +11,9 @@ until the transaction has ended, and then `producer` itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from ottla.model.ids import NO_PRODUCER, ProducerId, TopicPartition
@@ -36,6 +37,8 @@ class TxnState(IntEnum):
     DEAD = 6
     PREPARE_EPOCH_FENCE = 7
     """Passed through inside one decision, never persisted."""
+
+    __hash__ = int.__hash__  # an enum's own hashes its name, in Python; hot
 
     @property
     def label(self) -> str:
@@ -138,6 +141,12 @@ class NeedsProducerId(Exception):
     """A decision wants a producer id that nobody has had: decide again with one."""
 
 
+_NAMES: Final = tuple(one.name for one in fields(Transaction))
+_values: Final = attrgetter(*_NAMES)
+
+
 def moved(txn: Transaction, to: TxnState, **changes: Any) -> Transaction:
     assert to in MOVES[txn.state], f"{txn.id}: {txn.state.name} -> {to.name}"
-    return replace(txn, state=to, **changes)
+    values = dict(zip(_NAMES, _values(txn), strict=True))  # half the cost of `replace`
+    values.update(changes, state=to)
+    return Transaction(**values)
