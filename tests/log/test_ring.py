@@ -62,6 +62,14 @@ def test_all_that_ended_before_anybody_asked_is_told_of(tmp_path: Path) -> None:
     ring.close()
 
 
+def test_a_mark_that_a_worker_set_too_late_stops_nobody(ring: SyncRing, tmp_path: Path) -> None:
+    ring._words[ring._flags] |= 1 << 2  # as it is when the kernel's list was seen to before
+    os.eventfd_write(ring.fileno(), 1)
+    assert ring.done() == []
+    ring.submit([(1, written(tmp_path / "a"))])
+    assert ended(ring, 1) == {1: 0}
+
+
 def test_another_threads_ring_takes_nothing(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as other:
         ring = other.submit(SyncRing.open, 8).result()

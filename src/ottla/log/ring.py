@@ -39,6 +39,10 @@ _TASKRUN_FLAG, _SINGLE_ISSUER, _DEFER_TASKRUN = 1 << 9, 1 << 12, 1 << 13
 _GETEVENTS: Final = 1
 _MORE: Final = 1 << 2
 """Set while something has ended and is not written down."""
+_ROUNDS: Final = 2 * ENTRIES // 16
+"""The kernel writes down about twenty ends in one call, and may have two things to do for each.
+Not for as long as the mark is set: a worker adds to the kernel's list first and sets the mark then,
+so it may set it when the list has been seen to already, and nothing takes it away."""
 _REGISTER_EVENTFD: Final = 4
 _REGISTER_WORKERS: Final = 19
 _SINGLE_MMAP: Final = 1
@@ -129,9 +133,10 @@ class SyncRing:
         except BlockingIOError:
             return []
         words, mask = self._words, self._done_mask
-        while words[self._flags] & _MORE:  # the kernel writes down twenty at a time
-            if _call(_ENTER, self._ring, 0, 0, _GETEVENTS, None, 0) < 0:
+        for _ in range(_ROUNDS):
+            if not words[self._flags] & _MORE:
                 break
+            _call(_ENTER, self._ring, 0, 0, _GETEVENTS, None, 0)
         head, tail = words[self._done_head], words[self._done_tail]
         ended = []
         while head != tail:
