@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import errno
 from typing import Any
 from uuid import UUID
-from weakref import ref
 
 import pytest
 
 from ottla.log.log import Origin
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import BrokerId, LeaderEpoch, TopicPartition
+from ottla.model.ids import BrokerId, TopicPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
 from ottla.replica.append import AppendTerms, ToAppend
 from ottla.replica.read import Isolation
-from ottla.replica.transitions import ToStop
-from ottla.replica.wanted import UNKNOWN_TOPIC, Fetched
+from ottla.replica.wanted import UNKNOWN_TOPIC
 from tests.fakes.data_side import (
     ME,
     OTHER,
-    TERMS,
     TOPIC_ID,
     TP,
     DataSide,
@@ -34,11 +30,6 @@ TWO = (ME, OTHER)
 SECOND = TopicPartition("t", 1)
 THIRD = BrokerId(2)
 COMMITTED = Isolation.READ_COMMITTED
-
-
-class Answer:
-    def __call__(self, fetched: list[Fetched]) -> None:
-        """Takes the answer."""
 
 
 async def refusal(side: DataSide, offset: int = 0, **want: Any) -> ErrorCode:
@@ -294,174 +285,6 @@ def test_a_follower_that_must_cut_its_log_counts_for_nothing_until_it_has(
             assert partition.led().followers[OTHER].end == -1
             side.fetch(wanted(2, last_fetched_epoch=4), replica_id=OTHER)
             assert waiting.done()
-
-    run(story())
-
-
-# Waiting
-
-
-@pytest.mark.spec("DLY-29", "REP-62")
-def test_a_fetch_waits_for_enough_bytes() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            await side.lead()
-            size = len(side.batch(b"x"))
-            parked = side.start_fetch(0, min_bytes=2 * size + 1, max_wait_ms=60_000)
-            for count in range(3):
-                assert not parked.done(), count
-                await side.append(b"x")
-            assert values_of(parked.result()[0].part) == [b"x"] * 3
-            assert side.clock.mono_ms() == 0
-
-    run(story())
-
-
-@pytest.mark.spec("DLY-29", "REP-13")
-def test_when_the_wait_is_over_the_answer_is_what_there_is() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            await side.lead()
-            await side.append(b"x")
-            [one] = await side.start_fetch(0, min_bytes=10_000, max_wait_ms=250)
-            assert values_of(one.part) == [b"x"]
-            assert side.clock.mono_ms() == 250
-            [nothing] = await side.start_fetch(1, max_wait_ms=250)
-            assert (nothing.size, side.clock.mono_ms()) == (0, 500)
-
-    run(story())
-
-
-@pytest.mark.spec("DLY-29")
-def test_an_answered_fetch_holds_on_to_nobody() -> None:
-    """Its caller knows it, to call it off: a cycle a fetch would keep the collector busy."""
-
-    async def story() -> None:
-        async with data_side() as side:
-            await side.lead()
-            answer = Answer()
-            told = ref(answer)
-            parked = side.services.reads.fetch(
-                [wanted(0)], TERMS._replace(max_wait_ms=60_000), answer
-            )
-            del answer
-            assert parked is not None and told() is not None
-            await side.append(b"x")
-            assert parked.completed and told() is None
-
-    run(story())
-
-
-@pytest.mark.spec("REP-62")
-def test_a_fetch_that_may_not_wait_or_wants_nothing_is_answered_at_once() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            await side.lead()
-            assert side.start_fetch(0, max_wait_ms=0).done()
-            assert side.start_fetch(0, min_bytes=0).done()
-            assert side.fetch().result() == []
-            nowhere = wanted(0, TopicPartition("u", 0))
-            assert side.fetch(wanted(0), nowhere).done(), "an error must be heard"
-
-    run(story())
-
-
-@pytest.mark.spec("DLY-29")
-def test_waiting_for_several_partitions_ends_with_any_of_them() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            await side.lead()
-            await side.lead(SECOND)
-            parked = side.fetch(wanted(0), wanted(0, SECOND))
-            await side.append(b"x", key=SECOND)
-            assert [one.size > 0 for one in parked.result()] == [False, True]
-            assert side.hosted.waiting.fetch.delayed == 0
-
-    run(story())
-
-
-@pytest.mark.spec("DLY-29")
-def test_waiting_ends_with_the_leadership() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            await side.lead()
-            parked = side.start_fetch(0)
-            await side.follow(epoch=1)
-            assert parked.result()[0].part.error_code is ErrorCode.not_leader_or_follower
-
-    run(story())
-
-
-@pytest.mark.spec("DLY-29")
-def test_waiting_ends_with_the_epoch_it_began_under() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            await side.lead(epoch=3)
-            parked = side.fetch(wanted(0, leader_epoch=3))
-            patient = side.fetch(wanted(0))
-            await side.lead(epoch=4)
-            assert parked.result()[0].part.error_code is ErrorCode.fenced_leader_epoch
-            assert not patient.done(), "who names no epoch does not mind"
-
-    run(story())
-
-
-@pytest.mark.spec("DLY-29")
-def test_waiting_ends_with_the_partition_and_with_its_disk() -> None:
-    async def story() -> None:
-        async with data_side(dirs=("/a", "/b")) as side:
-            await side.lead()
-            parked = side.start_fetch(0)
-            await side.services.transitions.stop([ToStop(TP, LeaderEpoch(-2), delete=True)])
-            assert parked.result()[0].part.error_code is ErrorCode.not_leader_or_follower
-            partition = await side.lead()
-            parked = side.start_fetch(0)
-            side.hosted.fail(partition, OSError(errno.EIO, "broken"))
-            assert parked.result()[0].part.error_code is ErrorCode.kafka_storage_error
-
-    run(story())
-
-
-@pytest.mark.spec("DLY-29")
-def test_waiting_ends_when_the_log_is_cut_below_the_reader() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            partition = await side.lead()
-            await side.append(b"a")
-            parked = side.start_fetch(1)
-            partition.log.truncate_to(0)
-            side.hosted.waiting.fetch.check(TP)
-            assert parked.result()[0].part.error_code is ErrorCode.offset_out_of_range
-
-    run(story())
-
-
-@pytest.mark.spec("DLY-29")
-def test_a_reader_in_a_closed_segment_does_not_wait_for_more_of_it() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            partition = await side.lead()
-            await side.append(b"old")
-            parked = side.start_fetch(0, min_bytes=10_000)
-            partition.log.roll(side.clock.wall_ms())
-            await side.append(b"new")
-            assert values_of(parked.result()[0].part) == [b"old"]
-            assert side.start_fetch(0, min_bytes=10_000).done()
-            assert not side.start_fetch(1, min_bytes=10_000).done()
-
-    run(story())
-
-
-@pytest.mark.spec("DLY-29")
-def test_a_broker_that_stops_lets_nobody_wait() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            await side.lead()
-            parked = side.start_fetch(0, max_wait_ms=60_000)
-            side.services.reads.stop_waiting()
-            assert parked.result()[0].size == 0
-            assert side.start_fetch(0, max_wait_ms=60_000).done()
-            assert side.hosted.waiting.fetch.watched == 0
 
     run(story())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,8 @@ from ottla.protocol.records.record import encode_varint
 
 @native
 def put(out: np.ndarray, value: int) -> tuple[int, int]:
-    start = np.int64(out.ctypes.data)  # an address is unsigned, and differences would be floats
+    # As it comes an address is unsigned, and differences would be floats.
+    start: Any = np.int64(out.ctypes.data)
     return writing.put_varint(start, value) - start, writing.varint_size(value)
 
 
