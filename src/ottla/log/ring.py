@@ -77,7 +77,7 @@ class SyncRing:
         """A ring for the calling thread.
 
         `deferred`, where the kernel can (6.1): what has ended is written down when it is asked for.
-        Else the kernel interrupts this thread for every single sync, a tenth of all it did.
+        Else the kernel interrupts this thread for every single sync.
         """
         if sys.platform != "linux":
             return None
