@@ -14,15 +14,15 @@ from ottla.protocol.records.columns.native import as_array, copy, native
 
 
 @native
-def copied(target: np.ndarray, at: int, source: np.ndarray, start: int, size: int) -> None:
-    copy(target, at, source, (start, size))
+def copied(target: int, source: int, size: int) -> None:
+    copy(target, source, size)
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 100])
 def test_a_copy_touches_its_bytes_and_no_others(size: int) -> None:
     source = as_array(bytes(range(1, 128)))
     target = np.zeros(120, np.uint8)
-    copied(target, 5, source, 20, size)
+    copied(target.ctypes.data + 5, source.ctypes.data + 20, size)
     assert target.tobytes() == bytes(5) + bytes(range(21, 21 + size)) + bytes(115 - size)
 
 
