@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -34,6 +35,12 @@ def ottla_program(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["--version"]) == 0
     assert capsys.readouterr().out == f"ottla {ottla.__version__}\n"
+
+
+def test_a_broker_that_did_not_start_leaves_the_garbage_collector_on() -> None:
+    assert gc.isenabled()
+    assert main.run(["serve", "--nonsense"]) == 2
+    assert gc.isenabled()
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:

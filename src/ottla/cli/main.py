@@ -44,9 +44,12 @@ def run(arguments: Sequence[str]) -> int:
 def _command(arguments: Sequence[str]) -> int:
     if arguments[:1] == ["serve"]:
         gc.disable()  # until it is ready: starting makes no garbage, and this is a tenth of it
-        from ottla.cli.serve import serve
+        try:
+            from ottla.cli.serve import serve
 
-        return serve(arguments[1:])
+            return serve(arguments[1:])
+        finally:
+            gc.enable()  # a mistake ends here too, and the process need not be ours alone
     from ottla.cli.commands import application
 
     application(arguments)(args=list(arguments), prog_name="ottla")
