@@ -40,9 +40,10 @@ venv:
 run: venv
 	@$(BIN)/python -m tools.demo $(SECONDS)
 
-# Two suites at a time: most of them wait for other programs most of the time.
+# Two suites at a time: most of them wait for other programs most of the time. One that fails does
+# not keep the others from being run.
 test: setup check
-	@$(MAKE) --no-print-directory -j2 unit interop cluster spark sim
+	@$(MAKE) --no-print-directory -k -j2 unit interop cluster spark sim
 
 check: venv
 	@$(BIN)/ruff format --check --quiet . || { echo "format: run make format" >&2; exit 1; }
