@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from ottla.broker.loading import CHUNK, load
+from ottla.broker.chunks import CHUNK, Pace
+from ottla.broker.loading import load
 from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories import LogDirectories
 from ottla.model.ids import BrokerId, TopicPartition
@@ -40,11 +40,12 @@ async def filled(count: int, dirs: tuple[str, ...] = ("/data",)) -> ForgettingDi
     return disk
 
 
-async def loaded(
-    directories: LogDirectories, settings: dict[str, str] | None = None
-) -> list[TopicPartition]:
-    off = Off(asyncio.get_running_loop(), InlinePool())
-    return await load(directories, DynamicConfig(settings or {}), off, LoopClock())
+def pace() -> Pace:
+    return Pace(Off(asyncio.get_running_loop(), InlinePool()), 2, LoopClock())
+
+
+async def loaded(directories: LogDirectories) -> list[TopicPartition]:
+    return await load(directories, DynamicConfig({}), pace())
 
 
 @pytest.mark.spec("LOG-76", "CFG-024")
@@ -66,8 +67,7 @@ def test_topics_are_loaded_under_their_own_settings() -> None:
         directories = opened(await filled(1))
         config = DynamicConfig({})
         config.set_topic("t", {"retention.ms": "1234"})
-        off = Off(asyncio.get_running_loop(), InlinePool())
-        await load(directories, config, off, LoopClock())
+        await load(directories, config, pace())
         log = directories.get(TP)
         assert log is not None
         assert log.config.retention_ms == 1_234
@@ -116,61 +116,3 @@ def test_a_directory_that_cannot_be_read_costs_only_itself() -> None:
         assert len(directories.held) == 2
 
     run(story())
-
-
-def test_a_long_start_says_how_far_it_is(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "ottla.broker.loading")
-
-    class Slow(LoopClock):
-        """Between any two looks at it three seconds pass."""
-
-        looks = 0
-
-        def mono_ms(self) -> int:
-            self.looks += 1
-            return self.looks * 3_000
-
-    async def story() -> None:
-        directories = opened(await filled(CHUNK + 1))
-        off = Off(asyncio.get_running_loop(), InlinePool())
-        await load(directories, DynamicConfig({}), off, Slow())
-
-    run(story())
-    said = [one.getMessage() for one in caplog.records if one.name == "ottla.broker.loading"]
-    assert said == [
-        f"opened {CHUNK} of {CHUNK + 1} partitions",
-        f"opened {CHUNK + 1} of {CHUNK + 1} partitions",
-    ]
-
-
-@pytest.mark.spec("CFG-024")
-@pytest.mark.parametrize(("threads", "at_once"), [("1", 2), ("2", 4)])
-def test_each_directory_has_as_many_threads_as_the_operator_says(
-    threads: str, at_once: int
-) -> None:
-    async def story() -> None:
-        directories = opened(await filled(6 * CHUNK, ("/a", "/b")), "/a", "/b")
-        pool = InlinePool()
-        pool.held = True
-        off = Off(asyncio.get_running_loop(), pool)
-        config = DynamicConfig({"num.recovery.threads.per.data.dir": threads})
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(load(directories, config, off, LoopClock()))
-            for _ in range(20):
-                await asyncio.sleep(0)
-            assert pool.waiting == at_once
-            pool.held = False
-            pool.run_all()
-        assert len(directories.held) == 6 * CHUNK
-
-    run(story())
-
-
-def test_a_quick_start_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "ottla.broker.loading")
-
-    async def story() -> None:
-        await loaded(opened(await filled(3)))
-
-    run(story())
-    assert [one for one in caplog.records if one.name == "ottla.broker.loading"] == []

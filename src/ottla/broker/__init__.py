@@ -9,7 +9,7 @@
 - `transactions`  the transaction coordinator's parts
 - `doors`       the listeners, which may change while it runs
 - `identity`    which broker of which cluster this is
-- `loading`     opening every log at the start
+- `loading`, `closing`, `chunks`   every log opened at the start, closed at the end, side by side
 - `kernels`     native record validation, when it is first needed
 - `net_settings`  the network's limits, as the settings have them
 - `local_link`  the controller's way to its own broker

@@ -11,6 +11,8 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 
+from ottla.broker.chunks import Pace, pace_for
+from ottla.broker.closing import close
 from ottla.broker.kernels import load_kernels
 from ottla.broker.loading import load
 from ottla.broker.world import World
@@ -110,9 +112,7 @@ class Data:
 
     async def load(self) -> None:
         """Open every log; the controller says later what each is for."""
-        around = self._around
-        corrupt = await load(self._directories, self._config, around.off, around.clock)
-        self.hosted.lose(corrupt)
+        self.hosted.lose(await load(self._directories, self._config, self._pace()))
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         return [
@@ -126,7 +126,11 @@ class Data:
     async def close(self) -> None:
         """Flush and close every log, and say that the stop was clean."""
         self._flushes.close()
-        await self._around.off.run(self._directories.close)
+        await close(self._directories, self._pace())
+
+    def _pace(self) -> Pace:
+        around = self._around
+        return pace_for(self._directories, self._config, around.off, around.clock)
 
     # A log or a directory that failed
 
