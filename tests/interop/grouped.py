@@ -214,3 +214,17 @@ def settle(members: Sequence[Member], partitions: int, got: list[int]) -> None:
 def drain(members: Sequence[Member], got: list[int]) -> None:
     for member in members:
         got.extend(member.poll())
+
+
+def close_in_turn(members: Sequence[Member], partitions: int, got: list[int]) -> None:
+    """Each once it holds what it shall hold.
+
+    librdkafka that is closed with a new assignment in its queue leaves its group first and revokes
+    afterwards: the commit of `on_revoke` comes from a member nobody knows, or it waits for ever.
+    """
+    left = list(members)
+    while left:
+        settle(left, partitions, got)
+        leaves = left.pop(0)
+        leaves.commit()
+        leaves.close()

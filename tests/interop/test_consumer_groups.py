@@ -37,6 +37,7 @@ from tests.interop.grouped import (
     Member,
     Numbers,
     Refused,
+    close_in_turn,
     drain,
     java_members,
     new_topic,
@@ -79,17 +80,14 @@ def come_and_go(
         while len(members) < size:
             members.append(opened())
         while len(members) > size:
-            member = members.pop(0)
-            member.commit()
-            member.close()
+            settle(members, PARTITIONS, got)
+            _retire(members.pop(0), got)
         numbers.write(200)
         settle(members, PARTITIONS, got)
         numbers.write(200)
         drain(members, got)
     until(lambda: len(got) >= numbers.written, lambda: drain(members, got), "the records")
-    for member in members:
-        member.commit()
-        member.close()
+    close_in_turn(members, PARTITIONS, got)
     assert sorted(got) == list(range(numbers.written)), "each record once"
 
 
@@ -144,7 +142,6 @@ DOOMED: Final = (
 )
 
 
-@pytest.mark.slow  # until it is known why a member that closed was once unknown to its group
 @pytest.mark.spec("GRP-44")
 def test_the_work_of_members_that_are_killed_is_taken_over(broker: Broker) -> None:
     """Three stay, two are killed at work, and five come in their place."""
@@ -178,11 +175,8 @@ def test_the_work_of_members_that_are_killed_is_taken_over(broker: Broker) -> No
     numbers.write(400)
     settle(members, PARTITIONS, got)
     until(lambda: len(got) >= 800, lambda: drain(members, got), "the records")
+    close_in_turn(members, PARTITIONS, got)
     assert sorted(got) == list(range(800))
-    for member in members:
-        member.commit()  # before anybody goes: who closes later has not heard of that
-    for member in members:
-        member.close()
 
 
 @pytest.mark.spec("GRP-59", "GRP-75")
@@ -234,8 +228,7 @@ def test_offsets_are_committed_in_a_transaction_by_a_member_in_its_epoch(broker:
     producer.abort_transaction(WAIT_S)
     pipe(member.consumer.consumer_group_metadata())
     assert member.consumer.committed(offsets, WAIT_S)[0].offset == 9
-    member.close()
-    other.close()
+    close_in_turn([member, other], 2, got)
 
 
 @pytest.mark.spec("GRP-48")
@@ -261,9 +254,7 @@ def test_partitions_that_are_added_are_shared_out(broker: Broker) -> None:
     settle(members, 2, got)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     admin.create_partitions([NewPartitions(topic, 6)])[topic].result(WAIT_S)
-    settle(members, 6, got)
-    for member in members:
-        member.close()
+    close_in_turn(members, 6, got)
 
 
 def test_kafkas_consumer_subscribes_by_a_pattern_the_broker_resolves(
@@ -320,8 +311,7 @@ def test_a_group_moves_to_the_new_protocol_and_back_while_it_reads(
     members = replace(members, "consumer", upgrades=True)
     members = replace(members, "classic", upgrades=False)
     until(lambda: len(set(got)) >= numbers.written, lambda: drain(members, got), "the records")
-    for one in members:
-        one.close()
+    close_in_turn(members, PARTITIONS, got)
     assert set(got) == set(range(numbers.written)), "nothing is lost on the way"
 
 
@@ -377,13 +367,12 @@ def test_kafkas_own_dump_reads_every_record_such_a_group_persists(tmp_path: Path
         bootstrap = broker.bootstrap_servers
         topic = new_topic(bootstrap, PARTITIONS)
         group = f"group-{topic}"
-        classic = ConfluentMember(bootstrap, group, topic, group_protocol="classic")
+        beats = {"heartbeat_interval_ms": 200}
+        classic = ConfluentMember(bootstrap, group, topic, group_protocol="classic", **beats)
         got: list[int] = []
         settle([classic], PARTITIONS, got)
         member = confluent(broker, "^" + topic, group_id=group)
-        settle([classic, member], PARTITIONS, got)
-        member.close()
-        classic.close()
+        close_in_turn([member, classic], PARTITIONS, got)
     folders = [path.parent for path in tmp_path.glob("__consumer_offsets-*/*.log") if _has(path)]
     [log] = [path for folder in folders for path in folder.glob("*.log")]
     try:
