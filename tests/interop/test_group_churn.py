@@ -39,13 +39,7 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.mark.spec("GRP-01", "GRP-22", "GRP-36", "GRP-44", "GRP-46", "GRP-60")
-@pytest.mark.parametrize(
-    "client",
-    [
-        pytest.param(client, marks=pytest.mark.slow if client == "java-3.9" else ())
-        for client in STRATEGIES
-    ],
-)
+@pytest.mark.parametrize("client", STRATEGIES)
 def test_members_come_go_crash_and_come_back_under_load(
     broker: Broker, client: str, tmp_path: Path
 ) -> None:
