@@ -161,6 +161,44 @@ def test_a_lost_transaction_index_is_rebuilt(base: int, with_snapshots: bool) ->
     assert bench.load(clean=True).aborted_transactions(0, 14) == EXPECTED
 
 
+@pytest.mark.parametrize("how", ["roll", "abort", "close"])
+def test_a_transaction_index_that_was_lost_unread_is_missed_before_it_is_written_to(
+    how: str,
+) -> None:
+    bench = Workbench()
+    transactional(bench).close()
+    bench.disk.remove(bench.dir / "00000000000000000011.txnindex")
+    log = bench.load(clean=True)
+    expected = EXPECTED
+    if how == "abort":
+        write(log, 5, 0)  # 14
+        end(log, 5)  # 15
+        expected = [*EXPECTED, AbortedTxn(5, 14, 15, 6)]
+    else:
+        add(log, b"plain")  # 14
+        if how == "roll":
+            log.roll(NOW_MS)
+        else:
+            log = bench.reopen(log)
+    assert log.aborted_transactions(0, 16) == expected
+    assert bench.reopen(log).aborted_transactions(0, 16) == expected
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_segment_whose_transactions_were_all_committed_is_not_searched_again(
+    clean: bool,
+) -> None:
+    bench = Workbench()
+    log = bench.create()
+    write(log, 1, 0)
+    end(log, 1, ControlType.COMMIT)
+    log.close() if clean else log.flush()
+    again = bench.load(clean=clean)
+    index = bench.dir / "00000000000000000000.txnindex"
+    assert bench.disk.read(index) == b""
+    assert again.aborted_transactions(0, 2) == []
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_rebuilt_transaction_index_outlives_a_power_cut(seed: int) -> None:
     disk = ForgettingDisk(lambda: NOW_MS)

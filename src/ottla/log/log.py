@@ -336,12 +336,16 @@ class Log:
             self._note_aborted(aborted_entry(self.producers, completed))
 
     def _note_aborted(self, aborted: AbortedTxn | None) -> None:
-        if aborted is not None:
-            active = self.segments.active
-            path = active.path(TXN_INDEX)
+        if aborted is None:
+            return
+        active = self.segments.active
+        path = active.path(TXN_INDEX)
+        # One that was lost is found again first: with a new entry in it nobody would miss the rest.
+        unread = active.aborted is None and not self.disk.exists(path)
+        if not unread or aborted not in lookup.aborted_in(self, active):
             txn_index.append(self.disk, path, aborted)
-            self.folder.sync_later(path)  # nothing notices an entry that is missing
-            active.aborted = None
+        self.folder.sync_later(path)  # nothing notices an entry that is missing
+        active.aborted = None
 
     def _repeated(self, known: Remembered, header: BatchHeader, size: int) -> Appended:
         stamps = self.config.message_timestamp_type == "LogAppendTime"

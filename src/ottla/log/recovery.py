@@ -153,8 +153,8 @@ def _hole_after(log: Log, walked: Walked, later: list[Segment]) -> str | None:
 def _write_derived(log: Log, segment: Segment, aborted: list[AbortedTxn]) -> None:
     path = segment.path(TXN_INDEX)
     log.disk.remove(path)
-    if aborted:
-        txn_index.write(log.disk, path, aborted)
+    if aborted or any(state.coordinator_epoch >= 0 for state in log.producers):
+        txn_index.write(log.disk, path, aborted)  # an empty one tells that none was lost
     segment.aborted = None
     segment.finish()
     log.folder.sync_later(segment.path(INDEX), segment.path(TIME_INDEX), path)

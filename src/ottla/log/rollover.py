@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.log import producer_snapshot
+from ottla.log.lookup import aborted_in
 from ottla.log.producer_history import snapshot_path
 from ottla.log.rolling import jitter_ms, waited_ms
 from ottla.log.segment import INDEX, TIME_INDEX, TXN_INDEX, Segment
@@ -28,9 +29,7 @@ def roll(log: Log, now_ms: int, base_offset: Offset | None = None) -> bool:
         active.delete()
     else:
         active.finish()
-        if any(state.coordinator_epoch >= 0 for state in log.producers):
-            # So that a missing index can be told from one that was never needed.
-            log.disk.open_append(active.path(TXN_INDEX)).close()
+        _vouch_for_aborted(log, active)
         active.release()
         log.folder.sync_later(*(active.path(kind) for kind in (INDEX, TIME_INDEX, TXN_INDEX)))
         write_snapshot(log, base)
@@ -58,6 +57,20 @@ def add_segment(log: Log, base_offset: Offset, created_ms: int) -> None:
     log.folder.changed()
 
 
+def _vouch_for_aborted(log: Log, segment: Segment) -> None:
+    """Let a missing index of aborted transactions be told from one that was never needed.
+
+    Unless it was read or written in this life, it may be one that was lost: then it is rebuilt.
+    """
+    path = segment.path(TXN_INDEX)
+    if log.disk.exists(path) or all(state.coordinator_epoch < 0 for state in log.producers):
+        return
+    if segment.aborted is None:
+        aborted_in(log, segment)
+    else:
+        log.disk.open_append(path).close()
+
+
 def write_snapshot(log: Log, offset: Offset) -> None:
     """Producer state as it is now, for the batches below `offset`."""
     if offset > log.snapshot_offset:
@@ -72,7 +85,8 @@ def close(log: Log) -> None:
     if log.recovery_point < log.end_offset or log.snapshot_offset < log.end_offset:
         if active.size:
             active.finish()
-            log.folder.sync_later(active.path(INDEX), active.path(TIME_INDEX))
+            _vouch_for_aborted(log, active)
+            log.folder.sync_later(*(active.path(kind) for kind in (INDEX, TIME_INDEX, TXN_INDEX)))
         write_snapshot(log, log.end_offset)
     log.flush()
     for segment in log.segments:
