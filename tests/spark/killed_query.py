@@ -99,6 +99,7 @@ def rows(kind: str, spark: SparkSession, servers: str, source: str) -> DataFrame
         .option("subscribe", source)
         .option("startingOffsets", "earliest")
         .option("maxOffsetsPerTrigger", PER_BATCH)
+        .option("minRecordsPerPartition", 1)  # a task for each partition: more to kill
         .load()
     )
     if kind == "copied":

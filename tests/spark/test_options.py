@@ -146,12 +146,14 @@ def test_the_strategy_says_what_a_time_in_the_future_means() -> None:
         ("minPartitions", "0"),
         ("minPartitions", "many"),
         ("maxRecordsPerPartition", "0"),
+        ("minRecordsPerPartition", "0"),
         ("maxOffsetsPerTrigger", "0"),
         ("maxOffsetsPerTrigger", "-5"),
         ("maxOffsetsPerTrigger", "1.5"),
         ("minOffsetsPerTrigger", "0"),
         ("maxTriggerDelay", "soon"),
         ("ottla.delay", "soon"),
+        ("ottla.delay", '{"another": "5s"}'),
         ("maxTriggerDelay", "5 fortnights"),
         ("maxBytesPerTrigger", "0"),
         ("groupIdPrefix", ""),
@@ -217,9 +219,11 @@ def test_limits_are_read() -> None:
         maxBytesPerTrigger="1000",
         minPartitions="3",
         maxRecordsPerPartition="7",
+        minRecordsPerPartition="9",
     )
     assert made.limits == Limits(10, 5, 120_000, 1_000)
-    assert made.cut == Cut(3, 7)
+    assert made.cut == Cut(3, 7, 9)
+    assert stream().cut == Cut()
 
 
 def test_a_minimum_above_the_maximum_is_refused() -> None:

@@ -8,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.model.ids import TopicPartition as TP
-from ottla.spark.plan import Cut, Limits, Span, cut, fewer_bytes, limited, spans, waits
+from ottla.spark.plan import (
+    Cut,
+    Limits,
+    Span,
+    cut,
+    fewer_bytes,
+    gathered,
+    limited,
+    spans,
+    waits,
+)
 
 A, B, C = (TP("t", index) for index in range(3))
 sizes = st.lists(st.integers(1, 10_000), min_size=1, max_size=6)
@@ -53,6 +63,27 @@ def test_cutting_loses_nothing_repeats_nothing_and_keeps_to_the_limits(
         assert most is None or all(part.size <= most for part in parts)
     if least is not None and sum(sizes) >= 4 * least:
         assert len(found) >= least * 0.6  # about: shares are rounded
+
+
+def test_small_spans_are_one_task_and_large_ones_are_not() -> None:
+    small, large = whole([3, 4, 5]), whole([1_000, 1_000])
+    assert gathered(small, Cut()) == [tuple(small)]
+    assert gathered(large, Cut()) == [(large[0],), (large[1],)]
+    assert gathered(small, Cut(together=1)) == [(one,) for one in small]
+    assert gathered([], Cut()) == []
+
+
+def test_spans_stay_apart_where_it_was_said_how_many_tasks_there_are() -> None:
+    small = whole([3, 4])
+    for how in (Cut(min_partitions=2), Cut(max_records=4)):
+        assert gathered(small, how) == [(one,) for one in small]
+
+
+@given(sizes, st.integers(1, 20_000))
+def test_gathering_keeps_every_span_whole_and_in_order(sizes: list[int], least: int) -> None:
+    tasks = gathered(whole(sizes), Cut(together=least))
+    assert [span for task in tasks for span in task] == whole(sizes)
+    assert len(tasks) <= max(sum(sizes) // least, 1) or len(tasks) == len(sizes)
 
 
 def test_a_limit_is_shared_out_by_how_much_there_is() -> None:

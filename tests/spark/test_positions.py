@@ -39,4 +39,5 @@ def test_with_a_delay_a_stream_ends_before_the_first_record_that_is_too_young() 
         assert end(**{"ottla.delay": "20s"}) == 2, "the fourth waits behind the third"
         assert end(**{"ottla.delay": "10s"}) == 2
         assert end(**{"ottla.delay": "9s"}) == 4
+        assert end(**{"ottla.delay": '{"later": "20s"}'}) == 2
         assert end(**{"ottla.delay": "2m"}) == 0

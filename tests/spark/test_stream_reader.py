@@ -176,9 +176,23 @@ def test_spans_are_planned_and_an_empty_batch_has_none(cluster: Cluster) -> None
     reader = reader_of(cluster, topic, maxRecordsPerPartition="4")
     start = reader.initialOffset()
     end = reader.latestOffset(start, ReadAllAvailable())
-    spans = [part.value.span for part in reader.partitions(start, end)]
-    assert [(span.start, span.end) for span in spans] == [(0, 3), (3, 6), (6, 10)]
+    spans = [[each.span for each in part.value] for part in reader.partitions(start, end)]
+    assert [(span.start, span.end) for [span] in spans] == [(0, 3), (3, 6), (6, 10)]
     assert reader.partitions(end, end) == []
+
+
+def test_small_partitions_are_one_task_and_are_read_whole(cluster: Cluster) -> None:
+    topic, out = cluster.topic(3), cluster.topic(1)
+    values = [f"{at:02}" for at in range(30)]
+    cluster.fill(topic, values)
+    for more, tasks in (({}, 1), ({"minRecordsPerPartition": "1"}, 3)):
+        reader = reader_of(cluster, topic, **more)
+        start = reader.initialOffset()
+        parts = reader.partitions(start, reader.latestOffset(start, ReadAllAvailable()))
+        assert len(parts) == tasks
+        assert sum(each.span.size for part in parts for each in part.value) == 30
+    cluster.pour(cluster.stream(topic).select("value"), out, cluster.checkpoint())
+    assert cluster.values(out) == values
 
 
 def test_the_same_offsets_are_the_same_text(cluster: Cluster) -> None:

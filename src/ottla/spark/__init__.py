@@ -8,6 +8,7 @@
 - `options`, `given`  every option, its default, its errors; pure
 - `offsets`        offsets as JSON, points to begin and end at, lost records; pure
 - `plan`           how much a batch reads and how it is cut into tasks; pure
+- `delays`         how old a record must be before it is read; pure
 - `rows`           the columns that are read and written
 - `filters`        conditions that Spark pushes down, as bounds on what is read
 - `batch_reader`, `stream_reader`  planning, as Spark calls it

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Part(InputPartition):
     """What one task reads; Spark makes one without anything where there is nothing to read."""
 
-    def __init__(self, wanted: reader.Wanted) -> None:
+    def __init__(self, *wanted: reader.Wanted) -> None:
         super().__init__(wanted)
 
 
@@ -83,5 +83,8 @@ def read_part(
     keep()
     if partition.value is None:
         return
+    wanted: tuple[reader.Wanted, ...] = partition.value
     with plainly():
-        yield from reader.read(options, partition.value, to_arrow_schema(schema, timezone="UTC"))
+        into = to_arrow_schema(schema, timezone="UTC")
+        for each in wanted:
+            yield from reader.read(options, each, into)

@@ -18,6 +18,7 @@ from typing import Final
 from ottla.config.client import ConsumerConfig, ProducerConfig
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
+from ottla.spark.delays import Delays, parse_delays
 from ottla.spark.given import Given, parse_duration_ms
 from ottla.spark.offsets import (
     EARLIEST,
@@ -48,6 +49,7 @@ SOURCE: Final = (
     "failOnDataLoss",
     "minPartitions",
     "maxRecordsPerPartition",
+    "minRecordsPerPartition",
     "maxOffsetsPerTrigger",
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
@@ -108,8 +110,7 @@ class SourceOptions:
     offset_retries: int = 3
     offset_retry_ms: int = 10
     partitions_cached_ms: int = 0
-    delay_ms: int = 0
-    """A record is read once it is as old as this."""
+    delays: Delays = field(default_factory=Delays)
     start_option: str = "startingOffsets"
     end_option: str = "endingOffsets"
     client: Mapping[str, str] = field(default_factory=dict)
@@ -204,7 +205,7 @@ def _source(
         subscription,
         start,
         end,
-        cut=Cut(given.number("minPartitions"), given.number("maxRecordsPerPartition")),
+        cut=_cut(given),
         limits=limits or Limits(),
         columns=_columns(given),
         fail_on_data_loss=given.flag("failOnDataLoss", True),
@@ -213,7 +214,7 @@ def _source(
         offset_retries=_or(given.number("fetchOffset.numRetries", least=0), 3),
         offset_retry_ms=_or(given.number("fetchOffset.retryIntervalMs", least=0), 10),
         partitions_cached_ms=_cached_ms(given),
-        delay_ms=given.read("ottla.delay", parse_duration_ms) or 0,
+        delays=_delays(given, subscription),
         start_option=start_option,
         end_option=end_option,
         client=client,
@@ -313,6 +314,20 @@ def _streaming(given: Given) -> Limits:
     delay_ms = given.read("maxTriggerDelay", parse_duration_ms)
     made = Limits(most, least, max_bytes=given.number("maxBytesPerTrigger"))
     return made if delay_ms is None else Limits(most, least, delay_ms, made.max_bytes)
+
+
+def _cut(given: Given) -> Cut:
+    return Cut(
+        given.number("minPartitions"),
+        given.number("maxRecordsPerPartition"),
+        given.number("minRecordsPerPartition") or Cut.together,
+    )
+
+
+def _delays(given: Given, what: Subscription) -> Delays:
+    made = given.read("ottla.delay", parse_delays) or Delays()
+    made.check("ottla.delay", what.topics or [tp.topic for tp in what.partitions])
+    return made
 
 
 def _columns(given: Given) -> tuple[str, ...]:

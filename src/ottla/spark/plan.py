@@ -1,8 +1,9 @@
 """How much the next batch reads, and how it is cut into tasks.
 
 Pure. Owns: the spans of offsets that tasks read, the options that cut them (`minPartitions`,
-`maxRecordsPerPartition`) and those that hold a batch back (`maxOffsetsPerTrigger`,
-`minOffsetsPerTrigger` with `maxTriggerDelay`, `maxBytesPerTrigger`).
+`maxRecordsPerPartition`) or put them together (`minRecordsPerPartition`), and those that hold a
+batch back (`maxOffsetsPerTrigger`, `minOffsetsPerTrigger` with `maxTriggerDelay`,
+`maxBytesPerTrigger`).
 Never: asks a broker or a clock.
 
 Offsets stand for records: after compaction, and where transactions leave their markers, a span
@@ -39,6 +40,9 @@ class Cut:
 
     min_partitions: int | None = None
     max_records: int | None = None
+    together: int = 1_000
+    """A stream's task reads several spans rather than fewer offsets than this: to start one takes
+    longer than to read so many."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,21 @@ def cut(whole: Sequence[Span], how: Cut) -> list[Span]:
     if how.min_partitions is None or len(pieces) >= how.min_partitions:
         return pieces
     return _shared_out(pieces, how.min_partitions)
+
+
+def gathered(pieces: Sequence[Span], how: Cut) -> list[tuple[Span, ...]]:
+    """The spans of each task: small neighbours together, unless another option says how many."""
+    total = sum(span.size for span in pieces)
+    count = max(total // how.together, 1)
+    is_settled = how.min_partitions is not None or how.max_records is not None
+    if is_settled or count >= len(pieces):
+        return [(span,) for span in pieces]
+    tasks: list[list[Span]] = [[] for _ in range(count)]
+    before = 0
+    for span in pieces:
+        tasks[before * count // total].append(span)
+        before += span.size
+    return [tuple(task) for task in tasks if task]
 
 
 def limited(start: Offsets, end: Offsets, limit: int) -> Offsets:

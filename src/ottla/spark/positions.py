@@ -83,9 +83,10 @@ async def latest(
     With a delay they stop before the first record that is not old enough.
     """
     last = await ends(session, options, dict.fromkeys(found, LATEST), skip_gone=True)
-    if not options.delay_ms:
+    too_young = options.delays.youngest_ms(last, now_ms)
+    if not too_young:
         return last
-    due = await list_offsets(session, dict.fromkeys(last, now_ms - options.delay_ms))
+    due = await list_offsets(session, too_young)
     young = {tp: one.offset for tp, one in due.succeeded.items() if one.offset is not None}
     return {tp: min(offset, young.get(tp, offset)) for tp, offset in last.items()}
 

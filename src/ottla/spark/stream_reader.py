@@ -122,7 +122,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
             self._report(begin, until, new)
         spans = plan.cut(plan.spans({**new, **begin}, until), self._options.cut)
-        return [Part(Wanted(span)) for span in spans]
+        return [Part(*map(Wanted, task)) for task in plan.gathered(spans, self._options.cut)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_part(self._options, partition, self._schema)
