@@ -7,6 +7,7 @@ import json
 import pytest
 
 from ottla.model.errors import UserError
+from ottla.spark.pipelines.dead_letters import REASON_HEADER
 from ottla.spark.pipelines.outputs import outputs
 from ottla.spark.pipelines.views import Views
 from tests.spark.pipelines.jobs import Sent, Stage, headers
@@ -81,6 +82,61 @@ def test_files_lie_by_the_columns_they_are_parted_by_and_a_console_takes_totals(
     assert {path.name for path in lake.glob("user=*")} == {"user=ann", "user=bob"}
     assert stage.spark.read.parquet(str(lake)).where("user = 'bob'").count() == 2
     assert ran.totals["seen"].rows_in == 3
+
+
+LETTERS = """
+name: shop
+sources:
+  events: {topic: events, format: string}
+steps:
+  - name: numbers
+    from: events
+    reject: {not a number: try_cast(value AS INT) IS NULL}
+    dead_letter: dead
+sinks:
+"""
+
+
+@pytest.mark.spec("APP-16")
+def test_letters_are_written_by_the_query_that_writes_the_view_they_were_refused_from(
+    stage: Stage,
+) -> None:
+    stage.topics("events", "dead", "doubled", partitions=2)
+    stage.send("events", [Sent(b"1", b"k"), Sent(b"one", b"l", {"h": "1"}), Sent(None, b"m")])
+    made = stage.pipeline(
+        LETTERS
+        + """
+  - name: out
+    from: numbers
+    topic: {name: doubled, key: "'d'", value: "2 * CAST(value AS INT)", partition: 1}
+"""
+    )
+    ran = stage.once(made)
+    assert list(ran.totals) == ["out"]
+    (good,) = stage.read("doubled")
+    assert (good.key, good.value, good.headers, good.partition) == (b"d", b"2", (), 1)
+    letters = {one.key: one for one in stage.read("dead")}
+    assert set(letters) == {b"l", b"m"}
+    assert (letters[b"l"].value, letters[b"m"].value) == (b"one", None)
+    assert headers(letters[b"l"])["h"] == "1"
+    assert {headers(one)[REASON_HEADER] for one in letters.values()} == {"not a number"}
+
+
+@pytest.mark.parametrize(
+    "sink",
+    [
+        "{name: a, from: numbers, topic: {name: t, options: {ottla.exactly.once: 'false'}}}",
+        "{name: a, from: numbers, topic: {name: t, bootstrap: 'other:9092'}}",
+        "{name: a, from: events, topic: t}",
+        "{name: a, from: numbers, console: }",
+    ],
+)
+def test_letters_are_a_query_of_their_own_where_no_sink_can_write_them(
+    stage: Stage, sink: str
+) -> None:
+    made = stage.pipeline(LETTERS + f"  - {sink}")
+    found = outputs(made, Views(stage.spark, made))
+    assert [one.name for one in found] == ["a", "numbers_dead_letter"]
 
 
 @pytest.mark.parametrize("wrong", ["{name: t, key: nothing}", "{name: t, value: n +}"])

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ottla.model.errors import UserError
 from ottla.spark.pipelines import file
-from ottla.spark.pipelines.dead_letters import REASON_HEADER, TOPIC_HEADER
+from ottla.spark.pipelines.dead_letters import REASON_HEADER, TOPIC_HEADER, letters
 from ottla.spark.pipelines.spec import Source
 from ottla.spark.pipelines.views import Views
 from tests.spark.pipelines.test_formats import records
@@ -71,11 +71,10 @@ def test_what_is_rejected_is_a_dead_letter_with_reason_and_origin(spark: SparkSe
     assert rows_of(made.frames["valid"], "n") == [(1,), (1,)]
     undecoded, rejected = made.dead_letters
     assert (undecoded.name, undecoded.topic) == ("events_dead_letter", "dead")
-    assert [row.value for row in undecoded.frame.collect()] == [b"?"]
+    assert [row.value for row in letters(undecoded.judged, "shop").collect()] == [b"?"]
     assert (rejected.name, rejected.topic) == ("valid_dead_letter", "rejected")
-    told = [
-        {h.key: bytes(h.value).decode() for h in row.headers} for row in rejected.frame.collect()
-    ]
+    found = letters(rejected.judged, "shop").collect()
+    told = [{h.key: bytes(h.value).decode() for h in row.headers} for row in found]
     assert sorted(one[REASON_HEADER] for one in told) == ["nobody", "too little"]
     assert {one[TOPIC_HEADER] for one in told} == {"views"}
 

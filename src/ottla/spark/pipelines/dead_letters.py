@@ -22,8 +22,16 @@ OFFSET_HEADER: Final = f"{PREFIX}offset"
 TIMESTAMP_HEADER: Final = f"{PREFIX}timestamp"
 
 
-def letters(refused: DataFrame, pipeline: str) -> DataFrame:
+def letters(judged: DataFrame, pipeline: str) -> DataFrame:
     """Refused rows as the sink writes them: key, value and headers."""
+    from pyspark.sql import functions as F
+
+    columns = (column.alias(name) for name, column in letter(pipeline).items())
+    return judged.where(F.col(REASON).isNotNull()).select(*columns)
+
+
+def letter(pipeline: str) -> dict[str, Column]:
+    """The columns of a letter, over those of the row that was refused."""
     from pyspark.sql import functions as F
 
     origin = {
@@ -37,11 +45,7 @@ def letters(refused: DataFrame, pipeline: str) -> DataFrame:
     nothing = F.array().cast("array<struct<key: string, value: binary>>")
     own = F.filter(F.coalesce("_headers", nothing), lambda one: ~one["key"].startswith(PREFIX))
     told = F.array(*(header(name, value) for name, value in origin.items()))
-    return refused.where(F.col(REASON).isNotNull()).select(
-        F.col("_key").alias("key"),
-        F.col("_value").alias("value"),
-        F.concat(own, told).alias("headers"),
-    )
+    return {"key": F.col("_key"), "value": F.col("_value"), "headers": F.concat(own, told)}
 
 
 def header(name: str, value: Column) -> Column:

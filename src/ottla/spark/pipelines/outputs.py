@@ -1,16 +1,21 @@
 """What becomes of a view: one streaming query for each sink, each with its own progress.
 
 Owns: how a target is written, and where a query's checkpoint lies. Never: waits for a query.
+
+Dead letters are a query of their own, unless a sink writes the very view they were refused from to
+the same cluster: then its query reads the rows once, and writes each to one topic or the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.dead_letters import header
-from ottla.spark.pipelines.formats import own_columns
+from ottla.spark.pipelines.dead_letters import header, letter, letters
+from ottla.spark.pipelines.formats import REASON, own_columns
 from ottla.spark.pipelines.lake import lake_writer
 from ottla.spark.pipelines.spec import (
     ConsoleTarget,
@@ -20,7 +25,7 @@ from ottla.spark.pipelines.spec import (
     TableTarget,
     TopicTarget,
 )
-from ottla.spark.pipelines.views import Views
+from ottla.spark.pipelines.views import DeadLetter, Views
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -45,12 +50,19 @@ class Output(NamedTuple):
 
 def outputs(pipeline: Pipeline, views: Views) -> Iterator[Output]:
     """Every query of a pipeline: its sinks, and its dead letters."""
+    apart = {each.view: each for each in views.dead_letters}
     for sink in pipeline.sinks:
-        writer = _writer(sink, views.frames[sink.source]).outputMode(sink.mode)
-        yield _output(pipeline, sink.name, writer)
-    for letter in views.dead_letters:
-        target = TopicTarget(letter.bootstrap, letter.topic)
-        yield _output(pipeline, letter.name, _to_topic(target, letter.frame))
+        refused = apart.get(sink.source)
+        if refused is not None and _takes(sink, refused):
+            del apart[sink.source]
+            writer = _beside_letters(sink, refused, pipeline.name)
+        else:
+            writer = _writer(sink, views.frames[sink.source])
+        yield _output(pipeline, sink.name, writer.outputMode(sink.mode))
+    for each in apart.values():
+        target = TopicTarget(each.bootstrap, each.topic)
+        found = letters(each.judged, pipeline.name)
+        yield _output(pipeline, each.name, _to_topic(target, found))
 
 
 def _output(pipeline: Pipeline, name: str, writer: DataStreamWriter) -> Output:
@@ -63,7 +75,8 @@ def _output(pipeline: Pipeline, name: str, writer: DataStreamWriter) -> Output:
 
 def _writer(sink: Sink, frame: DataFrame) -> DataStreamWriter:
     if isinstance(sink.target, TopicTarget):
-        records = _records(sink, sink.target, frame)
+        with _analysed(sink):
+            records = _records(frame, _columns(sink.target, frame))
         return (_updates_to if sink.mode == "update" else _to_topic)(sink.target, records)
     frame = frame.select(*own_columns(frame))
     match sink.target:
@@ -74,6 +87,35 @@ def _writer(sink: Sink, frame: DataFrame) -> DataStreamWriter:
             return frame.writeStream.foreachBatch(lake_writer(target))
         case ConsoleTarget(rows):
             return frame.writeStream.format("console").option("numRows", rows)
+
+
+def _takes(sink: Sink, refused: DeadLetter) -> bool:
+    """Whether a sink may write a view's letters too: what it was told of its own holds for both."""
+    target = sink.target
+    return (
+        isinstance(target, TopicTarget)
+        and target.bootstrap == refused.bootstrap
+        and not target.options
+        and sink.mode == "append"
+    )
+
+
+def _beside_letters(sink: Sink, refused: DeadLetter, pipeline: str) -> DataStreamWriter:
+    """Rows and letters of one view, each to its topic."""
+    from pyspark.sql import functions as F
+
+    target = sink.target
+    assert isinstance(target, TopicTarget)
+    theirs = {**letter(pipeline), "topic": F.lit(refused.topic)}
+    is_good, nothing = F.col(REASON).isNull(), F.lit(None)
+    with _analysed(sink):
+        own = {"topic": F.lit(target.topic), **_columns(target, refused.judged)}
+        either = {
+            name: F.when(is_good, own.get(name, nothing)).otherwise(theirs.get(name, nothing))
+            for name in {**own, **theirs}
+        }
+        records = _records(refused.judged, either)
+    return _to_topic(replace(target, topic=None), records)
 
 
 def _to_topic(target: TopicTarget, records: DataFrame) -> DataStreamWriter:
@@ -95,35 +137,31 @@ def _options(target: TopicTarget) -> dict[str, str]:
     return options if target.topic is None else {"topic": target.topic, **options}
 
 
-def _records(sink: Sink, target: TopicTarget, frame: DataFrame) -> DataFrame:
+def _records(frame: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
+    return frame.select(*(column.alias(name) for name, column in columns.items()))
+
+
+def _columns(target: TopicTarget, frame: DataFrame) -> dict[str, Column]:
     """A view's rows as the sink's columns."""
-    from pyspark.errors import PySparkException
-
-    try:
-        return frame.select(*_columns(target, frame))
-    except PySparkException as mistake:
-        first = str(mistake).strip().splitlines()[0]
-        raise UserError(f"sink {sink.name}: topic: {first}") from None
-
-
-def _columns(target: TopicTarget, frame: DataFrame) -> Iterator[Column]:
     from pyspark.sql import functions as F
 
+    made: dict[str, Column] = {}
     if target.value == JSON:
-        yield F.to_json(F.struct(*own_columns(frame))).alias("value")
+        made["value"] = F.to_json(F.struct(*own_columns(frame))).cast("binary")
     else:
-        yield _bytes(target.value, frame).alias("value")
+        made["value"] = _bytes(target.value, frame)
     if target.key is not None:
-        yield _bytes(target.key, frame).alias("key")
+        made["key"] = _bytes(target.key, frame)
     if isinstance(target.headers, str):
-        yield F.expr(target.headers).alias("headers")
+        made["headers"] = F.expr(target.headers)
     elif target.headers:
         told = (header(name, F.expr(text)) for name, text in target.headers.items())
-        yield F.array(*told).alias("headers")
+        made["headers"] = F.array(*told)
     if target.topic_of is not None:
-        yield F.expr(target.topic_of).cast("string").alias("topic")
+        made["topic"] = F.expr(target.topic_of).cast("string")
     if target.partition is not None:
-        yield F.expr(target.partition).cast("int").alias("partition")
+        made["partition"] = F.expr(target.partition).cast("int")
+    return made
 
 
 def _bytes(expression: str, frame: DataFrame) -> Column:
@@ -133,4 +171,16 @@ def _bytes(expression: str, frame: DataFrame) -> Column:
 
     column = F.expr(expression)
     is_binary = isinstance(frame.select(column).schema[0].dataType, BinaryType)
-    return column if is_binary else column.cast("string")
+    return column if is_binary else column.cast("string").cast("binary")
+
+
+@contextmanager
+def _analysed(sink: Sink) -> Iterator[None]:
+    """Spark's complaint about a column, as one line that says whose it is."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as mistake:
+        first = str(mistake).strip().splitlines()[0]
+        raise UserError(f"sink {sink.name}: topic: {first}") from None

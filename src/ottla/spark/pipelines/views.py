@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.dead_letters import letters
 from ottla.spark.pipelines.formats import ORIGIN, REASON, decoded, good
 from ottla.spark.pipelines.spec import (
     DeduplicateStep,
@@ -52,10 +51,15 @@ Read: TypeAlias = "Callable[[Source], DataFrame]"
 class DeadLetter(NamedTuple):
     """Rows refused by one source or step, and the topic they go to."""
 
-    name: str
+    view: str
     topic: str
     bootstrap: str
-    frame: DataFrame
+    judged: DataFrame
+    """The rows of the view, and those that are refused, with the reason."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.view}_dead_letter"
 
 
 class Views:
@@ -86,8 +90,7 @@ class Views:
 
     def _refuse(self, name: str, topic: str | None, frame: DataFrame, bootstrap: str) -> None:
         if topic is not None:
-            found = letters(frame, self._pipeline.name)
-            self.dead_letters.append(DeadLetter(f"{name}_dead_letter", topic, bootstrap, found))
+            self.dead_letters.append(DeadLetter(name, topic, bootstrap, frame))
 
     def _step(self, step: Step) -> DataFrame:
         match step:
