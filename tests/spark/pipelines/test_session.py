@@ -10,13 +10,22 @@ PROGRAM = """
 import os, sys
 from ottla.spark.pipelines.session import session
 
-spark = session("shop", "local[1]", {"spark.sql.shuffle.partitions": "7"})
+spark = session("shop", "local[1]", {"spark.sql.shuffle.partitions": "7"}, "hdfs://far/away")
 get = spark.conf.get
 assert spark.sparkContext.master == "local[1]"
 assert get("spark.sql.shuffle.partitions") == "7", "the file's word stands"
 assert get("spark.sql.session.timeZone") == "UTC"
 assert get("spark.ui.enabled") == "false"
 assert os.environ["PYSPARK_PYTHON"] == sys.executable
+KEPT = "spark.sql.streaming.checkpointFileManagerClass"
+assert get(KEPT, None) is None, "Spark knows best how to write elsewhere"
+for path in ("./checkpoints", "file:///tmp/checkpoints"):
+    session("shop", "local[1]", {}, path)
+    assert get(KEPT).endswith("FileSystemBasedCheckpointFileManager")
+    spark.conf.unset(KEPT)
+session("shop", "local[1]", {KEPT: "mine"}, "./checkpoints")
+assert get(KEPT) == "mine", "the file's word stands"
+spark.conf.unset(KEPT)
 spark.read.format("ottla").option("kafka.bootstrap.servers", "x:1").option("subscribe", "t").load()
 spark.stop()
 """

@@ -64,7 +64,7 @@ def run_pipeline(
     if metrics_port is not None:
         print(f"metrics on port {measures.serve(metrics_port)}", file=sys.stderr)
     with patience("starting Spark"):
-        spark = session(pipeline.name, master, pipeline.spark)
+        spark = session(pipeline.name, master, pipeline.spark, pipeline.checkpoint)
         made = list(outputs(pipeline, Views(spark, pipeline)))
     sync = pipeline.group_sync
     syncs = [] if sync is None else [GroupSyncing(sync, clock)]
