@@ -8,6 +8,7 @@ Never: judges; the history it returns does.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
@@ -63,6 +64,7 @@ class Host:
 
     def __init__(self, client: str, bootstrap: str, book: Path, session_ms: int) -> None:
         self._book = book
+        self._java = client.startswith("java")
         self._process = subprocess.Popen(
             [*command_of(client), bootstrap, str(book), str(session_ms)],
             stdin=subprocess.PIPE,
@@ -92,6 +94,15 @@ class Host:
         self._process.communicate(timeout=60)
         return read(self._book)
 
+    def give_up(self) -> None:
+        """The story went wrong: have it say where its threads are, and end it."""
+        if self._process.poll() is None:
+            # Java says it on SIGQUIT.
+            self._process.send_signal(signal.SIGQUIT if self._java else signal.SIGUSR1)
+            time.sleep(LOADED_S)
+            self._process.kill()
+        self._process.communicate()
+
     def _say(self, *words: str) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write("\t".join(words) + "\n")
@@ -106,14 +117,19 @@ def play(client: str, strategies: Sequence[str], bootstrap: str, folder: Path) -
     with loaded(bootstrap, list(topics.values())) as load:
         lasting = Host(client, bootstrap, folder / f"{client}-lasting.jsonl", SESSION_MS)
         doomed = Host(client, bootstrap, folder / f"{client}-doomed.jsonl", DOOMED_MS)
-        story.grow(lasting, ["m1"], 1)
-        story.grow(lasting, ["m2", "m3"], 3)
-        story.grow(lasting, ["m4", "m5", "m6"], 6)
-        story.grow(doomed, ["d1", "d2"], 8)
-        events = doomed.kill()
-        story.settle(6)
-        story.shrink(lasting, ["m2", "m3"], 4)
-        story.grow(lasting, ["m7", "m8"], 6)
+        try:
+            story.grow(lasting, ["m1"], 1)
+            story.grow(lasting, ["m2", "m3"], 3)
+            story.grow(lasting, ["m4", "m5", "m6"], 6)
+            story.grow(doomed, ["d1", "d2"], 8)
+            events = doomed.kill()
+            story.settle(6)
+            story.shrink(lasting, ["m2", "m3"], 4)
+            story.grow(lasting, ["m7", "m8"], 6)
+        except BaseException:
+            lasting.give_up()
+            doomed.give_up()
+            raise
     story.catch_up()
     events += [*lasting.close(), *load, *story.looks]
     return [*events, *story.read_for_the_last_time()]

@@ -8,7 +8,9 @@ Never: knows a client library.
 
 from __future__ import annotations
 
+import faulthandler
 import json
+import signal
 import sys
 import threading
 import time
@@ -100,7 +102,11 @@ class Member(threading.Thread, ABC):
 
 
 def host(member: type[Member]) -> None:
-    """Serve commands until there are no more: `python -m … bootstrap file session`."""
+    """Serve commands until there are no more: `python -m … bootstrap file session`.
+
+    On SIGUSR1 every thread says on stderr where it is.
+    """
+    faulthandler.register(signal.SIGUSR1)
     bootstrap, path, session_ms = sys.argv[1:]
     book = Book(Path(path))
     members: dict[str, Member] = {}

@@ -13,8 +13,11 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.errors import KafkaError
 
-from tests.interop.members.hosting import HEARTBEAT_MS, POLL_S, Member, host
+from tests.interop.members.hosting import HEARTBEAT_MS, Member, host
 
+POLL_MS: Final = 5_000
+"""Longer than a rebalance takes: where a poll of kafka-python 3.0 gives up while it joins, it may
+throw away the assignment that comes afterwards, and be a member with nothing for ever after."""
 STRATEGIES: Final[dict[str, Any]] = {
     "range": RangePartitionAssignor,
     "roundrobin": RoundRobinPartitionAssignor,
@@ -62,7 +65,7 @@ class KafkaPythonMember(Member):
         consumer.subscribe([spec.topic], listener=Listener(self, assignor))
         while not self.stopping.is_set():
             before = consumer.group_metadata().generation_id
-            found = consumer.poll(POLL_S * 1_000)
+            found = consumer.poll(POLL_MS)
             self.within(before, consumer.group_metadata().generation_id)
             self._work(consumer, found)
         consumer.close(autocommit=False)
