@@ -6,16 +6,29 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from ottla.protocol.records.columns.native import as_array, copy, native
+from ottla.protocol.records.columns.native import address, as_array, copy, native
 
 
 @native
 def copied(target: int, source: int, size: int) -> None:
     copy(target, source, size)
+
+
+@native
+def behind(array: np.ndarray[Any, Any], size: int) -> int:
+    return address(array) + size
+
+
+def test_an_address_is_a_whole_number_and_so_is_what_is_added_to_it() -> None:
+    array = np.zeros(3, np.uint8)
+    found = behind(array, 2)
+    assert isinstance(found, int), "a fraction would be slow, and wrong beyond 53 bits"
+    assert found == array.ctypes.data + 2
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 100])

@@ -35,6 +35,16 @@ def inlined(function: F) -> F:
     return cast(F, numba.njit(nogil=True, forceinline=True)(function))
 
 
+@inlined
+def address(array: Any) -> int:
+    """Where an array's elements are.
+
+    As a signed number: compiled code takes the sum of an unsigned one and a signed one for a
+    fraction, and would compute every position of a record in floating point.
+    """
+    return np.int64(array.ctypes.data)  # type: ignore[return-value]
+
+
 def as_array(buffer: Bytes) -> Any:
     """The bytes as the kernels take them: read-only, so that each is compiled only once."""
     return np.frombuffer(memoryview(buffer).toreadonly(), dtype=np.uint8)

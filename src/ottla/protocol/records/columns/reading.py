@@ -14,7 +14,14 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ottla.protocol.records.columns.native import copy, inlined, load_byte, native, store_byte
+from ottla.protocol.records.columns.native import (
+    address,
+    copy,
+    inlined,
+    load_byte,
+    native,
+    store_byte,
+)
 
 INT64_MAX: Final = 2**63 - 1
 INT64_MIN: Final = -(2**63)
@@ -211,7 +218,7 @@ def check(
     data: Any, count: int, base_timestamp: int, last_offset_delta: int, dense: bool
 ) -> tuple[int, int, int, int, int, int]:
     """The first fault and its position, then the four numbers of a `record.Summary`."""
-    start = data.ctypes.data
+    start = address(data)
     at, stop, last_delta, high_delta, null_key = start, start + data.size, -1, -1, -1
     low, high = INT64_MAX, INT64_MIN
     for index in range(count):
@@ -252,7 +259,7 @@ def put(data: Any, spans: Any, column: Bytewise, row: int) -> int:
     for index in range(spans.shape[0]):
         size = spans[index, 1]
         if size > 0:
-            copy(into.ctypes.data + at, data.ctypes.data + spans[index, 0], size)
+            copy(address(into) + at, address(data) + spans[index, 0], size)
             at += size
         elif size < 0:
             bits[row >> 3] |= 1 << (row & 7)
@@ -291,9 +298,9 @@ def scan_batch(  # noqa: C901 - one pass: calls that take columns cost as much a
     """
     offsets, times, places = sink.offset, sink.timestamp, sink.headers_at
     key_ends, value_ends = sink.key.ends, sink.value.ends
-    keys, key_bits = sink.key.data.ctypes.data, sink.key.nulls.ctypes.data
-    values, value_bits = sink.value.data.ctypes.data, sink.value.nulls.ctypes.data
-    start = data.ctypes.data
+    keys, key_bits = address(sink.key.data), address(sink.key.nulls)
+    values, value_bits = address(sink.value.data), address(sink.value.nulls)
+    start = address(data)
     at, stop, limit = start + numbers[START], start + numbers[STOP], numbers[LAST_DELTA]
     base_offset, base_time, appended = numbers[BASE_OFFSET], numbers[BASE_TIME], numbers[TIME_TYPE]
     key_end = keys + key_ends[row] if key_ends.size else keys
@@ -358,7 +365,7 @@ def scan(data: Any, batches: Any, span: Span, sink: Sink) -> tuple[int, ...]:
 @native
 def list_headers(data: Any, headers_at: Any, ends: Any, keys: Any, values: Any) -> None:
     """Where the headers of these records lie, which `scan` has checked, and whose they are."""
-    start = data.ctypes.data
+    start = address(data)
     stop, item = start + data.size, 0
     for row in range(headers_at.size):
         count, at, _ = varint(start + headers_at[row], stop, 32)

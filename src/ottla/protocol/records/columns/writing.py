@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from ottla.protocol.records.columns.native import (
+    address,
     copy,
     inlined,
     load_byte,
@@ -83,7 +84,7 @@ def put_varint(at: int, value: int) -> int:
 @inlined
 def place(array: Any) -> int:
     """The address of an array, 0 of an empty one."""
-    return array.ctypes.data if array.size else 0
+    return address(array) if array.size else 0
 
 
 @inlined
@@ -174,9 +175,9 @@ def put_headers(at: int, rows: Rows, first: int, end: int) -> int:
     at = put_varint(at, end - first)
     for item in range(first, end):
         start, size = cell(place(keys.ends), place(keys.nulls), item)
-        at = put_field(at, keys.data.ctypes.data + start, size)
+        at = put_field(at, address(keys.data) + start, size)
         start, size = cell(place(values.ends), place(values.nulls), item)
-        at = put_field(at, values.data.ctypes.data + start, size)
+        at = put_field(at, address(values.data) + start, size)
     return at
 
 
@@ -192,7 +193,7 @@ def write(rows: Rows, sizes: Any, batches: Any, out: Any) -> None:
     )  # fmt: skip
     header_ends = rows.header_ends
     for batch in range(batches.shape[0]):
-        at = out.ctypes.data + batches[batch, START] + HEADER_SIZE
+        at = address(out) + batches[batch, START] + HEADER_SIZE
         first, base_time = batches[batch, FIRST], batches[batch, BASE_TIME]
         for delta in range(batches[batch, COUNT]):
             row = order[first + delta] if order.size else first + delta
@@ -219,8 +220,8 @@ def write_cells(keys: Cells, values: Cells, times: Any, out: Any) -> tuple[int, 
     room for the longest form of every number.
     """
     key_sizes, value_sizes = keys.sizes, values.sizes
-    key_at, value_at = keys.data.ctypes.data, values.data.ctypes.data
-    at = out.ctypes.data + HEADER_SIZE
+    key_at, value_at = address(keys.data), address(values.data)
+    at = address(out) + HEADER_SIZE
     newest: Any = times[0]
     for row in range(times.size):
         time = times[row]
@@ -241,7 +242,7 @@ def write_cells(keys: Cells, values: Cells, times: Any, out: Any) -> tuple[int, 
         at += 1
         key_at += max(key_size, 0)
         value_at += max(value_size, 0)
-    return at - out.ctypes.data, newest
+    return at - address(out), newest
 
 
 @native
