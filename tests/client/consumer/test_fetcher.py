@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ottla.client.cluster import Lane
-from ottla.client.consumer import choosing
+from ottla.client.consumer import choosing, placing
 from ottla.client.consumer.fetcher import COLUMNS_BYTES
 from ottla.client.consumer.shares import LARGE_BYTES
 from ottla.client.consumer.taking import take
@@ -96,6 +96,39 @@ def test_closing_lets_brokers_forget_the_sessions() -> None:
             await core.fetcher.close()
         closing = rig.cluster.last(FETCH)
         assert (closing["session_id"], closing["session_epoch"]) == (42, -1)
+
+    run(story())
+
+
+def test_a_reader_of_one_full_partition_never_waits_for_those_without_records() -> None:
+    async def story() -> None:
+        rig = Rig(fetch_max_wait_ms=500)
+        rig.cluster.logs[HERE] = [batch(at, 1) for at in range(40)]
+        async with rig.live() as core:
+            choosing.assign(core, [HERE, THERE])
+            seen, begun_ms = 0, core.clock.mono_ms()
+            while seen < 40:
+                seen += len(await rig.poll())
+                await asyncio.sleep(0.005)  # the user does something with them
+            assert core.clock.mono_ms() - begun_ms < 500
+
+    run(story())
+
+
+def test_those_without_records_are_asked_for_again_when_the_full_one_is_paused() -> None:
+    async def story() -> None:
+        rig = Rig(fetch_max_wait_ms=500)
+        rig.cluster.logs[HERE] = [batch(at, 1) for at in range(40)]
+        async with rig.live() as core:
+            choosing.assign(core, [HERE, THERE])
+            await core.wait(Deadline(core.clock, 1_000))
+            await asyncio.sleep(2)
+            asked = len(rig.cluster.fetched)
+            await asyncio.sleep(2)
+            assert len(rig.cluster.fetched) == asked, "all waits for the user"
+            placing.pause(core, [HERE])
+            rig.cluster.logs[THERE] = [batch(0, 1)]
+            assert [(each.partition, each.offset) for each in await rig.poll()] == [(1, 0)]
 
     run(story())
 

@@ -59,6 +59,31 @@ def test_a_partition_that_is_paused_leaving_or_full_is_not_fetched() -> None:
     assert part.is_fetchable
 
 
+def test_a_partition_is_full_when_only_its_reader_keeps_it_from_being_fetched() -> None:
+    part = ready()
+    assert not part.is_full
+    part.arrived = 2
+    assert part.is_full
+    for attribute in ("paused", "leaving"):
+        setattr(part, attribute, True)
+        assert not part.is_full, "it would not be fetched anyway"
+        setattr(part, attribute, False)
+    part.reset(-2)
+    assert not part.is_full
+
+
+def test_the_end_is_where_a_broker_last_said_it_is() -> None:
+    part = ready(5)
+    assert not part.is_at_end(False), "nobody has said anything"
+    part.high_watermark, part.stable_offset = 9, 7
+    assert not part.is_at_end(False) and not part.is_at_end(True)
+    part.fetch_offset = 7
+    assert part.is_at_end(True), "what follows is not committed"
+    assert not part.is_at_end(False)
+    part.fetch_offset = 9
+    assert part.is_at_end(False)
+
+
 def test_another_leader_epoch_is_checked_if_it_can_be() -> None:
     part = ready(5, epoch=1)
     part.led_by(1)

@@ -55,6 +55,24 @@ def test_when_the_second_fetch_fails_the_first_asks_for_all() -> None:
     assert shares.take(wanted) == (wanted, False)
 
 
+def test_what_has_no_new_records_is_not_asked_for_while_others_are_read() -> None:
+    idle, new = parts(2)
+    idle.fetch_offset = idle.high_watermark = 7
+    shares = Shares()
+    assert shares.take([idle], unread=True) == ([], False)
+    assert shares.take([idle, new], unread=True) == ([idle, new], False), "it will not wait"
+    shares.give_back([idle.tp])
+    assert shares.take([idle, new], unread=True) == ([], False), "the other is asked for already"
+    assert shares.take([idle, new], unread=False) == ([idle], False)
+
+
+def test_records_that_are_not_committed_are_none_to_whoever_reads_committed_ones() -> None:
+    (part,) = parts(1)
+    part.fetch_offset, part.stable_offset, part.high_watermark = 7, 7, 9
+    assert Shares(read_committed=True).take([part], unread=True) == ([], False)
+    assert Shares().take([part], unread=True) == ([part], False)
+
+
 @given(st.integers(0, 9), st.lists(st.booleans(), max_size=20))
 def test_nothing_is_asked_for_twice_and_nothing_is_left_when_all_have_asked(
     count: int, ends: list[bool]

@@ -40,9 +40,9 @@ COLUMNS_BYTES: Final = 4 << 20
 class Source:
     """A broker that something is read from."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, read_committed: bool) -> None:
         self.bell = asyncio.Event()
-        self.shares = Shares()
+        self.shares = Shares(read_committed=read_committed)
         self.tasks = 0
 
 
@@ -91,12 +91,17 @@ class Fetcher:
             while True:
                 self._changed.clear()
                 for node in {node for node, _ in self._sources()}:
-                    broker = self._brokers.setdefault(node, Source())
+                    broker = self._brokers.get(node) or self._begun(node)
                     while broker.tasks < broker.shares.fetches:
                         lane = Lane.MORE_DATA if broker.tasks else Lane.DATA
                         broker.tasks += 1
                         tasks.create_task(self._from(node, broker, lane))
                 await self._changed.wait()
+
+    def _begun(self, node: int) -> Source:
+        broker = Source(read_committed=self._config.isolation_level == "read_committed")
+        self._brokers[node] = broker
+        return broker
 
     async def close(self) -> None:
         """Let brokers forget the sessions; not worth much waiting."""
@@ -148,7 +153,7 @@ class Fetcher:
         """What the next fetch asks for."""
         broker.bell.clear()
         wanted = [part for source, part in self._sources() if source == node]
-        share, leaves_some = broker.shares.take(wanted)
+        share, leaves_some = broker.shares.take(wanted, unread=self._has_unread(node))
         if leaves_some:
             broker.bell.set()
         return {part.tp: Asked(part, part.version, part.fetch_offset) for part in share}
@@ -207,6 +212,15 @@ class Fetcher:
                 source, part.replica = seen.leader, UNKNOWN
             found.append((source, part))
         return found
+
+    def _has_unread(self, node: int) -> bool:
+        """Whether some partition of a broker is not fetched because the user has yet to read it."""
+        view = self._watch.view
+        return any(
+            (view.leader(part.tp) if part.replica == UNKNOWN else part.replica) == node
+            for part in self._subscriptions
+            if part.is_full
+        )
 
     def _want(self, each: Asked) -> Want:
         topic = self._watch.view.topics[each.part.tp.topic]

@@ -84,12 +84,21 @@ class Partition:
 
     @property
     def is_fetchable(self) -> bool:
-        return (
-            self.phase is Phase.READY
-            and not self.paused
-            and not self.leaving
-            and self.arrived - self.finished < MOST_CHUNKS
-        )
+        return self._is_read and self.arrived - self.finished < MOST_CHUNKS
+
+    @property
+    def is_full(self) -> bool:
+        """It would be fetched, had the user read what is there."""
+        return self._is_read and self.arrived - self.finished >= MOST_CHUNKS
+
+    @property
+    def _is_read(self) -> bool:
+        return self.phase is Phase.READY and not self.paused and not self.leaving
+
+    def is_at_end(self, read_committed: bool) -> bool:
+        """Whether all was fetched that could be when a broker last spoke of it."""
+        end = self.stable_offset if read_committed else self.high_watermark
+        return end != UNKNOWN and self.fetch_offset >= end
 
     def seek(self, offset: int, epoch: int = UNKNOWN) -> None:
         """Read on from here. With an epoch the leader is asked whether it knows the place."""

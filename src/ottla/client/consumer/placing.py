@@ -56,6 +56,7 @@ def pause(core: Core, partitions: Iterable[TopicPartition]) -> None:
     """Deliver nothing of these; the member stays in its group as long as it polls."""
     for part in [core.subscriptions[tp] for tp in partitions]:
         part.paused = True
+    core.fetcher.kick()  # nothing waits any more for these to be read
 
 
 def resume(core: Core, partitions: Iterable[TopicPartition]) -> None:

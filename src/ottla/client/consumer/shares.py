@@ -3,6 +3,10 @@
 Owns what is being asked for, so that nothing is asked for twice, and how many fetches may be under
 way to the broker. One is enough until its replies are large. Then a second, over a connection of
 its own, keeps both sides at work: while one reply is received the broker makes the other.
+
+A fetch of partitions without new records waits at the broker, and until it is answered nothing else
+can be asked for in its place. So none is made while the user has yet to read what was fetched of
+other partitions: those may have more.
 """
 
 from __future__ import annotations
@@ -21,14 +25,22 @@ MOST_FETCHES: Final = 2
 class Shares:
     """The partitions of one broker, dealt out to the fetches that are under way to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, read_committed: bool = False) -> None:
         self.fetches = 1
         """How many may be under way."""
+        self._read_committed = read_committed
         self._asked: set[TopicPartition] = set()
 
-    def take(self, wanted: Sequence[Partition]) -> tuple[list[Partition], bool]:
-        """What to ask for of all that is wanted, and whether it leaves something to another."""
+    def take(
+        self, wanted: Sequence[Partition], *, unread: bool = False
+    ) -> tuple[list[Partition], bool]:
+        """What to ask for of all that is wanted, and whether it leaves something to another.
+
+        `unread`: as much as is fetched ahead of the user waits to be read of some other partition.
+        """
         free = [part for part in wanted if part.tp not in self._asked]
+        if unread and all(part.is_at_end(self._read_committed) for part in free):
+            return [], False
         share = -(-len(wanted) // self.fetches)
         self._asked.update(part.tp for part in free[:share])
         return free[:share], len(free) > share
