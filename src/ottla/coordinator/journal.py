@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from ottla.coordinator.outcome import CoordinatorRecord
-from ottla.coordinator.pending import Commit
+from ottla.coordinator.pending import Commit, Pending
 from ottla.log.validate import CODECS
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import Offset, ProducerId
@@ -122,7 +122,7 @@ class Journal:
 
         `appended` is told the first offset before anything else may happen, unless it is refused.
         """
-        commit = Commit()
+        commit: Commit = Pending()
         self._appends.append(
             partition,
             batch,
@@ -137,7 +137,7 @@ class Journal:
         end = partition.log.end_offset
         if partition.acknowledged(partition.leader_epoch, end) is ErrorCode.none:
             return None
-        commit = Commit()
+        commit: Commit = Pending()
         self._appends.wait(
             partition, end, self._timeout_ms, lambda code: commit.settle(SAID.get(code, code))
         )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from ottla.coordinator.txn.adding import add, verify
@@ -25,7 +23,7 @@ def added(held: Transaction | None, *keys: TopicPartition, now_ms: int = 50) -> 
 @pytest.mark.spec("TXN-31", "TXN-32")
 @pytest.mark.parametrize("state", [S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT])
 def test_the_first_partition_begins_the_transaction_and_its_clock(state: TxnState) -> None:
-    held = replace(EMPTY, state=state, started_ms=7)
+    held = EMPTY._replace(state=state, started_ms=7)
     after = added(held, A0)
     assert after is not None
     assert (after.state, after.partitions, after.started_ms) == (S.ONGOING, frozenset({A0}), 50)
@@ -52,10 +50,10 @@ def test_what_is_in_already_needs_no_record() -> None:
         (EMPTY, Producer(ProducerId(8), 3), ErrorCode.invalid_producer_id_mapping),
         (EMPTY, Producer(P7, 2), ErrorCode.producer_fenced),
         (EMPTY, Producer(P7, 4), ErrorCode.producer_fenced),
-        (replace(EMPTY, state=S.PREPARE_COMMIT), ME, ErrorCode.concurrent_transactions),
-        (replace(EMPTY, state=S.PREPARE_ABORT), ME, ErrorCode.concurrent_transactions),
+        (EMPTY._replace(state=S.PREPARE_COMMIT), ME, ErrorCode.concurrent_transactions),
+        (EMPTY._replace(state=S.PREPARE_ABORT), ME, ErrorCode.concurrent_transactions),
         (
-            replace(EMPTY, state=S.ONGOING, epoch=2, next_producer_id=P7, next_epoch=3),
+            EMPTY._replace(state=S.ONGOING, epoch=2, next_producer_id=P7, next_epoch=3),
             ME,
             ErrorCode.invalid_txn_state,
         ),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from ottla.coordinator.txn.ending import (
@@ -34,7 +32,7 @@ NOW = 1_000
 
 def txn(state: TxnState = S.ONGOING, epoch: int = 3, **fields: object) -> Transaction:
     base = Transaction("tx", P7, epoch, state, 60_000, A if state is S.ONGOING else frozenset(), 5)
-    return replace(base, **fields)  # type: ignore[arg-type]
+    return base._replace(**fields)  # type: ignore[arg-type]
 
 
 def refusal(held: Transaction | None, asked: EndAsked) -> ErrorCode:
@@ -121,7 +119,7 @@ class TestAnEpochPerTransaction:
     def test_an_end_delayed_beyond_the_next_transaction_is_refused(self) -> None:
         late = EndAsked(ME, True, 2)
         done = complete(ended(txn(), late), NOW)
-        following = replace(done, state=S.ONGOING, partitions=A)
+        following = done._replace(state=S.ONGOING, partitions=A)
         assert refusal(following, late) is ErrorCode.producer_fenced
 
     def test_the_next_end_waits_for_the_one_before(self) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from ottla.coordinator.txn.ending import complete
@@ -29,7 +27,7 @@ A = frozenset({TopicPartition("a", 0)})
 
 def txn(state: TxnState = S.EMPTY, epoch: int = 3, **fields: object) -> Transaction:
     base = Transaction("tx", P7, epoch, state, timeout_ms=60_000)
-    return replace(base, **fields)  # type: ignore[arg-type]
+    return base._replace(**fields)  # type: ignore[arg-type]
 
 
 def refusal(held: Transaction | None, asked: InitAsked) -> ErrorCode:

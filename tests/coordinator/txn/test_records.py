@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.coordinator.txn.records import Forgotten, decode, encode_key, encode_value, record_of
-from ottla.coordinator.txn.state import Transaction, TxnState
+from ottla.coordinator.txn.state import NO_EPOCH, Transaction, TxnState
 from ottla.model.ids import ProducerId, TopicPartition
 
 KEY = bytes.fromhex("00000002") + b"tx"
@@ -44,7 +42,7 @@ def test_the_first_version_of_the_value_is_read() -> None:
 @pytest.mark.spec("TXN-24")
 def test_the_newest_version_of_the_value_is_written() -> None:
     txn = Transaction("tx", ProducerId(7), 3, TxnState.EMPTY, 60_000, updated_ms=10, version=2)
-    assert encode_value(replace(txn, next_producer_id=ProducerId(8))).hex(" ") == (
+    assert encode_value(txn._replace(next_producer_id=ProducerId(8))).hex(" ") == (
         "00 01 "
         "00 00 00 00 00 00 00 07 00 03 00 00 ea 60 00 "
         "00 "  # no partitions
@@ -67,6 +65,7 @@ def test_the_newest_version_of_the_value_is_written() -> None:
         LONGS,
         LONGS,
         SHORTS,
+        st.just(NO_EPOCH),
         previous_producer_id=LONGS.map(ProducerId),
         next_producer_id=LONGS.map(ProducerId),
         next_epoch=SHORTS,

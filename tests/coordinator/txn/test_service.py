@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
@@ -101,7 +100,7 @@ def test_an_end_that_uses_up_the_epochs_waits_for_a_new_producer_id() -> None:
             held = shard.get(ID)
             assert held is not None
             last = Producer(me.id, LAST_EPOCH - 1)
-            shard.replay(replace(held, epoch=last.epoch), 0, NO_PRODUCER)
+            shard.replay(held._replace(epoch=last.epoch), 0, NO_PRODUCER)
             await rig.add(last, version=2)
             heard: list[object] = []
             with pytest.raises(NeedsProducerId):

@@ -9,7 +9,6 @@ transaction meets a newer epoch everywhere. A repeated EndTxn then carries the e
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from ottla.coordinator.txn.state import (
@@ -63,7 +62,7 @@ def end(txn: Transaction | None, asked: EndAsked, fresh: ProducerId | None, now_
     if asked.commit or asked.version < EPOCH_PER_TRANSACTION:
         raise KafkaError(ErrorCode.invalid_txn_state)
     # Such a client cannot know whether its records, had they come, would have opened one.
-    prepared = replace(_prepared(txn, asked, fresh, now_ms), started_ms=now_ms)
+    prepared = _prepared(txn, asked, fresh, now_ms)._replace(started_ms=now_ms)
     completed = complete(prepared, now_ms)
     return EndStep(completed.client, (prepared, completed))
 

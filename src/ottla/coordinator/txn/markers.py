@@ -119,7 +119,7 @@ class _Writing:
     def __init__(self, codes: dict[TopicPartition, ErrorCode], left: int) -> None:
         self._codes = codes
         self._left = left
-        self.all_written = Pending[Codes]()
+        self.all_written: Pending[Codes] = Pending()
         if not left:
             self.all_written.settle(codes)
 

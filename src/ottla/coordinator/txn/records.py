@@ -110,7 +110,9 @@ def record_of(what: What) -> CoordinatorRecord:
     return CoordinatorRecord(what, encode_key(what.id), value)
 
 
+@lru_cache(maxsize=1_024)
 def encode_key(transactional_id: str) -> bytes:
+    """Kept, for a transaction is written down three times: benchmarks/transactions.py."""
     name = transactional_id.encode()
     return VERSION.pack(KEY_VERSION) + VERSION.pack(len(name)) + name
 

@@ -113,7 +113,7 @@ class Transactions:
 
     async def end(self, id: str, asked: EndAsked) -> Producer:
         """The identity under which the client goes on."""
-        ended = Pending[Ended]()
+        ended: Pending[Ended] = Pending()
         try:
             self.start_ending(id, asked, ended.settle)
         except NeedsProducerId:

@@ -100,7 +100,7 @@ class TxnShard:
 
     def complete(self, decided: Transaction, now: int) -> Outcome[None]:
         """The markers of this decision are written; nothing to do if it is not the latest."""
-        if self._all.get(decided.id) != decided:
+        if self._all.get(decided.id) is not decided:
             return NOTHING
         done = complete(decided, now)
         # Lost with the power, it is found decided, and completed once more.
