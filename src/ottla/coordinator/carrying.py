@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import Enum
 from typing import Any, Final, Generic, TypeVar
 
-from ottla.coordinator.journal import FEW, Journal, Writer
+from ottla.coordinator.journal import Journal, Writer
 from ottla.coordinator.outcome import CoordinatorRecord, Outcome, SetTimer, Then, TimerOp
 from ottla.coordinator.pending import Commit, all_of
 from ottla.coordinator.shard import Shard
@@ -96,7 +96,8 @@ class Carrying(Generic[S]):
         self, owned: Owned[S], outcome: Outcome[Any], producer: Writer | None
     ) -> Commit | None:
         """Append, replay, set timers; None when there is nothing to wait for."""
-        self._set_timers(owned, outcome.timers)
+        if outcome.timers:
+            self._set_timers(owned, outcome.timers)
         records, then = outcome.records, outcome.then
         if outcome.lazily:
             self._owe(owned, records)
@@ -117,18 +118,24 @@ class Carrying(Generic[S]):
     ) -> Commit:
         """Append one batch, what is owed in front, and unless it was refused replay it."""
         partition, owed = owned.partition, owned.owed
-        if owed and (producer is not None or len(owed) + len(records) >= FEW):
-            self.pay(owned)  # it is no part of a transaction, or might be too much for one batch
-            owed = []
-        batch = self._journal.batch(partition, [*owed, *records], producer)
+        if owed and (producer is not None or not self._fits(owned, records)):
+            self.pay(owned)  # it is no part of a transaction, or too much for one batch
+            assert producer is None or not owed, f"{partition.key}: owed before a transaction"
+        # What could still not be written goes first all the same: it is older.
+        batch = self._journal.batch(partition, [*owed, *records] if owed else records, producer)
+        paid = len(owed)
 
         def appended(first: Offset) -> None:
+            del owed[:paid]
             producer_id = NO_PRODUCER if producer is None else producer.id
-            for offset, record in enumerate(records, first + len(owed)):
+            for offset, record in enumerate(records, first + paid):
                 owned.shard.replay(record.what, offset, producer_id)
-            owed.clear()
 
         return self._journal.append(partition, batch, appended)
+
+    def _fits(self, owned: Owned[S], records: Sequence[CoordinatorRecord]) -> bool:
+        """Whether one batch can hold them behind what is owed."""
+        return len(self._journal.parts(owned.partition, [*owned.owed, *records])) == 1
 
     def _owe(self, owned: Owned[S], records: Sequence[CoordinatorRecord]) -> None:
         """Replay now, write later; what comes between stands behind it in the log."""
@@ -141,18 +148,27 @@ class Carrying(Generic[S]):
             self.pay(owned)
 
     def pay(self, owned: Owned[S]) -> None:
-        """Write what is owed, if anything still is."""
-        owed, owned.owed = owned.owed, []
-        if not owed:
-            return
-        log = owned.partition.log
-        first = log.end_offset
-        batch = self._journal.batch(owned.partition, owed, None)
-        commit = self._journal.append(owned.partition, batch)
-        commit.then(lambda code: _log_failure(owned.partition.key, code))
-        if log.end_offset == first:
-            owned.owed = owed
-            self._set_timers(owned, [SetTimer(OWED, OWED_MS)])
+        """Write what is owed, if anything still is; what cannot be written now is tried soon."""
+        while owned.owed:
+            if not self._pay_some(owned):
+                self._set_timers(owned, [SetTimer(OWED, OWED_MS)])
+                return
+
+    def _pay_some(self, owned: Owned[S]) -> bool:
+        """Write as much as one batch can hold of what is owed, unless that is refused."""
+        partition, owed = owned.partition, owned.owed
+        some = self._journal.parts(partition, owed)[0]
+        count, paid = len(some), False
+
+        def appended(_: Offset) -> None:
+            nonlocal paid
+            paid = True
+            del owed[:count]
+
+        batch = self._journal.batch(partition, some, None)
+        commit = self._journal.append(partition, batch, appended)
+        commit.then(lambda code: _log_failure(partition.key, code))
+        return paid
 
     def _decide_again(self, owned: Owned[S], then: Then, code: ErrorCode) -> None:
         outcome = then(code, self._clock.wall_ms())
