@@ -43,7 +43,7 @@ def build_transactions(
     settings = config.current
     appends = data.services.appends
     markers = Markers(data.hosted, offsets)
-    finishing = Finishing(markers, spawn)
+    finishing = Finishing(markers, spawn, ground.timers)
     intervals = Intervals(
         settings.transaction_abort_timed_out_transaction_cleanup_interval_ms,
         settings.transaction_remove_expired_transaction_cleanup_interval_ms,

@@ -21,8 +21,9 @@ from ottla.coordinator.runtime import Runtime
 from ottla.coordinator.txn.markers import Codes, Marking
 from ottla.coordinator.txn.shard import TxnShard
 from ottla.coordinator.txn.state import COMMITS, DECIDED, Transaction
+from ottla.delay.timers import Call, Timers
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import LeaderEpoch, TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -51,14 +52,16 @@ class Finishing:
         self,
         markers: MarkerWriter,
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        timers: Timers,
     ) -> None:
         self.markers = markers
         self._spawn = spawn
+        self._timers = timers
         self.runtime: Runtime[TxnShard] | None = None
         """Set once the runtime, whose shards need this, is built."""
         self._under_way: dict[str, asyncio.Task[None] | None] = {}
         """None: at the first try, which has no task."""
-        self._awaited: dict[str, list[_Wait]] = {}
+        self._awaited: dict[str, list[Call]] = {}
         self._closed = False
 
     def finish(self, id: str, *, committed: bool = False) -> None:
@@ -69,15 +72,22 @@ class Finishing:
             self._try_until_done(id)
             return
         self._under_way[id] = None
-        self._write_markers(txn).then(lambda codes: self._tried(txn, codes))
+        reign = self._reign(id)
+        self._write_markers(txn).then(lambda codes: self._tried(txn, reign, codes))
 
     def completed(self, id: str) -> None:
         for wait in self._awaited.pop(id, ()):
-            wait.end()
+            if self._timers.cancel(wait):
+                wait.expired()
 
     def when_completed(self, id: str, within_ms: int, done: Callable[[], object]) -> None:
         """Call `done` once its decided transaction is completed, but no later than this."""
-        self._awaited.setdefault(id, []).append(_Wait(done, within_ms))
+        if self._closed:
+            done()
+            return
+        wait = Call(done)
+        self._awaited.setdefault(id, []).append(wait)
+        self._timers.add(wait, within_ms)
 
     def close(self) -> None:
         """Stop trying; whoever loads this topic next goes on."""
@@ -85,6 +95,8 @@ class Finishing:
         for attempt in list(self._under_way.values()):
             if attempt is not None:
                 attempt.cancel()
+        for id in list(self._awaited):
+            self.completed(id)
 
     def _decided(self, id: str) -> Transaction | None:
         """Its transaction, if it waits here for its completion."""
@@ -93,6 +105,18 @@ class Finishing:
         except KafkaError:
             return None
         return txn if txn is not None and txn.state in DECIDED else None
+
+    def _reign(self, id: str) -> tuple[Owned[TxnShard], LeaderEpoch] | None:
+        """As what this broker coordinates it, if it does.
+
+        Whoever loads a partition, or leads it on, leaves alone what is under way: whoever is at it
+        and is refused as the coordinator of before goes on as the one of now.
+        """
+        try:
+            owned = self._owned(id)
+        except KafkaError:
+            return None
+        return owned, owned.epoch
 
     def _owned(self, id: str) -> Owned[TxnShard]:
         assert self.runtime is not None
@@ -109,7 +133,7 @@ class Finishing:
 
     # The first try
 
-    def _tried(self, txn: Transaction, codes: Codes) -> None:
+    def _tried(self, txn: Transaction, reign: object, codes: Codes) -> None:
         del self._under_way[txn.id]
         if self._closed:
             return
@@ -117,13 +141,13 @@ class Finishing:
             _check(codes)
             self._complete(txn)
         except KafkaError as refusal:
-            if refusal.code in GIVEN_UP:
-                self.completed(txn.id)
-            else:
-                log.info("%s cannot be completed yet: %s", txn.id, refusal)
-                self._try_until_done(txn.id)
-            return
-        if self._decided(txn.id) is not None:  # anew, while it was under way
+            log.info("%s cannot be completed yet: %s", txn.id, refusal)
+            given_up = refusal.code in GIVEN_UP and reign == self._reign(txn.id)
+        else:
+            given_up = False
+        if given_up or self._decided(txn.id) is None:
+            self.completed(txn.id)
+        else:
             self._try_until_done(txn.id)
 
     # All others
@@ -144,6 +168,7 @@ class Finishing:
     async def _one_step(self, id: str) -> bool:
         """One try; whether there is anything left to do here."""
         assert self.runtime is not None
+        reign = self._reign(id)
         try:
             await self.runtime.read(id, len)  # the decision is committed before it is acted on
             txn = self._decided(id)
@@ -153,7 +178,7 @@ class Finishing:
             self._complete(txn)
         except KafkaError as refusal:
             if refusal.code in GIVEN_UP:
-                return False
+                return reign != self._reign(id)
             log.info("%s cannot be completed yet: %s", id, refusal)
             await asyncio.sleep(AGAIN_MS / 1_000)
         return True
@@ -166,20 +191,3 @@ def _check(codes: Codes) -> None:
         raise KafkaError(ErrorCode.not_coordinator)
     for key, code in failed.items():
         raise KafkaError(code, f"{len(failed)} markers are missing, among them {key}'s")
-
-
-class _Wait:
-    """One who waits for a completion, for as long as he may."""
-
-    __slots__ = ("_done", "_timer")
-
-    def __init__(self, done: Callable[[], object], within_ms: int) -> None:
-        loop = asyncio.get_running_loop()
-        self._done: Callable[[], object] | None = done
-        self._timer = loop.call_later(within_ms / 1_000, self.end)
-
-    def end(self) -> None:
-        done, self._done = self._done, None
-        if done is not None:
-            self._timer.cancel()
-            done()
