@@ -6,11 +6,12 @@ another, for several, and may only want to know whether a partition is in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.init_producer_id import as_known
+from ottla.coordinator.pending import Pending
 from ottla.coordinator.txn.ending import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode, KafkaError
@@ -20,6 +21,8 @@ KEY: Final = 24
 FIRST_WITH_FENCED: Final = 2
 FIRST_BETWEEN_BROKERS: Final = 4
 FIRST_WITH_ABORTABLE: Final = 5
+
+Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
 
 
 class Adding(NamedTuple):
@@ -33,8 +36,7 @@ class Adding(NamedTuple):
 
 async def add_partitions_to_txn(request: Request, ctx: Context) -> Fields:
     if ctx.call.version < FIRST_BETWEEN_BROKERS:
-        adding = _only(request)
-        return {"results_by_topic_v3_and_below": _topics(await _added(adding, ctx))}
+        return _to_a_client(await _added(_only(request), ctx))
     if not (ctx.peer.is_broker or ctx.peer.listener == ctx.services.listeners.inter_broker):
         raise KafkaError(ErrorCode.cluster_authorization_failed)
     results = [
@@ -44,25 +46,51 @@ async def add_partitions_to_txn(request: Request, ctx: Context) -> Fields:
     return {"error_code": ErrorCode.none, "results_by_transaction": results}
 
 
-async def _added(adding: Adding, ctx: Context) -> dict[TopicPartition, ErrorCode]:
-    """All of a transaction's partitions are added, or none."""
+def add_at_once(request: Request, ctx: Context, answer: Callable[[Fields], None]) -> bool:
+    """What a client asks; a broker asks for several."""
+    if ctx.call.version >= FIRST_BETWEEN_BROKERS:
+        return False
+    _add(_only(request), ctx, lambda codes: answer(_to_a_client(codes)))
+    return True
+
+
+async def _added(adding: Adding, ctx: Context) -> Codes:
+    added: Pending[Codes] = Pending()
+    _add(adding, ctx, added.settle)
+    return await added
+
+
+def _add(adding: Adding, ctx: Context, done: Callable[[Codes], object]) -> None:
+    """All of a transaction's partitions are added, or none; call `done` once that is committed."""
     txns, image = ctx.services.txns, ctx.services.metadata.image
-    if adding.verify_only:
-        knows = ctx.call.version >= FIRST_WITH_ABORTABLE
-        return {key: _known(txns.verify(adding.id, adding.who, key), knows) for key in adding.keys}
-    unknown = {key for key in adding.keys if image.partition(key) is None}
+    id, who, keys, verify_only = adding
+    version = ctx.call.version
+    if verify_only:
+        knows = version >= FIRST_WITH_ABORTABLE
+        done({key: _known(txns.verify(id, who, key), knows) for key in keys})
+        return
+    unknown = {key for key in keys if image.partition(key) is None}
     if unknown:
         good = ErrorCode.operation_not_attempted
         bad = ErrorCode.unknown_topic_or_partition
-        return {key: bad if key in unknown else good for key in adding.keys}
-    version = ctx.call.version
+        done({key: bad if key in unknown else good for key in keys})
+        return
+
+    def committed(code: ErrorCode) -> None:
+        if code is not ErrorCode.none:
+            code = as_known(KafkaError(code), version >= FIRST_WITH_FENCED).code
+        done(dict.fromkeys(keys, code))
+
     speaks = EPOCH_PER_TRANSACTION if version >= FIRST_BETWEEN_BROKERS else 0
     try:
-        await txns.add(adding.id, adding.who, frozenset(adding.keys), speaks)
+        commit = txns.start_adding(id, who, frozenset(keys), speaks)
     except KafkaError as refusal:
-        code = as_known(refusal, version >= FIRST_WITH_FENCED).code
-        return dict.fromkeys(adding.keys, code)
-    return dict.fromkeys(adding.keys, ErrorCode.none)
+        committed(refusal.code)
+        return
+    if commit is None:
+        committed(ErrorCode.none)
+    else:
+        commit.then(committed)
 
 
 def _known(code: ErrorCode, knows_abortable: bool) -> ErrorCode:
@@ -94,7 +122,11 @@ def _keys(topics: Iterable[Any]) -> list[TopicPartition]:
     return [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
 
 
-def _topics(codes: dict[TopicPartition, ErrorCode]) -> list[Fields]:
+def _to_a_client(codes: Codes) -> Fields:
+    return {"results_by_topic_v3_and_below": _topics(codes)}
+
+
+def _topics(codes: Codes) -> list[Fields]:
     topics: dict[str, list[Fields]] = {}
     for (name, index), code in codes.items():
         result = {"partition_index": index, "partition_error_code": code}
@@ -111,4 +143,6 @@ def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
     }
 
 
-API = Api(KEY, "AddPartitionsToTxn", range(0, 6), add_partitions_to_txn, refuse)
+API = Api(
+    KEY, "AddPartitionsToTxn", range(0, 6), add_partitions_to_txn, refuse, at_once=add_at_once
+)
