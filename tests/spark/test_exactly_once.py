@@ -61,10 +61,10 @@ class Driver:
                 await decide(self._ledger, self.run, batch, prepared, Unwatched())
             except (Superseded, AlreadyPast) as failure:
                 self.failure = failure
-                await give_up(self._ledger, self.run, batch)
+                await give_up(self._ledger, self.run, batch, prepared)
                 return
             if self._dice.random() < 0.1:  # what follows a decision may fail as well
-                await give_up(self._ledger, self.run, batch)
+                await give_up(self._ledger, self.run, batch, prepared)
                 return
             await turn()
             self._checkpoint.done.add(batch)
@@ -171,10 +171,23 @@ def test_a_zombie_driver_cannot_decide_once_its_successor_has_started() -> None:
     alone(take_over(FakeLedger(world), "new"))
     with pytest.raises(Superseded, match="another run of this query is active"):
         alone(decide(FakeLedger(world), "old", 0, [old], Unwatched()))
-    alone(give_up(FakeLedger(world), "old", 0))
+    alone(give_up(FakeLedger(world), "old", 0, [old]))
     assert world.output == {}
     assert world.entry is not None
     assert world.entry.run == "new"
+
+
+def test_a_zombie_leaves_nothing_open_that_its_successor_did_not_see() -> None:
+    world = World()
+    entry = alone(take_over(FakeLedger(world), "old"))
+    alone(take_over(FakeLedger(world), "new"))
+    late = prepared(world, entry, 0)
+    with pytest.raises(Superseded):
+        alone(decide(FakeLedger(world), "old", 0, [late], Unwatched()))
+    assert world.is_open(late.transactional_id)
+    alone(give_up(FakeLedger(world), "old", 0, [late]))
+    assert not world.is_open(late.transactional_id)
+    assert world.output == {}
 
 
 def test_a_zombie_cannot_take_over_again() -> None:
@@ -215,14 +228,14 @@ def test_a_failure_after_the_decision_does_not_undo_it() -> None:
     first = [prepared(world, alone(take_over(FakeLedger(world), "a")), 0)]
     with pytest.raises(OSError, match="no coordinator"):
         alone(decide(FakeLedger(world), "a", 0, first, Fails()))
-    alone(give_up(FakeLedger(world), "a", 0))  # as Spark does
+    alone(give_up(FakeLedger(world), "a", 0, first))  # as Spark does
     assert world.output == {(0, 0): 1}
 
 
 def test_what_was_given_up_is_aborted_and_can_no_longer_be_decided() -> None:
     world = World()
     first = [prepared(world, alone(take_over(FakeLedger(world), "a")), 0)]
-    alone(give_up(FakeLedger(world), "a", 0))
+    alone(give_up(FakeLedger(world), "a", 0, first))
     assert not world.is_open(first[0].transactional_id)
     with pytest.raises(Superseded):
         alone(decide(FakeLedger(world), "a", 0, first, Unwatched()))

@@ -9,7 +9,8 @@ The rules that make it safe:
 - A run takes the ledger over before any of its tasks writes (`taken_over`). From then on an earlier
   run finds another name there, and can decide nothing.
 - A transaction is aborted only by whoever holds the ledger, only after those on the decided list
-  have ended, and only if it belongs to this run or an earlier one: a later may be at work.
+  have ended, and only if it belongs to this run or an earlier one: a later may be at work. A run
+  that has lost the ledger aborts what it prepared itself and is not on the list.
 - The list of a decision stays in the entry until the next decision, so that anybody who comes later
   can carry it through.
 """
@@ -174,6 +175,15 @@ def abandoned(sink: Sink, entry: Entry, found: Sequence[str], *, own: bool) -> l
     """
     newest = entry.run_epoch if own else entry.run_epoch - 1
     return [id for id in found if (epoch := sink.run_epoch(id)) is not None and epoch <= newest]
+
+
+def orphaned(entry: Entry, prepared: Iterable[PreparedTransaction]) -> list[str]:
+    """Of what a run had prepared when another took over, what nobody will ever decide.
+
+    What is on the list has been decided, and is for whoever holds the ledger to end.
+    """
+    listed = {each.transactional_id for each in entry.transactions}
+    return [each.transactional_id for each in prepared if each.transactional_id not in listed]
 
 
 def to_bytes(entry: Entry) -> bytes:

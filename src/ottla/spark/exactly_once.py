@@ -30,6 +30,7 @@ from ottla.spark.decisions import (
     abandoned,
     check_turn,
     decided,
+    orphaned,
     owed,
     taken_over,
 )
@@ -114,19 +115,25 @@ async def decide(
     watch.reached(Step.CLEANED)
 
 
-async def give_up(ledger: Ledger, run: str, batch: int) -> None:
+async def give_up(
+    ledger: Ledger, run: str, batch: int, prepared: Sequence[PreparedTransaction]
+) -> None:
     """End a run whose batch failed: a decision of it that is still under way must not be made.
 
     The failure may have come after the decision; then the batch stands, and is carried through.
+    Who has taken over may be gone again, and did not see what was prepared afterwards.
     """
     known = await ledger.read()
-    if known is None or known.run != run:
-        return  # who took over puts it in order
-    try:
-        made, _ = await _taken(ledger, f"{run}, given up at batch {batch}", after=run)
-    except Superseded:
-        return
-    await _put_in_order(ledger, made, own=True)
+    if known is not None and known.run == run:
+        try:
+            made, _ = await _taken(ledger, f"{run}, given up at batch {batch}", after=run)
+        except Superseded:
+            known = await ledger.read()
+        else:
+            await _put_in_order(ledger, made, own=True)
+            return
+    if known is not None:
+        await ledger.abort(orphaned(known, prepared))
 
 
 async def end(ledger: Ledger) -> Entry | None:

@@ -173,7 +173,7 @@ def unsettle(options: SinkOptions, messages: Sequence[Work | None]) -> None:
     if told is None or told.sink is None:
         return
     ledger = _ledger(options, told.sink)
-    _connection(options).run(exactly_once.give_up(ledger, told.run, told.batch))
+    _connection(options).run(exactly_once.give_up(ledger, told.run, told.batch, _listed(messages)))
 
 
 def _listed(messages: Sequence[Work | None]) -> list[PreparedTransaction]:
