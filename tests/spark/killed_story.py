@@ -24,7 +24,7 @@ from ottla.client.producer.sync import Producer
 from ottla.config.client import ClientConfig
 from ottla.spark.abandoned import left_open
 from ottla.spark.connection import Connection
-from ottla.spark.decisions import Sink
+from ottla.spark.decisions import Entry, Sink
 from ottla.spark.ledger import KeptLedger
 from tests.spark.killed_query import BEGUN, PER_BATCH
 from tests.spark.reading import committed
@@ -58,7 +58,7 @@ class Story:
         self.servers = servers
         self.source, self.target = f"{name}-in", f"{name}-out"
         self._kind = kind
-        self._checkpoint = folder / "checkpoint"
+        self.checkpoint = folder / "checkpoint"
         self._log = folder / "log"
         # Batches of the stateful query are the same in every life, and known: one partition.
         self._partitions = 1 if kind == "distinct" else PARTITIONS
@@ -76,7 +76,7 @@ class Story:
 
     def start(self, *fatal: str, master: str = LOCAL) -> subprocess.Popen[bytes]:
         command = [sys.executable, str(PROGRAM), self._kind, master, self.servers]
-        command += [self.source, self.target, str(self._checkpoint), *fatal]
+        command += [self.source, self.target, str(self.checkpoint), *fatal]
         with self._log.open("ab") as log:
             return subprocess.Popen(
                 command,
@@ -156,18 +156,22 @@ class Story:
 
     def decided(self) -> int:
         """How many batches the ledger calls decided."""
+        entry = self.entry()
+        return 0 if entry is None else entry.batch + 1
+
+    def entry(self) -> Entry | None:
+        """What the ledger says of the query."""
         if self.query is None:
-            return 0
+            return None
         servers = {"bootstrap.servers": self.servers}
         with Connection(ClientConfig.from_options({}, servers)) as connection:
-            entry = connection.run(KeptLedger(Sink(self.query), connection, servers).read())
-        return 0 if entry is None else entry.batch + 1
+            return connection.run(KeptLedger(Sink(self.query), connection, servers).read())
 
     @property
     def query(self) -> str | None:
         """Spark's id of the query, once it has one."""
         try:
-            id: str = json.loads((self._checkpoint / "metadata").read_text())["id"]
+            id: str = json.loads((self.checkpoint / "metadata").read_text())["id"]
         except (OSError, ValueError):
             return None
         return id
