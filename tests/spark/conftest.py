@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ottla.spark
-from ottla.spark.pipelines.session import LOCAL_CHECKPOINTS, SETTINGS, UNIX_SOCKETS
+from ottla.spark.pipelines.session import LOCAL_CHECKPOINTS
 from ottla.testing import Broker
 from tests.spark.quick_jvm import QUICK_SPARK
 from tests.spark.spark_cluster import Cluster
@@ -39,7 +39,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         SparkSession.builder.master("local[2]")
         .appName("ottla tests")
         .config(map={**QUICK_SPARK, **LOCAL_CHECKPOINTS})
-        .config(UNIX_SOCKETS, SETTINGS[UNIX_SOCKETS])
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.streaming.pollingDelay", "20ms")
         .config("spark.sql.session.timeZone", "UTC")

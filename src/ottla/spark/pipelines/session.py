@@ -18,12 +18,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL: Final = "local[*]"
-UNIX_SOCKETS: Final = "spark.python.unix.domain.socket.enabled"
 SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Spark's own default is retired
     "spark.sql.shuffle.partitions": "4",
-    UNIX_SOCKETS: "true",  # a task starts in a third of the time
     "spark.sql.streaming.metricsEnabled": "true",
     "spark.sql.streaming.numRecentProgressUpdates": "20",  # we look twice a second
     "spark.ui.showConsoleProgress": "false",
@@ -34,8 +32,6 @@ ON_ONE_MACHINE: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
 }
-
-
 LOCAL_CHECKPOINTS: Final[Mapping[str, str]] = {
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
     "checkpointing.FileSystemBasedCheckpointFileManager",
