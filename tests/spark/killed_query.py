@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from ottla.spark.exactly_once import Step
+from ottla.spark.pipelines.session import LOCAL_CHECKPOINTS
 from ottla.spark.source import OttlaDataSource
 from ottla.spark.writer import StreamWriter
 from tests.spark.quick_jvm import QUICK_SPARK
@@ -80,6 +81,7 @@ class MortalSource(OttlaDataSource):
 def session(master: str) -> SparkSession:
     settings = {
         **QUICK_SPARK,
+        **LOCAL_CHECKPOINTS,
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.stateStore.maintenanceInterval": "1h",
         "spark.log.level": "ERROR",
