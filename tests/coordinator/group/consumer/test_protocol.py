@@ -157,7 +157,11 @@ class History(RuleBasedStateMachine):
                 del self.clients[name]
             return
         assert reply.epoch >= before
-        if not lost:
+        if lost:
+            # It has said what it holds, and is believed, as in Kafka: what it was given before and
+            # has not taken yet may be another's by now.
+            client.given = client.held
+        else:
             client.hear(reply)
 
     @rule(name=st.sampled_from(NAMES))
