@@ -7,6 +7,7 @@ import pytest
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.columns.gather import NAMES, Ask, gather, headers_of
 from ottla.protocol.records.columns.memory import fresh
+from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.corrupt import CorruptBatch
 from ottla.protocol.records.header import HEADER
 from ottla.protocol.records.record import NewRecord
@@ -45,6 +46,31 @@ def test_each_fault_of_a_record_is_found_and_spares_the_batches_before(fault: st
         gather(bad, ask, fresh)
     found = gather(numbered(1) + bad, ask, fresh)
     assert (found.rows, found.selection.next_offset, found.selection.more) == (1, 1, True)
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_a_flipped_bit_is_found_wherever_it_is_and_spares_the_batches_before(
+    bad: int, codec: Codec
+) -> None:
+    batches = [numbered(5, at=0, codec=codec), numbered(5, at=5), numbered(5, at=10)]
+    flipped = bytearray(batches[bad])
+    flipped[-1] ^= 1
+    batches[bad] = bytes(flipped)
+    ask = Ask(frozenset(NAMES))
+    if bad == 0:
+        with pytest.raises(CorruptBatch, match="checksum"):
+            gather(b"".join(batches), ask, fresh)
+        return
+    found = gather(b"".join(batches), ask, fresh)
+    assert (found.rows, found.selection.next_offset, found.selection.more) == (
+        5 * bad,
+        5 * bad,
+        True,
+    )
+    rest = b"".join(batches)[found.selection.consumed :]
+    with pytest.raises(CorruptBatch, match="checksum"):
+        gather(rest, ask, fresh)
 
 
 def _packed(header: tuple[int, ...], section: bytes) -> bytes:

@@ -46,5 +46,5 @@ def test_nothing_behind_the_stop_is_read(data: bytes) -> None:
 
 
 def test_every_fault_has_its_reason() -> None:
-    assert len(reading.REASONS) == reading.TRAILING + 1
+    assert len(reading.REASONS) == reading.WRONG_CHECKSUM + 1
     assert all(reading.REASONS[1:])

@@ -10,15 +10,19 @@
                    of equal length; then as Decoded)
     encode.encode_batches(key, value, headers=None, timestamps=None, *, now_ms=-1, partitions=None,
                           codec=Codec.NONE, level=None, max_batch_bytes=1 MiB, finish=True)
-        -> list[Encoded(data: writable memoryview, records, partition, max_timestamp)]
+        -> list[Encoded(data: writable memoryview, records, partition, max_timestamp,
+                        section_checksum)]
         (Arrow arrays, or lists of bytes | None; timestamps may be an array("q") too, which is the
         cheapest; lists without headers that are one batch take a quick way)
     partition.partition_column(keys, partitions, *, unkeyed=-1), murmur2_column(keys) -> int32 array
-    batch.stamp(batch, *, producer_id, producer_epoch, base_sequence, transactional=False)
+    batch.stamp(batch, *, producer_id, producer_epoch, base_sequence, transactional=False,
+                checksum=compute_crc)
 
 - `native`     how kernels are compiled and kept
 - `memory`     where their arrays come from
+- `checksum`   CRC-32C inside of kernels
 - `reading`    the kernels that read batches
+- `walking`    the kernel that walks over ordinary ones by their headers
 - `validate`   one batch checked by a broker
 - `select`     which batches of a buffer are read
 - `gather`     batches to arrays

@@ -1,9 +1,10 @@
 """How kernels are compiled and kept, and the one form in which they take bytes.
 
 Compiled code is kept beside the file it was written in and renewed when that file changes, but not
-when a function it calls in another file does. So the kernels live in two files that do not import
-from each other, `reading` and `writing`, and everything native that one of them needs is in it;
-whoever changes what is native here changes them too or deletes the kept code (`__pycache__`).
+when a function it calls in another file does. So the kernels live in files that do not import from
+each other, `reading`, `walking` and `writing`, and everything native that one of them needs is in
+it; whoever changes what is native here or in `checksum` changes them too, or deletes the kept code
+(`__pycache__`).
 """
 
 from __future__ import annotations
@@ -72,6 +73,19 @@ def _load_int(_: Any, address: Any) -> Any:
     return kinds.int64(kinds.int64), generate
 
 
+def _load_word(_: Any, address: Any) -> Any:
+    """The eight bytes at any address, the first of them the lowest."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        (address,) = arguments
+        kind = context.get_value_type(kinds.uint64)
+        loaded = builder.load(builder.inttoptr(address, kind.as_pointer()))
+        loaded.align = 1
+        return loaded
+
+    return kinds.uint64(kinds.int64), generate
+
+
 def _store_byte(_: Any, address: Any, value: Any) -> Any:
     """The lowest byte of a value to an address."""
 
@@ -102,5 +116,6 @@ def _copy(_: Any, target: Any, source: Any, size: Any) -> Any:
 
 load_byte: Any = intrinsic(_load_byte)
 load_int: Any = intrinsic(_load_int)
+load_word: Any = intrinsic(_load_word)
 store_byte: Any = intrinsic(_store_byte)
 copy: Any = intrinsic(_copy)

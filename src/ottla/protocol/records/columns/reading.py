@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from ottla.protocol.records.columns.checksum import extended
 from ottla.protocol.records.columns.native import (
     address,
     copy,
@@ -39,16 +40,22 @@ REASONS: Final = (
     "record has an impossible offset delta",
     "record has a timestamp out of range",
     "bytes after the last record",
+    "batch does not match its checksum",
 )
 (
     OK, PAST_END, VARINT_LONG, VARINT_LARGE, RECORD_LENGTH, FIELD_LENGTH, HEADER_COUNT, HEADER_KEY,
-    MISMATCH, OFFSET_DELTA, TIMESTAMP, TRAILING,
-) = range(12)  # fmt: skip
+    MISMATCH, OFFSET_DELTA, TIMESTAMP, TRAILING, WRONG_CHECKSUM,
+) = range(13)  # fmt: skip
 
 # The columns of the table of batches that `scan` reads, all int64.
 (
-    START, STOP, COUNT, BASE_OFFSET, LAST_DELTA, BASE_TIME, APPEND_TIME, TIME_TYPE, EPOCH
-) = range(9)  # fmt: skip
+    START, STOP, COUNT, BASE_OFFSET, LAST_DELTA, BASE_TIME, APPEND_TIME, TIME_TYPE, EPOCH, CHECKSUM
+) = range(10)  # fmt: skip
+TABLE_COLUMNS: Final = 10
+CHECKED: Final = -1
+"""In the place of a checksum: somebody has compared it."""
+SUMMED_BYTES: Final = 40  # of the header, before the records, that the checksum is of as well
+HEADER_SIZE: Final = 61
 LEAST_RECORD_BYTES: Final = 7  # length, attributes, two deltas, two sizes, number of headers
 QUICK_BYTES: Final = 13  # attributes, and four numbers of three bytes at most
 FAR: Final = 1 << 60  # a position that no buffer has
@@ -347,8 +354,16 @@ def scan(data: Any, batches: Any, span: Span, sink: Sink) -> tuple[int, ...]:
     the keys and values, and headers.
     """
     row, key_nulls, value_nulls, headers = 0, 0, 0, 0
+    start = address(data)
     for batch in range(batches.shape[0]):
         first, numbers = row, batches[batch]
+        section, stop = numbers[START], numbers[STOP]
+        # A batch at a time: the records are then read from the processor's own memory.
+        if numbers[CHECKSUM] != CHECKED and numbers[CHECKSUM] != extended(
+            0, start + section - SUMMED_BYTES, start + stop
+        ):
+            fault, at = WRONG_CHECKSUM, section - HEADER_SIZE
+            return fault, batch, at, row, key_nulls, value_nulls, headers
         fault, at, row, no_keys, no_values, count = scan_batch(data, numbers, span, sink, row)
         if sink.timestamp_type.size:
             sink.timestamp_type[first:row] = numbers[TIME_TYPE]

@@ -2,7 +2,8 @@
 
 Owns the walk over whole batches: checksums, control batches, aborted transactions, bounds that let
 a batch be skipped unread, inflating the rest. Never looks at records, except in a control batch and
-in the two old formats, which are rewritten as what they would be today.
+in the two old formats, which are rewritten as what they would be today. Runs of ordinary batches
+are walked natively (`walking`), and their checksums are left to whoever reads the records.
 
 A fault stops the walk at its batch. What came before is good and is handed out first; the fault is
 raised when it stands at the front.
@@ -17,8 +18,19 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from ottla.protocol.records import legacy
+from ottla.protocol.records.columns.checksum import IS_QUICK
 from ottla.protocol.records.columns.native import as_array
-from ottla.protocol.records.columns.reading import LEAST_RECORD_BYTES, START, STOP, Span
+from ottla.protocol.records.columns.reading import (
+    CHECKED,
+    CHECKSUM,
+    LEAST_RECORD_BYTES,
+    START,
+    STOP,
+    SUMMED_BYTES,
+    TABLE_COLUMNS,
+    Span,
+)
+from ottla.protocol.records.columns.walking import walk_ordinary
 from ottla.protocol.records.compression import Bytes, decompress
 from ottla.protocol.records.control import ControlType, control_type
 from ottla.protocol.records.corrupt import CorruptBatch
@@ -48,7 +60,8 @@ START_OF_ENTRY: Final = Struct(">iib")  # length, leader epoch or checksum, magi
 CURRENT_MAGIC: Final = 2
 NO_EPOCH: Final = -1
 NO_TIME_TYPE: Final = -1
-TABLE_COLUMNS: Final = 9
+ATTRIBUTE_BITS_AT: Final = ATTRIBUTES_AT + 1
+WALKED_AT_ONCE: Final = 256  # batches
 
 
 class Selection(NamedTuple):
@@ -81,10 +94,16 @@ class Selector:
 
         Hot where batches are small: benchmarks/columns.py.
         """
-        sections: list[Section] = []
+        found = Sections(self._view, INT64_MAX if max_batches is None else max_batches)
         at, left, more = 0, max_bytes, False
         next_offset, leader_epoch = self._span.start_offset, NO_EPOCH
         while next_offset < self._span.end_offset:
+            if self._is_ordinary(at, check_crc):
+                state = self._special, left, next_offset
+                end, left, next_offset, epoch = found.walk(at, self._span, state, check_crc)
+                if end > at:
+                    at, leader_epoch = end, epoch
+                    continue
             try:
                 size = self._size(at)
                 if not size:
@@ -97,18 +116,35 @@ class Selector:
                 break
             if section is not None:
                 left -= section[0][STOP] - section[0][START]
-                if len(sections) == max_batches or (left < 0 and sections):
+                if found.are_full or (left < 0 and found.count):
                     more = True
                     break
-                sections.append(section)
+                found.add(section)
             at += size
             leader_epoch = epoch
             if end > next_offset:
                 next_offset = end
-        data, table = _lay_out(self._view, sections)
+        data, table = found.laid_out()
         aborted = (*self._failed.items(), *reversed(self._waiting))
         next_offset = min(next_offset, self._span.end_offset)
         return Selection(data, table, at, next_offset, leader_epoch, aborted, more)
+
+    def _is_ordinary(self, at: int, check_crc: bool) -> bool:
+        """Whether it is worth a try to walk on natively."""
+        view = self._view
+        return (
+            (IS_QUICK or not check_crc)
+            and len(view) - at >= HEADER_SIZE
+            and view[at + MAGIC_AT] == CURRENT_MAGIC
+            and not view[at + ATTRIBUTE_BITS_AT] & self._special
+        )
+
+    @property
+    def _special(self) -> int:
+        """The attributes of batches that must be looked at one by one."""
+        if self._waiting or self._failed:
+            return CODEC_BITS | CONTROL_BIT | TRANSACTIONAL_BIT
+        return CODEC_BITS | CONTROL_BIT
 
     def _size(self, at: int) -> int:
         """How long the entry at `at` is; 0 where none is whole."""
@@ -149,7 +185,7 @@ class Selector:
             start, stop = 0, len(made)
         if not 0 <= count * LEAST_RECORD_BYTES <= stop - start:
             raise CorruptBatch(f"batch counts {count} records", at)
-        numbers = (start, stop, count, base, delta, base_time, max_time, time_type, epoch)
+        numbers = (start, stop, count, base, delta, base_time, max_time, time_type, epoch, CHECKED)
         return (numbers, made), end, epoch
 
     def _outside(self, base: int, end: int, newest: int, time_type: int) -> bool:
@@ -189,20 +225,77 @@ class Selector:
             for record in records
         )
         time_type = entry.timestamp_type if entry.magic else NO_TIME_TYPE
-        numbers = (0, len(made), len(records), base, last - base)
-        return ((*numbers, base_time, base_time, time_type, NO_EPOCH), made), last + 1, NO_EPOCH
+        numbers: tuple[int, ...] = (0, len(made), len(records), base, last - base)
+        numbers = (*numbers, base_time, base_time, time_type, NO_EPOCH, CHECKED)
+        return (numbers, made), last + 1, NO_EPOCH
 
 
-def _lay_out(view: memoryview, sections: list[Section]) -> tuple[Any, Any]:
-    """One buffer that holds all sections, and the table that says where."""
-    rows = [numbers for numbers, _ in sections]
-    table = np.array(rows, np.int64).reshape(len(rows), TABLE_COLUMNS)
-    if all(made is None for _, made in sections):
-        return as_array(view), table
-    parts = [
-        view[numbers[START] : numbers[STOP]] if made is None else made for numbers, made in sections
-    ]
-    table[:, STOP] = np.cumsum([len(part) for part in parts])
-    table[1:, START] = table[:-1, STOP]
-    table[0, START] = 0
-    return as_array(parts[0] if len(parts) == 1 else b"".join(parts)), table
+class Sections:
+    """The batches found so far, at most so many: the table, and what had to be made of them."""
+
+    def __init__(self, view: memoryview, most: int) -> None:
+        self._data = as_array(view)
+        self._view = view
+        self._most = most
+        self.count = 0
+        self._tables: list[Any] = []
+        self._rows: list[tuple[int, ...]] = []  # that are in none of the tables yet
+        self._made: dict[int, bytes] = {}
+
+    @property
+    def are_full(self) -> bool:
+        return self.count == self._most
+
+    def add(self, section: Section) -> None:
+        numbers, made = section
+        if made is not None:
+            self._made[self.count] = made
+        self._rows.append(numbers)
+        self.count += 1
+
+    def walk(
+        self, at: int, span: Span, state: tuple[int, int, int], check_crc: bool
+    ) -> tuple[int, int, int, int]:
+        """Add ordinary batches from `at` on; where it stopped, and what `walk_ordinary` says."""
+        room = min(WALKED_AT_ONCE, self._most - self.count)
+        table = np.empty((room, TABLE_COLUMNS), np.int64)
+        count, *stopped = walk_ordinary(self._data, at, span, state, table)
+        if count:
+            table = table[:count]
+            if not check_crc:
+                table[:, CHECKSUM] = CHECKED
+            self._close_rows()
+            self._tables.append(table)
+            self.count += count
+        at, left, next_offset, epoch = stopped
+        return at, left, next_offset, epoch
+
+    def laid_out(self) -> tuple[Any, Any]:
+        """One buffer that holds all sections, and the table that says where."""
+        self._close_rows()
+        tables = self._tables
+        table = tables[0] if len(tables) == 1 else np.concatenate([_NONE, *tables])
+        if not self._made:
+            return self._data, table
+        parts: list[Bytes] = []
+        end = 0
+        for index, numbers in enumerate(table):
+            made = self._made.get(index)
+            # With the part of its header that its checksum is of, if that is still to be compared.
+            part = made if made is not None else self._with_summed(numbers)
+            parts.append(part)
+            start, end = end, end + len(part)
+            numbers[START] = start if made is not None else start + SUMMED_BYTES
+            numbers[STOP] = end
+        return as_array(parts[0] if len(parts) == 1 else b"".join(parts)), table
+
+    def _with_summed(self, numbers: Any) -> memoryview:
+        return self._view[numbers[START] - SUMMED_BYTES : numbers[STOP]]
+
+    def _close_rows(self) -> None:
+        if self._rows:
+            self._tables.append(np.array(self._rows, np.int64))
+            self._rows = []
+
+
+_NONE: Final = np.empty((0, TABLE_COLUMNS), np.int64)
