@@ -11,6 +11,7 @@ batches of one piece under way while the next is encoded.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ottla.client.errors import UserError
@@ -62,6 +63,7 @@ class TableWriter:
         self._view = view
         self._columns = columns
         self._encode = encode.encode_batches
+        self._checksum_by = encode.checksum_by
         self._partition_column = partition.partition_column
         config = core.config
         self._codec = Codec[config.compression_type.upper()]
@@ -101,6 +103,8 @@ class TableWriter:
         batch.encoded = encoded.data
         batch.records = encoded.records
         batch.append_time_ms = encoded.max_timestamp
+        if encoded.section_checksum >= 0:
+            batch.checksum = partial(self._checksum_by, encoded.section_checksum)
         batch.is_closed = True
         return batch
 

@@ -19,6 +19,8 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ottla.model.ids import TopicPartition
+from ottla.protocol.records.batch import compute_crc
+from ottla.protocol.records.compression import Bytes
 from ottla.protocol.records.header import HEADER_SIZE
 
 if TYPE_CHECKING:
@@ -79,9 +81,10 @@ class Batch:
 
     __slots__ = (
         "_callbacks", "_event", "_parts", "_watchers",
-        "append_time_ms", "attempts", "base_offset", "created_ms", "encoded", "error", "headers",
-        "is_closed", "is_done", "keys", "limit", "lock", "ordinal", "records", "reserved",
-        "retry_at_ms", "room", "stamp", "timestamps", "tp", "transactional", "values", "written",
+        "append_time_ms", "attempts", "base_offset", "checksum", "created_ms", "encoded", "error",
+        "headers", "is_closed", "is_done", "keys", "limit", "lock", "ordinal", "records",
+        "reserved", "retry_at_ms", "room", "stamp", "timestamps", "tp", "transactional", "values",
+        "written",
     )  # fmt: skip
 
     def __init__(
@@ -104,6 +107,8 @@ class Batch:
         self.is_closed = False
         self.transactional = False
         self.encoded: bytearray | memoryview | None = None
+        self.checksum: Callable[[Bytes], int] = compute_crc
+        """Of what is encoded; another way to it where that of the records is known."""
         self.written: Stamp | None = None  # the stamp that `encoded` carries
         self.stamp: Stamp | None = None
         self.attempts = 0

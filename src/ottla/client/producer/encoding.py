@@ -46,6 +46,7 @@ class Encoder:
             producer_epoch=epoch,
             base_sequence=sequence,
             transactional=batch.transactional,
+            checksum=batch.checksum,
         )
         batch.written = batch.stamp
 

@@ -6,7 +6,7 @@ write new ones in `build`; never reads a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from struct import Struct
 from typing import Final
 
@@ -96,14 +96,18 @@ def stamp(
     producer_epoch: int,
     base_sequence: int,
     transactional: bool = False,
+    checksum: Callable[[Bytes], int] = compute_crc,
 ) -> None:
-    """Give a batch that is made its producer's numbers, and the checksum that goes with them."""
+    """Give a batch that is made its producer's numbers, and the checksum that goes with them.
+
+    `checksum` may be a quicker way to it, for who knows that of the records already.
+    """
     (attributes,) = ATTRIBUTES.unpack_from(batch, ATTRIBUTES_AT)
     attributes &= ~TRANSACTIONAL_BIT
     attributes |= TRANSACTIONAL_BIT if transactional else 0
     ATTRIBUTES.pack_into(batch, ATTRIBUTES_AT, attributes)
     PRODUCER.pack_into(batch, PRODUCER_AT, producer_id, producer_epoch, base_sequence)
-    CRC.pack_into(batch, CRC_AT, compute_crc(batch))
+    CRC.pack_into(batch, CRC_AT, checksum(batch))
 
 
 def build(  # noqa: PLR0913 - the fields of a header, by name

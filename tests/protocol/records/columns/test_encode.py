@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 
 from ottla.model.errors import UserError
 from ottla.protocol.records.batch import build, crc_ok, read_header, stamp, walk
+from ottla.protocol.records.columns.checksum import IS_QUICK
 from ottla.protocol.records.columns.decode import TYPES, decode_batches
-from ottla.protocol.records.columns.encode import Encoded, encode_batches
+from ottla.protocol.records.columns.encode import Encoded, checksum_by, encode_batches
+from ottla.protocol.records.columns.writing import UNKNOWN
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.record import NewRecord, read_records
 from tests.protocol.records.columns.batches import buffers, codecs
@@ -167,3 +170,19 @@ def test_an_arrow_array_whose_rows_overlap_is_refused() -> None:
     bad = pa.Array.from_buffers(pa.binary(), 3, [None, pa.py_buffer(offsets), pa.py_buffer(b"abc")])
     with pytest.raises(UserError, match="do not rise"):
         encode_batches(None, bad)
+
+
+@pytest.mark.skipif(not IS_QUICK, reason="this processor has no instruction for checksums")
+@pytest.mark.parametrize("rows", [1, 3, 5_000])
+def test_a_batch_is_stamped_with_a_checksum_that_only_looks_at_its_header(rows: int) -> None:
+    values = pa.array([b"%0100d" % row for row in range(rows)])
+    for batch in encode_batches(None, values, max_batch_bytes=200_000, finish=False):
+        quick = partial(checksum_by, batch.section_checksum)
+        stamp(batch.data, producer_id=7, producer_epoch=1, base_sequence=5, checksum=quick)
+        assert crc_ok(batch.data)
+
+
+def test_what_is_compressed_has_no_checksum_of_its_records_yet() -> None:
+    (batch,) = encode_batches(None, pa.array([b"v"]), codec=Codec.ZSTD)
+    assert batch.section_checksum == UNKNOWN
+    assert crc_ok(batch.data)

@@ -12,6 +12,7 @@ import numpy as np
 
 from ottla.model.errors import UserError
 from ottla.protocol.records.batch import CRC, CURRENT_MAGIC, compute_crc
+from ottla.protocol.records.columns.checksum import IS_QUICK, joined
 from ottla.protocol.records.columns.lists import write_lists
 from ottla.protocol.records.columns.memory import Room, fresh, shelved
 from ottla.protocol.records.columns.rows import fixed, rows_of
@@ -19,15 +20,22 @@ from ottla.protocol.records.columns.writing import (
     BATCH_NUMBERS,
     END,
     START,
+    UNKNOWN,
     Rows,
     group,
-    measure,
-    measure_headers,
     plan,
     write,
 )
-from ottla.protocol.records.compression import Codec, compress
-from ottla.protocol.records.header import CRC_AT, HEADER, HEADER_SIZE, NO_TIMESTAMP, OVERHEAD
+from ottla.protocol.records.compression import Bytes, Codec, compress
+from ottla.protocol.records.crc import crc32c
+from ottla.protocol.records.header import (
+    ATTRIBUTES_AT,
+    CRC_AT,
+    HEADER,
+    HEADER_SIZE,
+    NO_TIMESTAMP,
+    OVERHEAD,
+)
 
 MAX_BATCH_BYTES: Final = 1024 * 1024
 LARGEST_BATCH: Final = 2**31 - 1 + OVERHEAD  # what its length can say
@@ -40,6 +48,13 @@ class Encoded(NamedTuple):
     records: int  # how many
     partition: int
     max_timestamp: int
+    section_checksum: int = UNKNOWN  # of its records, as they are in it
+
+
+def checksum_by(section: int, batch: Bytes) -> int:
+    """The checksum of a whole batch, given that of its records: only its header is looked at."""
+    head = crc32c(memoryview(batch)[ATTRIBUTES_AT:HEADER_SIZE])
+    return int(joined(head, section, len(batch) - HEADER_SIZE))
 
 
 def encode_batches(  # noqa: PLR0913 - what a batch may be made of, by name
@@ -70,7 +85,8 @@ def encode_batches(  # noqa: PLR0913 - what a batch may be made of, by name
         groups = np.array([0, rows.timestamps.size], np.int64)
         if partitions is not None:
             rows, groups = _shared_out(rows, partitions)
-        made = _written(rows, groups, limit, fresh if isinstance(value, list) else shelved)
+        room = fresh if isinstance(value, list) else shelved
+        made = _written(rows, groups, limit, room, summed=IS_QUICK and codec is Codec.NONE)
     return [_batch(numbers, made.out, codec, level, finish) for numbers in made.table]
 
 
@@ -82,7 +98,7 @@ class Made(NamedTuple):
 
 
 def _batch(numbers: list[int], out: Any, codec: Codec, level: int | None, finish: bool) -> Encoded:
-    start, end, partition, _, count, base_time, max_time = numbers
+    start, end, partition, _, count, base_time, max_time, checksum = numbers
     batch = memoryview(out)[start:end]
     if codec is not Codec.NONE:
         section = compress(codec, batch[HEADER_SIZE:], level)
@@ -93,8 +109,10 @@ def _batch(numbers: list[int], out: Any, codec: Codec, level: int | None, finish
         count - 1, base_time, max_time, -1, -1, -1, count,
     )  # fmt: skip
     if finish:
-        CRC.pack_into(batch, CRC_AT, compute_crc(batch))
-    return Encoded(batch, count, partition, max_time)
+        known = checksum != UNKNOWN
+        whole = checksum_by(checksum, batch) if known else compute_crc(batch)
+        CRC.pack_into(batch, CRC_AT, whole)
+    return Encoded(batch, count, partition, max_time, checksum)
 
 
 def _one_batch(
@@ -109,7 +127,7 @@ def _one_batch(
     if made is None:
         return None
     out, base_time, max_time = made
-    return Made([[0, len(out), 0, 0, len(value), base_time, max_time]], out)
+    return Made([[0, len(out), 0, 0, len(value), base_time, max_time, UNKNOWN]], out)
 
 
 def _shared_out(rows: Rows, partitions: Any) -> tuple[Rows, Any]:
@@ -127,27 +145,17 @@ def _shared_out(rows: Rows, partitions: Any) -> tuple[Rows, Any]:
     return rows._replace(order=fixed(order)), ends
 
 
-def _written(rows: Rows, groups: Any, limit: int, room: Room) -> Made:
+def _written(rows: Rows, groups: Any, limit: int, room: Room, *, summed: bool) -> Made:
     """The rows as batches, cut where a group ends or the limit is reached."""
-    count = rows.timestamps.size
-    sizes = room("sizes", count, np.int64)
-    sizes[:] = 0
-    header_sizes = np.zeros(int(rows.header_ends[-1]) if rows.header_ends.size else 0, np.int64)
-    sound = [
-        measure(rows.keys, sizes),
-        measure(rows.values, sizes),
-        measure(rows.header_keys, header_sizes),
-        measure(rows.header_values, header_sizes),
-    ]
-    if not all(sound):
-        raise UserError("an Arrow array's offsets do not rise")
-    measure_headers(rows.header_ends, header_sizes, sizes)
     # Room for a batch per row: memory that is not touched costs nothing.
-    table = np.empty((count, BATCH_NUMBERS), np.int64)
-    table = table[: plan(rows, groups, limit, sizes, table)]
+    table = np.empty((rows.timestamps.size, BATCH_NUMBERS), np.int64)
+    planned = plan(rows, groups, limit, table)
+    if planned < 0:
+        raise UserError("an Arrow array's offsets do not rise")
+    table = table[:planned]
     largest = int((table[:, END] - table[:, START]).max(initial=0))
     if largest > LARGEST_BATCH:
         raise UserError(f"a record of {largest} bytes: a batch has {LARGEST_BATCH} at most")
     out = room("batches", int(table[-1, END]) if len(table) else 0, np.uint8)
-    write(rows, sizes, table, out)
+    write(rows, table, out, summed)
     return Made(table.tolist(), out)

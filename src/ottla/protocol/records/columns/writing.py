@@ -1,9 +1,9 @@
 """The kernels that write record batches, and share rows out over partitions.
 
-Owns the encoding of records (`measure`, `plan`, `write`), murmur2 over a column of keys
-(`hash_keys`), and the stable grouping of rows by partition (`group`). Hot: benchmarks/columns.py.
-Compiled code has no bounds checks: `rows` has checked that columns end inside their data, `measure`
-checks that their rows follow each other, `plan` says how much room `write` needs. Never allocates.
+Owns the encoding of records (`plan`, `write`), murmur2 over a column of keys (`hash_keys`), and the
+stable grouping of rows by partition (`group`). Hot: benchmarks/columns.py. Compiled code has no
+bounds checks: `rows` has checked that columns end inside their data, `plan` checks that their rows
+follow each other and says how much room `write` needs. Never allocates.
 
 What runs per record takes addresses, not arrays: passing an array costs counting references to it,
 which took longer than all the rest.
@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from ottla.protocol.records.columns.checksum import extended
 from ottla.protocol.records.columns.native import (
     address,
     copy,
@@ -28,7 +29,10 @@ from ottla.protocol.records.columns.native import (
 HEADER_SIZE: Final = 61
 
 # The columns of the table of batches that `write` fills, all int64.
-START, END, GROUP, FIRST, COUNT, BASE_TIME, MAX_TIME, BATCH_NUMBERS = range(8)
+START, END, GROUP, FIRST, COUNT, BASE_TIME, MAX_TIME, CHECKSUM, BATCH_NUMBERS = range(9)
+UNSOUND: Final = -2  # in the place of a size
+UNKNOWN: Final = -1  # in the place of a checksum
+SUMMED_AT_ONCE: Final = 24 << 10
 
 
 class Column(NamedTuple):
@@ -89,57 +93,63 @@ def place(array: Any) -> int:
 
 @inlined
 def cell(ends: int, nulls: int, row: int) -> tuple[int, int]:
-    """Where one row of a column starts, and its size, -1 for null; given the `place` of both."""
+    """Where one row of a column starts, and its size; given the `place` of both.
+
+    The size is -1 for null, and UNSOUND where the row ends before it starts.
+    """
     if ends == 0 or (nulls != 0 and load_byte(nulls + row)):
         return 0, -1
     start = load_int(ends + 8 * row)
-    return start, load_int(ends + 8 * row + 8) - start
+    size = load_int(ends + 8 * row + 8) - start
+    return start, size if size >= 0 else UNSOUND
+
+
+@inlined
+def field_size(size: int) -> int:
+    """Bytes that a field takes with its length in front."""
+    return varint_size(size) + max(size, 0)
 
 
 @native
-def measure(column: Column, sizes: Any) -> bool:
-    """Add to each row's size what this column's field takes, its length in front included.
-
-    False where a row ends before it starts: then the column must not be written.
-    """
-    ends, nulls = place(column.ends), place(column.nulls)
-    sound = True
-    for row in range(sizes.size):
-        _, size = cell(ends, nulls, row)
-        sizes[row] += varint_size(size) + max(size, 0)
-        if ends:
-            sound &= load_int(ends + 8 * row + 8) >= load_int(ends + 8 * row)
-    return sound
+def headers_size(rows: Rows, first: int, end: int) -> int:
+    """Bytes that these headers take, their number in front included; -1 if a column is unsound."""
+    keys, values = rows.header_keys, rows.header_values
+    total = varint_size(end - first)
+    for item in range(first, end):
+        _, key_size = cell(place(keys.ends), place(keys.nulls), item)
+        _, value_size = cell(place(values.ends), place(values.nulls), item)
+        if key_size < 0 or value_size < -1:
+            return -1
+        total += field_size(key_size) + field_size(value_size)
+    return total
 
 
 @native
-def measure_headers(header_ends: Any, header_sizes: Any, sizes: Any) -> None:
-    """Add to each row's size what its headers take, their number in front included."""
-    if header_ends.size == 0:
-        sizes += 1
-        return
-    for row in range(sizes.size):
-        first, end = header_ends[row], header_ends[row + 1]
-        sizes[row] += varint_size(end - first)
-        for item in range(first, end):
-            sizes[row] += header_sizes[item]
-
-
-@native
-def plan(rows: Rows, groups: Any, limit: int, sizes: Any, batches: Any) -> int:
+def plan(rows: Rows, groups: Any, limit: int, batches: Any) -> int:
     """Cut each group of rows into batches of at most `limit` bytes; how many there are.
 
-    Turns each row's size, of its fields, into that of its record without the length in front. A row
-    that is larger than the limit is a batch of its own.
+    A row that is larger than the limit is a batch of its own. -1 where a row of a column ends
+    before it starts: then the columns must not be written.
     """
-    times, order = rows.timestamps, rows.order
+    times, order, header_ends = rows.timestamps, rows.order, rows.header_ends
+    key_ends, key_nulls = place(rows.keys.ends), place(rows.keys.nulls)
+    value_ends, value_nulls = place(rows.values.ends), place(rows.values.nulls)
     at, batch = 0, -1
     for group in range(groups.size - 1):
         start, first, base_time, newest = at, 0, np.int64(0), np.int64(0)
         for index in range(groups[group], groups[group + 1]):
             row = order[index] if order.size else index
             time = times[row]
-            fields = sizes[row] + 1
+            _, key_size = cell(key_ends, key_nulls, row)
+            _, value_size = cell(value_ends, value_nulls, row)
+            extra = (
+                headers_size(rows, header_ends[row], header_ends[row + 1])
+                if (header_ends.size)
+                else 1
+            )
+            if key_size < -1 or value_size < -1 or extra < 0:
+                return -1
+            fields = 1 + field_size(key_size) + field_size(value_size) + extra
             body = fields + varint_size(time - base_time) + varint_size(index - first)
             size = varint_size(body) + body
             if index == groups[group] or at + size - start > limit:
@@ -152,7 +162,6 @@ def plan(rows: Rows, groups: Any, limit: int, sizes: Any, batches: Any) -> int:
                 batches[batch, FIRST], batches[batch, BASE_TIME] = first, time
             at += size
             newest = max(newest, time)
-            sizes[row] = body
             batches[batch, END], batches[batch, COUNT] = at, index - first + 1
             batches[batch, MAX_TIME] = newest
     return batch + 1
@@ -182,8 +191,12 @@ def put_headers(at: int, rows: Rows, first: int, end: int) -> int:
 
 
 @native
-def write(rows: Rows, sizes: Any, batches: Any, out: Any) -> None:
-    """Write the records of each planned batch, leaving room for its header."""
+def write(rows: Rows, batches: Any, out: Any, summed: bool) -> None:
+    """Write the records of each planned batch, leaving room for its header.
+
+    If `summed`, their checksum goes into the table, made of them while they are in the processor's
+    own memory.
+    """
     order, times = rows.order, rows.timestamps
     keys, key_ends, key_nulls = (
         place(rows.keys.data), place(rows.keys.ends), place(rows.keys.nulls)
@@ -195,28 +208,39 @@ def write(rows: Rows, sizes: Any, batches: Any, out: Any) -> None:
     for batch in range(batches.shape[0]):
         at = address(out) + batches[batch, START] + HEADER_SIZE
         first, base_time = batches[batch, FIRST], batches[batch, BASE_TIME]
+        checksum, done = 0, at
         for delta in range(batches[batch, COUNT]):
             row = order[first + delta] if order.size else first + delta
-            at = put_varint(at, sizes[row])
-            store_byte(at, 0)
-            at = put_varint(at + 1, times[row] - base_time)
-            at = put_varint(at, delta)
-            start, size = cell(key_ends, key_nulls, row)
-            at = put_field(at, keys + start, size)
+            time_delta = times[row] - base_time
+            key_start, key_size = cell(key_ends, key_nulls, row)
             start, size = cell(value_ends, value_nulls, row)
+            body = 1 + varint_size(time_delta) + varint_size(delta)
+            body += field_size(key_size) + field_size(size)
+            if header_ends.size:
+                body += headers_size(rows, header_ends[row], header_ends[row + 1])
+            else:
+                body += 1
+            at = put_varint(at, body)
+            store_byte(at, 0)
+            at = put_varint(at + 1, time_delta)
+            at = put_varint(at, delta)
+            at = put_field(at, keys + key_start, key_size)
             at = put_field(at, values + start, size)
             if header_ends.size:
                 at = put_headers(at, rows, header_ends[row], header_ends[row + 1])
             else:
                 store_byte(at, 0)
                 at += 1
+            if summed and at - done >= SUMMED_AT_ONCE:
+                checksum, done = extended(checksum, done, at), at
+        batches[batch, CHECKSUM] = extended(checksum, done, at) if summed else UNKNOWN
 
 
 @native
 def write_cells(keys: Cells, values: Cells, times: Any, out: Any) -> tuple[int, int]:
     """Write one batch of rows without headers; where it ends, and its newest timestamp.
 
-    A tenth of what `measure`, `plan` and `write` cost where there are few rows. The caller gives
+    A tenth of what `plan` and `write` cost where there are few rows. The caller gives
     room for the longest form of every number.
     """
     key_sizes, value_sizes = keys.sizes, values.sizes
