@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from ottla.log.log import Log, Origin
 from ottla.log.txn_index import AbortedTxn
 from ottla.protocol.records import legacy
-from ottla.protocol.records.batch import build
+from ottla.protocol.records.batch import CorruptBatch, build
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
+from ottla.protocol.records.header import OVERHEAD
 from ottla.protocol.records.record import NewRecord
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.log.workbench import NOW_MS, Workbench, add, batch
@@ -182,6 +183,23 @@ def test_a_transaction_index_that_was_lost_unread_is_missed_before_it_is_written
             log = bench.reopen(log)
     assert log.aborted_transactions(0, 16) == expected
     assert bench.reopen(log).aborted_transactions(0, 16) == expected
+
+
+def test_a_lost_transaction_index_of_a_rotten_segment_holds_up_no_append() -> None:
+    """It stays lost: whoever reads that segment hears of the rot."""
+    bench = Workbench()
+    transactional(bench).close()
+    bench.disk.remove(bench.dir / "00000000000000000011.txnindex")
+    log = bench.load(clean=True)
+    name = "00000000000000000011.log"
+    second = OVERHEAD + int.from_bytes(bench.disk.read(bench.dir / name)[8:OVERHEAD], "big")
+    bench.flip(name, second + 8, 6)  # its length
+    write(log, 5, 0)
+    end(log, 5)
+    log.roll(NOW_MS)
+    assert log.end_offset == 16
+    with pytest.raises(CorruptBatch):
+        log.aborted_transactions(11, 16)
 
 
 @pytest.mark.parametrize("clean", [True, False])

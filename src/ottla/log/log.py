@@ -342,7 +342,8 @@ class Log:
         path = active.path(TXN_INDEX)
         # One that was lost is found again first: with a new entry in it nobody would miss the rest.
         unread = active.aborted is None and not self.disk.exists(path)
-        if not unread or aborted not in lookup.aborted_in(self, active):
+        found = lookup.find_lost(self, active) if unread else ()
+        if found is not None and aborted not in found:
             txn_index.append(self.disk, path, aborted)
         self.folder.sync_later(path)  # nothing notices an entry that is missing
         active.aborted = None

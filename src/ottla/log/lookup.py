@@ -102,6 +102,18 @@ def aborted_in(log: Log, segment: Segment) -> list[AbortedTxn]:
     return segment.aborted
 
 
+def find_lost(log: Log, segment: Segment) -> list[AbortedTxn] | None:
+    """The same where there is no index: it is written anew if it was lost.
+
+    None if the segment itself cannot be read: then there is none until a reader hears of that.
+    """
+    try:
+        return aborted_in(log, segment)
+    except CorruptBatch as fault:
+        logger.warning("%r: its transaction index cannot be rebuilt: %s", segment, fault)
+        return None
+
+
 def _may_have_markers(log: Log, segment: Segment) -> bool:
     """Whether an index that is not there could be lost: transactions ended before its end.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.log import producer_snapshot
-from ottla.log.lookup import aborted_in
+from ottla.log.lookup import find_lost
 from ottla.log.producer_history import snapshot_path
 from ottla.log.rolling import jitter_ms, waited_ms
 from ottla.log.segment import INDEX, TIME_INDEX, TXN_INDEX, Segment
@@ -66,7 +66,7 @@ def _vouch_for_aborted(log: Log, segment: Segment) -> None:
     if log.disk.exists(path) or all(state.coordinator_epoch < 0 for state in log.producers):
         return
     if segment.aborted is None:
-        aborted_in(log, segment)
+        find_lost(log, segment)
     else:
         log.disk.open_append(path).close()
 
