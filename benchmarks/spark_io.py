@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SIZE: Final = 100
-WARM_UP: Final = 2
+WARM_UP: Final = 5
 TURNS: Final = 3
 RATE: Final = 1_000
 TOPIC: Final = "rows"
