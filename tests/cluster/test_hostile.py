@@ -178,7 +178,7 @@ def test_peers_that_never_read_are_held_to_their_share(tmp_path: Path) -> None:
             except BlockingIOError:
                 pass
         with Line(broker.address) as line:
-            assert median_ms(line, "t0", 20) < 4 * SLOW_MS
+            assert median_ms(line, "t0", 20) < 20 * SLOW_MS  # it has a turn among them
         assert broker.rss_bytes - before < 150 * MIB
 
 

@@ -15,7 +15,7 @@ UNLIMITED: Final = 2**31 - 1
 REQUESTS_PER_TURN: Final = 16
 """How many requests one connection may have answered before others get their turn."""
 
-UNSTARTED_MAX: Final = 4
+UNSTARTED_MAX: Final = 2
 """How many requests of one connection may wait for their handlers to begin: others come between."""
 
 CONTROL_QUEUE_LIMIT: Final = 20
