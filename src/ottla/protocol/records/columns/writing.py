@@ -144,7 +144,7 @@ def plan(rows: Rows, groups: Any, limit: int, batches: Any) -> int:
             _, value_size = cell(value_ends, value_nulls, row)
             extra = (
                 headers_size(rows, header_ends[row], header_ends[row + 1])
-                if (header_ends.size)
+                if header_ends.size
                 else 1
             )
             if key_size < -1 or value_size < -1 or extra < 0:
