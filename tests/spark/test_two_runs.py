@@ -2,6 +2,7 @@
 
 Spark itself finds out when both want to write the same file of the checkpoint. A batch that the
 first was at when the second came is in both their hands: there it is the sink that decides.
+A second Spark takes half a minute; what it does to the ledger is tried each time in `test_writer`.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ def held_until_open(rows: DataFrame, gate: Path) -> Iterator[DataFrame]:
         gate.touch()
 
 
+@pytest.mark.slow
 @pytest.mark.spec("APP-11")
 def test_a_second_spark_takes_the_query_over_and_the_first_is_told_so(
     broker: Broker, spark: SparkSession, tmp_path: Path
