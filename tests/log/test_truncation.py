@@ -93,6 +93,23 @@ def test_what_was_cut_never_comes_back_after_what_is_written_next() -> None:
         assert values(again) in (LETTERS[:4], [*LETTERS[:4], b"X"], [*LETTERS[:4], b"X", b"Y"])
 
 
+@pytest.mark.spec("LOG-53")
+def test_times_are_found_after_a_cut_to_what_was_flushed_and_a_clean_stop() -> None:
+    bench = Workbench()
+    log = bench.create()
+    for number in range(3):
+        add(log, b"kept", timestamp=NOW_MS + number)
+    log.flush()
+    add(log, b"cut", timestamp=NOW_MS + 3)
+    log.roll(NOW_MS)
+    log.truncate_to(3)
+    log = bench.reopen(log)
+    found = log.offset_for_timestamp(NOW_MS + 2)
+    assert found is not None
+    assert found.offset == 2
+    assert log.snapshot_offset == 3
+
+
 @pytest.mark.spec("LOG-54")
 def test_a_log_can_begin_anew_anywhere() -> None:
     bench = small()

@@ -97,7 +97,10 @@ def _lower_marks(log: Log, offset: Offset) -> None:
 
 
 def _drop_snapshots(log: Log, *, above: Offset) -> None:
+    kept = -1
     for offset in snapshot_offsets(log.disk.list(log.dir)):
         if offset > above:
             log.disk.remove(snapshot_path(log.dir, offset))
-    log.snapshot_offset = min(log.snapshot_offset, above)
+        else:
+            kept = max(kept, offset)
+    log.snapshot_offset = kept  # there may be none where the log ends now: closing writes it
