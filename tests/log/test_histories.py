@@ -41,6 +41,7 @@ class LogLife(RuleBasedStateMachine):
         self.recovery_point = 0  # as the checkpoint file has it
         self.start = 0
         self.epoch = 0
+        self.producer_epoch = 0
         self.serial = 0
 
     @initialize(
@@ -66,13 +67,17 @@ class LogLife(RuleBasedStateMachine):
         self.serial += 1
         value = b"%d:" % self.serial + b"x" * size
         state = self.log.producers.get(PRODUCER)  # it outlives the batches it was learnt from
-        sequence = state.last_sequence + 1 if state else 0
+        if state is None and self.history:
+            self.producer_epoch += 1  # nobody knows it any more: a client begins anew, as another
+        sequence = 0
+        if state is not None and state.epoch == self.producer_epoch:
+            sequence = state.last_sequence + 1
         stamp, end = NOW_MS - back * 10_000 + self.serial, self.log.end_offset
         content = batch(
             *[value] * count,
             timestamp=stamp,
             producer_id=PRODUCER,
-            producer_epoch=0,
+            producer_epoch=self.producer_epoch,
             base_sequence=sequence,
         )
         appended = self.log.append(content, leader_epoch=self.epoch, now_ms=NOW_MS)
