@@ -35,7 +35,7 @@ def reader(broker: Broker, topic: str, **given: str) -> FilteringReader:
 
 
 def planned(made: BatchReader) -> list[tuple[int, int, int]]:
-    spans = [part.value.span for part in made.partitions()]
+    spans = [each.span for part in made.partitions() for each in part.value]
     return [(span.partition.partition, span.start, span.end) for span in spans]
 
 

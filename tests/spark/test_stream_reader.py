@@ -130,7 +130,8 @@ def test_a_stream_begins_at_one_place_however_often_it_is_asked(cluster: Cluster
     restarted = reader_of(cluster, topic, startingOffsets="latest")  # during the first batch
     cluster.fill(topic, ["x"] * 5)
     [part] = restarted.partitions(restarted.initialOffset(), end)
-    assert (part.value.span.start, part.value.span.end) == (3, 7)
+    [each] = part.value
+    assert (each.span.start, each.span.end) == (3, 7)
     assert restarted.latestOffset(end, ReadAllAvailable()) == {topic: {"0": 12}}
 
 
@@ -244,4 +245,4 @@ def test_deleted_partitions_are_a_loss_or_are_left_out(cluster: Cluster) -> None
     with pytest.raises(Exception, match=f"{topic}-1: the partition is gone"):
         reader_of(cluster, topic).partitions(start, end)
     spans = reader_of(cluster, topic, failOnDataLoss="false").partitions(start, end)
-    assert [part.value.span.partition for part in spans] == [TP(topic, 0)]
+    assert [each.span.partition for part in spans for each in part.value] == [TP(topic, 0)]
