@@ -49,8 +49,9 @@ def descriptors() -> set[str]:
 
 
 def threads() -> set[str]:
-    """Without those that the loop keeps to look up addresses."""
-    return {one.name for one in threading.enumerate() if not one.name.startswith("asyncio")}
+    """Without those that the loop keeps to look up addresses, and the pools of other brokers."""
+    others = ("asyncio", "ottla_")  # ours has no pool of its own
+    return {one.name for one in threading.enumerate() if not one.name.startswith(others)}
 
 
 def _target(name: str) -> str:
