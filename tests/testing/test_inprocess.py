@@ -29,7 +29,10 @@ def no_thread_left() -> Iterator[None]:
     """Neither the broker's own nor one that it waits with; other tests may have theirs."""
     before = threads()
     yield
-    assert threads() <= before
+    left = threads() - before
+    if any(one.name == "ottla-broker" for one in before):
+        left = {one for one in left if not one.name.startswith("ottla_")}  # its pool has grown
+    assert not left
 
 
 def threads() -> set[threading.Thread]:
