@@ -13,7 +13,8 @@ import numpy as np
 
 from ottla.protocol.records.columns.memory import shelved
 from ottla.protocol.records.columns.rows import NO_BYTES, timestamps_of
-from ottla.protocol.records.columns.writing import HEADER_SIZE, Cells, write_cells
+from ottla.protocol.records.columns.writing import Cells, write_cells
+from ottla.protocol.records.header import HEADER_SIZE
 
 MOST_BESIDE_FIELDS: Final = 36  # bytes of a record: attributes, and six numbers at their longest
 NO_CELLS: Final = Cells(np.empty(0, np.int64), NO_BYTES)

@@ -23,6 +23,7 @@ from ottla.protocol.records.columns.native import (
     native,
     store_byte,
 )
+from ottla.protocol.records.header import ATTRIBUTES_AT, HEADER_SIZE
 
 INT64_MAX: Final = 2**63 - 1
 INT64_MIN: Final = -(2**63)
@@ -54,8 +55,8 @@ REASONS: Final = (
 TABLE_COLUMNS: Final = 10
 CHECKED: Final = -1
 """In the place of a checksum: somebody has compared it."""
-SUMMED_BYTES: Final = 40  # of the header, before the records, that the checksum is of as well
-HEADER_SIZE: Final = 61
+SUMMED_BYTES: Final = HEADER_SIZE - ATTRIBUTES_AT
+"""Of the header, right before the records: the checksum is of them as well."""
 LEAST_RECORD_BYTES: Final = 7  # length, attributes, two deltas, two sizes, number of headers
 QUICK_BYTES: Final = 13  # attributes, and four numbers of three bytes at most
 FAR: Final = 1 << 60  # a position that no buffer has

@@ -25,9 +25,8 @@ from ottla.protocol.records.columns.reading import (
     TIME_TYPE,
     Span,
 )
+from ottla.protocol.records.header import HEADER_SIZE, OVERHEAD
 
-HEADER_SIZE: Final = 61
-OVERHEAD: Final = 12  # bytes in front of those that the length counts
 CURRENT_MAGIC: Final = 2
 LAST_BASE_OFFSET: Final = INT64_MAX - 2**32  # beyond it, offsets might not be numbers any more
 

@@ -25,8 +25,7 @@ from ottla.protocol.records.columns.native import (
     native,
     store_byte,
 )
-
-HEADER_SIZE: Final = 61
+from ottla.protocol.records.header import HEADER_SIZE
 
 # The columns of the table of batches that `write` fills, all int64.
 START, END, GROUP, FIRST, COUNT, BASE_TIME, MAX_TIME, CHECKSUM, BATCH_NUMBERS = range(9)
