@@ -75,6 +75,6 @@ def test_whoever_stops_waiting_disturbs_nobody() -> None:
             await side.settle()
             waiting.cancel()
             await asyncio.sleep(1)
-            assert side.hosted.waiting.produce.delayed == 0
+            assert len(side.hosted.waiting.commits) == 0
 
     run(story())

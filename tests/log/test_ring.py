@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import select
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -118,3 +120,37 @@ def test_more_than_there_is_room_for_is_a_mistake_of_the_caller(
 
 def test_where_the_kernel_refuses_there_is_none() -> None:
     assert SyncRing.open(0) is None, "no ring has no entries"
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one processor")
+@pytest.mark.parametrize("which", [0, -1])
+def test_the_kernels_workers_stay_where_they_are_placed(which: int, tmp_path: Path) -> None:
+    one = sorted(os.sched_getaffinity(0))[which]
+
+    def placed() -> set[str] | None:
+        ring = SyncRing.open(8)
+        if ring is None or not ring.place(frozenset({one})):
+            return None
+        ring.submit([(1, written(tmp_path / "file"))])
+        assert ended(ring, 1) == {1: 0}
+        found = workers_of(threading.get_native_id())
+        assert not ring.place(frozenset()), "nowhere is no place"
+        ring.close()
+        return found
+
+    with ThreadPoolExecutor(1) as other:  # the workers are a thread's, whichever ring it has
+        found = other.submit(placed).result()
+    if found is None:
+        pytest.skip("this kernel gives no io_uring, or does not place its workers")
+    assert found == {str(one)}
+
+
+def workers_of(thread: int) -> set[str]:
+    """Where its workers may run, as the kernel says."""
+    found = set()
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(OSError):  # another thread, and it has ended
+            if (task / "comm").read_text().strip() == f"iou-wrk-{thread}":
+                status = (task / "status").read_text()
+                found.add(status.partition("Cpus_allowed_list:")[2].split()[0])
+    return found

@@ -25,11 +25,13 @@ from ottla.log.directory import Directory
 from ottla.log.log import CorruptLog
 from ottla.log.recovery import condemn
 from ottla.metadata.cache import MetadataCache
+from ottla.model.clock import Clock
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.model.metrics import Registry
 from ottla.protocol.records.corrupt import CorruptBatch
 from ottla.replica.append import Appends
 from ottla.replica.care_loop import CareLoop
+from ottla.replica.commits import Commits
 from ottla.replica.compaction_loop import CompactionLoop
 from ottla.replica.delete_records import Deletes
 from ottla.replica.fetch_sessions import FetchSessions
@@ -80,7 +82,7 @@ class Data:
         self.timers = Timers(world.clock, loop)
         lag_max_ms = config.current.replica_lag_time_max_ms
         self._around = Surroundings(me, world.clock, Off(loop, world.pool), lag_max_ms)
-        waiting = _waiting(self.timers, config.current)
+        waiting = _waiting(self.timers, world.clock, config.current)
         self.registry = registry
         traffic = Traffic(registry)
         self.hosted = Hosted(self._around, metadata, waiting, traffic)
@@ -181,8 +183,9 @@ class Data:
                 partition.log.config = config
 
 
-def _waiting(timers: Timers, config: BrokerConfig) -> Waiting:
+def _waiting(timers: Timers, clock: Clock, config: BrokerConfig) -> Waiting:
     return Waiting(
+        Commits(timers, clock),
         Purgatory("Produce", timers, config.producer_purgatory_purge_interval_requests),
         Purgatory("Fetch", timers, config.fetch_purgatory_purge_interval_requests),
         Purgatory("DeleteRecords", timers, config.delete_records_purgatory_purge_interval_requests),

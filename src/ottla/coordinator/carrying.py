@@ -107,8 +107,10 @@ class Carrying(Generic[S]):
                 self.start(owned, then(ErrorCode.none, self._clock.wall_ms()))
             return None
         parts = self._journal.parts(owned.partition, records)
-        appended = [self._write(owned, part, producer) for part in parts]
-        commit = appended[0] if len(appended) == 1 else all_of(appended)
+        if len(parts) == 1:
+            commit = self._write(owned, records, producer)
+        else:
+            commit = all_of([self._write(owned, part, producer) for part in parts])
         if then is not None:
             commit.then(lambda code: self._decide_again(owned, then, code))
         return commit
@@ -117,25 +119,25 @@ class Carrying(Generic[S]):
         self, owned: Owned[S], records: Sequence[CoordinatorRecord], producer: Writer | None
     ) -> Commit:
         """Append one batch, what is owed in front, and unless it was refused replay it."""
-        partition, owed = owned.partition, owned.owed
-        if owed and (producer is not None or not self._fits(owned, records)):
-            self.pay(owned)  # it is no part of a transaction, or too much for one batch
-            assert producer is None or not owed, f"{partition.key}: owed before a transaction"
-        # What could still not be written goes first all the same: it is older.
-        batch = self._journal.batch(partition, [*owed, *records] if owed else records, producer)
+        partition, owed, shard = owned.partition, owned.owed, owned.shard
+        together = records
+        if owed:
+            together = [*owed, *records]
+            if producer is not None or len(self._journal.parts(partition, together)) > 1:
+                self.pay(owned)  # it is no part of a transaction, or too much for one batch
+                assert producer is None or not owed, f"{partition.key}: owed before a transaction"
+                # What could still not be written goes first all the same: it is older.
+                together = [*owed, *records]
+        batch = self._journal.batch(partition, together, producer)
         paid = len(owed)
 
         def appended(first: Offset) -> None:
             del owed[:paid]
             producer_id = NO_PRODUCER if producer is None else producer.id
             for offset, record in enumerate(records, first + paid):
-                owned.shard.replay(record.what, offset, producer_id)
+                shard.replay(record.what, offset, producer_id)
 
         return self._journal.append(partition, batch, appended)
-
-    def _fits(self, owned: Owned[S], records: Sequence[CoordinatorRecord]) -> bool:
-        """Whether one batch can hold them behind what is owed."""
-        return len(self._journal.parts(owned.partition, [*owned.owed, *records])) == 1
 
     def _owe(self, owned: Owned[S], records: Sequence[CoordinatorRecord]) -> None:
         """Replay now, write later; what comes between stands behind it in the log."""

@@ -93,12 +93,12 @@ class Journal:
         now = self._clock.wall_ms()
         wanted = partition.log.config.compression_type
         # In the codec the topic asks for, or the append would have to wait for a rewrite.
-        codec = self._codec if wanted == "producer" else Codec(CODECS[wanted])
+        codec = self._codec if wanted == "producer" else CODECS[wanted]
         producer_id = -1 if producer is None else producer.id
         producer_epoch = -1 if producer is None else producer.epoch
         if codec is Codec.NONE:
             return build_plain(
-                ((record.key, record.value) for record in records),
+                [(key, value) for _, key, value in records],
                 now,
                 attributes=0 if producer is None else TRANSACTIONAL_BIT,
                 producer_id=producer_id,
@@ -138,7 +138,7 @@ class Journal:
         if partition.acknowledged(partition.leader_epoch, end) is ErrorCode.none:
             return None
         commit: Commit = Pending()
-        self._appends.wait(
+        self._appends.commits.wait(
             partition, end, self._timeout_ms, lambda code: commit.settle(SAID.get(code, code))
         )
         return commit

@@ -6,7 +6,6 @@ Owns nothing. A decision never appends, waits or looks at a clock; the runtime c
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from ottla.model.errors import ErrorCode
@@ -38,9 +37,8 @@ class CancelTimer(NamedTuple):
 TimerOp: TypeAlias = SetTimer | CancelTimer
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome(Generic[R]):
-    """The whole of a decision.
+class Outcome(NamedTuple, Generic[R]):
+    """The whole of a decision; a tuple, for a transaction has four of them.
 
     The records become one batch, all or none of it, as long as one batch can hold them. `then`
     decides again once they are committed, or once it is known that they are not: it is told

@@ -26,5 +26,6 @@ look like is in docs/formats/.
                      `describe` for whoever asks
 - `dump`             what the files say, for people (with `dump_log`, `dump_indexes`, `dump_rows`)
 - `survey`           what a directory that Kafka wrote holds, for `ottla adopt`
-- `files`, `slices`  the disk; `ring`: many files synced by the kernel alone
+- `files`, `slices`  the disk; `ring`: many files synced by the kernel alone, on the `processors`
+                     that the loop can spare
 """

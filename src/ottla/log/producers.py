@@ -268,8 +268,10 @@ class ProducerStates:
         return state
 
     def _find_first_unstable(self) -> None:
-        ended = (txn.first_offset for txn in self._ended or ())
-        self.first_unstable_offset = min((*self._ongoing, *ended), default=None)
+        offsets = [*self._ongoing]
+        if self._ended:
+            offsets += [txn.first_offset for txn in self._ended]
+        self.first_unstable_offset = min(offsets) if offsets else None
 
 
 _NOTHING_ONGOING: Final[dict[Offset, int]] = {}

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
+from ottla.log import processors
 from ottla.log.slices import Source
 
 ENTRIES: Final = 256
@@ -44,6 +45,7 @@ _ROUNDS: Final = 2 * ENTRIES // 16
 Not for as long as the mark is set: a worker adds to the kernel's list first and sets the mark then,
 so it may set it when the list has been seen to already, and nothing takes it away."""
 _REGISTER_EVENTFD: Final = 4
+_REGISTER_PROCESSORS: Final = 17
 _REGISTER_WORKERS: Final = 19
 _SINGLE_MMAP: Final = 1
 _SQES_AT: Final = 0x1000_0000
@@ -96,6 +98,7 @@ class SyncRing:
             return None
         made = cls(ring, wakes, values)
         made.allow(WORKERS)
+        made.place(processors.for_workers())
         return made
 
     def fileno(self) -> int:
@@ -106,6 +109,14 @@ class SyncRing:
         """Let so many files be synced at a time; how many it were, 0 where the kernel decides."""
         counts = (ctypes.c_uint * 2)(workers, 0)  # those for regular files; the others as they are
         return 0 if _call(_REGISTER, self._ring, _REGISTER_WORKERS, counts, 2) else counts[0]
+
+    def place(self, on: frozenset[int]) -> bool:
+        """Let the kernel's workers run on these processors only; whether that was done."""
+        mask = sum(1 << processor for processor in on)
+        given = mask.to_bytes((mask.bit_length() + 63) // 64 * 8, sys.byteorder)
+        return bool(on) and not _call(
+            _REGISTER, self._ring, _REGISTER_PROCESSORS, given, len(given)
+        )
 
     @property
     def room(self) -> int:

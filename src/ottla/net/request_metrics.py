@@ -10,6 +10,7 @@ when its last byte has left, because that costs less than a clock reading at eac
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -91,7 +92,9 @@ class RequestMetrics:
                 if max(queued, local, remote, waited, send_ns) > QUICK_NS:
                     parts = (queued, local, remote, waited, send_ns, whole)
                     for stage, ns in zip(api.stages, parts, strict=True):
-                        stage.observe(ns / NS_PER_MS)
+                        ms = ns / NS_PER_MS
+                        stage.counts[0 if ns <= QUICK_NS else bisect_left(BUCKETS_MS, ms)] += 1
+                        stage.total += ms
                     continue
                 total.observe(whole / NS_PER_MS)
                 long_in_all += 1

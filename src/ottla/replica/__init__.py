@@ -14,7 +14,7 @@ controller.
 - `fetch_sessions`  incremental fetch
 - `delete_records`  move a log's start, wait until all replicas have
 - `transitions`     LeaderAndIsr and StopReplica, carried out
-- `own_append`      batches that the broker makes itself
+- `own_append`      batches that the broker makes itself; `commits`: who waits for them
 - `flush_loop`      flushes that acknowledgements wait for
 - `isr_loop`        in-sync sets, proposed and committed
 - `isr_writer`      the same, written to the store

@@ -322,7 +322,8 @@ class Appends:
 
 def _kept(analysis: Analysis) -> Analysis:
     """The same once the receive buffer is used again."""
-    return analysis._replace(content=memoryview(bytes(analysis.content)))
+    content, *rest = analysis
+    return _new(Analysis, (memoryview(bytes(content)), *rest))
 
 
 class DelayedProduce(Delayed):

@@ -153,8 +153,9 @@ class FlushLoop:
         if error is not None:
             raise error
         partition.flushed()
-        self._hosted.advance(partition)
-        self._hosted.waiting.produce.check(partition.key)  # lesser acks may have moved it before
+        if not self._hosted.advance(partition):  # lesser acks may have moved it before
+            self._hosted.waiting.commits.check(partition.key)
+            self._hosted.waiting.produce.check(partition.key)
         if partition.waits_for_flush:
             self.want(partition)
 

@@ -14,6 +14,7 @@ from ottla.log.log import Log
 from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicId, TopicPartition
+from ottla.replica.commits import Commits
 from ottla.replica.partition import Partition
 from ottla.replica.surroundings import Surroundings
 from ottla.replica.traffic import Traffic
@@ -22,16 +23,20 @@ Parked: TypeAlias = Purgatory[TopicPartition]
 
 
 class Waiting:
-    """The three purgatories of the data path, keyed by partition."""
+    """The three purgatories of the data path, keyed by partition, and the waits of our own."""
 
-    __slots__ = ("delete_records", "fetch", "produce")
+    __slots__ = ("commits", "delete_records", "fetch", "produce")
 
-    def __init__(self, produce: Parked, fetch: Parked, delete_records: Parked) -> None:
+    def __init__(
+        self, commits: Commits, produce: Parked, fetch: Parked, delete_records: Parked
+    ) -> None:
+        self.commits = commits
         self.produce = produce
         self.fetch = fetch
         self.delete_records = delete_records
 
     def check_all(self, key: TopicPartition) -> None:
+        self.commits.check(key)
         self.produce.check(key)
         self.fetch.check(key)
         self.delete_records.check(key)
@@ -145,13 +150,16 @@ class Hosted:
             del self._of_topic[key.topic]
             self.traffic.forget(key.topic)
 
-    def advance(self, partition: Partition) -> None:
+    def advance(self, partition: Partition) -> bool:
         """Raise the high watermark if it may rise, and wake whoever waited for that."""
-        key = partition.key
-        if partition.advance():
-            self.waiting.produce.check(key)
-            self.waiting.delete_records.check(key)
-        self.waiting.fetch.check(key)
+        key, waiting = partition.log.partition, self.waiting
+        moved = partition.advance()
+        if moved:
+            waiting.commits.check(key)
+            waiting.produce.check(key)
+            waiting.delete_records.check(key)
+        waiting.fetch.check(key)
+        return moved
 
 
 def _nobody_flushes(partition: Partition) -> None:

@@ -102,7 +102,7 @@ class Partition:
         leadership = self.leadership
         if leadership is None:
             raise KafkaError(self.unled)
-        if acks == -1 and len(leadership.isr) < self.min_isr(leadership):
+        if acks == -1 and self._too_few(leadership):
             raise KafkaError(ErrorCode.not_enough_replicas)
         appended = self.log.append(
             analysis,
@@ -116,6 +116,10 @@ class Partition:
 
     def min_isr(self, leadership: Leadership) -> int:
         return min(self.log.config.min_insync_replicas, len(leadership.replicas))
+
+    def _too_few(self, leadership: Leadership) -> bool:
+        in_sync = len(leadership.isr)
+        return in_sync < self.log.config.min_insync_replicas and in_sync < self.min_isr(leadership)
 
     def flushes_before_ack(self, leadership: Leadership) -> bool:
         policy = self.log.config.flush_before_ack
@@ -179,7 +183,7 @@ class Partition:
             return None
         if self._flush_from is not None and self._flush_from < required:
             return None  # committed by lesser acks before the disk had it
-        if len(leadership.isr) < self.min_isr(leadership):
+        if self._too_few(leadership):
             return ErrorCode.not_enough_replicas_after_append
         return ErrorCode.none
 

@@ -12,9 +12,12 @@ from ottla.model.ids import TopicPartition
 
 def checked(txn: Transaction | None, who: Producer) -> Transaction:
     """The transaction that `who` may add to, or what keeps it from that."""
-    if txn is None or who.id != txn.client.id:
+    if txn is None:
         raise KafkaError(ErrorCode.invalid_producer_id_mapping)
-    if who.epoch != txn.client.epoch:
+    client = txn.client
+    if who.id != client.id:
+        raise KafkaError(ErrorCode.invalid_producer_id_mapping)
+    if who.epoch != client.epoch:
         raise KafkaError(ErrorCode.producer_fenced)
     if txn.state in DECIDED:
         raise KafkaError(ErrorCode.concurrent_transactions)

@@ -48,9 +48,10 @@ def end(txn: Transaction | None, asked: EndAsked, fresh: ProducerId | None, now_
         raise KafkaError(ErrorCode.invalid_producer_id_mapping)
     if _is_repeat(txn, asked.who):
         return _repeated(txn, asked.commit)
-    if asked.who.id != txn.client.id:
+    client = txn.client
+    if asked.who.id != client.id:
         raise KafkaError(ErrorCode.invalid_producer_id_mapping)
-    if asked.who.epoch != txn.client.epoch:
+    if asked.who.epoch != client.epoch:
         raise KafkaError(ErrorCode.producer_fenced)
     if txn.state is TxnState.ONGOING:
         prepared = _prepared(txn, asked, fresh, now_ms)

@@ -67,13 +67,13 @@ class Finishing:
     def finish(self, id: str, *, committed: bool = False) -> None:
         if id in self._under_way or self._closed:
             return
-        txn = self._decided(id) if committed else None
-        if txn is None:
+        reign = self._reign(id) if committed else None
+        txn = None if reign is None else _decided(reign[0].shard, id)
+        if reign is None or txn is None:
             self._try_until_done(id)
             return
         self._under_way[id] = None
-        reign = self._reign(id)
-        self._write_markers(txn).then(lambda codes: self._tried(txn, reign, codes))
+        self._write_markers(txn, reign[1]).then(lambda codes: self._tried(txn, reign, codes))
 
     def completed(self, id: str) -> None:
         for wait in self._awaited.pop(id, ()):
@@ -101,10 +101,9 @@ class Finishing:
     def _decided(self, id: str) -> Transaction | None:
         """Its transaction, if it waits here for its completion."""
         try:
-            txn = self._owned(id).shard.get(id)
+            return _decided(self._owned(id).shard, id)
         except KafkaError:
             return None
-        return txn if txn is not None and txn.state in DECIDED else None
 
     def _reign(self, id: str) -> tuple[Owned[TxnShard], LeaderEpoch] | None:
         """As what this broker coordinates it, if it does.
@@ -122,8 +121,7 @@ class Finishing:
         assert self.runtime is not None
         return self.runtime.owned(id)
 
-    def _write_markers(self, txn: Transaction) -> Pending[Codes]:
-        epoch = self._owned(txn.id).epoch
+    def _write_markers(self, txn: Transaction, epoch: LeaderEpoch) -> Pending[Codes]:
         marking = Marking(txn.producer, txn.state in COMMITS, epoch, txn.version)
         return self.markers.write(marking, sorted(txn.partitions))
 
@@ -174,7 +172,7 @@ class Finishing:
             txn = self._decided(id)
             if txn is None:
                 return False
-            _check(await self._write_markers(txn))
+            _check(await self._write_markers(txn, self._owned(id).epoch))
             self._complete(txn)
         except KafkaError as refusal:
             if refusal.code in GIVEN_UP:
@@ -182,6 +180,11 @@ class Finishing:
             log.info("%s cannot be completed yet: %s", id, refusal)
             await asyncio.sleep(AGAIN_MS / 1_000)
         return True
+
+
+def _decided(shard: TxnShard, id: str) -> Transaction | None:
+    txn = shard.get(id)
+    return txn if txn is not None and txn.state in DECIDED else None
 
 
 def _check(codes: Codes) -> None:

@@ -119,31 +119,27 @@ def encode_key(transactional_id: str) -> bytes:
 
 def encode_value(txn: Transaction) -> bytes:
     """By hand, for a transaction is written down three times: benchmarks/transactions.py."""
-    tags = _tags(txn)
+    (
+        _, producer_id, epoch, state, timeout_ms, partitions, started_ms, updated_ms,
+        version, _, previous_id, next_id, next_epoch,
+    ) = txn  # fmt: skip
+    tags = []  # the tagged fields that do not have their default: number, size, value
+    if previous_id != NO_PRODUCER:
+        tags.append(_LONG_TAG.pack(0, 8, previous_id))
+    if next_id != NO_PRODUCER:
+        tags.append(_LONG_TAG.pack(1, 8, next_id))
+    if version:
+        tags.append(_SHORT_TAG.pack(2, 2, version))
+    if next_epoch != NO_EPOCH:
+        tags.append(_SHORT_TAG.pack(3, 2, next_epoch))
     return b"".join(
         (
-            _VALUE_BEGINS.pack(
-                VALUE_VERSION, txn.producer_id, txn.epoch, txn.timeout_ms, txn.state
-            ),
-            b"\0" if txn.state is TxnState.EMPTY else _partitions(txn.partitions),
-            _VALUE_ENDS.pack(txn.updated_ms, txn.started_ms, len(tags)),
+            _VALUE_BEGINS.pack(VALUE_VERSION, producer_id, epoch, timeout_ms, state),
+            b"\0" if state is TxnState.EMPTY else _partitions(partitions),
+            _VALUE_ENDS.pack(updated_ms, started_ms, len(tags)),
             *tags,
         )
     )
-
-
-def _tags(txn: Transaction) -> list[bytes]:
-    """The tagged fields that do not have their default: number, size, value."""
-    tags = []
-    if txn.previous_producer_id != NO_PRODUCER:
-        tags.append(_LONG_TAG.pack(0, 8, txn.previous_producer_id))
-    if txn.next_producer_id != NO_PRODUCER:
-        tags.append(_LONG_TAG.pack(1, 8, txn.next_producer_id))
-    if txn.version:
-        tags.append(_SHORT_TAG.pack(2, 2, txn.version))
-    if txn.next_epoch != NO_EPOCH:
-        tags.append(_SHORT_TAG.pack(3, 2, txn.next_epoch))
-    return tags
 
 
 @lru_cache(maxsize=1_024)

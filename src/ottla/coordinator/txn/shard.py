@@ -162,15 +162,15 @@ class TxnShard:
 
     def _outcome(self, reply: R, after: Sequence[What], *timers: SetTimer) -> Outcome[R]:
         """Persist these; what they decide is carried through, however late it is committed."""
-        latest = {what.id: what for what in after}
-        decided = [id for id, what in latest.items() if _is_decided(what)]
+        latest = after if len(after) == 1 else {what.id: what for what in after}.values()
+        decided = [what.id for what in latest if _is_decided(what)]
 
         def then(code: ErrorCode, _: int) -> Outcome[None]:
             for id in decided:
                 self._watch.finish(id, committed=code is ErrorCode.none)
             return NOTHING
 
-        records = tuple(record_of(what) for what in after)
+        records = tuple([record_of(what) for what in after])
         return Outcome(reply, records, timers, then if decided else None)
 
 

@@ -20,8 +20,16 @@ Pair: TypeAlias = "tuple[bytes, bytes | None]"
 
 _HEAD: Final = Struct(">qiibI")
 _CHECKED: Final = Struct(">hiqqqhii")
-_SIZES: Final = tuple(encode_varint(size) for size in range(256))
-"""What most of them take."""
+
+
+class _Sizes(dict[int, bytes]):
+    """Sizes as they are written; most of them are known beforehand."""
+
+    def __missing__(self, size: int) -> bytes:
+        return encode_varint(size)
+
+
+_SIZES: Final = _Sizes((size, encode_varint(size)) for size in range(256))
 
 
 def build_plain(
@@ -35,12 +43,13 @@ def build_plain(
     producer_epoch: int = -1,
 ) -> bytes:
     """One batch of these records, in this order and all of this time; at least one."""
+    sizes = _SIZES
     parts: list[bytes] = []
     count = 0
     for key, value in pairs:
-        held = b"\1" if value is None else _size(len(value)) + value
-        body = b"".join((b"\0\0", _size(count), _size(len(key)), key, held, b"\0"))
-        parts += (_size(len(body)), body)
+        held = b"\1" if value is None else sizes[len(value)] + value
+        body = b"".join((b"\0\0", sizes[count], sizes[len(key)], key, held, b"\0"))
+        parts += (sizes[len(body)], body)
         count += 1
     section = b"".join(parts)
     checked = (
@@ -52,7 +61,3 @@ def build_plain(
     length = HEADER_SIZE - OVERHEAD + len(section)
     head = _HEAD.pack(base_offset, length, leader_epoch, CURRENT_MAGIC, crc32c(checked))
     return head + checked
-
-
-def _size(size: int) -> bytes:
-    return _SIZES[size] if size < len(_SIZES) else encode_varint(size)

@@ -7,7 +7,6 @@ of this folder.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from typing import Final
 
 from ottla.coordinator.group.classic import ClassicGroup
@@ -204,7 +203,7 @@ class ConsumerProtocol:
             outcome = NOTHING if after is None else after(code, now)
             if code is ErrorCode.none:
                 return outcome
-            return replace(outcome, timers=(*outcome.timers, SetTimer(key, RETRY_MS)))
+            return outcome._replace(timers=(*outcome.timers, SetTimer(key, RETRY_MS)))
 
         draft.then = then
 

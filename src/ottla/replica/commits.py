@@ -1,0 +1,114 @@
+"""Who waits until what the broker wrote itself is committed: coordinators, for the most part.
+
+Owns the waits, by partition and in the order of their offsets, and the one timer for all that take
+too long. Never decides what is committed: the partition does. Whoever changes a partition's
+watermark or role says so with `check`.
+
+A client's produce waits in a purgatory instead, under several keys and with a timer of its own. For
+what a coordinator writes that cost as much as the append; a transaction has three such waits. Hot:
+benchmarks/transactions.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+from ottla.delay.timers import Call, Timers
+from ottla.model.clock import Clock
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import LeaderEpoch, Offset, TopicPartition
+from ottla.replica.partition import Partition
+
+log = logging.getLogger(__name__)
+
+Done: TypeAlias = Callable[[ErrorCode], None]
+
+
+class _Wait(NamedTuple):
+    """Everything below `end` is waited for, under the epoch in which it was written."""
+
+    partition: Partition
+    epoch: LeaderEpoch
+    end: Offset
+    expires_ms: int
+    done: Done
+
+
+class Commits:
+    def __init__(self, timers: Timers, clock: Clock) -> None:
+        self._timers = timers
+        self._clock = clock
+        self._waits: dict[TopicPartition, list[_Wait]] = {}
+        self._timer: Call | None = None
+        self._rings_ms = 0
+
+    def __len__(self) -> int:
+        return sum(map(len, self._waits.values()))
+
+    def wait(self, partition: Partition, end: Offset, timeout_ms: int, done: Done) -> None:
+        """Call `done` once everything below `end` is committed, or will not be in time."""
+        epoch = partition.leader_epoch
+        code = partition.acknowledged(epoch, end)
+        if code is not None:
+            done(code)
+            return
+        expires_ms = self._clock.mono_ms() + timeout_ms
+        wait = _Wait(partition, epoch, end, expires_ms, done)
+        waits = self._waits.get(partition.log.partition)
+        if waits is None:
+            self._waits[partition.log.partition] = [wait]
+        else:
+            waits.append(wait)
+        if self._timer is None or expires_ms < self._rings_ms:
+            self._set_timer(expires_ms)
+
+    def check(self, key: TopicPartition) -> None:
+        """Something about `key` changed: tell whoever has waited for that."""
+        waits = self._waits.get(key)
+        if waits is None:
+            return
+        told: list[tuple[Done, ErrorCode]] = []
+        for partition, epoch, end, _, done in waits:
+            code = partition.acknowledged(epoch, end)
+            if code is None:
+                break  # whoever came later waits for more
+            told.append((done, code))
+        if len(told) == len(waits):
+            del self._waits[key]
+        else:
+            del waits[: len(told)]
+        for done, code in told:
+            _tell(done, code)
+
+    def _set_timer(self, expires_ms: int) -> None:
+        if self._timer is not None:
+            self._timers.cancel(self._timer)
+        self._rings_ms = expires_ms
+        self._timer = Call(self._expire)
+        self._timers.add(self._timer, max(1, expires_ms - self._clock.mono_ms()))
+
+    def _expire(self) -> None:
+        """End what is overdue: nearly always nothing, for what waits came after this was set."""
+        self._timer = None
+        now_ms = self._clock.mono_ms()
+        late: list[Done] = []
+        for key, waits in list(self._waits.items()):
+            late += [wait.done for wait in waits if wait.expires_ms <= now_ms]
+            left = [wait for wait in waits if wait.expires_ms > now_ms]
+            if left:
+                self._waits[key] = left
+            else:
+                del self._waits[key]
+        if self._waits:
+            self._set_timer(min(w.expires_ms for waits in self._waits.values() for w in waits))
+        for done in late:
+            _tell(done, ErrorCode.request_timed_out)
+
+
+def _tell(done: Done, code: ErrorCode) -> None:
+    try:
+        done(code)
+    except Exception:  # one waiter's fault must not cost the others their turn
+        log.exception("whoever waited for a commit failed")
