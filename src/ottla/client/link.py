@@ -18,6 +18,7 @@ from ottla.client.view import Node
 from ottla.config.client import ClientConfig
 from ottla.model.clock import Clock
 from ottla.model.errors import Disconnect, ErrorCode
+from ottla.net.bulk import BUFFER_BYTES
 from ottla.net.limits import NetLimits
 from ottla.net.peer import Ask, LinkLimits, PeerLink
 from ottla.protocol import wire
@@ -139,4 +140,5 @@ def _limits(config: ClientConfig) -> LinkLimits:
             socket_send_buffer_bytes=config.send_buffer_bytes,
             socket_receive_buffer_bytes=config.receive_buffer_bytes,
         ),
+        bulk_buffer_bytes=0 if config.is_given("receive_buffer_bytes") else BUFFER_BYTES,
     )

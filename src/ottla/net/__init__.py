@@ -11,7 +11,8 @@
 - `limits`, `census` the bounds; who is connected, in numbers
 - `complaints`, `strangers`  one bounded log line for each peer that broke the rules
 - `request_metrics`  where the time of requests went
-- `peer`, `replies`  a connection to another broker; bytes to replies that may be kept (pure)
+- `peer`, `replies`  a connection to another broker; bytes to replies that may be kept (pure);
+                     `bulk`: large ones, received by a thread
 
 Imports `model`. It is handed a clock, a registry of metrics and the function that answers.
 """

@@ -22,6 +22,7 @@ from typing import Final, TypeAlias, cast
 
 from ottla.model.clock import Clock
 from ottla.model.errors import Disconnect
+from ottla.net.bulk import receive_in_bulk
 from ottla.net.limits import NetLimits
 from ottla.net.replies import Replies
 from ottla.net.slot import Bytes
@@ -43,6 +44,9 @@ class LinkLimits:
     connect_timeout_ms: int = 10_000
     read_bytes: int = 64 << 10
     sockets: NetLimits | None = None  # buffer sizes; None: as the system makes them
+    bulk_buffer_bytes: int | None = None
+    """Large replies are received by a thread, from a socket's buffer of so much (0: as it is).
+    None: by the event loop, as all others are."""
 
 
 Ask: TypeAlias = Callable[[bytes], Awaitable[memoryview]]
@@ -188,6 +192,8 @@ class PeerLink:
                 tune(transport, self._limits.sockets)
             if self._greet is not None:
                 await self._greet(exchange.ask)
+            if self._limits.bulk_buffer_bytes is not None:
+                receive_in_bulk(transport, self._limits.bulk_buffer_bytes)
         except BaseException:
             exchange.end("the greeting failed")
             raise
