@@ -11,7 +11,7 @@ from ottla.client.partitioners import RoundRobin
 from ottla.client.producer.intake import Hooks
 from ottla.client.serializers import from_json, from_str
 from ottla.model.ids import TopicPartition
-from tests.client.producer.rig import STAMP_NS, TP, Rig, batch, record, topic
+from tests.client.producer.rig import STAMP_NS, TP, Rig, batch, cluster, record, topic
 
 
 @pytest.mark.spec("PRD-08")
@@ -163,6 +163,46 @@ def test_a_whole_batch_closes_the_one_that_gathers() -> None:
     rig.intake.add(batch(b"whole"))
     assert [each.is_closed for each in rig.queues.at(TP).batches] == [True, True]
     assert rig.queues.backlog == 2
+
+
+def test_the_sender_is_woken_once_for_whole_batches_and_not_behind_one_that_may_go() -> None:
+    rig = Rig()
+    other = TopicPartition("t", 1)
+    rig.intake.add(batch(), batch(), batch())
+    assert (rig.woken, rig.queues.waiting(TP)) == (1, 3)
+    rig.intake.add(batch())
+    assert rig.woken == 1  # it finds that one when it takes the others
+    rig.intake.add(batch(), batch(tp=other))
+    assert rig.woken == 2  # of the other partition it has not heard
+
+
+def test_the_sender_is_woken_for_a_batch_that_a_whole_one_closes() -> None:
+    rig = Rig(linger_ms=1_000)
+    rig.intake.append(record())
+    before = rig.woken
+    rig.intake.add(batch())
+    assert rig.woken == before + 1
+    assert rig.accumulator.ready(cluster(topic()), rig.now_ms).nodes
+
+
+def test_none_of_several_batches_is_taken_where_one_may_not_be() -> None:
+    rig = Rig()
+    rig.intake.is_closed = True
+    with pytest.raises(UserError, match="the producer is closed"):
+        rig.intake.add(batch(), batch())
+    assert rig.queues.waiting(TP) == 0
+
+
+def test_who_waits_for_memory_wakes_the_sender_only_where_records_linger() -> None:
+    rig = Rig(batch_size=1_000, buffer_memory=1_000, linger_ms=1_000)
+    rig.intake.append(record())
+    before = rig.woken
+    rig.intake.claim(1_000, lambda: None)
+    assert rig.woken == before + 1
+    rig.intake.close_open()
+    rig.queues.close(rig.queues.at(TP).batches[0])
+    rig.intake.claim(1_000, lambda: None)
+    assert rig.woken == before + 1
 
 
 def test_rows_without_keys_are_spread_by_size() -> None:

@@ -152,15 +152,15 @@ class Producer(Sending):
         view = await core.topic(topic, None, deadline.left_ms)
         writer = TableWriter(core, view, Columns(value, key, headers, timestamp, partition_by))
         sent: list[Batch] = []
-        for batch in writer.batches(table):
+        for batches in writer.parts(table):
             deadline = Deadline(core.clock, core.config.max_block_ms)
-            claim = await self._memory(batch.reserved, deadline)
+            claim = await self._memory(sum(batch.reserved for batch in batches), deadline)
             try:
-                self._intake.add(batch)
+                self._intake.add(*batches)
             except BaseException:
                 self._intake.give_up(claim)
                 raise
-            sent.append(batch)
+            sent += batches
         return TableDelivery(sent)
 
     async def flush(self) -> None:

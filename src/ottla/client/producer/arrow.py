@@ -24,7 +24,8 @@ from ottla.protocol.records.header import HEADER_SIZE
 
 ROW_OVERHEAD: Final = 16
 PIECES: Final = 4
-"""A table is encoded in pieces of a quarter of the buffer memory at most."""
+"""A table is encoded in pieces of a quarter of the buffer memory at most, and no more than that is
+waited for at once."""
 PIECE_BYTES: Final = 4 << 20
 SHARE_BYTES: Final = 256 << 10
 """Smaller pieces are quicker: rows that are put in order by partition are found in the processor's
@@ -66,6 +67,7 @@ class TableWriter:
         self._checksum_by = encode.checksum_by
         self._partition_column = partition.partition_column
         config = core.config
+        self._part_bytes = config.buffer_memory // PIECES
         self._codec = Codec[config.compression_type.upper()]
         self._batch_bytes = config.batch_size
         if not config.is_given("batch_size"):
@@ -73,28 +75,43 @@ class TableWriter:
             largest = config.max_request_size - REQUEST_OVERHEAD
             self._batch_bytes = max(config.batch_size, min(largest, config.buffer_memory // PIECES))
 
-    def batches(self, table: Any) -> Iterator[Batch]:
-        """The batches of a table, piece by piece; each needs its memory before it is sent."""
+    def parts(self, table: Any) -> Iterator[list[Batch]]:
+        """The batches of a table, as many at a time as need their memory at once.
+
+        One piece's, as a rule: whoever waits for memory is woken once for all of them, and not
+        again and again while others have work to do.
+        """
         for piece in self._pieces(_as_table(table)):
-            value = self._column(piece, "value")
-            numbers, alone = self._numbers(piece)
-            encoded = self._encode(
-                self._column(piece, "key"),
-                value,
-                self._column(piece, "headers"),
-                self._column(piece, "timestamp"),
-                now_ms=self._clock.wall_ms(),
-                partitions=numbers,
-                codec=self._codec,
-                level=self._config.compression_level,
-                max_batch_bytes=self._batch_bytes,
-                finish=False,
-            )
-            for each in encoded:
-                chosen = alone if numbers is None and alone is not None else each.partition
-                if numbers is None and alone is None:
-                    chosen = self._intake.spread(self._view, len(each.data))
-                yield self._batch(chosen, each)
+            part: list[Batch] = []
+            size = 0
+            for batch in self._batches(piece):
+                if part and size + batch.reserved > self._part_bytes:
+                    yield part
+                    part, size = [], 0
+                part.append(batch)
+                size += batch.reserved
+            yield part
+
+    def _batches(self, piece: Any) -> Iterator[Batch]:
+        value = self._column(piece, "value")
+        numbers, alone = self._numbers(piece)
+        encoded = self._encode(
+            self._column(piece, "key"),
+            value,
+            self._column(piece, "headers"),
+            self._column(piece, "timestamp"),
+            now_ms=self._clock.wall_ms(),
+            partitions=numbers,
+            codec=self._codec,
+            level=self._config.compression_level,
+            max_batch_bytes=self._batch_bytes,
+            finish=False,
+        )
+        for each in encoded:
+            chosen = alone if numbers is None and alone is not None else each.partition
+            if numbers is None and alone is None:
+                chosen = self._intake.spread(self._view, len(each.data))
+            yield self._batch(chosen, each)
 
     def _batch(self, partition: int, encoded: Any) -> Batch:
         size = len(encoded.data)

@@ -159,17 +159,23 @@ class Intake:
         self.means.wake()
         return delivery
 
-    def add(self, batch: Batch) -> None:
-        """Take a batch that is encoded, and whose memory was claimed."""
-        self._enter(batch.tp)
-        batch.transactional = self._transaction is not None
+    def add(self, *batches: Batch) -> None:
+        """Take batches that are encoded, and whose memory was claimed: all of them, or none."""
+        for batch in batches:
+            self._enter(batch.tp)
+            batch.transactional = self._transaction is not None
         queues = self.queues
+        is_news = False
         with queues.lock:
-            queue = queues.at(batch.tp)
-            if queue.open is not None:
-                queues.close(queue.open)
-            queues.begin(queue, batch)
-        self.means.wake()
+            for batch in batches:
+                queue = queues.at(batch.tp)
+                # Behind one that may go the sender finds it by itself, when that one has gone.
+                is_news = is_news or not queue.batches or queue.open is not None
+                if queue.open is not None:
+                    queues.close(queue.open)
+                queues.begin(queue, batch)
+        if is_news:
+            self.means.wake()
 
     def needed(self, record: Prepared) -> int:
         """Memory for the batch that this record would begin."""
@@ -179,8 +185,9 @@ class Intake:
         """Queue for memory; `wake` is called when it is there, maybe at once."""
         with self.queues.lock:
             claim = self.queues.memory.wait(size, wake)
-        if not claim.granted:
-            self.means.wake()  # what lingers is worth sending now
+            lingers = not claim.granted and any(queue.open is not None for queue in self.queues)
+        if lingers:
+            self.means.wake()  # it is worth sending now
         return claim
 
     def give_up(self, claim: Claim) -> None:

@@ -208,15 +208,15 @@ class Producer(Sending):
         view = self._topic(topic, None, deadline)
         writer = TableWriter(core, view, Columns(value, key, headers, timestamp, partition_by))
         sent: list[Batch] = []
-        for batch in writer.batches(table):
+        for batches in writer.parts(table):
             deadline = Deadline(core.clock, core.config.max_block_ms)
-            claim = self._memory(batch.reserved, deadline)
+            claim = self._memory(sum(batch.reserved for batch in batches), deadline)
             try:
-                self._intake.add(batch)
+                self._intake.add(*batches)
             except BaseException:
                 self._intake.give_up(claim)
                 raise
-            sent.append(batch)
+            sent += batches
         return TableDelivery(sent)
 
     def flush(self, timeout: float | None = None) -> None:

@@ -172,6 +172,55 @@ def test_an_arrow_array_whose_rows_overlap_is_refused() -> None:
         encode_batches(None, bad)
 
 
+@pytest.mark.parametrize("offsets", [[0, 99, 3], [0, -1, 3], [0, 2**31 - 1, 3]])
+@pytest.mark.parametrize("partitions", [None, [1, 0]])
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
+def test_an_arrow_array_with_a_row_outside_its_data_is_refused(
+    offsets: list[int], partitions: list[int] | None, kind: Any
+) -> None:
+    ends = pa.py_buffer(np.array(offsets, np.int32 if kind == pa.binary() else np.int64))
+    bad = pa.Array.from_buffers(kind, 2, [None, ends, pa.py_buffer(b"abc")])
+    with pytest.raises(UserError, match="do not rise"):
+        encode_batches(None, bad, partitions=partitions)
+
+
+def test_rows_that_lie_over_each_other_are_refused_before_the_room_is_used_up() -> None:
+    """In an order in which the row that goes back comes last, and never if it is null."""
+    offsets = np.array([0, 3000, 0, 3000, 0, 3000], np.int32)
+    present = np.packbits([1, 0, 1, 0, 1], bitorder="little")
+    for buffer in (None, pa.py_buffer(present)):
+        buffers = [buffer, pa.py_buffer(offsets), pa.py_buffer(bytes(3000))]
+        bad = pa.Array.from_buffers(pa.binary(), 5, buffers)
+        with pytest.raises(UserError, match="do not rise"):
+            encode_batches(None, bad, partitions=[0, 1, 0, 1, 0])
+
+
+@pytest.mark.parametrize("form", [pa.binary(), pa.large_binary(), pa.string()])
+def test_fields_of_every_size_are_copied_whole(form: Any) -> None:
+    sizes = [*range(130), 479, 480, 481, 511, 512, 513, 544, 5_000]
+    values = [bytes(33 + (size + at) % 90 for at in range(size)) for size in sizes]
+    keys = [
+        None if size % 7 == 0 else value[::-1] for size, value in zip(sizes, values, strict=True)
+    ]
+    records = [NewRecord(key, value, (), 5) for key, value in zip(keys, values, strict=True)]
+    columns = (pa.array(each, pa.binary()).cast(form) for each in (keys, values))
+    (batch,) = encode_batches(*columns, now_ms=5)
+    assert bytes(batch.data) == build(records)
+
+
+@pytest.mark.parametrize("limit", [1, 61, 70, 100, 122, 123, 200])
+def test_there_is_room_for_as_many_batches_as_a_small_limit_makes(limit: int) -> None:
+    values = [b"x" * (row % 60) for row in range(300)]
+    batches = encode_batches(
+        None, pa.array(values), max_batch_bytes=limit, partitions=[row % 3 for row in range(300)]
+    )
+    assert [each.records == 1 or len(each.data) <= limit for each in batches] == [True] * len(
+        batches
+    )
+    found = [record.value for each in batches for record in records_in(each)]
+    assert found == [value for part in range(3) for value in values[part::3]]
+
+
 @pytest.mark.skipif(not IS_QUICK, reason="this processor has no instruction for checksums")
 @pytest.mark.parametrize("rows", [1, 3, 5_000])
 def test_a_batch_is_stamped_with_a_checksum_that_only_looks_at_its_header(rows: int) -> None:

@@ -15,15 +15,16 @@ from ottla.protocol.records.batch import CRC, CURRENT_MAGIC, compute_crc
 from ottla.protocol.records.columns.checksum import IS_QUICK, joined
 from ottla.protocol.records.columns.lists import write_lists
 from ottla.protocol.records.columns.memory import Room, fresh, shelved
-from ottla.protocol.records.columns.rows import fixed, rows_of
+from ottla.protocol.records.columns.rows import Rows, fixed, rows_of, source_of
 from ottla.protocol.records.columns.writing import (
     BATCH_NUMBERS,
     END,
     START,
     UNKNOWN,
-    Rows,
+    UNSOUND,
+    Column,
+    Cut,
     group,
-    plan,
     write,
 )
 from ottla.protocol.records.compression import Bytes, Codec, compress
@@ -38,6 +39,7 @@ from ottla.protocol.records.header import (
 )
 
 MAX_BATCH_BYTES: Final = 1024 * 1024
+LONGEST_NUMBER: Final = 10
 LARGEST_BATCH: Final = 2**31 - 1 + OVERHEAD  # what its length can say
 
 
@@ -147,15 +149,58 @@ def _shared_out(rows: Rows, partitions: Any) -> tuple[Rows, Any]:
 
 def _written(rows: Rows, groups: Any, limit: int, room: Room, *, summed: bool) -> Made:
     """The rows as batches, cut where a group ends or the limit is reached."""
-    # Room for a batch per row: memory that is not touched costs nothing.
-    table = np.empty((rows.timestamps.size, BATCH_NUMBERS), np.int64)
-    planned = plan(rows, groups, limit, table)
-    if planned < 0:
+    most_bytes = _most_bytes(rows)
+    if most_bytes > LARGEST_BATCH:
+        _check_largest(HEADER_SIZE + int(_field_bytes(rows).max()))
+    # Of one group two batches that follow each other have more records than the limit has room for.
+    room_in_one = max(limit - 2 * HEADER_SIZE, 1)
+    most = min(rows.timestamps.size, len(groups) + 2 * most_bytes // room_in_one)
+    table = np.empty((most, BATCH_NUMBERS), np.int64)
+    out = room("batches", most_bytes + most * HEADER_SIZE, np.uint8)
+    made = write(source_of(rows), Cut(groups, limit, summed), table, out)
+    if made == UNSOUND:
         raise UserError("an Arrow array's offsets do not rise")
-    table = table[:planned]
-    largest = int((table[:, END] - table[:, START]).max(initial=0))
-    if largest > LARGEST_BATCH:
-        raise UserError(f"a record of {largest} bytes: a batch has {LARGEST_BATCH} at most")
-    out = room("batches", int(table[-1, END]) if len(table) else 0, np.uint8)
-    write(rows, table, out, summed)
+    table = table[:made]
+    _check_largest(int((table[:, END] - table[:, START]).max(initial=0)))
     return Made(table.tolist(), out)
+
+
+def _most_bytes(rows: Rows) -> int:
+    """What the records take if each number in them is as long as any of its kind can be."""
+    count = len(rows.timestamps)
+    headers = int(rows.header_ends[-1]) if rows.header_ends.size else 0
+    keys, values = _bytes_in(rows.keys), _bytes_in(rows.values)
+    header_keys, header_values = _bytes_in(rows.header_keys), _bytes_in(rows.header_values)
+    fields = keys + values + header_keys + header_values
+    times = 1 if rows.timestamps.strides[0] == 0 else LONGEST_NUMBER
+    beside = 1 + times + sum(map(_longest, (count, keys, values, headers)))
+    per_header = _longest(header_keys) + _longest(header_values)
+    whole = fields + headers * per_header + count * beside
+    return whole + count * _longest(whole)
+
+
+def _bytes_in(column: Column) -> int:
+    ends = column.ends
+    return max(int(ends[-1]) - int(ends[0]), 0) if ends.size else 0
+
+
+def _longest(most: int) -> int:
+    """Bytes that a number takes which is -1 or up to this."""
+    return most.bit_length() // 7 + 1
+
+
+def _field_bytes(rows: Rows) -> Any:
+    """What the fields of each row take, without the numbers beside them."""
+    sizes = np.zeros(rows.timestamps.size, np.int64)
+    for column in (rows.keys, rows.values):
+        if column.ends.size:
+            sizes += np.diff(column.ends)
+    for column in (rows.header_keys, rows.header_values):
+        if column.ends.size and rows.header_ends.size:
+            sizes += np.diff(column.ends[rows.header_ends])
+    return sizes
+
+
+def _check_largest(size: int) -> None:
+    if size > LARGEST_BATCH:
+        raise UserError(f"a record of {size} bytes: a batch has {LARGEST_BATCH} at most")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ottla.protocol.records.columns.rows import column_of
+from ottla.protocol.records.columns.rows import column_of, place_of
 from ottla.protocol.records.columns.writing import hash_keys
 
 NO_KEY: Final = -1
@@ -19,7 +19,8 @@ NO_KEY: Final = -1
 def murmur2_column(keys: Any) -> Any:
     """The hash of each key as an int32 array; 0 for a null."""
     hashes = np.empty(len(keys), np.int32)
-    hash_keys(column_of(keys, "key"), hashes)
+    column = column_of(keys, "key")
+    hash_keys(place_of(column), hashes)
     return hashes
 
 
@@ -29,7 +30,7 @@ def partition_column(keys: Any, partitions: int, *, unkeyed: int = NO_KEY) -> An
     if not column.ends.size:
         return np.full(len(keys), unkeyed, np.int32)
     hashes = np.empty(len(keys), np.int32)
-    hash_keys(column, hashes)
+    hash_keys(place_of(column), hashes)
     numbers = (hashes & np.int32(0x7FFF_FFFF)) % np.int32(partitions)
     if column.nulls.size:
         numbers[column.nulls] = unkeyed

@@ -2,7 +2,7 @@
 
 Owns every check of what a caller hands in: types, lengths, offsets that must stay inside their
 data. Copies nothing that is already laid out as the kernels take it; all arrays come out read-only,
-so that each kernel is compiled only once. Works without pyarrow where lists are given.
+so that nobody changes what a kernel reads. Works without pyarrow where lists are given.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from ottla.model.errors import UserError
-from ottla.protocol.records.columns.writing import Column, Rows
+from ottla.protocol.records.columns.writing import Column, Place, Source
 from ottla.protocol.records.header import NO_TIMESTAMP
 
 if TYPE_CHECKING:
@@ -38,6 +38,43 @@ ALL_NULL: Final = Column(NO_INTS, NO_BYTES, NO_NULLS)
 EMPTY: Final = Column(fixed(np.zeros(1, np.int64)), NO_BYTES, NO_NULLS)
 
 
+class Rows(NamedTuple):
+    """Rows to be written. Row i has the headers `header_ends[i] : header_ends[i + 1]`."""
+
+    timestamps: Any  # int64
+    keys: Column
+    values: Column
+    header_ends: Any  # int64; none at all when no row has headers
+    header_keys: Column
+    header_values: Column
+    order: Any  # int64: the rows in the order they are written; none at all for their own order
+
+
+def source_of(rows: Rows) -> Source:
+    """Where everything is, for the kernel that writes the rows; good as long as they are kept."""
+    return Source(
+        times=start_of(rows.timestamps),
+        time_step=rows.timestamps.strides[0],
+        keys=place_of(rows.keys),
+        values=place_of(rows.values),
+        header_ends=start_of(rows.header_ends),
+        header_keys=place_of(rows.header_keys),
+        header_values=place_of(rows.header_values),
+        order=start_of(rows.order),
+    )
+
+
+def place_of(column: Column) -> Place:
+    """Where a column is; good as long as it is kept."""
+    ends, data, nulls = column
+    return Place(start_of(ends), ends.itemsize, start_of(data), data.size, start_of(nulls))
+
+
+def start_of(array: Any) -> int:
+    """The address of an array, 0 of an empty one."""
+    return int(array.__array_interface__["data"][0]) if array.size else 0
+
+
 def rows_of(
     keys: Any,
     values: Any,
@@ -57,8 +94,9 @@ def rows_of(
         if len(column) != count:
             raise UserError(f"columns of different lengths: {[len(column) for column in given]}")
     header_ends, header_keys, header_values = _headers_of(headers)
+    same = _all_at(now_ms, count)
     return Rows(
-        timestamps=timestamps_of(timestamps, count, now_ms),
+        timestamps=same if timestamps is None else timestamps_of(timestamps, count, now_ms),
         keys=column_of(keys, "key"),
         values=column_of(values, "value"),
         header_ends=header_ends,
@@ -98,7 +136,7 @@ def _of_arrow(values: Any, what: str) -> Column:
     large = pa.types.is_large_binary(values.type) or pa.types.is_large_string(values.type)
     _, offsets, data = values.buffers()
     ends = np.frombuffer(offsets, np.int64 if large else np.int32)
-    ends = ends[values.offset : values.offset + len(values) + 1].astype(np.int64, copy=False)
+    ends = ends[values.offset : values.offset + len(values) + 1]
     content = NO_BYTES if data is None else np.frombuffer(data, np.uint8)
     if ends[0] < 0 or ends[-1] > len(content):
         raise UserError(f"{what}: the Arrow array's offsets do not lie in its data")
@@ -142,6 +180,11 @@ def _is_other_bytes(kind: Any) -> bool:
 
     tests = (pa.types.is_binary_view, pa.types.is_string_view, pa.types.is_fixed_size_binary)
     return any(test(kind) for test in tests)
+
+
+def _all_at(now_ms: int, count: int) -> Any:
+    """One timestamp that is that of every row."""
+    return np.ndarray(count, np.int64, np.int64(now_ms).tobytes(), strides=(0,))
 
 
 def timestamps_of(timestamps: Any, count: int, now_ms: int) -> Any:

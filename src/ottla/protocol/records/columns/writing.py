@@ -1,9 +1,9 @@
 """The kernels that write record batches, and share rows out over partitions.
 
-Owns the encoding of records (`plan`, `write`), murmur2 over a column of keys (`hash_keys`), and the
-stable grouping of rows by partition (`group`). Hot: benchmarks/columns.py. Compiled code has no
-bounds checks: `rows` has checked that columns end inside their data, `plan` checks that their rows
-follow each other and says how much room `write` needs. Never allocates.
+Owns the encoding of records (`write`), murmur2 over a column of keys (`hash_keys`), and the stable
+grouping of rows by partition (`group`). Hot: benchmarks/columns.py. Compiled code has no bounds
+checks of its own: `cell` checks that a row lies in its column's data, `write` that a record fits
+into the room there is. Never allocates.
 
 What runs per record takes addresses, not arrays: passing an array costs counting references to it,
 which took longer than all the rest.
@@ -14,12 +14,15 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numba.extending import intrinsic
 
 from ottla.protocol.records.columns.checksum import extended
 from ottla.protocol.records.columns.native import (
     address,
+    compiler,
     copy,
     inlined,
+    kinds,
     load_byte,
     load_int,
     native,
@@ -29,17 +32,29 @@ from ottla.protocol.records.header import HEADER_SIZE
 
 # The columns of the table of batches that `write` fills, all int64.
 START, END, GROUP, FIRST, COUNT, BASE_TIME, MAX_TIME, CHECKSUM, BATCH_NUMBERS = range(9)
-UNSOUND: Final = -2  # in the place of a size
+UNSOUND: Final = -2  # in the place of a size, or of a number of batches
 UNKNOWN: Final = -1  # in the place of a checksum
 SUMMED_AT_ONCE: Final = 24 << 10
+VECTOR: Final = 32
+MANY_VECTORS: Final = 16 * VECTOR
 
 
 class Column(NamedTuple):
     """A column of bytes. Row i is `data[ends[i] : ends[i + 1]]`, unless `nulls[i]`."""
 
-    ends: Any  # int64, one more than there are rows; none at all for a column of nulls
+    ends: Any  # int32 or int64, one more than there are rows; none at all for a column of nulls
     data: Any  # uint8
     nulls: Any  # bool, a byte per row; none at all when no row is null
+
+
+class Place(NamedTuple):
+    """Where a column is, for the kernels; whoever has one keeps the column."""
+
+    ends: int  # an address, 0 for a column of nulls
+    width: int  # of each end, in bytes
+    data: int  # an address
+    size: int  # of the data
+    nulls: int  # an address, 0 when no row is null
 
 
 class Cells(NamedTuple):
@@ -49,16 +64,55 @@ class Cells(NamedTuple):
     data: Any  # uint8
 
 
-class Rows(NamedTuple):
+class Source(NamedTuple):
     """What `write` encodes. Row i has the headers `header_ends[i] : header_ends[i + 1]`."""
 
-    timestamps: Any  # int64
-    keys: Column
-    values: Column
-    header_ends: Any  # int64; none at all when no row has headers
-    header_keys: Column
-    header_values: Column
-    order: Any  # int64: the rows in the order they are written; none at all for their own order
+    times: int  # the address of int64
+    time_step: int  # bytes from one row's to the next one's; 0 where all have the same
+    keys: Place
+    values: Place
+    header_ends: int  # the address of int64; 0 when no row has headers
+    header_keys: Place
+    header_values: Place
+    order: int  # the address of int64: rows in the order they are written; 0 for their own order
+
+
+class Cut(NamedTuple):
+    """Into which batches rows are written."""
+
+    groups: Any  # int64: where in the order each group of rows begins, and where the last one ends
+    limit: int  # of a batch's bytes; a row that is larger is a batch of its own
+    summed: bool  # with the checksum of the records, made while they are in the processor's memory
+
+
+def _load_half(_: Any, address: Any) -> Any:
+    """The int32 at an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        (address,) = arguments
+        kind = context.get_value_type(kinds.int32)
+        loaded = builder.load(builder.inttoptr(address, kind.as_pointer()))
+        return builder.sext(loaded, context.get_value_type(kinds.int64))
+
+    return kinds.int64(kinds.int64), generate
+
+
+def _copy_vector(_: Any, target: Any, source: Any) -> Any:
+    """As many bytes as the processor moves at once, from one address to another."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        target, source = arguments
+        pointer = compiler.ir.VectorType(compiler.ir.IntType(8), VECTOR).as_pointer()
+        loaded = builder.load(builder.inttoptr(source, pointer))
+        loaded.align = 1
+        builder.store(loaded, builder.inttoptr(target, pointer)).align = 1
+        return context.get_dummy_value()
+
+    return kinds.void(kinds.int64, kinds.int64), generate
+
+
+load_half: Any = intrinsic(_load_half)
+copy_vector: Any = intrinsic(_copy_vector)
 
 
 @inlined
@@ -85,22 +139,21 @@ def put_varint(at: int, value: int) -> int:
 
 
 @inlined
-def place(array: Any) -> int:
-    """The address of an array, 0 of an empty one."""
-    return address(array) if array.size else 0
+def cell(column: Place, row: int) -> tuple[int, int]:
+    """Where the bytes of one row are, and how many.
 
-
-@inlined
-def cell(ends: int, nulls: int, row: int) -> tuple[int, int]:
-    """Where one row of a column starts, and its size; given the `place` of both.
-
-    The size is -1 for null, and UNSOUND where the row ends before it starts.
+    So many are -1 for null, and UNSOUND where the row does not lie in the column's data.
     """
-    if ends == 0 or (nulls != 0 and load_byte(nulls + row)):
+    if column.ends == 0 or (column.nulls != 0 and load_byte(column.nulls + row)):
         return 0, -1
-    start = load_int(ends + 8 * row)
-    size = load_int(ends + 8 * row + 8) - start
-    return start, size if size >= 0 else UNSOUND
+    at = column.ends + column.width * row
+    if column.width == 4:
+        start, end = load_half(at), load_half(at + 4)
+    else:
+        start, end = load_int(at), load_int(at + 8)
+    if start < 0 or end < start or end > column.size:
+        return 0, UNSOUND
+    return column.data + start, end - start
 
 
 @inlined
@@ -110,136 +163,120 @@ def field_size(size: int) -> int:
 
 
 @native
-def headers_size(rows: Rows, first: int, end: int) -> int:
-    """Bytes that these headers take, their number in front included; -1 if a column is unsound."""
-    keys, values = rows.header_keys, rows.header_values
+def headers_size(source: Source, row: int) -> int:
+    """Bytes that a row's headers take, their number in front included; UNSOUND as a cell."""
+    first = load_int(source.header_ends + 8 * row)
+    end = load_int(source.header_ends + 8 * row + 8)
     total = varint_size(end - first)
     for item in range(first, end):
-        _, key_size = cell(place(keys.ends), place(keys.nulls), item)
-        _, value_size = cell(place(values.ends), place(values.nulls), item)
-        if key_size < 0 or value_size < -1:
-            return -1
+        _, key_size = cell(source.header_keys, item)
+        _, value_size = cell(source.header_values, item)
+        if key_size < 0 or value_size == UNSOUND:
+            return UNSOUND
         total += field_size(key_size) + field_size(value_size)
     return total
 
 
-@native
-def plan(rows: Rows, groups: Any, limit: int, batches: Any) -> int:
-    """Cut each group of rows into batches of at most `limit` bytes; how many there are.
-
-    A row that is larger than the limit is a batch of its own. -1 where a row of a column ends
-    before it starts: then the columns must not be written.
-    """
-    times, order, header_ends = rows.timestamps, rows.order, rows.header_ends
-    key_ends, key_nulls = place(rows.keys.ends), place(rows.keys.nulls)
-    value_ends, value_nulls = place(rows.values.ends), place(rows.values.nulls)
-    at, batch = 0, -1
-    for group in range(groups.size - 1):
-        start, first, base_time, newest = at, 0, np.int64(0), np.int64(0)
-        for index in range(groups[group], groups[group + 1]):
-            row = order[index] if order.size else index
-            time = times[row]
-            _, key_size = cell(key_ends, key_nulls, row)
-            _, value_size = cell(value_ends, value_nulls, row)
-            extra = (
-                headers_size(rows, header_ends[row], header_ends[row + 1])
-                if header_ends.size
-                else 1
-            )
-            if key_size < -1 or value_size < -1 or extra < 0:
-                return -1
-            fields = 1 + field_size(key_size) + field_size(value_size) + extra
-            body = fields + varint_size(time - base_time) + varint_size(index - first)
-            size = varint_size(body) + body
-            if index == groups[group] or at + size - start > limit:
-                batch += 1
-                start, first, base_time, newest = at, index, time, time
-                body = fields + 2
-                at += HEADER_SIZE
-                size = varint_size(body) + body
-                batches[batch, START], batches[batch, GROUP] = start, group
-                batches[batch, FIRST], batches[batch, BASE_TIME] = first, time
-            at += size
-            newest = max(newest, time)
-            batches[batch, END], batches[batch, COUNT] = at, index - first + 1
-            batches[batch, MAX_TIME] = newest
-    return batch + 1
-
-
 @inlined
 def put_field(at: int, start: int, size: int) -> int:
-    """Write one field with its length in front; the position after it."""
+    """Write one field with its length in front; the position after it.
+
+    A few vectors, of which the last may overlap the one before, are written in less time than it
+    takes to call a function that would do it.
+    """
     at = put_varint(at, size)
     if size <= 0:
         return at
-    copy(at, start, size)
-    return at + size
+    if size < VECTOR or size > MANY_VECTORS:
+        copy(at, start, size)
+        return at + size
+    last, last_start = at + size - VECTOR, start + size - VECTOR
+    while at < last:
+        copy_vector(at, start)
+        at += VECTOR
+        start += VECTOR
+    copy_vector(last, last_start)
+    return last + VECTOR
 
 
 @native
-def put_headers(at: int, rows: Rows, first: int, end: int) -> int:
-    """Write the number of these headers and the headers; the position after them."""
-    keys, values = rows.header_keys, rows.header_values
+def put_headers(at: int, source: Source, row: int) -> int:
+    """Write the number of a row's headers and the headers; the position after them."""
+    first = load_int(source.header_ends + 8 * row)
+    end = load_int(source.header_ends + 8 * row + 8)
     at = put_varint(at, end - first)
     for item in range(first, end):
-        start, size = cell(place(keys.ends), place(keys.nulls), item)
-        at = put_field(at, address(keys.data) + start, size)
-        start, size = cell(place(values.ends), place(values.nulls), item)
-        at = put_field(at, address(values.data) + start, size)
+        start, size = cell(source.header_keys, item)
+        at = put_field(at, start, size)
+        start, size = cell(source.header_values, item)
+        at = put_field(at, start, size)
     return at
 
 
 @native
-def write(rows: Rows, batches: Any, out: Any, summed: bool) -> None:
-    """Write the records of each planned batch, leaving room for its header.
+def write(source: Source, cut: Cut, batches: Any, out: Any) -> int:
+    """Write rows as batches; how many there are.
 
-    If `summed`, their checksum goes into the table, made of them while they are in the processor's
-    own memory.
+    Room is left for their headers, and the table of batches says the rest. UNSOUND where a row does
+    not lie in its column's data, or records take more room than they could if rows followed each
+    other: then what was written is worth nothing. To look at each row twice took a third longer.
     """
-    order, times = rows.order, rows.timestamps
-    keys, key_ends, key_nulls = (
-        place(rows.keys.data), place(rows.keys.ends), place(rows.keys.nulls)
-    )  # fmt: skip
-    values, value_ends, value_nulls = (
-        place(rows.values.data), place(rows.values.ends), place(rows.values.nulls)
-    )  # fmt: skip
-    header_ends = rows.header_ends
-    for batch in range(batches.shape[0]):
-        at = address(out) + batches[batch, START] + HEADER_SIZE
-        first, base_time = batches[batch, FIRST], batches[batch, BASE_TIME]
-        checksum, done = 0, at
-        for delta in range(batches[batch, COUNT]):
-            row = order[first + delta] if order.size else first + delta
-            time_delta = times[row] - base_time
-            key_start, key_size = cell(key_ends, key_nulls, row)
-            start, size = cell(value_ends, value_nulls, row)
-            body = 1 + varint_size(time_delta) + varint_size(delta)
-            body += field_size(key_size) + field_size(size)
-            if header_ends.size:
-                body += headers_size(rows, header_ends[row], header_ends[row + 1])
-            else:
-                body += 1
-            at = put_varint(at, body)
-            store_byte(at, 0)
-            at = put_varint(at + 1, time_delta)
-            at = put_varint(at, delta)
-            at = put_field(at, keys + key_start, key_size)
-            at = put_field(at, values + start, size)
-            if header_ends.size:
-                at = put_headers(at, rows, header_ends[row], header_ends[row + 1])
-            else:
-                store_byte(at, 0)
-                at += 1
+    groups, limit, summed = cut
+    order, has_headers = source.order, source.header_ends != 0
+    begin = address(out)
+    at, stop, batch = begin, begin + out.size, -1
+    start, first, base_time, newest, checksum, done = at, 0, 0, 0, 0, at
+    for group in range(groups.size - 1):
+        for index in range(groups[group], groups[group + 1]):
+            row = load_int(order + 8 * index) if order != 0 else index
+            time = load_int(source.times + source.time_step * row)
+            key, key_size = cell(source.keys, row)
+            value, value_size = cell(source.values, row)
+            extra = headers_size(source, row) if has_headers else 1
+            if key_size == UNSOUND or value_size == UNSOUND or extra == UNSOUND:
+                return UNSOUND
+            fields = 1 + field_size(key_size) + field_size(value_size) + extra
+            body = fields + varint_size(time - base_time) + varint_size(index - first)
+            if index == groups[group] or at + varint_size(body) + body - start > limit:
+                if batch >= 0:
+                    end_batch(batches, batch, at - begin, index - first, newest)
+                    batches[batch, CHECKSUM] = extended(checksum, done, at) if summed else UNKNOWN
+                batch += 1
+                start, first, base_time, newest = at, index, time, time
+                at += HEADER_SIZE
+                body, checksum, done = fields + 2, 0, at
+                if batch >= batches.shape[0] or at > stop:
+                    return UNSOUND
+                batches[batch, START], batches[batch, GROUP] = start - begin, group
+                batches[batch, FIRST], batches[batch, BASE_TIME] = first, time
+            if at + varint_size(body) + body > stop:
+                return UNSOUND
+            newest = max(newest, time)
+            at = put_varint(put_varint(at, body), 0)
+            at = put_varint(at, time - base_time)
+            at = put_varint(at, index - first)
+            at = put_field(at, key, key_size)
+            at = put_field(at, value, value_size)
+            at = put_headers(at, source, row) if has_headers else put_varint(at, 0)
             if summed and at - done >= SUMMED_AT_ONCE:
                 checksum, done = extended(checksum, done, at), at
+    if batch >= 0:
+        end_batch(batches, batch, at - begin, groups[groups.size - 1] - first, newest)
         batches[batch, CHECKSUM] = extended(checksum, done, at) if summed else UNKNOWN
+    return batch + 1
+
+
+@inlined
+def end_batch(batches: Any, batch: int, end: int, count: int, newest: int) -> None:
+    batches[batch, END], batches[batch, COUNT] = end, count
+    batches[batch, MAX_TIME] = newest
 
 
 @native
 def write_cells(keys: Cells, values: Cells, times: Any, out: Any) -> tuple[int, int]:
     """Write one batch of rows without headers; where it ends, and its newest timestamp.
 
-    A tenth of what `plan` and `write` cost where there are few rows. The caller gives
+    A tenth of what `write` costs where there are few rows. The caller gives
     room for the longest form of every number.
     """
     key_sizes, value_sizes = keys.sizes, values.sizes
@@ -269,12 +306,11 @@ def write_cells(keys: Cells, values: Cells, times: Any, out: Any) -> tuple[int, 
 
 
 @native
-def hash_keys(column: Column, hashes: Any) -> None:
+def hash_keys(column: Place, hashes: Any) -> None:
     """murmur2 of each key as Java's producer computes it; 0 for a null."""
-    ends, data, nulls = place(column.ends), place(column.data), place(column.nulls)
     for row in range(hashes.size):
-        start, size = cell(ends, nulls, row)
-        hashes[row] = murmur2(data + start, size) if size >= 0 else 0
+        start, size = cell(column, row)
+        hashes[row] = murmur2(start, size) if size >= 0 else 0
 
 
 @inlined
