@@ -158,18 +158,76 @@ def test_a_transport_without_a_socket_is_copied_through_at_its_own_pace(tmp_path
     asyncio.run(run())
 
 
+class Carried(MemoryTransport):
+    """A transport over this socket."""
+
+    def __init__(self, plain: socket.socket) -> None:
+        super().__init__()
+        self._plain = plain
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return self._plain if name == "socket" else None
+
+
 @pytest.mark.spec("NET-05")
 def test_a_socket_is_tuned_as_the_limits_say() -> None:
     with socket.socket() as plain:
-
-        class Over(MemoryTransport):
-            def get_extra_info(self, name: str, default: object = None) -> object:
-                return plain if name == "socket" else None
-
         system = plain.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
         limits = NetLimits(socket_send_buffer_bytes=-1, socket_receive_buffer_bytes=50_000)
-        tune(Over(), limits)
+        tune(Carried(plain), limits)
         assert plain.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         assert plain.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) in (50_000, 100_000)
         assert plain.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == system
     tune(MemoryTransport(), NetLimits())
+
+
+class Sized(socket.socket):
+    """A connection that says it is from there, and paced in this way."""
+
+    there, pace, refuses = "127.0.0.1", b"bbr", False
+
+    def getpeername(self) -> tuple[str, int]:
+        if not self.there:
+            raise OSError("gone")
+        return self.there, 9
+
+    def getsockopt(self, *asked: int) -> int | bytes:  # type: ignore[override]
+        if asked[1:] == (socket.TCP_CONGESTION, 16):
+            return self.pace.ljust(16, b"\0")
+        return super().getsockopt(*asked)
+
+    def setsockopt(self, *given: object) -> None:
+        if given[1] == socket.TCP_CONGESTION:
+            if self.refuses:
+                raise PermissionError
+            assert isinstance(given[2], bytes)
+            self.pace = given[2]
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_CONGESTION"), reason="nobody can choose it here")
+@pytest.mark.parametrize(
+    ("there", "pace", "chosen"),
+    [
+        ("127.0.0.1", b"bbr", b"reno"),
+        ("::1", b"bbr2", b"reno"),
+        ("::ffff:127.0.0.3", b"bbr", b"reno"),
+        ("127.0.0.1", b"cubic", b"cubic"),
+        ("192.0.2.127", b"bbr", b"bbr"),
+        ("", b"bbr", b"bbr"),
+    ],
+)
+def test_only_what_stays_within_the_machine_is_not_paced(
+    there: str, pace: bytes, chosen: bytes
+) -> None:
+    with Sized() as plain:
+        plain.there, plain.pace = there, pace
+        tune(Carried(plain), NetLimits())
+        assert plain.pace == chosen
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_CONGESTION"), reason="nobody can choose it here")
+def test_a_system_that_does_not_let_us_choose_is_left_alone() -> None:
+    with Sized() as plain:
+        plain.refuses = True
+        tune(Carried(plain), NetLimits())
+        assert plain.pace == b"bbr"
