@@ -43,8 +43,9 @@ def test_partitions_are_counted_by_how_they_stand() -> None:
 def test_each_purgatory_tells_who_waits_in_it() -> None:
     async def story() -> None:
         async with data_side() as side:
-            await side.lead(replicas=TWO)
+            partition = await side.lead(replicas=TWO)
             side.start_append(b"a", acks=-1)
+            side.hosted.waiting.commits.wait(partition, 1, 1_000, lambda _: None)
             side.start_fetch(0)
             side.start_fetch(0)
             group = "kafka_server_delayedoperationpurgatory"
@@ -55,7 +56,7 @@ def test_each_purgatory_tells_who_waits_in_it() -> None:
                 )
                 for name in ("Produce", "Fetch", "DeleteRecords")
             }
-            assert waiting == {"Produce": (1, 1), "Fetch": (2, 2), "DeleteRecords": (0, 0)}
+            assert waiting == {"Produce": (2, 2), "Fetch": (2, 2), "DeleteRecords": (0, 0)}
 
     run(story())
 

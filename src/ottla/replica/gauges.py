@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 
 from ottla.log.log import Log
 from ottla.model.metrics import Gauge, Labels, Registry, Series
@@ -50,23 +50,25 @@ def offer_gauges(registry: Registry, services: ReplicaServices) -> None:
         lambda: len(directories.all) - len(directories.online),
     )
     waiting = hosted.waiting
-    for parked in (waiting.produce, waiting.fetch, waiting.delete_records):
-        _offer_purgatory_gauges(registry, parked)
+    _offer_purgatory_gauges(registry, waiting.produce, beside=waiting.commits)
+    _offer_purgatory_gauges(registry, waiting.fetch)
+    _offer_purgatory_gauges(registry, waiting.delete_records)
     _offer_log_gauges(registry, hosted)
 
 
-def _offer_purgatory_gauges(registry: Registry, parked: Parked) -> None:
+def _offer_purgatory_gauges(registry: Registry, parked: Parked, beside: Sized = ()) -> None:
+    """`beside`: who waits for the same without being parked; each under one key."""
     group, name = "kafka_server_delayedoperationpurgatory", parked.name
     registry.gauge(
         f"{group}_purgatory_size",
         "Entries in watch lists.",
-        lambda: parked.watched,
+        lambda: parked.watched + len(beside),
         delayed_operation=name,
     )
     registry.gauge(
         f"{group}_num_delayed_operations",
         "Operations that wait.",
-        lambda: parked.delayed,
+        lambda: parked.delayed + len(beside),
         delayed_operation=name,
     )
 
