@@ -44,6 +44,21 @@ def test_each_hears_when_its_own_is_committed_and_in_the_order_of_the_log() -> N
     run(story())
 
 
+def test_one_that_came_later_and_waits_for_less_is_not_held_up() -> None:
+    async def story() -> None:
+        async with data_side() as side:
+            await side.lead(replicas=TOGETHER)
+            heard: Heard = []
+            side.start_append(b"x")
+            side.start_append(b"x")
+            wait(side, heard, "all", 2)
+            wait(side, heard, "one", 1)
+            side.start_fetch(1, replica_id=OTHER, max_wait_ms=0)
+            assert heard == [("one", ErrorCode.none)]
+
+    run(story())
+
+
 def test_what_is_committed_already_is_said_at_once() -> None:
     async def story() -> None:
         async with data_side() as side:

@@ -1,6 +1,6 @@
 """Who waits until what the broker wrote itself is committed: coordinators, for the most part.
 
-Owns the waits, by partition and in the order of their offsets, and the one timer for all that take
+Owns the waits, by partition and in the order they came, and the one timer for all that take
 too long. Never decides what is committed: the partition does. Whoever changes a partition's
 watermark or role says so with `check`.
 
@@ -70,15 +70,17 @@ class Commits:
         if waits is None:
             return
         told: list[tuple[Done, ErrorCode]] = []
-        for partition, epoch, end, _, done in waits:
-            code = partition.acknowledged(epoch, end)
+        left: list[_Wait] = []
+        for wait in waits:
+            code = wait.partition.acknowledged(wait.epoch, wait.end)
             if code is None:
-                break  # whoever came later waits for more
-            told.append((done, code))
-        if len(told) == len(waits):
-            del self._waits[key]
+                left.append(wait)
+            else:
+                told.append((wait.done, code))
+        if left:
+            self._waits[key] = left
         else:
-            del waits[: len(told)]
+            del self._waits[key]
         for done, code in told:
             _tell(done, code)
 
