@@ -48,6 +48,29 @@ def test_the_first_poll_joins_and_records_carry_everything(site: Site, group: st
     assert (second.offset, second.key, second.value) == (1, None, None)
 
 
+@pytest.mark.spec("TXN-02")
+@pytest.mark.parametrize(
+    ("commits_first", "handled"),
+    [(True, [0, 1, 6]), (False, [0, 1, 0, 1, 2, 3, 4, 5, 6])],
+    ids=["at most once", "at least once"],
+)
+def test_the_order_of_commit_and_processing_decides_what_a_death_costs(
+    site: Site, group: str, commits_first: bool, handled: list[int]
+) -> None:
+    topic = site.topic(partitions=1, records=6)
+    done: list[int] = []
+    with site.consumer(topic, group_id=group, enable_auto_commit=False) as consumer:
+        taken = values(read(consumer, 6))
+        if commits_first:
+            consumer.commit()
+        done += taken[:2]  # and here it dies: a commit that comes last never does
+    site.write(topic, [6], partitions=1)
+    with site.consumer(topic, group_id=group, enable_auto_commit=False) as consumer:
+        done += values(read(consumer, len(handled) - 2))
+        consumer.commit()
+    assert done == handled
+
+
 @pytest.mark.spec("CON-06")
 def test_a_poll_ends_with_its_timeout(site: Site, group: str) -> None:
     with site.consumer(site.topic(), group_id=group) as consumer:

@@ -12,10 +12,7 @@ from ottla.model.ids import TopicPartition
 
 def checked(txn: Transaction | None, who: Producer) -> Transaction:
     """The transaction that `who` may add to, or what keeps it from that."""
-    if txn is None:
-        raise KafkaError(ErrorCode.invalid_producer_id_mapping)
-    client = txn.client
-    if who.id != client.id:
+    if txn is None or who.id != (client := txn.client).id:
         raise KafkaError(ErrorCode.invalid_producer_id_mapping)
     if who.epoch != client.epoch:
         raise KafkaError(ErrorCode.producer_fenced)
