@@ -8,13 +8,14 @@ import pytest
 
 from ottla.client.admin.sync import Admin
 from ottla.client.admin.topics import NewTopic
+from ottla.client.admin.transactions import list_transactions
 from ottla.client.producer.sync import Producer
 from ottla.client.producer.transaction import PreparedTransaction
 from ottla.config.client import ClientConfig
 from ottla.spark import exactly_once
-from ottla.spark.abandoned import Ended, end_query, open_of, sink_of
+from ottla.spark.abandoned import Ended, end_query, end_what_jobs_left, open_of, sink_of
 from ottla.spark.connection import Connection
-from ottla.spark.decisions import Sink, decided
+from ottla.spark.decisions import Sink, decided, job_name, job_of
 from ottla.spark.exactly_once import Unwatched
 from ottla.spark.ledger import KeptLedger
 from ottla.testing import Broker
@@ -115,7 +116,29 @@ def test_a_query_without_anything_open_is_left_as_it_is(
     assert connection.run(end_query(connection, client, "nobody")) == Ended((), ())
 
 
+def test_a_batch_write_ends_what_failed_ones_left_and_nobody_elses(
+    broker: Broker, connection: Connection
+) -> None:
+    servers = broker.bootstrap_servers
+    failed, at_work = (Query(connection, servers, name) for name in ("batch-71", "batch-72"))
+    connection.run(exactly_once.end(failed.ledger))
+    for each in (failed, at_work):
+        each.prepare("x")  # the failed one's too late, by a task that was killed at once
+    prepared(servers, "batch-of-shoes", "of-others", "x")
+    connection.run(end_what_jobs_left(connection, failed.client))
+    assert connection.run(open_of(connection, "batch-71")) == []
+    assert [each[0] for each in connection.run(open_of(connection, "batch-72"))] == [
+        "batch-72-0-1-0-0"
+    ]
+    others = connection.run(list_transactions(connection.session, pattern="batch-of-.*"))
+    assert [each.state for each in others] == ["Ongoing"]
+
+
 def test_names_are_told_apart() -> None:
+    assert job_of(Sink(job_name(7)).transactional_id(1, 0, "0")) == "batch-7"
+    assert job_of("batch-7") is None
+    assert job_of("batch-x-0-1-2-0") is None
+    assert job_of("7-0-1-2-0") is None
     assert sink_of("q", "q-0-1-2-0") == Sink("q", "0")
     assert sink_of("q", "q-0") is None
     assert sink_of("q", "p-0-1-2-0") is None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeVar
@@ -12,8 +14,8 @@ import pytest
 
 from ottla.client.producer.transaction import PreparedTransaction
 from ottla.spark import exactly_once
-from ottla.spark.decisions import AlreadyPast, Entry, Superseded, check_turn
-from ottla.spark.exactly_once import Step, Unwatched, decide, end, give_up, take_over
+from ottla.spark.decisions import AlreadyPast, Entry, JobEnded, Sink, Superseded, check_turn
+from ottla.spark.exactly_once import Step, Unwatched, decide, end, give_up, join, stay, take_over
 from tests.spark.ledger_world import FakeLedger, Record, Scheduler, World, turn
 
 T = TypeVar("T")
@@ -273,6 +275,59 @@ def test_an_abandoned_query_is_ended_by_command_and_its_live_run_with_it() -> No
     with pytest.raises(Superseded):
         alone(decide(FakeLedger(world), "a", 1, [left], Unwatched()))
     assert alone(end(FakeLedger(world))) == ended  # again changes nothing
+
+
+class Job:
+    """A batch write: its driver waits for no attempt that it does not need."""
+
+    def __init__(self, dice: Random) -> None:
+        self.world = World(Sink("job"))
+        self._ledger = FakeLedger(self.world)
+        self._dice = dice
+        self._known = alone(take_over(self._ledger, "job"))
+        self._reported: dict[int, PreparedTransaction] = {}
+        self.has_decided = False
+
+    async def attempt(self, partition: int, attempt: str) -> None:
+        with suppress(JobEnded):
+            remembers = (
+                self._dice.random() < 0.5
+            )  # a process may have done a task of the job before
+            entry = self._known if remembers else await join(self._ledger, "job")
+            await turn()
+            id = self.world.sink.transactional_id(entry.run_epoch, partition, attempt)
+            made = self.world.prepare(id, [(0, partition)])
+            await turn()
+            await stay(self._ledger, "job", 0, made)
+            self._reported.setdefault(partition, made)
+
+    async def drive(self) -> None:
+        for _ in range(self._dice.randint(0, 20)):
+            await turn()
+        if len(self._reported) < 2:
+            await end(self._ledger)
+            return
+        await decide(self._ledger, "job", 0, [*self._reported.values()], Unwatched())
+        self.has_decided = True
+        await turn()
+        self.world.entry = None  # a job that is done is forgotten
+
+
+@pytest.mark.parametrize("block", range(5))
+def test_no_attempt_of_a_batch_job_leaves_anything_open_however_late_it_is(block: int) -> None:
+    decisions = Counter[bool]()
+    for seed in range(block * 200, block * 200 + 200):
+        dice = Random(seed)
+        scheduler, job = Scheduler(dice), Job(dice)
+        for partition in (0, 1):
+            for attempt in ("0", "1"):
+                scheduler.start(job.attempt(partition, attempt))
+        scheduler.start(job.drive())
+        scheduler.run(10_000)
+        assert not [id for id in job.world.transactions if job.world.is_open(id)], seed
+        assert job.world.output == ({(0, 0): 1, (0, 1): 1} if job.has_decided else {}), seed
+        decisions[job.has_decided] += 1
+    assert min(decisions[True], decisions[False]) > 10
 
 
 def test_a_query_that_never_wrote_has_nothing_to_end() -> None:

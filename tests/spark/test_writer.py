@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
 
 from ottla.client.admin.sync import Admin
 from ottla.client.producer.sync import Producer
 from ottla.config.client import ProducerConfig
 from ottla.model.clock import SystemClock
-from ottla.spark import exactly_once, options
+from ottla.model.errors import KafkaError
+from ottla.spark import exactly_once, options, rows, task
 from ottla.spark.connection import shared
-from ottla.spark.decisions import Sink, Superseded
+from ottla.spark.decisions import JobEnded, Sink, Superseded
 from ottla.spark.exactly_once import Unwatched
 from ottla.spark.ledger import KeptLedger
-from ottla.spark.task import Turn
-from ottla.spark.writer import Work, settle
+from ottla.spark.task import Task, Turn
+from ottla.spark.writer import BatchWriter, Work, begin_job, settle
 from tests.spark.reading import committed
 from tests.spark.spark_cluster import Cluster
 
@@ -111,9 +116,36 @@ def test_a_batch_is_written_whole_or_not_at_all(cluster: Cluster, spark: SparkSe
     with pytest.raises(PySparkException, match=r"assert_true|is not true"):
         cluster.write(rows.select("value", "ok"), topic)
     assert cluster.values(topic) == []
-    assert [id for id in open_transactions(cluster) if id.startswith("batch-")] == []
     cluster.write(spark.range(100).selectExpr("cast(id as string) value"), topic)
+    # The failed job's other task may be at work yet, or be killed at it: the next job sees to it.
+    deadline = time.monotonic() + 60
+    while any(id.startswith("batch-") for id in open_transactions(cluster)):
+        assert time.monotonic() < deadline, open_transactions(cluster)
+        cluster.write(spark.range(1).selectExpr("'x' value"), cluster.topic(1))
     assert len(cluster.values(topic)) == 100
+
+
+@pytest.mark.parametrize("opened_first", [False, True])
+def test_a_task_that_outlives_its_failed_job_leaves_nothing_open(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, opened_first: bool
+) -> None:
+    topic = cluster.topic(1)
+    given = options.sink({"kafka.bootstrap.servers": cluster.servers, "topic": topic})
+    columns = rows.written(StructType([StructField("value", StringType())]), topic)
+    writer = BatchWriter(given, columns, begin_job(given))
+    monkeypatch.setattr(task, "current", lambda: Task(0, "0", None))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        batch = pa.record_batch({"value": ["never"]})
+        if opened_first:
+            yield batch
+        writer.abort([])  # another task has failed; Spark does not wait for this one
+        yield batch
+
+    with pytest.raises((JobEnded, KafkaError)):
+        writer.write(batches())
+    assert not [id for id in open_transactions(cluster) if id.startswith("batch-")]
+    assert cluster.values(topic) == []
 
 
 # streams

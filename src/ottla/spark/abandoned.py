@@ -1,7 +1,8 @@
 """Ending what a query left behind that will not come back.
 
 Owns: finding a query's sinks by their open transactions and ending each. For the command
-`ottla transactions abort --query ID`, and for programs; needs no Spark.
+`ottla transactions abort --query ID`, for programs, and for batch writes, each of which looks what
+failed ones before it left; needs no Spark.
 Never: aborts what was decided: that is committed, as the query's next run would have done.
 """
 
@@ -17,7 +18,7 @@ from ottla.client.producer.transaction import PreparedTransaction
 from ottla.config.client import ClientConfig
 from ottla.spark import exactly_once
 from ottla.spark.connection import Connection
-from ottla.spark.decisions import Sink
+from ottla.spark.decisions import JOB, Sink, job_of
 from ottla.spark.ledger import KeptLedger
 
 
@@ -60,6 +61,21 @@ async def end_query(connection: Connection, client: Mapping[str, str], query: st
         tuple(each.transactional_id for each in found if each in decided),
         tuple(each.transactional_id for each in found if each not in decided),
     )
+
+
+async def end_what_jobs_left(connection: Connection, client: Mapping[str, str]) -> None:
+    """End what tasks of batch writes opened after their job had failed, and did not live to abort.
+
+    A job that has failed says so in its ledger; of no other can one know whether it is at work.
+    """
+    found = await list_transactions(
+        connection.session, states=["Ongoing"], pattern=f"{JOB}[0-9]+-.*"
+    )
+    for job in sorted({job for each in found if (job := job_of(each.id)) is not None}):
+        ledger = KeptLedger(Sink(job), connection, client)
+        entry = await ledger.read()
+        if entry is not None and entry.is_ended:
+            await exactly_once.end(ledger)
 
 
 async def open_of(connection: Connection, query: str) -> list[PreparedTransaction]:

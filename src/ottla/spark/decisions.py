@@ -26,7 +26,9 @@ from ottla.client.producer.transaction import PreparedTransaction
 
 TOPIC: Final = "__ottla_sink_commits"
 FORMAT: Final = 1
+JOB: Final = "batch-"
 NO_BATCH: Final = -1
+BY_COMMAND: Final = "ended by command"
 FIRST_RUN_EPOCH: Final = 1
 REMEMBERED_RUNS: Final = 32
 """Earlier runs whose names are kept, so that one of them cannot take over again."""
@@ -73,6 +75,20 @@ class DecidedTwice(Exception):
 
     def __reduce__(self) -> tuple[type[DecidedTwice], tuple[str, int]]:
         return DecidedTwice, self.about
+
+
+class JobEnded(Exception):
+    """A task of a batch job comes too late."""
+
+    def __init__(self, job: str) -> None:
+        self.about = (job,)
+        super().__init__(
+            f"{job} has ended without this task: another attempt was quicker, another task failed, "
+            "or somebody ended it by command. What the task has written is not part of it."
+        )
+
+    def __reduce__(self) -> tuple[type[JobEnded], tuple[str]]:
+        return JobEnded, self.about
 
 
 class Sink(NamedTuple):
@@ -123,6 +139,24 @@ class Entry:
     def is_decided(self, batch: int) -> bool:
         return self.batch == batch
 
+    @property
+    def is_ended(self) -> bool:
+        """Whether somebody ended the query by command, or the driver of a batch write gave up."""
+        return self.run.startswith(BY_COMMAND)
+
+
+def job_name(number: int) -> str:
+    """What a batch write is called; it has no query whose name it could have."""
+    return f"{JOB}{number}"
+
+
+def job_of(transactional_id: str) -> str | None:
+    """The batch write that a transaction belongs to; None if it belongs to none."""
+    number, _, _ = transactional_id.removeprefix(JOB).partition("-")
+    job = f"{JOB}{number}"
+    is_ours = number.isdigit() and Sink(job).run_epoch(transactional_id) is not None
+    return job if is_ours else None
+
 
 def taken_over(sink: Sink, entry: Entry | None, run: str) -> Entry:
     """The entry of a run that begins; the same entry where it has begun already."""
@@ -157,6 +191,13 @@ def decided(sink: Sink, entry: Entry, batch: int, prepared: Iterable[PreparedTra
     if entry.has_decided and listed != entry.transactions:
         raise DecidedTwice(sink.name, batch)
     return entry
+
+
+def is_awaited(entry: Entry | None, run: str, batch: int, prepared: PreparedTransaction) -> bool:
+    """Whether somebody will still end what a task of this run has prepared."""
+    if entry is None or entry.run != run:
+        return False
+    return not entry.is_decided(batch) or prepared in entry.transactions
 
 
 def owed(entry: Entry) -> tuple[PreparedTransaction, ...]:

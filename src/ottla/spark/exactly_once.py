@@ -8,7 +8,9 @@ ledger is kept (`ledger`): it is handed one.
     decide      the driver, when every task has prepared: the entry that is written is the commit
                 point; all that follows can be done by anybody who comes later
     give_up     the driver, when the batch failed
-    end         an operator, when nobody comes back
+    end         an operator, when nobody comes back; the driver of a batch job that failed
+    join, stay  a task of a batch job, before it writes and when it has prepared: the job may have
+                ended without it, and no later run comes to look for what it left
 
 `Fenced` while an entry is being written says that somebody else holds the ledger now. It is then
 read again, and says who: a later run, or another task of this one.
@@ -24,18 +26,20 @@ from typing import Final, Protocol
 from ottla.client.errors import Fenced
 from ottla.client.producer.transaction import PreparedTransaction
 from ottla.spark.decisions import (
+    BY_COMMAND,
     Entry,
+    JobEnded,
     Sink,
     Superseded,
     abandoned,
     check_turn,
     decided,
+    is_awaited,
     orphaned,
     owed,
     taken_over,
 )
 
-BY_COMMAND: Final = "ended by command"
 MAX_ROUNDS: Final = 100
 """How often the ledger is tried to be held, while others want it too."""
 
@@ -144,10 +148,29 @@ async def end(ledger: Ledger) -> Entry | None:
     known = await ledger.read()
     if known is None:
         return None
-    name = known.run if known.run.startswith(BY_COMMAND) else f"{BY_COMMAND} after {known.run}"
+    name = known.run if known.is_ended else f"{BY_COMMAND} after {known.run}"
     made, _ = await _taken(ledger, name)
     await _put_in_order(ledger, made, own=True)
     return made
+
+
+async def join(ledger: Ledger, job: str) -> Entry:
+    """What a task of a batch job goes by; the job has taken its ledger over before."""
+    known = await ledger.read()
+    if known is None or known.run != job:
+        raise JobEnded(job)
+    return known
+
+
+async def stay(ledger: Ledger, job: str, batch: int, prepared: PreparedTransaction) -> None:
+    """Abort what a task has prepared for a job that ended meanwhile.
+
+    Who ends a job writes so before looking for open transactions, and a task is here when its own
+    is open: one of the two sees the other.
+    """
+    if not is_awaited(await ledger.read(), job, batch, prepared):
+        await ledger.abort([prepared.transactional_id])
+        raise JobEnded(job)
 
 
 async def _taken(ledger: Ledger, run: str, *, after: str | None = None) -> tuple[Entry, bool]:

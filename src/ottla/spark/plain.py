@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from ottla.model.errors import UserError
-from ottla.spark.decisions import AlreadyPast, DecidedTwice, Superseded
+from ottla.spark.decisions import AlreadyPast, DecidedTwice, JobEnded, Superseded
 from ottla.spark.offsets import DataLost
 
 HIDE: Final = "SPARK_HIDE_TRACEBACK"
@@ -27,6 +27,6 @@ def plainly() -> Iterator[None]:
     """What the user can mend is said without a traceback."""
     try:
         yield
-    except (UserError, DataLost, Superseded, AlreadyPast, DecidedTwice):
+    except (UserError, DataLost, Superseded, AlreadyPast, DecidedTwice, JobEnded):
         os.environ[HIDE] = "1"
         raise

@@ -30,8 +30,9 @@ from ottla.client.producer.transaction import PreparedTransaction
 from ottla.config.client import ProducerConfig
 from ottla.model.errors import KafkaError, UserError
 from ottla.spark import exactly_once, task
+from ottla.spark.abandoned import end_what_jobs_left
 from ottla.spark.connection import Connection, shared, shared_producer
-from ottla.spark.decisions import Entry, Sink, check_turn
+from ottla.spark.decisions import Entry, Sink, check_turn, job_name
 from ottla.spark.exactly_once import Unwatched, Watch
 from ottla.spark.lasting import keep
 from ottla.spark.ledger import KeptLedger
@@ -118,7 +119,8 @@ def begin_job(options: SinkOptions) -> str | None:
         return None
     connection = _connection(options)
     with plainly():
-        job = f"batch-{connection.run(_number(connection))}"
+        connection.run(end_what_jobs_left(connection, options.client))
+        job = job_name(connection.run(_number(connection)))
         connection.run(exactly_once.take_over(_ledger(options, Sink(job)), job))
     return job
 
@@ -143,7 +145,7 @@ def written(
         raise UserError("ottla.sink is for writes in foreachBatch, and this is none")
     else:
         sink, run, batch = Sink(job), job, JOB_BATCH
-    entry = _entry(options, sink, run, doing.partition)
+    entry = _entry(options, sink, run, doing.partition if job is None else None)
     if entry.is_decided(batch):
         for _ in batches:
             pass
@@ -154,6 +156,8 @@ def written(
         for again in range(MAX_NAMES)
     )
     records, prepared = _prepared(options, columns, batches, ids)
+    if job is not None and prepared is not None:
+        _connection(options).run(exactly_once.stay(_ledger(options, sink), run, batch, prepared))
     return Work(records, prepared, sink, run, batch)
 
 
@@ -184,11 +188,16 @@ _entries: dict[tuple[Sink, str], Entry] = {}
 """What this process has learned of runs. An entry stays true of its run: see `exactly_once`."""
 
 
-def _entry(options: SinkOptions, sink: Sink, run: str, partition: int) -> Entry:
+def _entry(options: SinkOptions, sink: Sink, run: str, partition: int | None) -> Entry:
+    """What the ledger says of a run; `partition` is a task's number, None in a batch job."""
     known = _entries.get((sink, run))
     if known is None:
         ledger = _ledger(options, sink)
-        known = _connection(options).run(_patiently(ledger, run, partition))
+        known = _connection(options).run(
+            exactly_once.join(ledger, run)
+            if partition is None
+            else _patiently(ledger, run, partition)
+        )
         _entries.clear()  # of a run before
         _entries[sink, run] = known
     return known
