@@ -19,6 +19,7 @@ from ottla.model.errors import Disconnect, ErrorCode, KafkaError
 from ottla.net.slot import Slot
 from ottla.protocol import wire
 from ottla.protocol.wire import Call
+from ottla.store.port import SessionExpired, StoreUnavailable
 from tests.fakes.api_side import ApiSide, Caller, api_side
 from tests.fakes.virtual_loop import run
 
@@ -133,6 +134,25 @@ def test_a_refusal_is_said_in_the_words_of_its_api() -> None:
             )
 
     run(story())
+
+
+@pytest.mark.parametrize(
+    "gone", [StoreUnavailable(5, "no word", "/a"), SessionExpired("/a")], ids=["silence", "expiry"]
+)
+def test_without_word_from_the_metadata_a_client_is_asked_to_come_again(
+    caplog: pytest.LogCaptureFixture, gone: Exception
+) -> None:
+    async def fails(_: Request, __: Context) -> Fields:
+        raise gone
+
+    async def story() -> None:
+        async with api_side() as side, asyncio.TaskGroup() as tasks:
+            caller = caller_of(side, answering(describe_cluster.API, fails), tasks)
+            said = await caller.ask(describe_cluster.API, **ASK)
+            assert said.error_code is ErrorCode.request_timed_out
+
+    run(story())
+    assert [(record.levelname, record.exc_info) for record in caplog.records] == [("WARNING", None)]
 
 
 @pytest.mark.spec("NET-29")

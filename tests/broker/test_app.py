@@ -90,7 +90,13 @@ def test_a_start_and_a_stop_leave_nothing_behind_but_the_data(tmp_path: Path) ->
         ({"listeners": FREE + ",OTHER://127.0.0.1:{taken}"}, "listeners"),
         ({"metrics.port": "{taken}"}, "metrics.port"),
         ({"listeners": "NOBODY://127.0.0.1:0"}, "NOBODY"),
-        ({"zookeeper.connect": "localhost:2181"}, "zookeeper.connect"),
+        (
+            {
+                "zookeeper.connect": "127.0.0.1:{taken}/nobody",
+                "zookeeper.connection.timeout.ms": "200",
+            },
+            "ZooKeeper at 127.0.0.1",
+        ),
         ({"broker.id": "7"}, "broker.id"),
     ],
     ids=["port", "second port", "metrics port", "listener", "zookeeper", "identity"],

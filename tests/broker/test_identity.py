@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from ottla.broker.home import Home
 from ottla.broker.identity import BrokerIdentity, identify
 from ottla.config.dynamic import DynamicConfig
 from ottla.log import meta_properties
@@ -40,7 +41,9 @@ class Machine:
             [Path(one) for one in dirs or (A,)], self.disk, ManualClock(), Random(self.seed)
         )
         directories.open()
-        return await identify(store, directories, DynamicConfig(named), Random(self.seed))
+        return await identify(
+            Home(store, "home"), directories, DynamicConfig(named), Random(self.seed)
+        )
 
     def meta(self, directory: str) -> MetaProperties:
         path = Path(directory) / meta_properties.FILE_NAME

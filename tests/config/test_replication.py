@@ -43,3 +43,10 @@ def test_a_replication_setting_has_the_default_of_kafka_4_2(
 
 def test_every_replication_setting_is_in_the_table() -> None:
     assert {row[0] for row in ROWS} == set(ReplicationSettings.SETTINGS)
+
+
+@pytest.mark.parametrize(
+    "connect", ["a", "a:2181", "a:2181,b:2181/", "a:1,b/path/of=ours#too", "[::1]:2181/x"]
+)
+def test_an_ensemble_is_named_as_kafka_names_it(connect: str) -> None:
+    assert ReplicationSettings.parse({"zookeeper.connect": connect}).zookeeper_connect == connect

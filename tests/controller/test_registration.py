@@ -7,7 +7,12 @@ from random import Random
 
 import pytest
 
-from ottla.controller.registration import Registration, generate_broker_id, lay_ground
+from ottla.controller.registration import (
+    CannotRegister,
+    Registration,
+    generate_broker_id,
+    lay_ground,
+)
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerId
 from ottla.store import paths
@@ -132,5 +137,30 @@ def test_a_broker_that_moves_stays_who_it_is() -> None:
         assert node is not None
         assert BrokerNode.decode(node.data).endpoints == (ENDPOINT._replace(port=9093),)
         assert (node.created, node.ephemeral) == (epoch, True)
+
+    run(story())
+
+
+def test_of_brokers_that_must_be_alone_never_two_stay() -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        stores = [await opened(ensemble) for _ in range(2)]
+        await lay_ground(stores[0], None, Random(1))
+        both = [
+            Registration(store, LoopClock(), BrokerId(id), alone=True)
+            for id, store in enumerate(stores)
+        ]
+        at_once = await asyncio.gather(*(one.register() for one in both), return_exceptions=True)
+        assert sum(isinstance(one, CannotRegister) for one in at_once) >= 1
+        for store in stores:
+            await store.close()
+        first, second = [await opened(ensemble) for _ in range(2)]
+        epochs: list[int] = []
+        one = Registration(first, LoopClock(), BrokerId(1), alone=True)
+        one.on_epoch = epochs.append
+        assert [await one.register()] == epochs
+        with pytest.raises(CannotRegister, match="broker 1 is registered where broker 2 would be"):
+            await Registration(second, LoopClock(), BrokerId(2), alone=True).register()
+        assert await second.children(paths.BROKER_IDS) == ["1"]
 
     run(story())

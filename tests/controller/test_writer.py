@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from ottla.controller.writer import PIECE, Fenced, Writer
+from ottla.controller.writer import PIECE, PIECE_BYTES, Fenced, Writer
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.port import BadVersion, Create, Delete, NodeExists, Op, Result, Set
@@ -58,6 +58,18 @@ def test_large_steps_are_written_in_pieces_and_small_ones_at_once() -> None:
         assert store.sizes == []
         await writer.write([Create(f"/n{number}") for number in range(PIECE + 1)], 0)
         assert store.sizes == [PIECE + 1, 2]
+
+    run(story())
+
+
+def test_what_is_too_large_for_one_request_to_zookeeper_is_written_in_several() -> None:
+    async def story() -> None:
+        store, writer = await opened()
+        half = bytes(PIECE_BYTES // 2)
+        await writer.write([Create("/a", half), Create("/b", half), Create("/c")], 0)
+        assert store.sizes == [2, 3]
+        await writer.write([Set("/a", bytes(2 * PIECE_BYTES))], 0)  # alone: it may yet be taken
+        assert store.sizes == [2, 3, 2]
 
     run(story())
 

@@ -24,6 +24,7 @@ from ottla.model.errors import Disconnect, ErrorCode, KafkaError
 from ottla.net.slot import Slot
 from ottla.protocol import wire
 from ottla.protocol.wire import Call
+from ottla.store.port import SessionExpired, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -121,6 +122,9 @@ class Dispatch:
             return api.refuse(request, refusal.code, refusal.message)
         except Disconnect:
             raise
+        except (StoreUnavailable, SessionExpired) as gone:
+            log.warning("%s v%d: the metadata cannot be reached: %s", api.name, call.version, gone)
+            return api.refuse(request, ErrorCode.request_timed_out, "No word from the metadata.")
         except Exception:
             log.exception("%s v%d failed", api.name, call.version)
             return api.refuse(request, ErrorCode.unknown_server_error, None)

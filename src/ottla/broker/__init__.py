@@ -8,6 +8,7 @@
 - `coordination`  groups and transactions, each on its own internal topic
 - `transactions`  the transaction coordinator's parts
 - `doors`       the listeners, which may change while it runs
+- `home`        where the metadata live: its own directory, or ZooKeeper
 - `identity`    which broker of which cluster this is
 - `loading`, `closing`, `chunks`   every log opened at the start, closed at the end, side by side
 - `kernels`     native record validation, when it is first needed

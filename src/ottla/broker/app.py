@@ -22,6 +22,7 @@ from ottla.broker.coordination import Coordination
 from ottla.broker.data import Data
 from ottla.broker.doors import Doors
 from ottla.broker.exposition import Exposition
+from ottla.broker.home import choose, enter
 from ottla.broker.identity import identify
 from ottla.broker.net_settings import net_limits
 from ottla.broker.spawning import spawner
@@ -80,19 +81,16 @@ class App:
 
     async def _open(self, stack: AsyncExitStack) -> None:
         world, config = self._world, self.config
-        if config.zookeeper_connect is not None:
-            raise UserError(
-                "zookeeper.connect: clusters are not offered; leave it out for one node"
-            )
         directories = LogDirectories(
             [Path(path) for path in config.data_dirs], world.disk, world.clock, world.dice
         )
         stack.callback(directories.release)
         directories.open()
-        store = world.open_store(_home(directories))
+        home = choose(config, directories, world)
+        store = home.store
         stack.push_async_callback(store.close)
-        await store.start()
-        identity = await identify(store, directories, self.dynamic, world.dice)
+        await enter(home)
+        identity = await identify(home, directories, self.dynamic, world.dice)
         self.broker_id = identity.broker_id
         metadata = MetadataCache(self.broker_id)
         control = Control(
@@ -142,9 +140,8 @@ class App:
 
     async def _register(self, control: Control, data: Data, told: tuple[Endpoint, ...]) -> None:
         self._describe(control, told)
-        patience_ms = self.config.zookeeper_session_timeout_ms
-        epoch = await control.registration.register(patience_ms)
-        data.services.transitions.broker_epoch = epoch
+        control.registration.on_epoch = data.services.transitions.begin_life
+        await control.registration.register(self.config.zookeeper_session_timeout_ms)
 
     async def _moved(self, control: Control, told: tuple[Endpoint, ...]) -> None:
         self._describe(control, told)
@@ -190,14 +187,3 @@ def _run(
         await asyncio.wait(running)
 
     stack.push_async_callback(end)
-
-
-def _home(directories: LogDirectories) -> Path:
-    """The first directory: what the whole broker needs is in it, so it cannot be done without."""
-    first = directories.all[0]
-    if not first.online:
-        raise UserError(
-            f"log.dirs: {first.path}, the first one, holds the metadata and cannot be used: "
-            f"{first.failure}"
-        )
-    return first.path

@@ -57,7 +57,7 @@ class Control:
         registry: Registry,
     ) -> None:
         self.links = OwnBroker(me, world)
-        self.registration = Registration(store, world.clock, me)
+        self.registration = Registration(store, world.clock, me, alone=True)
         self.configs = ConfigStore(store, config, me)
         self.loop = ControllerLoop(
             store,

@@ -16,6 +16,7 @@ from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
+from ottla.broker.home import Home
 from ottla.config.dynamic import DynamicConfig
 from ottla.controller.registration import generate_broker_id, lay_ground
 from ottla.log.directories import LogDirectories
@@ -37,18 +38,18 @@ class BrokerIdentity(NamedTuple):
 
 
 async def identify(
-    store: Store, directories: LogDirectories, dynamic: DynamicConfig, dice: Random
+    home: Home, directories: LogDirectories, dynamic: DynamicConfig, dice: Random
 ) -> BrokerIdentity:
     """Settle id and cluster, and write both down in every directory.
 
     An id that nobody set is only a default: what the directories say goes before it.
     """
-    config = dynamic.current
+    store, config = home.store, dynamic.current
     accepts = config.log_dirs_accept_missing
     default = None if config.broker_id < 0 else BrokerId(config.broker_id)
     known = directories.identity(default if "broker.id" in dynamic.static else None)
     if known.cluster_id is not None and await store.get(paths.CLUSTER_ID) is None:
-        _without_store(directories, known.cluster_id, accepts)
+        _without_store(directories, home.where, known.cluster_id, accepts)
     cluster_id = await lay_ground(store, known.cluster_id, dice)
     check_cluster(known, cluster_id)
     broker_id = default if known.broker_id is None else known.broker_id
@@ -60,12 +61,12 @@ async def identify(
     return BrokerIdentity(broker_id, cluster_id)
 
 
-def _without_store(directories: LogDirectories, cluster_id: str, accepts: bool) -> None:
+def _without_store(directories: LogDirectories, where: str, cluster_id: str, accepts: bool) -> None:
     """The directories belong to a cluster of which the store knows nothing."""
     there = ", ".join(str(one.path) for one in directories.online if one.meta.cluster_id)
     said = (
         f"log.dirs: {there} has data of cluster {cluster_id}, "
-        f"but there is no metadata of it in {directories.first}"
+        f"but there is no metadata of it in {where}"
     )
     if not accepts:
         raise UserError(
@@ -86,6 +87,11 @@ async def _kept(
     if len(gone) <= unreadable:
         return {id_: registered[id_] for id_ in gone}
     listed = ", ".join(sorted(registered[id_] for id_ in gone))
+    if await store.get(paths.broker(broker_id)) is not None:
+        raise UserError(
+            f"broker.id={broker_id}: a broker with this id is already running, with its data in "
+            f"{listed}; each needs an id of its own"
+        )
     if not accepts:
         raise UserError(
             f"log.dirs: what broker {broker_id} had in {listed} is gone: the disk was wiped, "

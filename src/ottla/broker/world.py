@@ -14,6 +14,8 @@ from resource import RLIMIT_NOFILE, getrlimit
 from socket import getfqdn
 from typing import Final
 
+from ottla.broker.home import zookeeper
+from ottla.config.broker import BrokerConfig
 from ottla.log.files import Disk, RealDisk
 from ottla.log.ring import SyncRing
 from ottla.model.clock import Clock, SystemClock
@@ -33,9 +35,11 @@ class World:
     dice: Random
     disk: Disk
     open_store: Callable[[Path], Store]
-    """The metadata store, given the first log directory."""
+    """The metadata store of one node, given the first log directory."""
     pool: Executor | None
     """None: the loop's own executor."""
+    join_store: Callable[[BrokerConfig], Store] = zookeeper
+    """The metadata store of a cluster, which the settings name."""
     host_name: Callable[[], str] = lambda: "localhost"
     """What others reach this machine by, for a listener on every address."""
     ring: Ring | None = None

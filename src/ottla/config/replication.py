@@ -2,9 +2,11 @@
 
 from typing import Annotated, Final
 
-from ottla.config.settings import AtLeast, Doc, Dynamic, Long, NoEffect, Settings
+from ottla.config.settings import AtLeast, Doc, Dynamic, Long, Matches, NoEffect, Settings
 
 _CLUSTERS: Final = NoEffect("comes with clusters of several brokers")
+_SERVER: Final = r"(\[[0-9A-Fa-f:.]+\]|[^\s,/:\[\]]+)(:[0-9]{1,5})?"
+_ENSEMBLE: Final = rf"{_SERVER}(,{_SERVER})*(/[^\s/]+)*/?"
 
 
 class ReplicationSettings(Settings):
@@ -79,6 +81,7 @@ class ReplicationSettings(Settings):
 
     zookeeper_connect: Annotated[
         str | None,
+        Matches(_ENSEMBLE, "host:port[,host:port…][/path]"),
         Doc("ZooKeeper ensemble host:port[,…][/path] of a cluster; not set: the embedded store."),
     ] = None
     zookeeper_session_timeout_ms: Annotated[
@@ -88,7 +91,6 @@ class ReplicationSettings(Settings):
         int | None,
         AtLeast(1),
         Doc("Longest wait for the first connection; the session's if unset."),
-        _CLUSTERS,
     ] = None
     zookeeper_max_in_flight_requests: Annotated[
         int, AtLeast(1), Doc("Unanswered requests to ZooKeeper."), _CLUSTERS

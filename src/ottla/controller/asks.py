@@ -32,7 +32,7 @@ class Asks:
         self._open.pop(number, None)
 
     def refuse_all(self) -> None:
-        """The controller is no longer in office: ask the next one."""
+        """No longer in office, or unable to act: ask the next one, or again."""
         for future in self._open.values():
             if not future.done():
                 future.set_exception(KafkaError(ErrorCode.not_controller))

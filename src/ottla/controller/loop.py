@@ -27,7 +27,7 @@ from ottla.controller.measures import Measures
 from ottla.controller.office import Term
 from ottla.controller.outbox import Links, Outbox
 from ottla.controller.readings import Readings
-from ottla.controller.registration import Registration
+from ottla.controller.registration import CannotRegister, Registration
 from ottla.controller.requests import requests
 from ottla.controller.state import ControllerState, Rules
 from ottla.controller.writer import Fenced, Writer
@@ -149,8 +149,11 @@ class ControllerLoop:
             log.warning("the session with the store is over")
         except StoreUnavailable as gone:
             log.warning("the store cannot be reached: %s", gone)
+            self._asks.refuse_all()  # they may ask again; what they wait for may never come
             await asyncio.sleep(STORE_RETRY_S)
             self.put(again)  # what was written is unknown: read it all again
+        except CannotRegister:
+            raise
         except Exception:
             log.exception("the controller could not handle an event")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from base64 import urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
 
@@ -24,6 +24,10 @@ log = logging.getLogger(__name__)
 
 NOT_REGISTERED: Final = BrokerEpoch(-1)
 RETRY_S: Final = 0.5
+
+
+class CannotRegister(UserError):
+    """Somebody is there whom this broker cannot be beside: it must not run."""
 
 
 async def lay_ground(store: Store, cluster_id: str | None, dice: Random) -> str:
@@ -55,11 +59,15 @@ async def generate_broker_id(store: Store, reserved_max: int) -> BrokerId:
 
 
 class Registration:
-    def __init__(self, store: Store, clock: Clock, broker_id: BrokerId) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, broker_id: BrokerId, *, alone: bool = False
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._alone = alone
         self.broker_id = broker_id
         self.epoch = NOT_REGISTERED
+        self.on_epoch: Callable[[BrokerEpoch], None] = _ignore
         self._endpoints: tuple[EndpointNode, ...] = ()
         self._rack: str | None = None
 
@@ -74,18 +82,21 @@ class Registration:
         deadline = self._clock.mono_ms() + patience_ms
         node = BrokerNode(self._endpoints, self._clock.wall_ms(), self._rack)
         while True:
+            await self._check_alone()
             try:
                 await self._store.create(path, node.encode(), ephemeral=True)
             except NodeExists:
                 if self._clock.mono_ms() >= deadline:
-                    raise UserError(
+                    raise CannotRegister(
                         f"broker.id={self.broker_id}: a broker with this id is already running"
                     ) from None
                 await asyncio.sleep(RETRY_S)
                 continue
             made = await self._store.get(path)
             assert made is not None, f"{path} vanished while it was registered"
+            await self._check_alone()  # one of two that came at once may stay, or none; never both
             self.epoch = BrokerEpoch(made.created)
+            self.on_epoch(self.epoch)
             log.info("broker %d registered with epoch %d", self.broker_id, self.epoch)
             return self.epoch
 
@@ -93,6 +104,24 @@ class Registration:
         """Publish what was described since; the broker stays who it is."""
         node = BrokerNode(self._endpoints, self._clock.wall_ms(), self._rack)
         await self._store.set(paths.broker(self.broker_id), node.encode())
+
+    async def _check_alone(self) -> None:
+        if not self._alone:
+            return
+        others = [id for id in await self._store.children(paths.BROKER_IDS) if id != self._name]
+        if others:
+            raise CannotRegister(
+                f"broker {others[0]} is registered where broker {self._name} would be: clusters of "
+                "several brokers are not offered; give each a zookeeper.connect path of its own"
+            )
+
+    @property
+    def _name(self) -> str:
+        return str(self.broker_id)
+
+
+def _ignore(epoch: BrokerEpoch) -> None:
+    """Nobody wants to know."""
 
 
 def _new_cluster_id(dice: Random) -> str:

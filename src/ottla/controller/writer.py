@@ -25,6 +25,10 @@ from ottla.store.port import (
 
 PIECE: Final = 4_000
 """Operations in one atomic write. A step that needs more is resumed from the store if cut short."""
+PIECE_BYTES: Final = 500_000
+"""And their size: ZooKeeper hangs up on a request of a megabyte."""
+OP_BYTES: Final = 80
+"""What an operation takes beside its path and data."""
 
 
 class Fenced(Exception):
@@ -53,8 +57,17 @@ class Writer:
 
 
 def _pieces(ops: Sequence[Op]) -> Iterator[list[Op]]:
-    for start in range(0, len(ops), PIECE):
-        yield list(ops[start : start + PIECE])
+    piece: list[Op] = []
+    size = 0
+    for op in ops:
+        bytes_ = OP_BYTES + len(op.path) + (len(op.data) if isinstance(op, Create | Set) else 0)
+        if piece and (len(piece) == PIECE or size + bytes_ > PIECE_BYTES):
+            yield piece
+            piece, size = [], 0
+        piece.append(op)
+        size += bytes_
+    if piece:
+        yield piece
 
 
 def _without_obstacle(piece: list[Op], refused: StoreError) -> list[Op]:

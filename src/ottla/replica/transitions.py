@@ -74,6 +74,10 @@ class Transitions:
         self.controller_epoch = ControllerEpoch(0)
         self.broker_epoch = BrokerEpoch(-1)
 
+    def begin_life(self, epoch: BrokerEpoch) -> None:
+        """Registered, for the first time or anew: what is meant for an earlier life is refused."""
+        self.broker_epoch = epoch
+
     def check(self, fence: Fence) -> None:
         """Refuse what an older controller, or one that means our former life, says."""
         if fence.controller_epoch < self.controller_epoch:

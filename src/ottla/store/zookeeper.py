@@ -67,6 +67,10 @@ _STATES: Final = {
 }
 
 
+_RECONNECT: Final = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": 1.0}
+"""An ensemble that is back is found within a second; kazoo's own pauses grow to a minute."""
+
+
 class ZooKeeperStore(Store):
     def __init__(
         self, connect: str, *, session_timeout_ms: int, connection_timeout_ms: int | None = None
@@ -74,7 +78,9 @@ class ZooKeeperStore(Store):
         hosts, slash, chroot = connect.partition("/")
         self._chroot = slash + chroot.strip("/")
         self._connect_s = (connection_timeout_ms or session_timeout_ms) / 1000
-        self._client = KazooClient(hosts=hosts, timeout=session_timeout_ms / 1000)
+        self._client = KazooClient(
+            hosts=hosts, timeout=session_timeout_ms / 1000, connection_retry=_RECONNECT
+        )
         self._opened = False
         self._state = Session.EXPIRED
         self._listeners: list[Callable[[Session], None]] = []

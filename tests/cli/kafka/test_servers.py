@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from argparse import Namespace
 from collections.abc import Iterator
 
@@ -16,18 +15,13 @@ from ottla.store import paths
 from ottla.store.nodes import BrokerNode, EndpointNode
 from ottla.store.zookeeper import ZooKeeperStore
 from ottla.testing import Broker
-from tests.store.test_zookeeper import Server
-from tools.kafka_cache import cache_dir
+from tests.store.zookeeper_server import zookeeper_server
 
 
 @pytest.fixture(scope="module")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folders = sorted((cache_dir() / "jars").glob("server-3.9-*"))
-    if not folders or shutil.which("java") is None:
-        pytest.skip("no JDK, or the jars of Kafka 3.9 were never fetched")
-    with Server(tmp_path_factory.mktemp("zookeeper"), folders[-1]) as running:
-        yield f"127.0.0.1:{running.port}"
-        running.terminate()
+    with zookeeper_server(tmp_path_factory.mktemp("zookeeper")) as running:
+        yield running.address
 
 
 async def register(connect: str, *addresses: str) -> None:
