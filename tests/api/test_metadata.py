@@ -197,6 +197,11 @@ def test_partitions_without_a_reachable_leader_and_dead_replicas_are_told_as_suc
             assert tuple(shown["t"].offline_replicas) == (2, 3), "a failed disk, and a dead broker"
             assert tuple(shown["t"].isr_nodes) == (1,)
             assert [broker.node_id for broker in said.brokers] == [1]
+            other = brokers[1]._replace(endpoints={"PLAINTEXT": Endpoint("host2", 9092)})
+            moved = Update(BrokerId(1), ControllerEpoch(9), (brokers[0], other))
+            one.metadata.apply(moved)  # of brokers alone, and yet it changes what topics show
+            [again] = (await ask(one, API, fields("u"))).topics
+            assert again.partitions[0].leader_id == 2
 
     run(story())
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ottla.protocol.encode import ms, uvarint, writer_of
 from ottla.protocol.schema import Entity, Kind, message
+from ottla.protocol.wire import Call, encode_part
 from tests.protocol.samples import (
     ALL_KEYS,
     any_fields,
@@ -108,3 +109,13 @@ def test_milliseconds_are_read_from_whatever_holds_them() -> None:
     assert ms(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)) == 1_000
     assert ms(7) == 7
     assert ms(None) == -1
+
+
+@pytest.mark.parametrize("version", served_versions(3))
+def test_a_part_that_was_encoded_before_is_taken_as_it_is(version: int) -> None:
+    entity = message(3, version, Kind.RESPONSE)
+    fields = filled(entity, count=3)
+    call = Call(3, version, 1, None, 0)
+    parts = [encode_part(call, "topics", topic) for topic in fields["topics"]]
+    mixed = {**fields, "topics": [parts[0], fields["topics"][1], parts[2]]}
+    assert encoded(entity, mixed) == kio_bytes(entity, fields)

@@ -6,7 +6,7 @@ client and `auto.create.topics.enable` allow it; the reply then already names it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from ottla.api import operations
@@ -15,11 +15,13 @@ from ottla.controller.topic_rules import check_name
 from ottla.metadata.image import Image, Partition, Topic
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, NO_TOPIC_ID, TopicId
+from ottla.protocol import wire
 
 KEY: Final = 3
 FIRST_WITH_CREATION_FLAG: Final = 4
 FIRST_BY_ID: Final = 12
 CREATION_TIMEOUT_MS: Final = 5_000
+ALLOWED: Final = "topic_authorized_operations"
 
 
 async def metadata(request: Request, ctx: Context) -> Fields:
@@ -29,14 +31,28 @@ async def metadata(request: Request, ctx: Context) -> Fields:
     if topics is not None and not (ctx.call.version == 0 and not topics):
         await _create_missing(request, ctx)
     image = ctx.services.metadata.image
-    listener = ctx.peer.listener
-    if topics is None or (ctx.call.version == 0 and not topics):
-        shown = [topic_fields(image, listener, name, topic) for name, topic in image.topics.items()]
-    else:
-        shown = [_asked(image, listener, asked) for asked in topics]
+    may = operations.NOT_ASKED
     if request.include_topic_authorized_operations:
-        shown = [{**topic, "topic_authorized_operations": operations.ON_TOPIC} for topic in shown]
+        may = operations.ON_TOPIC
+    show = _show(image, ctx, may)
+    shown: list[Fields | wire.Encoded]
+    if topics is None or (ctx.call.version == 0 and not topics):
+        shown = [show(name, topic) for name, topic in image.topics.items()]
+    else:
+        shown = [_asked(image, asked, show, may) for asked in topics]
     return {**_cluster(image, request, ctx), "topics": shown}
+
+
+def _show(image: Image, ctx: Context, may: int) -> Callable[[str, Topic], wire.Encoded]:
+    """How this client sees a topic: encoded, and once only while the topic stays the same."""
+    listener = ctx.peer.listener
+    kept = ctx.services.metadata.derived.kind(image, (ctx.call.version, listener, may))
+
+    def encoded(name: str, topic: Topic) -> wire.Encoded:
+        fields = topic_fields(image, listener, name, topic)
+        return wire.encode_part(ctx.call, "topics", {**fields, ALLOWED: may})
+
+    return lambda name, topic: kept.of(name, topic, encoded)
 
 
 def _by_id(asked: Any) -> bool:
@@ -70,17 +86,20 @@ async def _create_missing(request: Request, ctx: Context) -> None:
         await ctx.services.controller.auto_create(missing, CREATION_TIMEOUT_MS)
 
 
-def _asked(image: Image, listener: str, asked: Any) -> Fields:
+def _asked(
+    image: Image, asked: Any, show: Callable[[str, Topic], wire.Encoded], may: int
+) -> Fields | wire.Encoded:
     topic_id = getattr(asked, "topic_id", None) or NO_TOPIC_ID
     name = asked.name
     if name is None or topic_id != NO_TOPIC_ID:  # by id; Java then sends an empty name
         name = image.names.get(topic_id)
         if name is None:
-            return unknown_topic(None, ErrorCode.unknown_topic_id, topic_id)
+            unknown = unknown_topic(None, ErrorCode.unknown_topic_id, topic_id)
+            return {**unknown, ALLOWED: may}
     topic = image.topics.get(name)
     if topic is not None:
-        return topic_fields(image, listener, name, topic)
-    return no_such_topic(name)
+        return show(name, topic)
+    return {**no_such_topic(name), ALLOWED: may}
 
 
 def _is_name(name: str) -> bool:
@@ -103,7 +122,7 @@ def unknown_topic(name: str | None, code: ErrorCode, topic_id: TopicId = NO_TOPI
         "topic_id": topic_id,
         "is_internal": name in INTERNAL_TOPICS,
         "partitions": [],
-        "topic_authorized_operations": operations.NOT_ASKED,
+        ALLOWED: operations.NOT_ASKED,
     }
 
 
@@ -124,7 +143,7 @@ def topic_fields(
         "partitions": [
             _partition_fields(image, listener, index, topic.partitions[index]) for index in indexes
         ],
-        "topic_authorized_operations": operations.NOT_ASKED,
+        ALLOWED: operations.NOT_ASKED,
     }
 
 

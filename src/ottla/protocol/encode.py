@@ -20,6 +20,11 @@ from ottla.protocol.schema import EPOCH, FIXED, REQUIRED, Entity, Field, fields_
 Fields: TypeAlias = Mapping[str, Any]
 Write: TypeAlias = Callable[[Any, bytearray], None]
 
+
+class Encoded(bytes):
+    """A struct that was encoded before: an array of its kind, in its version, takes it as it is."""
+
+
 _INT16: Final = Struct(">h")
 _INT32: Final = Struct(">i")
 _MS: Final = timedelta(milliseconds=1)
@@ -199,7 +204,10 @@ def _array(field: Field, flexible: bool) -> Write:
             return
         out += uvarint(len(values) + 1) if flexible else _INT32.pack(len(values))
         for value in values:
-            item(value, out)
+            if type(value) is Encoded:
+                out += value
+            else:
+                item(value, out)
 
     return write
 

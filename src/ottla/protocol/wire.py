@@ -16,16 +16,24 @@ from typing import Any, Final, TypeAlias
 from kio.serial import entity_reader
 
 from ottla.model.errors import Disconnect
-from ottla.protocol.encode import Fields, Write, ms, writer_of
+from ottla.protocol.encode import Encoded, Fields, Write, ms, writer_of
 from ottla.protocol.guard import Walk, check, read_uvarint, walk_of
-from ottla.protocol.schema import Kind, UnknownApi, message, read_missing_fields_as_defaults
+from ottla.protocol.schema import (
+    Kind,
+    UnknownApi,
+    fields_of,
+    message,
+    read_missing_fields_as_defaults,
+)
 
 __all__ = [
     "FLEXIBLE_SINCE",
     "Call",
+    "Encoded",
     "Fields",
     "decode",
     "decode_reply",
+    "encode_part",
     "encode_request",
     "ms",
     "parse_call",
@@ -151,6 +159,13 @@ def reply(call: Call, fields: Fields) -> bytes:
     return bytes(out)
 
 
+def encode_part(call: Call, array: str, fields: Fields) -> Encoded:
+    """One struct of an array of the reply to `call`, to be used in any reply of its version."""
+    out = bytearray()
+    _part_writer(call.key, call.version, array)(fields, out)
+    return Encoded(out)
+
+
 def encode_request(
     key: int, version: int, correlation_id: int, client_id: str | None, fields: Fields
 ) -> bytes:
@@ -200,6 +215,14 @@ def _reader(key: int, version: int, kind: Kind) -> Reader:
 @cache
 def _reply_writer(key: int, version: int) -> Write:
     return writer_of(message(key, version, Kind.RESPONSE))
+
+
+@cache
+def _part_writer(key: int, version: int, array: str) -> Write:
+    fields = fields_of(message(key, version, Kind.RESPONSE))
+    struct = next(field.struct for field in fields if field.name == array)
+    assert struct is not None, f"{array} is no array of structs"
+    return writer_of(struct)
 
 
 def _read(read: Callable[..., Any], frame: memoryview, at: int) -> Any:

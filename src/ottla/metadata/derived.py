@@ -1,0 +1,56 @@
+"""What readers have made of topics, kept for as long as a topic stays the same.
+
+Owns: of which topic, and for whom, something was made. Never knows what it is: the maker is handed
+in. Clients ask for all topics again and again, and hardly any has changed: an image shares the
+others with the image before it, so a topic that is the same object says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Final, TypeAlias
+
+from ottla.metadata.image import Broker, Image, Topic
+from ottla.model.ids import BrokerId
+
+KINDS: Final = 6
+"""Of readers, such as a version and a listener; who has not asked for longest is dropped."""
+SPARE: Final = 100
+"""Topics that are gone, before they are looked for."""
+
+Make: TypeAlias = Callable[[str, Topic], Any]
+
+
+class Derived:
+    def __init__(self) -> None:
+        self._kinds: dict[Hashable, Kind] = {}
+
+    def kind(self, image: Image, name: Hashable) -> Kind:
+        """What there is for this kind of reader, while the same brokers are alive."""
+        known = self._kinds.pop(name, None)
+        if known is None or known.brokers != image.brokers:
+            known = Kind(image.brokers)
+        self._kinds[name] = known
+        if len(self._kinds) > KINDS:
+            del self._kinds[next(iter(self._kinds))]
+        known.forget_others(image)
+        return known
+
+
+class Kind:
+    """For one kind of reader."""
+
+    def __init__(self, brokers: Mapping[BrokerId, Broker]) -> None:
+        self.brokers = brokers
+        self._made: dict[str, tuple[Topic, Any]] = {}
+
+    def of(self, name: str, topic: Topic, make: Make) -> Any:
+        """What `make` makes of the topic, or made of it before."""
+        made = self._made.get(name)
+        if made is None or made[0] is not topic:
+            made = self._made[name] = topic, make(name, topic)
+        return made[1]
+
+    def forget_others(self, image: Image) -> None:
+        if len(self._made) > len(image.topics) + SPARE:
+            self._made = {name: one for name, one in self._made.items() if name in image.topics}
