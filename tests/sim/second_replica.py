@@ -33,6 +33,8 @@ LEADER, FOLLOWER = BrokerId(0), BrokerId(1)
 TOPIC_ID: Final = UUID(int=0xD1CE)
 FIRST_WITH_REPLICA_STATE: Final = 15
 FIRST_BY_ID: Final = 13
+ANSWER_S: Final = 0.05
+"""What the store says, the leader who wrote it hears by then."""
 
 
 class Replica:
@@ -157,7 +159,9 @@ class Pair:
         began_s = asyncio.get_running_loop().time()
         for _ in range(within_s * 100):
             if self.isr() == brokers:
-                return asyncio.get_running_loop().time() - began_s
+                took_s = asyncio.get_running_loop().time() - began_s
+                await asyncio.sleep(ANSWER_S)
+                return took_s
             await asyncio.sleep(0.01)
         raise AssertionError(f"the in-sync set is still {self.isr()}")
 

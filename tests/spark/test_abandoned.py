@@ -8,7 +8,7 @@ import pytest
 
 from ottla.client.admin.sync import Admin
 from ottla.client.admin.topics import NewTopic
-from ottla.client.admin.transactions import list_transactions
+from ottla.client.admin.transactions import fence_producers, list_transactions
 from ottla.client.producer.sync import Producer
 from ottla.client.producer.transaction import PreparedTransaction
 from ottla.config.client import ClientConfig
@@ -132,6 +132,8 @@ def test_a_batch_write_ends_what_failed_ones_left_and_nobody_elses(
     ]
     others = connection.run(list_transactions(connection.session, pattern="batch-of-.*"))
     assert [each.state for each in others] == ["Ongoing"]
+    at_work.end()
+    connection.run(fence_producers(connection.session, ["batch-of-shoes"])).all()
 
 
 def test_names_are_told_apart() -> None:

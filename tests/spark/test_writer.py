@@ -110,6 +110,7 @@ def test_a_topic_cannot_be_overwritten(cluster: Cluster, spark: SparkSession) ->
 
 def test_a_batch_is_written_whole_or_not_at_all(cluster: Cluster, spark: SparkSession) -> None:
     topic = cluster.topic(1)
+    before = set(open_transactions(cluster))  # of other tests
     rows = spark.range(0, 100, 1, 2).selectExpr(
         "if(id = 99, assert_true(false), null) is null ok", "cast(id as string) value"
     )
@@ -119,8 +120,8 @@ def test_a_batch_is_written_whole_or_not_at_all(cluster: Cluster, spark: SparkSe
     cluster.write(spark.range(100).selectExpr("cast(id as string) value"), topic)
     # The failed job's other task may be at work yet, or be killed at it: the next job sees to it.
     deadline = time.monotonic() + 60
-    while any(id.startswith("batch-") for id in open_transactions(cluster)):
-        assert time.monotonic() < deadline, open_transactions(cluster)
+    while left := set(open_transactions(cluster)) - before:
+        assert time.monotonic() < deadline, left
         cluster.write(spark.range(1).selectExpr("'x' value"), cluster.topic(1))
     assert len(cluster.values(topic)) == 100
 
@@ -132,7 +133,8 @@ def test_a_task_that_outlives_its_failed_job_leaves_nothing_open(
     topic = cluster.topic(1)
     given = options.sink({"kafka.bootstrap.servers": cluster.servers, "topic": topic})
     columns = rows.written(StructType([StructField("value", StringType())]), topic)
-    writer = BatchWriter(given, columns, begin_job(given))
+    job = begin_job(given)
+    writer = BatchWriter(given, columns, job)
     monkeypatch.setattr(task, "current", lambda: Task(0, "0", None))
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -144,7 +146,7 @@ def test_a_task_that_outlives_its_failed_job_leaves_nothing_open(
 
     with pytest.raises((JobEnded, KafkaError)):
         writer.write(batches())
-    assert not [id for id in open_transactions(cluster) if id.startswith("batch-")]
+    assert not [id for id in open_transactions(cluster) if id.startswith(f"{job}-")]
     assert cluster.values(topic) == []
 
 
