@@ -83,3 +83,34 @@ def test_a_scraper_gets_the_page_and_anything_else_a_plain_answer() -> None:
             await exposition.stop()
 
     asyncio.run(story())
+
+
+def test_others_have_their_turn_between_metrics_of_two_names() -> None:
+    async def story() -> None:
+        registry = Registry()
+        seen: list[int] = []
+        turns = 0
+
+        def read() -> float:
+            seen.append(turns)
+            return 0.0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        for name in ("first", "second", "third"):
+            registry.gauge(name, "Read.", read)
+        exposition = Exposition(registry)
+        port = await exposition.start("", 0)
+        counting = asyncio.ensure_future(count())
+        try:
+            await ask(port, b"GET /metrics HTTP/1.1\r\n\r\n")
+        finally:
+            counting.cancel()
+            await exposition.stop()
+        assert len(set(seen)) == 3
+
+    asyncio.run(story())

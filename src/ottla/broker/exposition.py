@@ -1,17 +1,17 @@
 """Metrics over HTTP, as Prometheus text.
 
 Owns the small server and the translation from our registry. Never updates a number. It reads them
-on the broker's own loop, so that a scrape sees one moment; the text, long with many partitions, is
-made beside it. It speaks just enough HTTP for a scraper: any path is answered with the metrics,
-after which the connection ends.
+on the broker's own loop, all of one name at a time and others' turns in between; what is made of
+them, long with many partitions, is made beside the loop. It speaks just enough HTTP for a scraper:
+any path is answered with the metrics, after which the connection ends.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.model.metrics import Counter, Family, Histogram, Labels, Registry, Tally
 from ottla.model.metrics import Metric as Ours
@@ -48,7 +48,7 @@ class Exposition:
             async with asyncio.timeout(REQUEST_TIMEOUT_S):
                 request = await reader.readuntil(b"\r\n\r\n")
             if request.startswith((b"GET ", b"HEAD ")):
-                status, body = "200 OK", await asyncio.to_thread(_text, _snapshot(self._registry))
+                status, body = "200 OK", await asyncio.to_thread(_text, await self._readings())
             else:
                 status, body = "405 Method Not Allowed", b"only GET is answered here\n"
             head = (
@@ -62,21 +62,58 @@ class Exposition:
         finally:
             writer.close()
 
+    async def _readings(self) -> list[Reading]:
+        readings = []
+        for family in self._registry.families():
+            readings.append(_read(family))
+            await asyncio.sleep(0)
+        return readings
+
 
 def render(registry: Registry) -> bytes:
     """The registry as Prometheus text."""
-    return _text(_snapshot(registry))
+    return _text([_read(family) for family in registry.families()])
 
 
-def _snapshot(registry: Registry) -> list[Metric]:
-    """All numbers of this moment."""
-    return [_translate(one) for one in registry.families() if one.metrics or one.series]
+class Times(NamedTuple):
+    """A histogram as it was."""
+
+    bounds: tuple[float, ...]
+    counts: tuple[int, ...]
+    total: float
 
 
-def _text(snapshot: Iterable[Metric]) -> bytes:
+class Reading(NamedTuple):
+    """The numbers of one name, at one moment."""
+
+    name: str
+    doc: str
+    counts: bool
+    rows: list[tuple[Labels, float | Times]]
+
+
+def _read(family: Family) -> Reading:
+    counts = any(isinstance(one, Counter | Tally) for one in family.metrics.values())
+    rows = [(labels, _value(metric)) for labels, metric in family.metrics.items()]
+    if family.series is not None:
+        rows.extend(family.series())
+    return Reading(family.name, family.doc, counts, rows)
+
+
+def _value(metric: Ours) -> float | Times:
+    match metric:
+        case Counter() | Tally():
+            return metric.value
+        case Histogram():
+            return Times(metric.bounds, tuple(metric.counts), metric.total)
+        case _:
+            return metric()
+
+
+def _text(readings: Iterable[Reading]) -> bytes:
     from prometheus_client import generate_latest
 
-    return generate_latest(_Collected(snapshot))
+    return generate_latest(_Collected([_translate(one) for one in readings if one.rows]))
 
 
 class _Collected:
@@ -89,53 +126,33 @@ class _Collected:
         return self._snapshot
 
 
-def _translate(family: Family) -> Metric:
+def _translate(reading: Reading) -> Metric:
     from prometheus_client.core import (
         CounterMetricFamily,
         GaugeMetricFamily,
         HistogramMetricFamily,
     )
 
-    rows = list(_rows(family))
-    names = [name for name, _ in rows[0][0]] if rows else []
-    first = rows[0][1] if rows else 0.0
-    if isinstance(first, Histogram):
-        timed = HistogramMetricFamily(family.name, family.doc, labels=names)
-        for labels, metric in rows:
-            assert isinstance(metric, Histogram)
-            timed.add_metric(_values(labels), _buckets(metric), metric.total)
+    name, doc, counts, rows = reading
+    names = [label for label, _ in rows[0][0]]
+    if isinstance(rows[0][1], Times):
+        timed = HistogramMetricFamily(name, doc, labels=names)
+        for labels, times in rows:
+            assert isinstance(times, Times)
+            timed.add_metric(_values(labels), _buckets(times), times.total)
         return timed
-    counts = isinstance(first, Counter | Tally)
-    shown = (CounterMetricFamily if counts else GaugeMetricFamily)(
-        family.name, family.doc, labels=names
-    )
-    for labels, metric in rows:
-        shown.add_metric(_values(labels), _number(metric))
+    shown = (CounterMetricFamily if counts else GaugeMetricFamily)(name, doc, labels=names)
+    for labels, number in rows:
+        assert not isinstance(number, Times)
+        shown.add_metric(_values(labels), number)
     return shown
-
-
-def _rows(family: Family) -> Iterator[tuple[Labels, Ours | float]]:
-    yield from family.metrics.items()
-    if family.series is not None:
-        yield from family.series()
-
-
-def _number(metric: Ours | float) -> float:
-    match metric:
-        case Counter() | Tally():
-            return metric.value
-        case int() | float():
-            return metric
-        case _:
-            assert not isinstance(metric, Histogram)
-            return metric()
 
 
 def _values(labels: Labels) -> list[str]:
     return [value for _, value in labels]
 
 
-def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
+def _buckets(times: Times) -> list[tuple[str, float]]:
     """Cumulative counts, as Prometheus wants them, ending with everything."""
-    bounds = [*(f"{bound:g}" for bound in histogram.bounds), "+Inf"]
-    return list(zip(bounds, accumulate(histogram.counts), strict=True))
+    bounds = [*(f"{bound:g}" for bound in times.bounds), "+Inf"]
+    return list(zip(bounds, accumulate(times.counts), strict=True))
