@@ -103,6 +103,29 @@ print(len(seen), max(seen))
 """
 
 
+def test_metadata_that_are_lost_while_it_starts_stop_it_with_one_line() -> None:
+    program = """
+import sys
+from ottla.broker import lifecycle
+from ottla.store.port import StoreUnavailable
+
+class Unlucky:
+    def __init__(self, settings, world): pass
+    async def start(self): raise StoreUnavailable(5, "no word", "/controller")
+
+lifecycle.App = Unlucky
+sys.exit(lifecycle.run({}))
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert ran.returncode == 1
+    assert ran.stderr.count("\n") == 1
+    assert "the metadata cannot be reached: [Errno 5] no word: '/controller'" in ran.stderr
+
+
 def test_a_broker_that_grows_never_stops_to_look_through_many_objects() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", GROWS],

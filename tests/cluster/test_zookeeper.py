@@ -139,6 +139,28 @@ def test_without_zookeeper_records_come_and_go_and_topics_wait_for_it(
         assert "Traceback" not in broker.said
 
 
+@pytest.mark.timeout(180)
+def test_nothing_acknowledged_is_lost_when_broker_and_zookeeper_are_killed_by_turns(
+    server: Server, tmp_path: Path
+) -> None:
+    with broker_on(server, tmp_path, "/turns") as broker:
+        create_topic(broker.address, "busy", 2)
+        with Load(broker.address, "busy", 2) as load:
+            for _ in range(3):
+                progress(load)
+                load.fault("kill -9")
+                broker.kill()
+                broker.launch()
+                server.kill()  # while the broker looks for its metadata, or has just found them
+                server.start_again()
+                wait_for(broker.ready_or_ended, 60, "the broker")
+                if broker.process.poll() is not None:  # it was told so, and stopped
+                    assert "cannot be reached" in broker.said or "no word" in broker.said
+                    broker.start()
+        assert load.failures == []
+        assert check(load.finish()) == []
+
+
 def test_an_ended_session_is_followed_by_another(server: Server, tmp_path: Path) -> None:
     with broker_on(server, tmp_path, "/expiry", broker_id="9") as broker:
         create_topic(broker.address, "before")

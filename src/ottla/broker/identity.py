@@ -89,8 +89,8 @@ async def _kept(
     listed = ", ".join(sorted(registered[id_] for id_ in gone))
     if await store.get(paths.broker(broker_id)) is not None:
         raise UserError(
-            f"broker.id={broker_id}: a broker with this id is already running, with its data in "
-            f"{listed}; each needs an id of its own"
+            f"broker.id={broker_id}: a broker with this id is already running, or was a moment "
+            f"ago, with its data in {listed}; each needs an id of its own"
         )
     if not accepts:
         raise UserError(

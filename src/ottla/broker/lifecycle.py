@@ -17,6 +17,7 @@ from typing import Any, Final
 from ottla.broker.app import App
 from ottla.broker.world import World
 from ottla.model.errors import UserError
+from ottla.store.port import SessionExpired, StoreUnavailable
 
 log = logging.getLogger("ottla")
 
@@ -40,6 +41,9 @@ def run(settings: Mapping[str, str]) -> int:
         _loop_runner()(_serve(settings))
     except UserError:
         raise
+    except (StoreUnavailable, SessionExpired) as gone:
+        log.critical("the broker stops: the metadata cannot be reached: %s", gone)
+        return 1
     except Exception as failure:
         log.critical("the broker stops: %s", failure, exc_info=failure)
         return 1
