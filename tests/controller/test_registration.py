@@ -18,6 +18,7 @@ from ottla.model.ids import BrokerId
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.nodes import BrokerNode, EndpointNode
+from ottla.store.port import Session
 from tests.fakes.virtual_loop import LoopClock, run
 
 ENDPOINT = EndpointNode("PLAINTEXT", "here", 9092)
@@ -162,5 +163,28 @@ def test_of_brokers_that_must_be_alone_never_two_stay() -> None:
         with pytest.raises(CannotRegister, match="broker 1 is registered where broker 2 would be"):
             await Registration(second, LoopClock(), BrokerId(2), alone=True).register()
         assert await second.children(paths.BROKER_IDS) == ["1"]
+
+    run(story())
+
+
+@pytest.mark.parametrize("state", [Session.SUSPENDED, Session.EXPIRED])
+def test_what_is_new_of_a_broker_is_published_once_the_store_has_it_again(state: Session) -> None:
+    async def story() -> None:
+        store = await opened(Ensemble())
+        await lay_ground(store, None, Random(1))
+        one = Registration(store, LoopClock(), BrokerId(1))
+        one.describe([ENDPOINT], None)
+        await one.register()
+        store.turn(state)
+        moved = ENDPOINT._replace(port=9093)
+        one.describe([moved], None)
+        published = asyncio.ensure_future(one.update())
+        await asyncio.sleep(5)
+        assert not published.done()
+        store.turn(Session.CONNECTED)
+        await published
+        node = await store.get(paths.broker(BrokerId(1)))
+        assert node is not None
+        assert BrokerNode.decode(node.data).endpoints == (moved,)
 
     run(story())

@@ -89,12 +89,13 @@ def test_an_answer_that_was_lost_does_not_lose_the_write() -> None:
     run(story())
 
 
-def test_a_store_out_of_reach_is_asked_again_until_it_answers() -> None:
+@pytest.mark.parametrize("state", [Session.SUSPENDED, Session.EXPIRED])
+def test_a_store_out_of_reach_is_asked_again_until_it_answers(state: Session) -> None:
     async def story() -> None:
         async with data_side() as side:
             partition = await side.lead(replicas=(ME, OTHER))
             writer = StoredIsr(side.store, side.clock)
-            side.store.turn(Session.SUSPENDED)
+            side.store.turn(state)
             version = partition.led().version
 
             async def back() -> None:

@@ -18,7 +18,7 @@ from ottla.model.errors import UserError
 from ottla.model.ids import BrokerEpoch, BrokerId
 from ottla.store import paths
 from ottla.store.nodes import BrokerNode, ClusterIdNode, EndpointNode
-from ottla.store.port import Create, NodeExists, Op, Store
+from ottla.store.port import Create, NodeExists, NoNode, Op, SessionExpired, Store, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -101,9 +101,17 @@ class Registration:
             return self.epoch
 
     async def update(self) -> None:
-        """Publish what was described since; the broker stays who it is."""
+        """Publish what was described since; the broker stays who it is.
+
+        Where the store is silent, or has lost us, that is done once it has us again.
+        """
         node = BrokerNode(self._endpoints, self._clock.wall_ms(), self._rack)
-        await self._store.set(paths.broker(self.broker_id), node.encode())
+        while True:
+            try:
+                await self._store.set(paths.broker(self.broker_id), node.encode())
+                return
+            except (StoreUnavailable, SessionExpired, NoNode):
+                await asyncio.sleep(RETRY_S)
 
     async def _check_alone(self) -> None:
         if not self._alone:

@@ -16,7 +16,7 @@ from ottla.model.ids import BrokerId, TopicPartition
 from ottla.replica.partition import Partition
 from ottla.store import paths
 from ottla.store.nodes import PartitionsNode, StateNode
-from ottla.store.port import BadVersion, NoNode, Store, StoreUnavailable
+from ottla.store.port import BadVersion, NoNode, SessionExpired, Store, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class StoredIsr:
                 taken = await self._store.set(path, wanted.encode(), version)
             except (BadVersion, NoNode):
                 return None
-            except StoreUnavailable as gone:
+            except (StoreUnavailable, SessionExpired) as gone:
                 log.warning("%s: the store cannot be reached (%s); trying again", path, gone)
                 await asyncio.sleep(RETRY_S)
                 continue
@@ -83,7 +83,7 @@ class StoredIsr:
                 PartitionsNode(tuple(sorted(changed))).encode(),
                 sequential=True,
             )
-        except StoreUnavailable:
+        except (StoreUnavailable, SessionExpired):
             self._changed |= changed
             return
         self._announced_at_ms = self._clock.mono_ms()
