@@ -51,6 +51,7 @@ def test_every_kind_of_metric_is_said_in_prometheus_text() -> None:
     assert said["time_ms_count request=Fetch"] == 3
     assert said["time_ms_sum request=Fetch"] == pytest.approx(100_002.01)
     assert not [name for name in said if name.startswith(("gone", "nothing"))]
+    assert b"# TYPE nothing gauge" in render(a_registry())
 
 
 async def ask(port: int, request: bytes) -> bytes:

@@ -64,7 +64,7 @@ class Exposition:
 
     async def _readings(self) -> list[Reading]:
         readings = []
-        for family in self._registry.families():
+        for family in _offered(self._registry):
             readings.append(_read(family))
             await asyncio.sleep(0)
         return readings
@@ -72,7 +72,12 @@ class Exposition:
 
 def render(registry: Registry) -> bytes:
     """The registry as Prometheus text."""
-    return _text([_read(family) for family in registry.families()])
+    return _text([_read(family) for family in _offered(registry)])
+
+
+def _offered(registry: Registry) -> list[Family]:
+    """Those that have numbers, or may have: a series is named though nothing is in it now."""
+    return [family for family in registry.families() if family.metrics or family.series]
 
 
 class Times(NamedTuple):
@@ -113,7 +118,7 @@ def _value(metric: Ours) -> float | Times:
 def _text(readings: Iterable[Reading]) -> bytes:
     from prometheus_client import generate_latest
 
-    return generate_latest(_Collected([_translate(one) for one in readings if one.rows]))
+    return generate_latest(_Collected([_translate(one) for one in readings]))
 
 
 class _Collected:
@@ -134,8 +139,8 @@ def _translate(reading: Reading) -> Metric:
     )
 
     name, doc, counts, rows = reading
-    names = [label for label, _ in rows[0][0]]
-    if isinstance(rows[0][1], Times):
+    names = [label for label, _ in rows[0][0]] if rows else []
+    if rows and isinstance(rows[0][1], Times):
         timed = HistogramMetricFamily(name, doc, labels=names)
         for labels, times in rows:
             assert isinstance(times, Times)
