@@ -39,10 +39,11 @@ class Scene:
         self.refuse: ErrorCode | None = None
         self.held: list[Any] | None = None
         """Where commits are kept while their high watermark does not move."""
-        numbers = count(1)
+        self.numbers = count(1)
+        """Of members: no id is ever given twice, whoever coordinates."""
         self.image = Image()
         self.shard = GroupShard(
-            lambda: self.limits, lambda: f"id{next(numbers)}", lambda: self.image
+            lambda: self.limits, lambda: f"id{next(self.numbers)}", lambda: self.image
         )
         for offset, (key, value) in enumerate(self.log):
             self.shard.replay(self.shard.decode(key, value), offset, NO_PRODUCER)
@@ -101,7 +102,7 @@ class Scene:
     def crash(self) -> Scene:
         """Another broker reads what there is of the log."""
         after = Scene(list(self.log))
-        after.now = self.now
+        after.now, after.numbers = self.now, self.numbers
         return after
 
     # What clients do

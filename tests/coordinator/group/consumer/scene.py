@@ -77,6 +77,7 @@ class ConsumerScene(Scene):
         """Another broker reads what there is of the log."""
         after = ConsumerScene(list(self.log))
         after.now, after.image, after.limits = self.now, self.image, self.limits
+        after.numbers = self.numbers
         return after
 
     def owners(self) -> dict[Part, str]:
