@@ -25,12 +25,14 @@ STRATEGIES: Final[dict[str, Any]] = {
 class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # it has no types
     def __init__(self, member: Member) -> None:
         self._member = member
+        self.has_left = False
 
     async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
         self._member.lost(one.partition for one in revoked)
 
     async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-        self._member.gained(one.partition for one in assigned)
+        if not self.has_left:  # else it is stopping, and tells nobody that it gave them up
+            self._member.gained(one.partition for one in assigned)
 
 
 class AiokafkaMember(Member):
@@ -49,13 +51,15 @@ class AiokafkaMember(Member):
             heartbeat_interval_ms=HEARTBEAT_MS,
             fetch_max_wait_ms=50,
         )
-        consumer.subscribe([spec.topic], listener=Listener(self))
+        listener = Listener(self)
+        consumer.subscribe([spec.topic], listener=listener)
         await consumer.start()
         while not self.stopping.is_set():
             before = consumer._coordinator.generation  # it has no public name
             found = await consumer.getmany(timeout_ms=int(POLL_S * 1_000))
             self.within(before, consumer._coordinator.generation)
             await self._work(consumer, found)
+        listener.has_left = True
         self.lost(one.partition for one in consumer.assignment())  # stopping it tells nobody
         await consumer.stop()
 
