@@ -136,22 +136,30 @@ def test_a_refusal_is_said_in_the_words_of_its_api() -> None:
     run(story())
 
 
+def code_for(failure: Exception) -> ErrorCode:
+    """What a client is told whose handler fails so; its connection stays."""
+    told: list[ErrorCode] = []
+
+    async def fails(_: Request, __: Context) -> Fields:
+        raise failure
+
+    async def story() -> None:
+        async with api_side() as side, asyncio.TaskGroup() as tasks:
+            caller = caller_of(side, answering(describe_cluster.API, fails), tasks)
+            told.append((await caller.ask(describe_cluster.API, **ASK)).error_code)
+            assert caller.ended is None
+
+    run(story())
+    return told[0]
+
+
 @pytest.mark.parametrize(
     "gone", [StoreUnavailable(5, "no word", "/a"), SessionExpired("/a")], ids=["silence", "expiry"]
 )
 def test_without_word_from_the_metadata_a_client_is_asked_to_come_again(
     caplog: pytest.LogCaptureFixture, gone: Exception
 ) -> None:
-    async def fails(_: Request, __: Context) -> Fields:
-        raise gone
-
-    async def story() -> None:
-        async with api_side() as side, asyncio.TaskGroup() as tasks:
-            caller = caller_of(side, answering(describe_cluster.API, fails), tasks)
-            said = await caller.ask(describe_cluster.API, **ASK)
-            assert said.error_code is ErrorCode.request_timed_out
-
-    run(story())
+    assert code_for(gone) is ErrorCode.request_timed_out
     assert [(record.levelname, record.exc_info) for record in caplog.records] == [("WARNING", None)]
 
 
@@ -159,17 +167,7 @@ def test_without_word_from_the_metadata_a_client_is_asked_to_come_again(
 def test_a_handler_that_fails_is_an_error_reply_and_one_log_entry(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def fails(_: Request, __: Context) -> Fields:
-        raise ZeroDivisionError
-
-    async def story() -> None:
-        async with api_side() as side, asyncio.TaskGroup() as tasks:
-            caller = caller_of(side, answering(describe_cluster.API, fails), tasks)
-            said = await caller.ask(describe_cluster.API, **ASK)
-            assert said.error_code is ErrorCode.unknown_server_error
-            assert caller.ended is None
-
-    run(story())
+    assert code_for(ZeroDivisionError()) is ErrorCode.unknown_server_error
     [entry] = caplog.records
     assert entry.getMessage() == "DescribeCluster v2 failed"
     assert entry.exc_info is not None

@@ -72,7 +72,7 @@ def test_zookeepers_shell_shows_who_leads_a_partition_and_who_is_in_sync(
     assert "[]" in server.shell("ls", "/brokers/ids")
 
 
-@pytest.mark.spec("TOOL-20")
+@pytest.mark.spec("TOOL-20", "CFG-004")
 def test_brokers_are_set_up_by_connect_string_id_and_the_address_clients_reach(
     server: Server, tmp_path: Path
 ) -> None:

@@ -102,7 +102,7 @@ def reset(tools: KafkaTools, topic: str, *how: str) -> str:
     return tools.done("kafka-consumer-groups", *words)
 
 
-@pytest.mark.spec("GRP-14", "GRP-60", "GRP-65", "TOOL-12")
+@pytest.mark.spec("GRP-14", "GRP-60", "GRP-65", "MON-23", "TOOL-12")
 def test_kafka_consumer_groups_prints_members_states_and_lag(
     broker: Broker, topic: str, tools: KafkaTools
 ) -> None:

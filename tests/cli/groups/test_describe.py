@@ -8,7 +8,7 @@ from tests.cli.ottla_program import Run
 from tests.client.admin.test_groups import joined
 
 
-@pytest.mark.spec("TOOL-12")
+@pytest.mark.spec("MON-23", "TOOL-12")
 def test_a_group_is_shown_with_its_lag(
     run: Run, topic: str, group: str, cli_broker: Broker
 ) -> None:
