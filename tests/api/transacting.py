@@ -25,6 +25,7 @@ from ottla.net.slot import Peer
 from ottla.protocol import wire
 from ottla.replica.append import AppendTerms, ToAppend
 from ottla.replica.txn_gate import TxnTerms
+from ottla.security.authorizer import Authorizer
 from tests.fakes.data_side import ME, TP, DataSide, data_side
 
 ID = "tx"
@@ -129,11 +130,12 @@ async def transacting(settings: Mapping[str, str] | None = None) -> AsyncIterato
             await side.lead(TopicPartition(topic, 0))
         await side.lead(TP)
         await side.settle()
+        listeners = SimpleNamespace(inter_broker="INTERNAL")
         services = Services(
-            identity=Identity(ME, "cluster"),
+            identity=Identity(ME, "cluster", listeners),  # type: ignore[arg-type]
             clock=side.clock,
             config=side.config,
-            listeners=SimpleNamespace(inter_broker="INTERNAL"),  # type: ignore[arg-type]
+            authorizer=Authorizer(),
             metadata=side.metadata,
             controller=controller,  # type: ignore[arg-type]
             replicas=side.services,

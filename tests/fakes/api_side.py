@@ -20,6 +20,7 @@ from ottla.coordinator.group.service import Groups
 from ottla.coordinator.txn.service import Transactions
 from ottla.net.slot import Peer, Slot
 from ottla.protocol import wire
+from ottla.security.authorizer import Authorizer
 from tests.fakes.data_side import ME, DataSide, data_side
 from tests.fakes.forgetting_disk import ForgettingDisk
 
@@ -78,10 +79,10 @@ class ApiSide:
     def __init__(self, data: DataSide, tasks: asyncio.TaskGroup) -> None:
         self.data = data
         self.services = Services(
-            identity=Identity(ME, "cluster"),
+            identity=Identity(ME, "cluster", Listeners.of(data.config.current)),
             clock=data.clock,
             config=data.config,
-            listeners=Listeners.of(data.config.current),
+            authorizer=Authorizer(),
             metadata=data.metadata,
             controller=cast(Controller, None),
             replicas=data.services,

@@ -34,6 +34,7 @@ from ottla.model.metrics import Registry
 from ottla.net.slot import Peer
 from ottla.protocol import wire
 from ottla.replica.transitions import Fence, ToBecome, ToStop
+from ottla.security.authorizer import Authorizer
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.nodes import EndpointNode
 from ottla.store.port import Store
@@ -108,10 +109,10 @@ class Node:
     def context(self, call: wire.Call, listener: str = "PLAINTEXT") -> Context:
         peer = Peer("127.0.0.1", 1, listener, "PLAINTEXT")
         services = Services(
-            identity=Identity(self.id, "the-cluster"),
+            identity=Identity(self.id, "the-cluster", None),  # type: ignore[arg-type]
             clock=self.clock,
             config=self.config,
-            listeners=None,  # type: ignore[arg-type]
+            authorizer=Authorizer(),
             metadata=self.metadata,
             controller=self.controller,
             replicas=self.held,  # type: ignore[arg-type]

@@ -37,7 +37,9 @@ class Adding(NamedTuple):
 async def add_partitions_to_txn(request: Request, ctx: Context) -> Fields:
     if ctx.call.version < FIRST_BETWEEN_BROKERS:
         return _to_a_client(await _added(_only(request), ctx))
-    if not (ctx.peer.is_broker or ctx.peer.listener == ctx.services.listeners.inter_broker):
+    if not (
+        ctx.peer.is_broker or ctx.peer.listener == ctx.services.identity.listeners.inter_broker
+    ):
         raise KafkaError(ErrorCode.cluster_authorization_failed)
     results = [
         {"transactional_id": one.id, "topic_results": _topics(await _added(one, ctx))}

@@ -15,8 +15,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ottla.api.authorise import Need, require
 from ottla.model.errors import ErrorCode
 from ottla.protocol.wire import Call
+from ottla.security.acl import Kind, Operation
 
 if TYPE_CHECKING:
     from ottla.api.services import Services
@@ -35,6 +37,14 @@ class Context:
     peer: Peer
     services: Services
 
+    def allows(self, operation: Operation, kind: Kind, name: str, *, noted: bool = True) -> bool:
+        """Whether who asks may do this; `noted` is False where nothing is refused by the answer."""
+        return self.services.authorizer.allows(self.peer, operation, kind, name, noted=noted)
+
+    def require(self, operation: Operation, kind: Kind, name: str) -> None:
+        """Refuse the whole request if they may not."""
+        require(self.services.authorizer, self.peer, operation, kind, name)
+
 
 Handler: TypeAlias = Callable[[Request, Context], Awaitable[Fields]]
 AtOnce: TypeAlias = Callable[[Request, Context, Callable[[Fields], None]], bool]
@@ -48,7 +58,8 @@ class Api:
     """One API: its key, the versions served, and who answers.
 
     `advertised_from` is for Produce alone, which must be offered from version 0 and refuses 0-2.
-    `between_brokers` marks what only another broker may ask.
+    `between_brokers` marks what only another broker may ask. `needs` is what whoever asks must be
+    allowed for the whole request; what is allowed item by item the handler asks for.
     """
 
     key: int
@@ -60,11 +71,13 @@ class Api:
     at_once: AtOnce | None = None
     advertised_from: int | None = None
     between_brokers: bool = False
+    needs: tuple[Need, ...] = ()
 
     def __post_init__(self) -> None:
         assert (self.raw is None) != (self.handler is None), self.name
         assert (self.handler is None) == (self.refuse is None), self.name
         assert self.at_once is None or (self.handler and not self.between_brokers), self.name
+        assert self.raw is None or not self.needs, self.name
 
     @property
     def oldest_advertised(self) -> int:

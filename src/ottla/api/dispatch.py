@@ -1,4 +1,4 @@
-"""From a frame to a reply: which API, which version, who answers, how a refusal is said.
+"""From a frame to a reply: which API, which version, who may, who answers, how a refusal is said.
 
 Owns the order of these steps for every request alike. Never knows what any API means.
 
@@ -19,6 +19,7 @@ from ottla.api import BY_KEY
 from ottla.api.api import Api, Context, Fields, RawHandler, Request
 from ottla.api.api_versions import API as API_VERSIONS
 from ottla.api.api_versions import unsupported_version
+from ottla.api.authorise import check
 from ottla.api.services import Services
 from ottla.model.errors import Disconnect, ErrorCode, KafkaError
 from ottla.net.slot import Slot
@@ -77,6 +78,7 @@ class Dispatch:
             slot.reply((wire.reply(call, fields),))
 
         try:
+            check(self._services.authorizer, slot.peer, api.needs, request)
             return api.at_once(request, Context(call, slot.peer, self._services), done)
         except KafkaError as refusal:
             done(api.refuse(request, refusal.code, refusal.message))
@@ -117,6 +119,7 @@ class Dispatch:
         try:
             if api.between_brokers and not slot.peer.is_broker:
                 raise KafkaError(ErrorCode.cluster_authorization_failed)
+            check(self._services.authorizer, slot.peer, api.needs, request)
             return await api.handler(request, Context(call, slot.peer, self._services))
         except KafkaError as refusal:
             return api.refuse(request, refusal.code, refusal.message)

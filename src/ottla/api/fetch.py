@@ -65,7 +65,7 @@ def fetch(call: Call, frame: memoryview, slot: Slot, services: Services) -> None
 
 def _may_be_follower(slot: Slot, services: Services) -> bool:
     """Brokers come through their own listener; who claims to be one elsewhere is a client."""
-    return slot.peer.is_broker or slot.peer.listener == services.listeners.inter_broker
+    return slot.peer.is_broker or slot.peer.listener == services.identity.listeners.inter_broker
 
 
 def _parts(parts: Sequence[object]) -> Sequence[Part]:

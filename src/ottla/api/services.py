@@ -17,13 +17,15 @@ from ottla.metadata.cache import MetadataCache
 from ottla.model.clock import Clock
 from ottla.model.ids import BrokerId
 from ottla.replica.services import ReplicaServices
+from ottla.security.authorizer import Authorizer
 
 
 class Identity(NamedTuple):
-    """Who this broker is, and in which cluster."""
+    """Who this broker is, in which cluster, and where it listens."""
 
     broker_id: BrokerId
     cluster_id: str
+    listeners: Listeners
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Services:
     identity: Identity
     clock: Clock
     config: DynamicConfig
-    listeners: Listeners
+    authorizer: Authorizer
     metadata: MetadataCache
     controller: Controller
     replicas: ReplicaServices

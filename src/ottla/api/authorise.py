@@ -1,0 +1,60 @@
+"""What a peer must be allowed before its request is looked at.
+
+Owns how a declaration says so (`Api.needs`), and which code refuses what. An API whose topics,
+groups or keys are allowed one by one asks for each of them itself, with `Context.allows`.
+Never decides: the authorizer does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.security.acl import CLUSTER_NAME, Kind, Operation
+from ottla.security.authorizer import Authorizer, Who
+
+REFUSALS: Final = {
+    Kind.TOPIC: ErrorCode.topic_authorization_failed,
+    Kind.GROUP: ErrorCode.group_authorization_failed,
+    Kind.CLUSTER: ErrorCode.cluster_authorization_failed,
+    Kind.TRANSACTIONAL_ID: ErrorCode.transactional_id_authorization_failed,
+}
+
+
+class Need(NamedTuple):
+    """An operation on the resource that a field of the request names, or on the cluster."""
+
+    operation: Operation
+    kind: Kind
+    field: str | None = None
+
+    def name(self, request: Any) -> str | None:
+        """None when the request names no such resource."""
+        return CLUSTER_NAME if self.field is None else getattr(request, self.field)
+
+
+def on_cluster(operation: Operation) -> tuple[Need]:
+    return (Need(operation, Kind.CLUSTER),)
+
+
+def on_group(operation: Operation) -> tuple[Need]:
+    return (Need(operation, Kind.GROUP, "group_id"),)
+
+
+WRITE_TRANSACTIONS: Final = Need(Operation.WRITE, Kind.TRANSACTIONAL_ID, "transactional_id")
+
+
+def check(authorizer: Authorizer, who: Who, needs: Iterable[Need], request: Any) -> None:
+    """Refuse a request whose peer lacks one of its needs."""
+    if not authorizer.in_force:
+        return
+    for need in needs:
+        name = need.name(request)
+        if name is not None:
+            require(authorizer, who, need.operation, need.kind, name)
+
+
+def require(authorizer: Authorizer, who: Who, operation: Operation, kind: Kind, name: str) -> None:
+    if not authorizer.allows(who, operation, kind, name):
+        raise KafkaError(REFUSALS[kind])
