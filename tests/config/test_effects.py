@@ -27,6 +27,7 @@ ANSWERED_BY_BROKER_CONFIG = {  # through a property or a rule of its own
     "internal.segment.bytes",
     "log.dir",
     "max.connections.per.ip.overrides",
+    "super.users",
 }
 ALL = [
     *(pytest.param(setting, id=name) for name, setting in BrokerConfig.SETTINGS.items()),

@@ -6,8 +6,7 @@ import pytest
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.properties import load, parse
-from ottla.config.retired import NOT_OFFERED, REPLACED, UNSAFE, translate
-from ottla.model.errors import UserError
+from ottla.config.retired import NOT_OFFERED, REPLACED, translate
 
 KRAFT = """
 process.roles=broker,controller
@@ -69,16 +68,9 @@ def test_a_setting_we_do_not_offer_is_accepted_with_its_reason(name: str) -> Non
     assert key not in loaded.texts
 
 
-@pytest.mark.parametrize("name", list(UNSAFE))
-def test_a_setting_that_protects_is_refused_and_not_ignored(name: str) -> None:
-    with pytest.raises(UserError, match=f"^{name}: "):
-        load(sets=[f"{name}=something"])
-    assert load(sets=[f"{name}="]).warnings == []
-
-
 def test_no_setting_of_ours_is_called_retired() -> None:
     ours = set(BrokerConfig.SETTINGS)
-    assert not ours & (set(REPLACED) | set(NOT_OFFERED) | set(UNSAFE))
+    assert not ours & (set(REPLACED) | set(NOT_OFFERED))
     prefixes = tuple(name for name in NOT_OFFERED if name.endswith("."))
     assert [name for name in ours if name.startswith(prefixes)] == []
 

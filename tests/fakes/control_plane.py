@@ -17,6 +17,7 @@ from ottla.api.api import Api, Context
 from ottla.api.interbroker import controlled_shutdown, leader_and_isr, stop_replica, update_metadata
 from ottla.api.services import Identity, Services
 from ottla.config.dynamic import DynamicConfig
+from ottla.controller.acl_store import AclStore
 from ottla.controller.config_store import ConfigStore
 from ottla.controller.facade import Controller
 from ottla.controller.loop import ControllerLoop
@@ -211,6 +212,7 @@ class ControlPlane:
             ConfigStore(store, config, id),
             ProducerIds(store, id),
             Shown(metadata),
+            acls=AclStore(store, Authorizer()),
             dice=dice,
         )
         held = Held()

@@ -7,7 +7,8 @@ it to the folder. Handlers translate requests into calls of the layers below and
 - `services`          what handlers may use
 - `dispatch`          from a frame to a reply
 - `express`           a producer that repeats itself, answered in one step
-- `operations`        what a client may do, as replies tell it
+- `authorise`         what a peer must be allowed
+- `acl_rules`         access rules as requests carry them
 - `config_resources`  what has settings, and where they are stored
 - `loggers`           levels of this process's loggers
 - `interbroker`       what only brokers say to each other
@@ -25,11 +26,14 @@ from ottla.api.api import Api
 from ottla.api.api_versions import API as API_VERSIONS
 from ottla.api.consumer_group_describe import API as CONSUMER_GROUP_DESCRIBE
 from ottla.api.consumer_group_heartbeat import API as CONSUMER_GROUP_HEARTBEAT
+from ottla.api.create_acls import API as CREATE_ACLS
 from ottla.api.create_partitions import API as CREATE_PARTITIONS
 from ottla.api.create_topics import API as CREATE_TOPICS
+from ottla.api.delete_acls import API as DELETE_ACLS
 from ottla.api.delete_groups import API as DELETE_GROUPS
 from ottla.api.delete_records import API as DELETE_RECORDS
 from ottla.api.delete_topics import API as DELETE_TOPICS
+from ottla.api.describe_acls import API as DESCRIBE_ACLS
 from ottla.api.describe_cluster import API as DESCRIBE_CLUSTER
 from ottla.api.describe_configs import API as DESCRIBE_CONFIGS
 from ottla.api.describe_groups import API as DESCRIBE_GROUPS
@@ -94,6 +98,9 @@ APIS: Final[tuple[Api, ...]] = (
     END_TXN,
     WRITE_TXN_MARKERS,
     TXN_OFFSET_COMMIT,
+    DESCRIBE_ACLS,
+    CREATE_ACLS,
+    DELETE_ACLS,
     DESCRIBE_CONFIGS,
     ALTER_CONFIGS,
     ALTER_REPLICA_LOG_DIRS,

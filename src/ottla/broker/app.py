@@ -37,6 +37,7 @@ from ottla.model.ids import BrokerId
 from ottla.model.metrics import Registry
 from ottla.net.network import Network
 from ottla.net.request_metrics import RequestMetrics
+from ottla.security.authorizer import Authorizer
 from ottla.store.nodes import EndpointNode
 
 log = logging.getLogger(__name__)
@@ -93,11 +94,16 @@ class App:
         identity = await identify(home, directories, self.dynamic, world.dice)
         self.broker_id = identity.broker_id
         metadata = MetadataCache(self.broker_id)
+        authorizer = Authorizer(
+            in_force=bool(config.authorizer_class_name),
+            super_users=config.super_user_names,
+            open_by_default=config.allow_everyone_if_no_acl_found,
+        )
         control = Control(
             world, self.dynamic, self.broker_id, store=store, metadata=metadata,
-            registry=self.registry,
+            registry=self.registry, authorizer=authorizer,
         )  # fmt: skip
-        await control.configs.load()
+        await control.load()
         listeners = Listeners.of(self.config)  # with what was changed in an earlier life
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         spawn = spawner(tasks)
@@ -109,8 +115,8 @@ class App:
         await data.load()
         coordination = Coordination(world, self.dynamic, data, control, tasks.create_task)
         services = Services(
-            Identity(*identity), world.clock, self.dynamic, listeners, metadata, control.facade,
-            data.services, coordination.groups, coordination.txns,
+            Identity(*identity, listeners), world.clock, self.dynamic, authorizer, metadata,
+            control.facade, data.services, coordination.groups, coordination.txns,
         )  # fmt: skip
         dispatch = Dispatch(services, spawn)
         control.links.answer = dispatch

@@ -1,4 +1,4 @@
-"""The control side of a broker: its registration, its controller, and settings that change.
+"""The control side of a broker: its registration, its controller, settings and access rules.
 
 Owns how these parts are put together. Never decides anything about a cluster.
 """
@@ -11,6 +11,7 @@ from typing import Any, Final
 from ottla.broker.local_link import LocalLink
 from ottla.broker.world import World
 from ottla.config.dynamic import DynamicConfig
+from ottla.controller.acl_store import AclStore
 from ottla.controller.config_store import ConfigStore
 from ottla.controller.facade import Controller
 from ottla.controller.loop import ControllerLoop
@@ -25,6 +26,7 @@ from ottla.model.errors import UserError
 from ottla.model.ids import BrokerId
 from ottla.model.metrics import Registry
 from ottla.net.slot import Answer
+from ottla.security.authorizer import Authorizer
 from ottla.store.port import Store
 
 SECOND_MS: Final = 1_000
@@ -55,10 +57,12 @@ class Control:
         store: Store,
         metadata: MetadataCache,
         registry: Registry,
+        authorizer: Authorizer,
     ) -> None:
         self.links = OwnBroker(me, world)
         self.registration = Registration(store, world.clock, me, alone=True)
         self.configs = ConfigStore(store, config, me)
+        self.acls = AclStore(store, authorizer)
         self.loop = ControllerLoop(
             store,
             self.links,
@@ -73,9 +77,16 @@ class Control:
             self.configs,
             ProducerIds(store, me),
             Shown(metadata),
+            acls=self.acls,
             dice=world.dice,
         )
         self._config = config
+        self._authorizer = authorizer
+
+    async def load(self) -> None:
+        """Settings and access rules that were kept in an earlier life."""
+        await self.configs.load()
+        await self.acls.load()
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         config = self._config.current
@@ -84,4 +95,5 @@ class Control:
             if config.auto_leader_rebalance_enable
             else None
         )
-        return [self.loop.run(balance_s), self.configs.run()]
+        loops = [self.loop.run(balance_s), self.configs.run()]
+        return [*loops, self.acls.run()] if self._authorizer.in_force else loops

@@ -1,7 +1,7 @@
 """Every setting of a broker, and the rules between them.
 
-The settings of one concern stand together in `network`, `logs`, `replication` and
-`coordination`; here is what belongs to the broker as a whole. Defaults are Kafka 4.2's but for
+The settings of one concern stand together in `network`, `logs`, `replication`, `coordination` and
+`security`; here is what belongs to the broker as a whole. Defaults are Kafka 4.2's but for
 `broker.id`, `log.dir`, `transaction.two.phase.commit.enable` and settings marked "Ours".
 """
 
@@ -13,11 +13,14 @@ from ottla.config.listeners import Listeners
 from ottla.config.logs import HOUR_MS, LogSettings
 from ottla.config.network import NetworkSettings
 from ottla.config.replication import ReplicationSettings
+from ottla.config.security import SecuritySettings
 from ottla.config.settings import AtLeast, Doc
 from ottla.model.errors import UserError
 
 
-class BrokerConfig(NetworkSettings, LogSettings, ReplicationSettings, CoordinationSettings):
+class BrokerConfig(
+    NetworkSettings, LogSettings, ReplicationSettings, CoordinationSettings, SecuritySettings
+):
     broker_id: Annotated[int, AtLeast(-1), Doc("This broker's number; -1 has one generated.")] = 0
     broker_id_generation_enable: Annotated[bool, Doc("Allow generated broker ids.")] = True
     reserved_broker_max_id: Annotated[
@@ -38,7 +41,8 @@ class BrokerConfig(NetworkSettings, LogSettings, ReplicationSettings, Coordinati
 
     def check(self) -> None:
         """The rules between settings; each refusal names the key to change."""
-        for refusal in (self._id_rules(), self._log_rules(), self._wait_rules()):
+        rules = (self._id_rules(), self._log_rules(), self._wait_rules(), self._access_rules())
+        for refusal in rules:
             if refusal:
                 raise UserError(refusal)
         Listeners.of(self)

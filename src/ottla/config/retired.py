@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
-from ottla.model.errors import UserError
-
 REPLACED: Final[Mapping[str, str]] = {
     "advertised.host.name": "use advertised.listeners",
     "advertised.port": "use advertised.listeners",
@@ -41,7 +39,6 @@ _METRICS: Final = "metrics are read from metrics.port"
 _ZK_TLS: Final = "ZooKeeper is reached without TLS and ACLs"
 
 NOT_OFFERED: Final[Mapping[str, str]] = {
-    "allow.everyone.if.no.acl.found": _SECURITY,
     "alter.config.policy.class.name": _JAVA,
     "alter.log.dirs.replication.quota.": _QUOTA,
     "auto.include.jmx.reporter": _METRICS,
@@ -82,7 +79,6 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "server.max.startup.time.ms": _KRAFT,
     "share.coordinator.": "share groups are not offered",
     "ssl.": _SECURITY,
-    "super.users": _SECURITY,
     "telemetry.": _METRICS,
     "unclean.leader.election.interval.ms": _KRAFT,
     "unstable.": "every offered version is stable",
@@ -93,10 +89,6 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
 }
 """A name that ends in a dot stands for all that begin with it."""
 
-UNSAFE: Final[Mapping[str, str]] = {
-    "authorizer.class.name": "no authorizer is offered, and without it everybody could do anything",
-}
-
 
 class Translated(NamedTuple):
     texts: dict[str, str]
@@ -106,9 +98,6 @@ class Translated(NamedTuple):
 def translate(texts: Mapping[str, str], known: Iterable[str]) -> Translated:
     """Old names under their new ones, and a line for each key that has no effect here."""
     kept = dict(texts)
-    for key, reason in UNSAFE.items():
-        if kept.pop(key, "").strip():
-            raise UserError(f"{key}: {reason}")
     names = set(known)
     strangers = sorted(key for key in kept if key not in names)
     warnings = [_remark(key, names) for key in strangers]

@@ -43,4 +43,5 @@ The actions:
 - `measures`      what can be read about a controller from outside
 - `producer_ids`  blocks of producer ids
 - `config_store`  settings in the store, written and heard
+- `acl_store`     access rules, likewise
 """

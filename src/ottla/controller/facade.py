@@ -17,6 +17,7 @@ from ottla.config.broker import BrokerConfig
 from ottla.config.changes import check_topic
 from ottla.config.dynamic import DynamicConfig
 from ottla.controller import topic_rules
+from ottla.controller.acl_store import AclStore
 from ottla.controller.config_store import ConfigStore
 from ottla.controller.events import (
     DeletionAsked,
@@ -57,6 +58,7 @@ class Controller:
         producer_ids: ProducerIds,
         shown: Shown,
         *,
+        acls: AclStore,
         dice: Random,
     ) -> None:
         self._loop = loop
@@ -64,6 +66,7 @@ class Controller:
         self.configs = configs
         self.producer_ids = producer_ids
         self.shown = shown
+        self.acls = acls
         self._dice = dice
         loop.set_rules(Rules.of(config.current))
         config.on_broker(self._broker_settings_changed)

@@ -257,6 +257,55 @@ class ConfigChangeNode(NamedTuple):
         return cls(_load(data, "entity_path")["entity_path"])
 
 
+class RuleText(NamedTuple):
+    """One access rule of a resource, in Kafka's spelling."""
+
+    principal: str
+    permission: str
+    operation: str
+    host: str
+
+
+class AclNode(NamedTuple):
+    """/kafka-acl/<type>/<name>: the access rules of one resource, or of a prefix."""
+
+    rules: Sequence[RuleText]
+
+    def encode(self) -> bytes:
+        acls = [
+            {
+                "principal": rule.principal,
+                "permissionType": rule.permission,
+                "operation": rule.operation,
+                "host": rule.host,
+            }
+            for rule in self.rules
+        ]
+        return _dump({"version": 1, "acls": acls})
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        keys = ("principal", "permissionType", "operation", "host")
+        try:
+            return cls([RuleText(*map(one.get, keys)) for one in _load(data, "acls")["acls"]])
+        except (AttributeError, TypeError) as error:
+            raise BadNode(f"access rules {data[:100]!r}") from error
+
+
+class AclChangeNode(NamedTuple):
+    """/kafka-acl-changes/acl_changes_<n>: of which resource rules changed."""
+
+    kind: str
+    name: str
+    pattern: str
+
+    def encode(self) -> bytes:
+        if self.pattern == "LITERAL":
+            return f"{self.kind}:{self.name}".encode()
+        told = {"resourceType": self.kind, "name": self.name, "patternType": self.pattern}
+        return _dump({"version": 1, **told})
+
+
 class ClusterIdNode(NamedTuple):
     """/cluster/id."""
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
+from urllib.parse import unquote
 
 from ottla.model.ids import BrokerId, TopicPartition
 
+ACLS: Final = "/kafka-acl"
+ACLS_PREFIXED: Final = "/kafka-acl-extended/prefixed"
+ACL_CHANGES: Final = "/kafka-acl-changes"
+ACL_CHANGES_PREFIXED: Final = "/kafka-acl-extended-changes"
 ADMIN: Final = "/admin"
 BROKER_IDS: Final = "/brokers/ids"
 BROKER_SEQUENCE: Final = "/brokers/seqid"
@@ -25,6 +30,7 @@ PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
 TOPICS: Final = "/brokers/topics"
 
+ACL_CHANGE_PREFIX: Final = "acl_changes_"
 ISR_CHANGE_PREFIX: Final = "isr_change_"
 LOG_DIR_EVENT_PREFIX: Final = "log_dir_event_"
 CONFIG_CHANGE_PREFIX: Final = "config_change_"
@@ -84,6 +90,16 @@ def topic_config(name: str) -> str:
 def broker_config(broker_id: BrokerId | None) -> str:
     """The settings of one broker, or of all of them."""
     return f"{CONFIG_BROKERS}/{DEFAULT_ENTITY if broker_id is None else broker_id}"
+
+
+def quoted(name: str) -> str:
+    """A name that others chose, as one step of a path."""
+    step = name.replace("%", "%25").replace("/", "%2F")
+    return step.replace(".", "%2E") if step in (".", "..") else step
+
+
+def plain(step: str) -> str:
+    return unquote(step)
 
 
 def parent(path: str) -> str:

@@ -1,0 +1,222 @@
+"""Access rules kept in the store: written by whoever is asked, heard by every broker.
+
+Owns the nodes of Kafka's ACLs and the notes of changes beside them: literal names below
+`/kafka-acl`, prefixes below `/kafka-acl-extended`. A broker reads all rules before it serves
+anybody, and again whenever a note appears; what it changed itself holds at once. Never decides by a
+rule: the authorizer does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from ottla.security.acl import Filter, Kind, Operation, Pattern, Permission, Rule, Rules
+from ottla.security.authorizer import Authorizer
+from ottla.store import paths
+from ottla.store.nodes import AclChangeNode, AclNode, BadNode, RuleText
+from ottla.store.port import (
+    BadVersion,
+    Create,
+    Delete,
+    Node,
+    NodeExists,
+    NoNode,
+    Op,
+    Session,
+    SessionExpired,
+    Set,
+    Store,
+    StoreUnavailable,
+)
+
+log = logging.getLogger(__name__)
+
+NOTES_KEPT: Final = 100
+STORE_RETRY_S: Final = 0.5
+
+Place = tuple[Kind, str, Pattern]
+"""What the rules of one node are about."""
+
+
+def _spelled(word: Kind | Operation | Permission) -> str:
+    """TRANSACTIONAL_ID as Kafka's nodes spell it: TransactionalId."""
+    return word.name.title().replace("_", "")
+
+
+KINDS: Final = {_spelled(kind): kind for kind in Kind if kind > Kind.ANY}
+OPERATIONS: Final = {_spelled(one): one for one in Operation if one > Operation.ANY}
+PERMISSIONS: Final = {_spelled(one): one for one in Permission if one > Permission.ANY}
+_ROOTS: Final = {Pattern.LITERAL: paths.ACLS, Pattern.PREFIXED: paths.ACLS_PREFIXED}
+_NOTES: Final = {Pattern.LITERAL: paths.ACL_CHANGES, Pattern.PREFIXED: paths.ACL_CHANGES_PREFIXED}
+
+
+class AclStore:
+    """For a broker without an authorizer it does nothing, and its store has none of these nodes."""
+
+    def __init__(self, store: Store, authorizer: Authorizer) -> None:
+        self._store = store
+        self._authorizer = authorizer
+        self._changed = asyncio.Event()
+        self._reading = asyncio.Lock()
+        self._watched: set[str] = set()
+
+    async def load(self) -> None:
+        """All rules. Watched first, so that no change is missed."""
+        if not self._authorizer.in_force:
+            return
+        self._store.on_session(self._session_changed)
+        await self._lay_ground()
+        await self._read()
+
+    async def run(self) -> None:
+        """Hear of changes until cancelled."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self._read()
+            except (StoreUnavailable, SessionExpired) as gone:
+                self._watched.clear()
+                log.warning("access rules cannot be read: %s", gone)
+                await asyncio.sleep(STORE_RETRY_S)
+                self._changed.set()
+
+    async def add(self, rules: Iterable[Rule]) -> None:
+        """Keep these rules as well; they hold here when this returns."""
+        for place, some in _by_place(rules).items():
+            await self._change(place, lambda kept, some=some: kept | some)  # type: ignore[misc]
+        await self._read()
+
+    async def remove(self, filters: Sequence[Filter]) -> list[list[Rule]]:
+        """Drop what each filter accepts, and say what that was."""
+        await self._read()
+        rules = self._authorizer.rules or Rules()
+        removed = [rules.matching(one) for one in filters]
+        gone = {rule for some in removed for rule in some}
+        for place, some in _by_place(gone).items():
+            await self._change(place, lambda kept, some=some: kept - some)  # type: ignore[misc]
+        await self._read()
+        return removed
+
+    async def _lay_ground(self) -> None:
+        kinds = [f"{root}/{kind}" for root in _ROOTS.values() for kind in KINDS]
+        parents = dict.fromkeys(parent for path in kinds for parent in paths.ancestors(path))
+        for path in [*parents, *kinds, *_NOTES.values()]:
+            if await self._store.get(path) is None:
+                try:
+                    await self._store.create(path)
+                except NodeExists:
+                    continue  # another broker came first
+
+    async def _change(
+        self, place: Place, change: Callable[[frozenset[Rule]], frozenset[Rule]]
+    ) -> None:
+        path = _path(place)
+        while True:
+            node = await self._store.get(path)
+            kept = frozenset(_rules(place, node))
+            wanted = change(kept)
+            if wanted == kept:
+                return
+            try:
+                await self._store.multi([_write(path, node, wanted), _note(place)])
+            except (BadVersion, NodeExists, NoNode) as refused:
+                if refused.at > 0:
+                    raise  # it is the note that has no place, and never will
+                continue  # somebody else changed it: change what they made of it
+            return
+
+    async def _read(self) -> None:
+        async with self._reading:  # or an older reading might come to hold after a newer one
+            notes = [await self._notes(path) for path in _NOTES.values()]
+            places = [
+                (kind, paths.plain(name), pattern)
+                for pattern, root in _ROOTS.items()
+                for spelled, kind in KINDS.items()
+                for name in await self._store.children(f"{root}/{spelled}")
+            ]
+            nodes = await self._store.get_many([_path(place) for place in places])
+            read = zip(places, nodes, strict=True)
+            rules = Rules(rule for place, node in read for rule in _rules(place, node))
+            if self._authorizer.rules is None or rules.all != self._authorizer.rules.all:
+                self._authorizer.follow(rules)
+        for path, names in zip(_NOTES.values(), notes, strict=True):
+            await self._forget(path, names)
+
+    async def _notes(self, path: str) -> list[str]:
+        if path in self._watched:
+            return await self._store.children(path)
+        self._watched.add(path)
+        return await self._store.watch_children(path, self._told)
+
+    async def _forget(self, path: str, names: list[str]) -> None:
+        """Notes that everybody has had time to read go."""
+        for name in sorted(names)[:-NOTES_KEPT]:
+            try:
+                await self._store.delete(f"{path}/{name}")
+            except NoNode:
+                continue  # another broker tidied up first
+
+    def _told(self, path: str) -> None:
+        self._watched.discard(path)
+        self._changed.set()
+
+    def _session_changed(self, state: Session) -> None:
+        if state is Session.EXPIRED:
+            self._watched.clear()  # the watches went with their session
+        elif state is Session.CONNECTED:
+            self._changed.set()
+
+
+def _by_place(rules: Iterable[Rule]) -> dict[Place, frozenset[Rule]]:
+    places: dict[Place, frozenset[Rule]] = {}
+    for rule in rules:
+        place = (rule.kind, rule.name, rule.pattern)
+        places[place] = places.get(place, frozenset()) | {rule}
+    return places
+
+
+def _path(place: Place) -> str:
+    kind, name, pattern = place
+    return f"{_ROOTS[pattern]}/{_spelled(kind)}/{paths.quoted(name)}"
+
+
+def _write(path: str, node: Node | None, wanted: frozenset[Rule]) -> Op:
+    if not wanted:
+        assert node is not None, "nothing was kept, and nothing is wanted"
+        return Delete(path, node.version)
+    texts = [
+        RuleText(rule.principal, _spelled(rule.permission), _spelled(rule.operation), rule.host)
+        for rule in sorted(wanted)
+    ]
+    data = AclNode(texts).encode()
+    return Create(path, data) if node is None else Set(path, data, node.version)
+
+
+def _note(place: Place) -> Op:
+    kind, name, pattern = place
+    data = AclChangeNode(_spelled(kind), name, pattern.name).encode()
+    return Create(f"{_NOTES[pattern]}/{paths.ACL_CHANGE_PREFIX}", data, sequential=True)
+
+
+def _rules(place: Place, node: Node | None) -> list[Rule]:
+    if node is None:
+        return []
+    try:
+        return [
+            Rule(
+                *place,
+                text.principal,
+                text.host,
+                OPERATIONS[text.operation],
+                PERMISSIONS[text.permission],
+            )
+            for text in AclNode.decode(node.data).rules
+        ]
+    except (BadNode, KeyError) as error:
+        # Without its permissions nobody gains anything, but a denial must not be lost either.
+        log.error("access rules of %s cannot be read; nobody may use it: %s", place, error)
+        return [Rule(*place, "User:*", "*", Operation.ALL, Permission.DENY)]

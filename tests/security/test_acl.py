@@ -1,0 +1,157 @@
+"""What follows from a set of access rules."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.security.acl import Filter, Kind, Operation, Pattern, Permission, Rule, Rules
+
+ALICE, BOB, HOME, AWAY = "User:alice", "User:bob", "10.0.0.1", "10.0.0.2"
+
+
+def rule(
+    operation: Operation = Operation.READ,
+    permission: Permission = Permission.ALLOW,
+    *,
+    name: str = "orders",
+    pattern: Pattern = Pattern.LITERAL,
+    principal: str = ALICE,
+    host: str = "*",
+    kind: Kind = Kind.TOPIC,
+) -> Rule:
+    return Rule(kind, name, pattern, principal, host, operation, permission)
+
+
+def deny(operation: Operation = Operation.READ, **rest: object) -> Rule:
+    return rule(operation, Permission.DENY, **rest)  # type: ignore[arg-type]
+
+
+def allowed(
+    *rules: Rule, operation: Operation = Operation.READ, name: str = "orders", who: str = ALICE
+) -> bool | None:
+    return Rules(rules).allow(who, HOME, operation, Kind.TOPIC, name)
+
+
+@pytest.mark.spec("SEC-04")
+def test_a_permission_is_for_one_principal_host_operation_and_resource() -> None:
+    assert allowed(rule()) is True
+    assert allowed(rule(host=HOME)) is True
+    assert allowed(rule(principal="User:*")) is True
+    assert allowed(rule(Operation.ALL)) is True
+    assert allowed(rule(), who=BOB) is False
+    assert allowed(rule(host=AWAY)) is False
+    assert allowed(rule(), operation=Operation.WRITE) is False
+
+
+def test_of_a_resource_that_no_rule_speaks_of_nothing_is_said() -> None:
+    assert allowed() is None
+    assert allowed(rule(), name="other") is None
+    assert allowed(rule(kind=Kind.GROUP)) is None
+    assert allowed(rule(name="order"), name="orders") is None
+
+
+def test_names_are_literal_or_prefixes_or_all() -> None:
+    prefixed = rule(name="ord", pattern=Pattern.PREFIXED)
+    assert allowed(prefixed) is True
+    assert allowed(prefixed, name="ord") is True
+    assert allowed(prefixed, name="or") is None
+    assert allowed(rule(name="*")) is True
+    assert allowed(rule(name="*", pattern=Pattern.PREFIXED)) is None
+
+
+def test_a_denial_beats_every_permission() -> None:
+    assert allowed(rule(), deny()) is False
+    assert allowed(rule(), deny(name="*")) is False
+    assert allowed(rule(), deny(Operation.ALL, name="o", pattern=Pattern.PREFIXED)) is False
+    assert allowed(rule(), deny(principal=BOB)) is True
+
+
+@pytest.mark.parametrize(
+    ("permitted", "included"),
+    [
+        (Operation.READ, Operation.DESCRIBE),
+        (Operation.WRITE, Operation.DESCRIBE),
+        (Operation.DELETE, Operation.DESCRIBE),
+        (Operation.ALTER, Operation.DESCRIBE),
+        (Operation.ALTER_CONFIGS, Operation.DESCRIBE_CONFIGS),
+    ],
+)
+def test_who_may_change_a_thing_may_describe_it_but_a_denial_denies_no_more(
+    permitted: Operation, included: Operation
+) -> None:
+    assert allowed(rule(permitted), operation=included) is True
+    assert allowed(rule(included), deny(permitted), operation=included) is True
+    assert allowed(rule(included), operation=permitted) is False
+
+
+def test_some_resource_is_allowed_unless_denials_bury_every_permission() -> None:
+    def some(*rules: Rule) -> bool | None:
+        return Rules(rules).allow_some(ALICE, HOME, Operation.READ, Kind.TOPIC)
+
+    assert some() is None
+    assert some(rule()) is True
+    assert some(rule(), deny()) is None
+    assert some(rule(), deny(name="ord", pattern=Pattern.PREFIXED)) is None
+    assert some(rule(name="ord", pattern=Pattern.PREFIXED), deny()) is True
+    assert some(rule(name="*"), deny(name="o", pattern=Pattern.PREFIXED)) is True
+    assert some(rule(name="*"), deny(name="*")) is False
+    assert some(rule(principal=BOB)) is None
+
+
+def anything(**changed: object) -> Filter:
+    every = Filter(Kind.ANY, None, Pattern.ANY, None, None, Operation.ANY, Permission.ANY)
+    return every._replace(**changed)  # type: ignore[arg-type]
+
+
+def test_a_filter_takes_what_agrees_with_all_it_says() -> None:
+    literal, prefixed = rule(), rule(name="ord", pattern=Pattern.PREFIXED, host=HOME)
+    every, denied = rule(name="*", principal=BOB), deny(kind=Kind.GROUP)
+    rules = Rules([literal, prefixed, every, denied])
+    assert set(rules.matching(anything())) == {literal, prefixed, every, denied}
+    assert rules.matching(anything(name="orders", pattern=Pattern.LITERAL, kind=Kind.TOPIC)) == [
+        literal
+    ]
+    matched = rules.matching(anything(name="orders", pattern=Pattern.MATCH, kind=Kind.TOPIC))
+    assert set(matched) == {literal, prefixed, every}
+    assert rules.matching(anything(principal=BOB)) == [every]
+    assert rules.matching(anything(host=HOME)) == [prefixed]
+    assert rules.matching(anything(permission=Permission.DENY)) == [denied]
+    assert rules.matching(anything(operation=Operation.WRITE)) == []
+
+
+names = st.sampled_from(["*", "a", "ab", "abc", "b"])
+rules_ = st.builds(
+    Rule,
+    st.sampled_from([Kind.TOPIC, Kind.GROUP]),
+    names,
+    st.sampled_from([Pattern.LITERAL, Pattern.PREFIXED]),
+    st.sampled_from([ALICE, BOB, "User:*"]),
+    st.sampled_from([HOME, AWAY, "*"]),
+    st.sampled_from([Operation.READ, Operation.DESCRIBE, Operation.ALL, Operation.ALTER]),
+    st.sampled_from([Permission.ALLOW, Permission.DENY]),
+)
+
+
+@given(st.lists(rules_), names, st.sampled_from([Operation.READ, Operation.DESCRIBE]))
+def test_arranged_rules_say_what_all_of_them_say_one_by_one(
+    rules: list[Rule], name: str, operation: Operation
+) -> None:
+    about = [one for one in rules if one.kind is Kind.TOPIC and one.covers(name)]
+    mine = [one for one in about if one.concerns(ALICE, HOME) and one.speaks_of(operation)]
+    expected = None
+    if about:
+        expected = bool(mine) and all(one.permission is Permission.ALLOW for one in mine)
+    assert Rules(rules).allow(ALICE, HOME, operation, Kind.TOPIC, name) is expected
+
+
+@given(st.lists(rules_))
+def test_if_some_resource_is_said_to_be_allowed_there_is_one(rules: list[Rule]) -> None:
+    arranged = Rules(rules)
+    probes = [f"{one.name}{end}" for one in rules for end in ("", "zz")]
+    one_by_one = any(
+        arranged.allow(ALICE, HOME, Operation.READ, Kind.TOPIC, name) for name in probes
+    )
+    some = arranged.allow_some(ALICE, HOME, Operation.READ, Kind.TOPIC)
+    assert bool(some) is one_by_one
