@@ -70,6 +70,7 @@ KINDS: Final[Mapping[str, tuple[Artifact, ...]]] = {
 _UNUSED: Final = ("connect-runtime",)
 
 TOOLS: Final[Mapping[str, str]] = {
+    "kafka-acls": "org.apache.kafka.tools.AclCommand",
     "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
@@ -84,7 +85,10 @@ TOOLS: Final[Mapping[str, str]] = {
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
 # Tools that lived elsewhere in 3.9.
-_TOOLS_3: Final = {"kafka-dump-log": "kafka.tools.DumpLogSegments"}
+_TOOLS_3: Final = {
+    "kafka-acls": "kafka.admin.AclCommand",
+    "kafka-dump-log": "kafka.tools.DumpLogSegments",
+}
 
 # The options of Kafka's own start script, and quick starts for what lives for a second.
 _SHORT_LIVED: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx512m")

@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from ottla import serializers
+    from ottla.client.admin.acls import AclFilter, AclRule
     from ottla.client.admin.sync import Admin
     from ottla.client.consumer.classic import GroupMetadata
     from ottla.client.consumer.errors import (
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AbortNeeded",
+    "AclFilter",
+    "AclRule",
     "Admin",
     "CommitFailed",
     "ConcurrentUse",
@@ -85,6 +88,8 @@ __all__ = [
 
 _HOMES: Final = {
     "AbortNeeded": "ottla.client.errors",
+    "AclFilter": "ottla.client.admin.acls",
+    "AclRule": "ottla.client.admin.acls",
     "Admin": "ottla.client.admin.sync",
     "CommitFailed": "ottla.client.consumer.errors",
     "ConcurrentUse": "ottla.client.consumer.errors",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ottla.api.describe_cluster import API
-from ottla.api.operations import NOT_ASKED, ON_CLUSTER
+from ottla.api.operations import NOT_ASKED
 from ottla.model.errors import ErrorCode
+from tests.api.allowed import ON_CLUSTER
 from tests.api.asking import ask
 from tests.fakes.control_plane import control_plane, until
 from tests.fakes.virtual_loop import run

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.api.describe_topic_partitions import API
-from ottla.api.operations import ON_TOPIC
 from ottla.controller.events import NewTopic
 from ottla.model.errors import ErrorCode
+from tests.api.allowed import ON_TOPIC
 from tests.api.asking import ask
 from tests.fakes.control_plane import Node, control_plane
 from tests.fakes.virtual_loop import run

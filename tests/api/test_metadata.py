@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from ottla.api.metadata import API
-from ottla.api.operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
+from ottla.api.operations import NOT_ASKED
 from ottla.controller.events import NewTopic
 from ottla.metadata.image import Broker, Endpoint, Partition, Update
 from ottla.model.errors import ErrorCode
@@ -20,6 +20,7 @@ from ottla.model.ids import (
     LeaderEpoch,
     TopicPartition,
 )
+from tests.api.allowed import ON_CLUSTER, ON_TOPIC
 from tests.api.asking import ask
 from tests.fakes.control_plane import Node, control_plane, until
 from tests.fakes.virtual_loop import run

@@ -26,6 +26,9 @@ def cli_broker() -> Iterator[Broker]:
         "transaction.state.log.num.partitions": "1",
         # Lets a test leave a transaction in a partition that no coordinator knows of.
         "transaction.partition.verification.enable": "false",
+        # There are access rules to look at, and none of them holds for the tests.
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
     }
     with Broker(settings) as broker:
         yield broker

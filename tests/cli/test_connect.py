@@ -10,6 +10,8 @@ from tests.cli.ottla_program import Run
 from tools.nodes import free_ports
 
 WORDS = {  # what a command needs before it would try a connection
+    "acls add": ("--allow", "User:a", "--operation", "read", "--topic", "t"),
+    "acls remove": ("--topic", "t"),
     "configs delete": ("topic", "retention.ms", "--name", "t"),
     "configs describe": ("topic", "--name", "t"),
     "configs set": ("topic", "retention.ms=1", "--name", "t"),

@@ -9,6 +9,7 @@ it to the folder. Handlers translate requests into calls of the layers below and
 - `express`           a producer that repeats itself, answered in one step
 - `authorise`         what a peer must be allowed
 - `acl_rules`         access rules as requests carry them
+- `operations`        what who asks may do, as replies tell it
 - `config_resources`  what has settings, and where they are stored
 - `loggers`           levels of this process's loggers
 - `interbroker`       what only brokers say to each other

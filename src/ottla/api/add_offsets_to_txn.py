@@ -10,11 +10,13 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import WRITE_TRANSACTIONS, on_group
 from ottla.api.find_coordinator import CREATION_TIMEOUT_MS
 from ottla.api.init_producer_id import as_known
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import CONSUMER_OFFSETS, ProducerId, TopicPartition
+from ottla.security.acl import Operation
 
 KEY: Final = 25
 FIRST_WITH_FENCED: Final = 2
@@ -38,4 +40,11 @@ def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
     return {"throttle_time": 0, "error_code": code}
 
 
-API = Api(KEY, "AddOffsetsToTxn", range(0, 5), add_offsets_to_txn, refuse)
+API = Api(
+    KEY,
+    "AddOffsetsToTxn",
+    range(0, 5),
+    add_offsets_to_txn,
+    refuse,
+    needs=(WRITE_TRANSACTIONS, *on_group(Operation.READ)),
+)

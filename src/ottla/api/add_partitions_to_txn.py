@@ -15,7 +15,8 @@ from ottla.coordinator.pending import Pending
 from ottla.coordinator.txn.ending import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import ProducerId, TopicPartition
+from ottla.model.ids import INTERNAL_TOPICS, ProducerId, TopicPartition
+from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 24
 FIRST_WITH_FENCED: Final = 2
@@ -36,11 +37,12 @@ class Adding(NamedTuple):
 
 async def add_partitions_to_txn(request: Request, ctx: Context) -> Fields:
     if ctx.call.version < FIRST_BETWEEN_BROKERS:
-        return _to_a_client(await _added(_only(request), ctx))
+        return _to_a_client(await _added(_only(request, ctx), ctx))
     if not (
         ctx.peer.is_broker or ctx.peer.listener == ctx.services.identity.listeners.inter_broker
     ):
         raise KafkaError(ErrorCode.cluster_authorization_failed)
+    ctx.require(Operation.CLUSTER_ACTION, Kind.CLUSTER, CLUSTER_NAME)
     results = [
         {"transactional_id": one.id, "topic_results": _topics(await _added(one, ctx))}
         for one in _several(request)
@@ -52,7 +54,7 @@ def add_at_once(request: Request, ctx: Context, answer: Callable[[Fields], None]
     """What a client asks; a broker asks for several."""
     if ctx.call.version >= FIRST_BETWEEN_BROKERS:
         return False
-    _add(_only(request), ctx, lambda codes: answer(_to_a_client(codes)))
+    _add(_only(request, ctx), ctx, lambda codes: answer(_to_a_client(codes)))
     return True
 
 
@@ -71,11 +73,11 @@ def _add(adding: Adding, ctx: Context, done: Callable[[Codes], object]) -> None:
         knows = version >= FIRST_WITH_ABORTABLE
         done({key: _known(txns.verify(id, who, key), knows) for key in keys})
         return
-    unknown = {key for key in keys if image.partition(key) is None}
-    if unknown:
-        good = ErrorCode.operation_not_attempted
-        bad = ErrorCode.unknown_topic_or_partition
-        done({key: bad if key in unknown else good for key in keys})
+    bad = dict.fromkeys(_hidden(keys, ctx), ErrorCode.topic_authorization_failed)
+    unknown = [key for key in keys if key not in bad and image.partition(key) is None]
+    bad |= dict.fromkeys(unknown, ErrorCode.unknown_topic_or_partition)
+    if bad:
+        done({key: bad.get(key, ErrorCode.operation_not_attempted) for key in keys})
         return
 
     def committed(code: ErrorCode) -> None:
@@ -95,17 +97,30 @@ def _add(adding: Adding, ctx: Context, done: Callable[[Codes], object]) -> None:
         commit.then(committed)
 
 
+def _hidden(keys: Iterable[TopicPartition], ctx: Context) -> list[TopicPartition]:
+    """What a client may not write to; a broker has asked that before."""
+    if ctx.call.version >= FIRST_BETWEEN_BROKERS or not ctx.services.authorizer.in_force:
+        return []
+    return [
+        key
+        for key in keys
+        if key.topic in INTERNAL_TOPICS or not ctx.allows(Operation.WRITE, Kind.TOPIC, key.topic)
+    ]
+
+
 def _known(code: ErrorCode, knows_abortable: bool) -> ErrorCode:
     if code is ErrorCode.transaction_abortable and not knows_abortable:
         return ErrorCode.invalid_txn_state
     return code
 
 
-def _only(request: Request) -> Adding:
+def _only(request: Request, ctx: Context) -> Adding:
+    id = request.v3_and_below_transactional_id
+    ctx.require(Operation.WRITE, Kind.TRANSACTIONAL_ID, id)
     who = Producer(
         ProducerId(request.v3_and_below_producer_id), request.v3_and_below_producer_epoch
     )
-    return Adding(request.v3_and_below_transactional_id, who, _keys(request.v3_and_below_topics))
+    return Adding(id, who, _keys(request.v3_and_below_topics))
 
 
 def _several(request: Request) -> list[Adding]:

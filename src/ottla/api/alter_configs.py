@@ -12,11 +12,13 @@ from ottla.api.config_resources import (
     alter_topic,
     answer_each,
     broker_of,
+    require,
     result,
     unsupported,
 )
 from ottla.config.changes import check_broker, check_topic, replaced
 from ottla.model.errors import ErrorCode
+from ottla.security.acl import Operation
 
 KEY: Final = 33
 
@@ -28,6 +30,7 @@ async def alter_configs(request: Request, ctx: Context) -> Fields:
     }
 
     async def alter(resource: Resource) -> None:
+        require(ctx, Operation.ALTER_CONFIGS, resource)
         overrides, dry = replaced(pairs[resource]), request.validate_only
         config = ctx.services.config
         match resource.kind:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import on_cluster
 from ottla.controller.events import Moves
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.protocol import wire
+from ottla.security.acl import Operation
 
 KEY: Final = 45
 
@@ -62,4 +64,5 @@ API = Api(
     range(0, 2),
     alter_partition_reassignments,
     refuse,
+    needs=on_cluster(Operation.ALTER),
 )

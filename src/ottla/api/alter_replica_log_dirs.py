@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import on_cluster
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
+from ottla.security.acl import Operation
 
 KEY: Final = 34
 
@@ -54,4 +56,11 @@ def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
     )
 
 
-API = Api(KEY, "AlterReplicaLogDirs", range(1, 3), alter_replica_log_dirs, refuse)
+API = Api(
+    KEY,
+    "AlterReplicaLogDirs",
+    range(1, 3),
+    alter_replica_log_dirs,
+    refuse,
+    needs=on_cluster(Operation.ALTER),
+)

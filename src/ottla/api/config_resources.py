@@ -1,22 +1,23 @@
 """What has settings: topics, brokers, and the loggers of a broker.
 
-Owns which resources a request may name and where each one's settings are stored. The four APIs
-about settings (DescribeConfigs, AlterConfigs, IncrementalAlterConfigs, ListConfigResources) share
-it; what may be changed to what is decided in `config/changes.py`.
+Owns which resources a request may name, who may see or change their settings, and where these are
+stored. The four APIs about settings (DescribeConfigs, AlterConfigs, IncrementalAlterConfigs,
+ListConfigResources) share it; what may be changed to what is decided in `config/changes.py`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.api.api import Context, Fields
 from ottla.config.dynamic import Overrides
 from ottla.controller.topic_rules import check_name
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId
+from ottla.security import acl
 
 
 class Kind(IntEnum):
@@ -32,6 +33,25 @@ class Kind(IntEnum):
 class Resource(NamedTuple):
     kind: int
     name: str
+
+
+_GUARDED: Final[Mapping[int, acl.Kind]] = {
+    Kind.TOPIC: acl.Kind.TOPIC,
+    Kind.BROKER: acl.Kind.CLUSTER,
+    Kind.BROKER_LOGGER: acl.Kind.CLUSTER,
+    Kind.CLIENT_METRICS: acl.Kind.CLUSTER,
+    Kind.GROUP: acl.Kind.GROUP,
+}
+"""What access rules speak of when a resource's settings are meant."""
+
+
+def require(ctx: Context, operation: acl.Operation, resource: Resource) -> None:
+    """Refuse who may not do this with the settings of a resource."""
+    kind = _GUARDED.get(resource.kind)
+    if kind is None:
+        raise unsupported(resource)
+    name = acl.CLUSTER_NAME if kind is acl.Kind.CLUSTER else resource.name
+    ctx.require(operation, kind, name)
 
 
 def known_topic(ctx: Context, name: str) -> str:

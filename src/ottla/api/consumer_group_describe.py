@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
+from ottla.api import operations
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.group.consumer.overview import MemberView
 from ottla.coordinator.group.consumer.parts import Parts, by_topic
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.security.acl import Kind, Operation
 
 KEY: Final = 69
-OPERATIONS_NOT_ASKED: Final = -(2**31)
 CLASSIC_MEMBER: Final = 0
 CONSUMER_MEMBER: Final = 1
 
 
 async def consumer_group_describe(request: Request, ctx: Context) -> Fields:
-    groups = [await _describe(group_id, ctx) for group_id in request.group_ids]
+    groups = [await _allowed(group_id, request, ctx) for group_id in request.group_ids]
     return {"throttle_time": 0, "groups": groups}
+
+
+async def _allowed(group_id: str, request: Request, ctx: Context) -> Fields:
+    if not ctx.allows(Operation.DESCRIBE, Kind.GROUP, group_id):
+        return _refused(group_id, ErrorCode.group_authorization_failed, None)
+    described = await _describe(group_id, ctx)
+    if not request.include_authorized_operations or described["error_code"]:
+        return described
+    return {**described, "authorized_operations": operations.on_group(ctx, group_id)}
 
 
 async def _describe(group_id: str, ctx: Context) -> Fields:
@@ -27,6 +38,9 @@ async def _describe(group_id: str, ctx: Context) -> Fields:
     except KafkaError as refusal:
         return _refused(group_id, refusal.code, refusal.message)
     image = ctx.services.metadata.image
+    if not _may_see(found.members, image, ctx):
+        code = ErrorCode.topic_authorization_failed
+        return _refused(group_id, code, "It reads topics that you may not describe.")
     return {
         "error_code": ErrorCode.none,
         "error_message": None,
@@ -36,8 +50,17 @@ async def _describe(group_id: str, ctx: Context) -> Fields:
         "assignment_epoch": found.assignment_epoch,
         "assignor_name": found.assignor,
         "members": [_member(shown, image) for shown in found.members],
-        "authorized_operations": OPERATIONS_NOT_ASKED,
+        "authorized_operations": operations.NOT_ASKED,
     }
+
+
+def _may_see(members: Iterable[MemberView], image: Image, ctx: Context) -> bool:
+    """Whether every topic that members have, or shall have, may be described."""
+    if not ctx.services.authorizer.in_force:
+        return True
+    parts = {part for member, target in members for part in member.standing.assigned | target}
+    names = {image.names[topic_id] for topic_id in by_topic(parts) if topic_id in image.names}
+    return all(ctx.allows(Operation.DESCRIBE, Kind.TOPIC, name) for name in names)
 
 
 def _member(shown: MemberView, image: Image) -> Fields:
@@ -79,7 +102,7 @@ def _refused(group_id: str, code: ErrorCode, message: str | None) -> Fields:
         "assignment_epoch": 0,
         "assignor_name": "",
         "members": [],
-        "authorized_operations": OPERATIONS_NOT_ASKED,
+        "authorized_operations": operations.NOT_ASKED,
     }
 
 

@@ -8,17 +8,21 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import on_group
 from ottla.coordinator.group.consumer.heartbeat import BeatAsk
 from ottla.coordinator.group.consumer.parts import Part, Parts, by_topic
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID
 from ottla.protocol import wire
+from ottla.security.acl import Kind, Operation
 
 KEY: Final = 68
 FIRST_WITH_OWN_IDS: Final = 1
 
 
 async def consumer_group_heartbeat(request: Request, ctx: Context) -> Fields:
+    for name in request.subscribed_topic_names or ():
+        ctx.require(Operation.DESCRIBE, Kind.TOPIC, name)
     ask = BeatAsk(
         request.member_id,
         request.member_epoch,
@@ -76,4 +80,11 @@ def refuse(_: Request, code: ErrorCode, message: str | None) -> Fields:
     }
 
 
-API = Api(KEY, "ConsumerGroupHeartbeat", range(0, 2), consumer_group_heartbeat, refuse)
+API = Api(
+    KEY,
+    "ConsumerGroupHeartbeat",
+    range(0, 2),
+    consumer_group_heartbeat,
+    refuse,
+    needs=on_group(Operation.READ),
+)

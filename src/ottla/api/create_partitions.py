@@ -11,6 +11,7 @@ from ottla.controller.events import MorePartitions
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId
 from ottla.protocol import wire
+from ottla.security.acl import Kind, Operation
 
 KEY: Final = 37
 
@@ -22,7 +23,10 @@ async def create_partitions(request: Request, ctx: Context) -> Fields:
         for name in times
         if times[name] > 1
     }
-    more = [_more(topic) for topic in request.topics if times[topic.name] == 1]
+    for name in times:
+        if name not in refusals and not ctx.allows(Operation.ALTER, Kind.TOPIC, name):
+            refusals[name] = KafkaError(ErrorCode.topic_authorization_failed)
+    more = [_more(topic) for topic in request.topics if topic.name not in refusals]
     refusals |= await ctx.services.controller.create_partitions(
         more, wire.ms(request.timeout), validate_only=request.validate_only
     )

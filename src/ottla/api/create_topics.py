@@ -14,6 +14,7 @@ from ottla.controller.topics import Created
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId
 from ottla.protocol import wire
+from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 19
 
@@ -23,10 +24,13 @@ async def create_topics(request: Request, ctx: Context) -> Fields:
     outcomes: dict[str, Created | KafkaError] = {}
     wanted: dict[str, NewTopic] = {}
     times = Counter(topic.name for topic in request.topics)
+    creates_any = ctx.allows(Operation.CREATE, Kind.CLUSTER, CLUSTER_NAME, noted=False)
     for topic in request.topics:
         try:
             if times[topic.name] > 1:
                 raise KafkaError(ErrorCode.invalid_request, "Duplicate topic name.")
+            if not creates_any:
+                ctx.require(Operation.CREATE, Kind.TOPIC, topic.name)
             wanted[topic.name] = _wanted(topic)
         except KafkaError as refusal:
             outcomes[topic.name] = refusal
@@ -39,7 +43,7 @@ async def create_topics(request: Request, ctx: Context) -> Fields:
         config = _imagined(config, {name: wanted[name].config for name in made})
     else:
         await controller.configs.load_topics(made)
-    return _fields(_result(name, outcomes[name], config) for name in times)
+    return _fields(_result(name, outcomes[name], config, ctx) for name in times)
 
 
 def _wanted(topic: Any) -> NewTopic:
@@ -71,14 +75,22 @@ def _imagined(config: DynamicConfig, topics: dict[str, Overrides]) -> DynamicCon
     return imagined
 
 
-def _result(name: str, outcome: Created | KafkaError, config: DynamicConfig) -> Fields:
+def _result(
+    name: str, outcome: Created | KafkaError, config: DynamicConfig, ctx: Context
+) -> Fields:
     if isinstance(outcome, KafkaError):
         return _refused(name, outcome.code, outcome.message)
-    return {
+    made = {
         "name": name,
         "topic_id": outcome.id,
         "error_code": ErrorCode.none,
         "error_message": None,
+    }
+    if not ctx.allows(Operation.DESCRIBE_CONFIGS, Kind.TOPIC, name, noted=False):
+        hidden = ErrorCode.topic_authorization_failed
+        return {**made, "topic_config_error_code": hidden, "configs": []}
+    return {
+        **made,
         "num_partitions": outcome.partition_count,
         "replication_factor": outcome.replication_factor,
         "configs": [

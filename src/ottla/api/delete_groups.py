@@ -7,6 +7,7 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.security.acl import Kind, Operation
 
 KEY: Final = 42
 
@@ -15,6 +16,7 @@ async def delete_groups(request: Request, ctx: Context) -> Fields:
     codes: dict[str, ErrorCode] = {}
     for group_id in dict.fromkeys(request.groups_names):
         try:
+            ctx.require(Operation.DELETE, Kind.GROUP, group_id)
             await ctx.services.groups.delete(group_id)
             codes[group_id] = ErrorCode.none
         except KafkaError as refusal:

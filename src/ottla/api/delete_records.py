@@ -2,55 +2,65 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol import wire
-from ottla.replica.delete_records import ToDelete
+from ottla.replica.delete_records import Deletion, ToDelete
+from ottla.security.acl import Kind, Operation
 
 KEY: Final = 21
 
 
 async def delete_records(request: Request, ctx: Context) -> Fields:
+    names = {topic.name for topic in request.topics}
+    allowed = {name for name in names if ctx.allows(Operation.DELETE, Kind.TOPIC, name)}
     asked = [
         ToDelete(TopicPartition(topic.name, one.partition_index), one.offset)
         for topic in request.topics
+        if topic.name in allowed
         for one in topic.partitions
     ]
     deletions = iter(await ctx.services.replicas.deletes.delete(asked, wire.ms(request.timeout)))
     topics = [
-        {
-            "name": topic.name,
-            "partitions": [
-                {
-                    "partition_index": one.partition_index,
-                    "low_watermark": deletion.low_watermark,
-                    "error_code": deletion.code,
-                }
-                for one, deletion in zip(topic.partitions, deletions, strict=False)
-            ],
-        }
+        _topic(topic, deletions)
+        if topic.name in allowed
+        else _refused(topic, ErrorCode.topic_authorization_failed)
         for topic in request.topics
     ]
     return {"throttle_time": 0, "topics": topics}
 
 
-def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
+def _topic(topic: Any, deletions: Iterator[Deletion]) -> Fields:
+    """With what came of it, which comes in the order it was asked for."""
     return {
-        "throttle_time": 0,
-        "topics": [
+        "name": topic.name,
+        "partitions": [
             {
-                "name": topic.name,
-                "partitions": [
-                    {"partition_index": p.partition_index, "low_watermark": -1, "error_code": code}
-                    for p in topic.partitions
-                ],
+                "partition_index": one.partition_index,
+                "low_watermark": deletion.low_watermark,
+                "error_code": deletion.code,
             }
-            for topic in request.topics
+            for one, deletion in zip(topic.partitions, deletions, strict=False)
         ],
     }
+
+
+def _refused(topic: Any, code: ErrorCode) -> Fields:
+    return {
+        "name": topic.name,
+        "partitions": [
+            {"partition_index": one.partition_index, "low_watermark": -1, "error_code": code}
+            for one in topic.partitions
+        ],
+    }
+
+
+def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
+    return {"throttle_time": 0, "topics": [_refused(topic, code) for topic in request.topics]}
 
 
 API = Api(KEY, "DeleteRecords", range(0, 3), delete_records, refuse)

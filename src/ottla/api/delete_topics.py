@@ -1,4 +1,7 @@
-"""DeleteTopics (20): topics, by name or by id, answered once they are gone."""
+"""DeleteTopics (20): topics, by name or by id, answered once they are gone.
+
+Who may not describe a topic does not learn that it exists, nor what an id is called.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, TopicId
 from ottla.protocol import wire
+from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 20
 FIRST_WITH_OWN_CODE: Final = 3
@@ -34,14 +38,18 @@ async def delete_topics(request: Request, ctx: Context) -> Fields:
     asked = _asked(request)
     times = Counter(asked)
     image = ctx.services.metadata.image
-    found: dict[Named, str | KafkaError] = {}
+    deletes_any = ctx.allows(Operation.DELETE, Kind.CLUSTER, CLUSTER_NAME, noted=False)
+    found: dict[Named, str | Fields] = {}
     for named in times:
         try:
             if times[named] > 1:
                 raise KafkaError(ErrorCode.invalid_request, "Duplicate topic name or id.")
-            found[named] = _resolve(named, image)
+            name = _resolve(named, image)
         except KafkaError as refusal:
-            found[named] = refusal
+            found[named] = _one(named.name, named.id, refusal.code, refusal.message)
+            continue
+        refused = None if deletes_any else _refused(named, name, image, ctx)
+        found[named] = name if refused is None else refused
     names = {name for name in found.values() if isinstance(name, str)}
     codes = await ctx.services.controller.delete_topics(sorted(names), wire.ms(request.timeout))
     return _fields(_result(named, outcome, codes, image) for named, outcome in found.items())
@@ -67,11 +75,25 @@ def _resolve(named: Named, image: Image) -> str:
     return name
 
 
+def _refused(named: Named, name: str, image: Image, ctx: Context) -> Fields | None:
+    """What who asks must hear if they may not delete a topic."""
+    describes = ctx.allows(Operation.DESCRIBE, Kind.TOPIC, name, noted=False)
+    deletes = ctx.allows(Operation.DELETE, Kind.TOPIC, name)
+    code = ErrorCode.topic_authorization_failed
+    if named.name is None:
+        return None if deletes else _one(name if describes else None, named.id, code, None)
+    if describes and deletes:
+        return None
+    if describes and name not in image.topics:
+        code = ErrorCode.unknown_topic_or_partition
+    return _one(name, NO_TOPIC_ID, code, None)
+
+
 def _result(
-    named: Named, outcome: str | KafkaError, codes: dict[str, ErrorCode], image: Image
+    named: Named, outcome: str | Fields, codes: dict[str, ErrorCode], image: Image
 ) -> Fields:
-    if isinstance(outcome, KafkaError):
-        return _one(named.name, named.id, outcome.code, outcome.message)
+    if not isinstance(outcome, str):
+        return outcome
     topic = image.topics.get(outcome)
     return _one(outcome, named.id if topic is None else topic.id, codes[outcome], None)
 

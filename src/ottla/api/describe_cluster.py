@@ -6,6 +6,7 @@ from typing import Final
 
 from ottla.api import operations
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.operations import NOT_ASKED
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_BROKER
 
@@ -42,7 +43,7 @@ async def describe_cluster(request: Request, ctx: Context) -> Fields:
             }
             for node in image.nodes(ctx.peer.listener)
         ],
-        "cluster_authorized_operations": operations.ON_CLUSTER if asked else operations.NOT_ASKED,
+        "cluster_authorized_operations": operations.on_cluster(ctx) if asked else NOT_ASKED,
     }
 
 
@@ -55,7 +56,7 @@ def refuse(_: Request, code: ErrorCode, message: str | None) -> Fields:
         "cluster_id": "",
         "controller_id": NO_BROKER,
         "brokers": [],
-        "cluster_authorized_operations": operations.NOT_ASKED,
+        "cluster_authorized_operations": NOT_ASKED,
     }
 
 

@@ -7,9 +7,18 @@ from typing import Any, Final
 
 from ottla.api import loggers
 from ottla.api.api import Api, Context, Fields, Request
-from ottla.api.config_resources import Kind, Resource, broker_of, known_topic, result, unsupported
+from ottla.api.config_resources import (
+    Kind,
+    Resource,
+    broker_of,
+    known_topic,
+    require,
+    result,
+    unsupported,
+)
 from ottla.config.entries import Described, describe_broker, describe_cluster, describe_topic
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.security.acl import Operation
 
 KEY: Final = 32
 LOGGER_SOURCE: Final = 6
@@ -26,6 +35,7 @@ async def describe_configs(request: Request, ctx: Context) -> Fields:
 def _described(one: Any, request: Request, ctx: Context) -> Fields:
     resource = Resource(one.resource_type, one.resource_name)
     try:
+        require(ctx, Operation.DESCRIBE_CONFIGS, resource)
         configs = list(_configs(resource, one.configuration_keys, request, ctx))
     except KafkaError as refusal:
         return {**result(resource, refusal.code, refusal.message), "configs": []}

@@ -7,19 +7,29 @@ from __future__ import annotations
 
 from typing import Final
 
+from ottla.api import operations
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.group.overview import GroupSummary
 from ottla.coordinator.group.phases import Phase
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.security.acl import Kind, Operation
 
 KEY: Final = 15
 FIRST_WITH_NOT_FOUND: Final = 6
-OPERATIONS_NOT_ASKED: Final = -(2**31)
 
 
 async def describe_groups(request: Request, ctx: Context) -> Fields:
-    groups = [await _describe(group_id, ctx) for group_id in request.groups]
+    groups = [await _allowed(group_id, request, ctx) for group_id in request.groups]
     return {"throttle_time": 0, "groups": groups}
+
+
+async def _allowed(group_id: str, request: Request, ctx: Context) -> Fields:
+    if not ctx.allows(Operation.DESCRIBE, Kind.GROUP, group_id):
+        return _fields(GroupSummary(group_id, ""), ErrorCode.group_authorization_failed)
+    described = await _describe(group_id, ctx)
+    if not request.include_authorized_operations or described["error_code"]:
+        return described
+    return {**described, "authorized_operations": operations.on_group(ctx, group_id)}
 
 
 async def _describe(group_id: str, ctx: Context) -> Fields:
@@ -56,7 +66,7 @@ def _fields(
             }
             for member in group.members
         ],
-        "authorized_operations": OPERATIONS_NOT_ASKED,
+        "authorized_operations": operations.NOT_ASKED,
     }
 
 

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import on_cluster
 from ottla.log.describe import DirectoryReport, ReplicaReport, describe
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.security.acl import Operation
 
 KEY: Final = 35
 
@@ -58,4 +60,11 @@ def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
     return {"throttle_time": 0, "error_code": code, "results": []}
 
 
-API = Api(KEY, "DescribeLogDirs", range(1, 5), describe_log_dirs, refuse)
+API = Api(
+    KEY,
+    "DescribeLogDirs",
+    range(1, 5),
+    describe_log_dirs,
+    refuse,
+    needs=on_cluster(Operation.DESCRIBE),
+)

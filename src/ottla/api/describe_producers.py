@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.log.producers import ProducerState
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
 from ottla.replica.hosted import Hosted
+from ottla.security.acl import Kind, Operation
 
 KEY: Final = 61
 
 
 async def describe_producers(request: Request, ctx: Context) -> Fields:
-    hosted = ctx.services.replicas.hosted
     topics = [
-        {
-            "name": topic.name,
-            "partitions": [
-                _partition(hosted, TopicPartition(topic.name, index))
-                for index in topic.partition_indexes
-            ],
-        }
-        for topic in request.topics
+        {"name": topic.name, "partitions": _partitions(topic, ctx)} for topic in request.topics
     ]
     return {"throttle_time": 0, "topics": topics}
+
+
+def _partitions(topic: Any, ctx: Context) -> list[Fields]:
+    if not ctx.allows(Operation.READ, Kind.TOPIC, topic.name):
+        code = ErrorCode.topic_authorization_failed
+        return [_refused(index, code) for index in topic.partition_indexes]
+    hosted = ctx.services.replicas.hosted
+    return [
+        _partition(hosted, TopicPartition(topic.name, index)) for index in topic.partition_indexes
+    ]
 
 
 def _partition(hosted: Hosted, key: TopicPartition) -> Fields:

@@ -2,6 +2,7 @@
 
 Topics come in the order of their names. A page ends after `response_partition_limit` partitions,
 or the broker's own limit if that is lower, with a cursor that names where the next one begins.
+A topic that who asks may not describe is refused where it is named, and otherwise left out.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from typing import Any, Final
 
 from ottla.api import operations
 from ottla.api.api import Api, Context, Fields, Request
-from ottla.api.metadata import no_such_topic, topic_fields, unknown_topic
+from ottla.api.metadata import ALLOWED, hidden_topic, no_such_topic, topic_fields, unknown_topic
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.security.acl import Kind, Operation
 
 KEY: Final = 75
 
@@ -23,21 +25,32 @@ async def describe_topic_partitions(request: Request, ctx: Context) -> Fields:
     cursor = request.cursor
     _check_cursor(request)
     shown: list[Fields] = []
-    for name in _names(request, list(image.topics)):
+    names = _names(request, list(image.topics))
+    hidden = {name for name in names if not _may_see(name, request, ctx)}
+    if request.topics:
+        shown += [hidden_topic(name) for name in sorted(hidden)]
+    for name in names:
+        if name in hidden:
+            continue
         topic = image.topics.get(name)
+        may = {ALLOWED: operations.on_topic(ctx, name)}
         if topic is None:
-            shown.append(no_such_topic(name))
+            shown.append({**no_such_topic(name), **may})
             continue
         first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
         indexes = [index for index in sorted(topic.partitions) if index >= first]
         if left == 0 and indexes:
             return _page(shown, {"topic_name": name, "partition_index": indexes[0]})
         fields = topic_fields(image, ctx.peer.listener, name, topic, indexes[:left])
-        shown.append({**fields, "topic_authorized_operations": operations.ON_TOPIC})
+        shown.append({**fields, **may})
         if len(indexes) > left:
             return _page(shown, {"topic_name": name, "partition_index": indexes[left]})
         left -= len(indexes)
     return _page(shown, None)
+
+
+def _may_see(name: str, request: Any, ctx: Context) -> bool:
+    return ctx.allows(Operation.DESCRIBE, Kind.TOPIC, name, noted=bool(request.topics))
 
 
 def _check_cursor(request: Any) -> None:

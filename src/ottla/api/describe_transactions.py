@@ -8,6 +8,7 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.txn.state import NO_EPOCH, Transaction
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_PRODUCER
+from ottla.security.acl import Kind, Operation
 
 KEY: Final = 65
 
@@ -19,12 +20,14 @@ async def describe_transactions(request: Request, ctx: Context) -> Fields:
 
 async def _one(id: str, ctx: Context) -> Fields:
     try:
-        return _state(await ctx.services.txns.describe(id))
+        ctx.require(Operation.DESCRIBE, Kind.TRANSACTIONAL_ID, id)
+        return _state(await ctx.services.txns.describe(id), ctx)
     except KafkaError as refusal:
         return _refused(id, refusal.code)
 
 
-def _state(txn: Transaction) -> Fields:
+def _state(txn: Transaction, ctx: Context) -> Fields:
+    """Without the topics that who asks may not describe."""
     topics: dict[str, list[int]] = {}
     for topic, index in sorted(txn.partitions):
         topics.setdefault(topic, []).append(index)
@@ -36,7 +39,11 @@ def _state(txn: Transaction) -> Fields:
         "transaction_start_time": txn.started_ms,
         "producer_id": txn.producer_id,
         "producer_epoch": txn.epoch,
-        "topics": [{"topic": name, "partitions": ids} for name, ids in topics.items()],
+        "topics": [
+            {"topic": name, "partitions": ids}
+            for name, ids in topics.items()
+            if ctx.allows(Operation.DESCRIBE, Kind.TOPIC, name, noted=False)
+        ],
     }
 
 

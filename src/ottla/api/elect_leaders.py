@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import on_cluster
 from ottla.controller.events import ElectionKind
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
 from ottla.protocol import wire
+from ottla.security.acl import Operation
 
 KEY: Final = 43
 
@@ -65,4 +67,11 @@ def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
     return {**_head(code), "replica_election_results": _by_topic(codes)}
 
 
-API = Api(KEY, "ElectLeaders", range(0, 3), elect_leaders, refuse)
+API = Api(
+    KEY,
+    "ElectLeaders",
+    range(0, 3),
+    elect_leaders,
+    refuse,
+    needs=on_cluster(Operation.ALTER),
+)

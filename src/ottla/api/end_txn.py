@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import WRITE_TRANSACTIONS
 from ottla.api.init_producer_id import as_known
 from ottla.coordinator.txn.ending import EPOCH_PER_TRANSACTION, EndAsked
 from ottla.coordinator.txn.service import Ended
@@ -72,4 +73,12 @@ def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
     return _fields(code, NOBODY)
 
 
-API = Api(KEY, "EndTxn", range(0, 6), end_txn, refuse, at_once=end_at_once)
+API = Api(
+    KEY,
+    "EndTxn",
+    range(0, 6),
+    end_txn,
+    refuse,
+    at_once=end_at_once,
+    needs=(WRITE_TRANSACTIONS,),
+)

@@ -13,13 +13,14 @@ from ottla.api.api import Api
 from ottla.api.services import Services
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
-from ottla.net.slot import Part, Slot
+from ottla.net.slot import Part, Peer, Slot
 from ottla.protocol import wire
 from ottla.protocol.hot import FetchedPartition, fetch_reply
 from ottla.protocol.wire import Call
 from ottla.replica.fetch_sessions import NO_SESSION, Asked
 from ottla.replica.read import FetchTerms, Isolation
 from ottla.replica.wanted import UNKNOWN_TOPIC, Fetched, Wanted
+from ottla.security.acl import Kind, Operation
 
 KEY: Final = 1
 FIRST_BY_ID: Final = 13
@@ -48,24 +49,62 @@ def fetch(call: Call, frame: memoryview, slot: Slot, services: Services) -> None
         slot.reply(_parts(fetch_reply(call, 0, refusal.code, NO_SESSION, ())))
         return
 
+    wanted: list[Wanted] = fetching.wanted
+    refused: list[Fetched] = []
+    if services.authorizer.in_force and not terms.from_follower:
+        wanted, refused = _parted(wanted, slot.peer, services)
+
     def answer(fetched: list[Fetched]) -> None:
         if slot.alive:
+            if refused:
+                fetched = refused + fetched
             session_id, news = fetching.finish(fetched, services.clock.mono_ms())
             topics = _topics(news, by_id)
             slot.reply(_parts(fetch_reply(call, 0, ErrorCode.none, session_id, topics)))
 
     if terms.from_follower and not _may_be_follower(slot, services):
-        code = ErrorCode.topic_authorization_failed
-        answer([Fetched(w, FetchedPartition(w.key.partition, code), 0) for w in fetching.wanted])
+        answer([_refused(want, ErrorCode.topic_authorization_failed) for want in wanted])
         return
-    parked = services.replicas.reads.fetch(fetching.wanted, terms, answer)
+    parked = services.replicas.reads.fetch(wanted, terms, answer)
     if parked is not None:
         slot.on_gone = parked.abandon
 
 
 def _may_be_follower(slot: Slot, services: Services) -> bool:
     """Brokers come through their own listener; who claims to be one elsewhere is a client."""
-    return slot.peer.is_broker or slot.peer.listener == services.identity.listeners.inter_broker
+    peer, authorizer = slot.peer, services.authorizer
+    if not peer.is_broker and peer.listener != services.identity.listeners.inter_broker:
+        return False
+    return not authorizer.in_force or authorizer.allows_on_cluster(peer, Operation.CLUSTER_ACTION)
+
+
+def _parted(
+    wanted: Iterable[Wanted], peer: Peer, services: Services
+) -> tuple[list[Wanted], list[Fetched]]:
+    """What may be read, and the refusals of the rest.
+
+    A topic id that nobody knows is refused here: it must not get a name once nobody asks any more.
+    """
+    names = services.metadata.image.names
+    allowed: dict[str, bool] = {}
+    good: list[Wanted] = []
+    refused: list[Fetched] = []
+    for want in wanted:
+        if want.key.topic == UNKNOWN_TOPIC and not want.named_by(names):
+            refused.append(_refused(want, ErrorCode.unknown_topic_id))
+            continue
+        topic = want.key.topic
+        if topic not in allowed:
+            allowed[topic] = services.authorizer.allows(peer, Operation.READ, Kind.TOPIC, topic)
+        if allowed[topic]:
+            good.append(want)
+        else:
+            refused.append(_refused(want, ErrorCode.topic_authorization_failed))
+    return good, refused
+
+
+def _refused(want: Wanted, code: ErrorCode) -> Fetched:
+    return Fetched(want, FetchedPartition(want.key.partition, code), 0)
 
 
 def _parts(parts: Sequence[object]) -> Sequence[Part]:

@@ -1,7 +1,7 @@
 """FindCoordinator (10): which broker coordinates a group, or a transactional id.
 
 The one that leads the partition of the internal topic the key hashes to. The first question makes
-the topic.
+the topic, if it is about a key that who asks may describe.
 """
 
 from __future__ import annotations
@@ -9,15 +9,18 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import REFUSALS
 from ottla.coordinator.partitioning import partition_for
 from ottla.metadata.image import Node
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import CONSUMER_OFFSETS, NO_BROKER, TRANSACTION_STATE, TopicPartition
+from ottla.security.acl import Kind, Operation
 
 KEY: Final = 10
 FIRST_WITH_BATCHES: Final = 4
 CREATION_TIMEOUT_MS: Final = 5_000
 TOPICS: Final = {0: CONSUMER_OFFSETS, 1: TRANSACTION_STATE}
+KINDS: Final = {CONSUMER_OFFSETS: Kind.GROUP, TRANSACTION_STATE: Kind.TRANSACTIONAL_ID}
 NOWHERE: Final = Node(NO_BROKER, "", -1, None)
 
 
@@ -32,11 +35,14 @@ async def find_coordinator(request: Request, ctx: Context) -> Fields:
     topic = TOPICS.get(request.key_type)
     if topic is None:
         raise KafkaError(ErrorCode.invalid_request, f"key type {request.key_type} is not offered")
-    if topic not in ctx.services.metadata.image.topics:
+    batch = ctx.call.version >= FIRST_WITH_BATCHES
+    keys = request.coordinator_keys if batch else (request.key,)
+    allowed = {key for key in keys if ctx.allows(Operation.DESCRIBE, KINDS[topic], key)}
+    if allowed and topic not in ctx.services.metadata.image.topics:
         await ctx.services.controller.auto_create([topic], CREATION_TIMEOUT_MS)
-    if ctx.call.version < FIRST_WITH_BATCHES:
-        return _single(_find(topic, request.key, ctx))
-    return _batch([_find(topic, key, ctx) for key in request.coordinator_keys])
+    refusal = REFUSALS[KINDS[topic]]
+    found = [_find(topic, key, ctx) if key in allowed else Found(key, code=refusal) for key in keys]
+    return _batch(found) if batch else _single(found[0])
 
 
 def _find(topic: str, key: str, ctx: Context) -> Found:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import on_group
 from ottla.coordinator.group.liveness import Leaver
 from ottla.model.errors import ErrorCode
+from ottla.security.acl import Operation
 
 KEY: Final = 12
 
@@ -21,4 +23,4 @@ def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
     return {"throttle_time": 0, "error_code": code}
 
 
-API = Api(KEY, "Heartbeat", range(0, 5), heartbeat, refuse)
+API = Api(KEY, "Heartbeat", range(0, 5), heartbeat, refuse, needs=on_group(Operation.READ))

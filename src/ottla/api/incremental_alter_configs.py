@@ -16,12 +16,14 @@ from ottla.api.config_resources import (
     alter_topic,
     answer_each,
     broker_of,
+    require,
     unsupported,
 )
 from ottla.config.broker import BrokerConfig
 from ottla.config.changes import Alteration, altered_broker, altered_topic
 from ottla.config.dynamic import Overrides
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.security.acl import Operation
 
 KEY: Final = 44
 
@@ -35,6 +37,7 @@ async def incremental_alter_configs(request: Request, ctx: Context) -> Fields:
     }
 
     async def alter(resource: Resource) -> None:
+        require(ctx, Operation.ALTER_CONFIGS, resource)
         alterations, dry = wanted[resource], request.validate_only
         config = ctx.services.config
         match resource.kind:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import WRITE_TRANSACTIONS
 from ottla.coordinator.txn.initialise import InitAsked
 from ottla.coordinator.txn.state import NO_EPOCH, NOBODY, Producer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_PRODUCER, ProducerId
 from ottla.protocol import wire
+from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 22
 FIRST_WITH_FENCED: Final = 4
@@ -21,6 +23,7 @@ FIRST_WITH_FENCED: Final = 4
 
 
 async def init_producer_id(request: Request, ctx: Context) -> Fields:
+    _check_allowed(request, ctx)
     if (request.producer_id == NO_PRODUCER) != (request.producer_epoch == NO_EPOCH):
         raise KafkaError(ErrorCode.invalid_request)
     if request.transactional_id is None:
@@ -38,6 +41,24 @@ async def init_producer_id(request: Request, ctx: Context) -> Fields:
     except KafkaError as refusal:
         raise as_known(refusal, ctx.call.version >= FIRST_WITH_FENCED) from None
     return _fields(ErrorCode.none, given.producer, given.ongoing)
+
+
+def _check_allowed(request: Request, ctx: Context) -> None:
+    """Besides what is needed for every transactional id.
+
+    Who may write to some topic may do so without gaps and repetitions. Who prepares transactions
+    may leave them open for ever.
+    """
+    if request.transactional_id is not None:
+        if request.enable2_pc:
+            id = request.transactional_id
+            ctx.require(Operation.TWO_PHASE_COMMIT, Kind.TRANSACTIONAL_ID, id)
+        return
+    if not (
+        ctx.allows(Operation.IDEMPOTENT_WRITE, Kind.CLUSTER, CLUSTER_NAME, noted=False)
+        or ctx.services.authorizer.allows_some(ctx.peer, Operation.WRITE, Kind.TOPIC)
+    ):
+        ctx.require(Operation.IDEMPOTENT_WRITE, Kind.CLUSTER, CLUSTER_NAME)
 
 
 def as_known(refusal: KafkaError, knows_fenced: bool) -> KafkaError:
@@ -62,4 +83,11 @@ def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
     return _fields(code, NOBODY, NOBODY)
 
 
-API = Api(KEY, "InitProducerId", range(0, 7), init_producer_id, refuse)
+API = Api(
+    KEY,
+    "InitProducerId",
+    range(0, 7),
+    init_producer_id,
+    refuse,
+    needs=(WRITE_TRANSACTIONS,),
+)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import on_group
 from ottla.coordinator.group.joining import JoinAsk
 from ottla.coordinator.group.member import JoinReply, Protocol
 from ottla.model.errors import ErrorCode
 from ottla.protocol import wire
+from ottla.security.acl import Operation
 
 KEY: Final = 11
 FIRST_WITH_REBALANCE_TIMEOUT: Final = 1
@@ -63,4 +65,4 @@ def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
     return _fields(JoinReply(code, kept, protocol=""), nullable=False)
 
 
-API = Api(KEY, "JoinGroup", range(0, 10), join_group, refuse)
+API = Api(KEY, "JoinGroup", range(0, 10), join_group, refuse, needs=on_group(Operation.READ))

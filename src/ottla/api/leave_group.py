@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import on_group
 from ottla.coordinator.group.liveness import Leaver
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.security.acl import Operation
 
 KEY: Final = 13
 FIRST_WITH_BATCHES: Final = 3
@@ -46,4 +48,4 @@ def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
     return _fields(code, (), ())
 
 
-API = Api(KEY, "LeaveGroup", range(0, 6), leave_group, refuse)
+API = Api(KEY, "LeaveGroup", range(0, 6), leave_group, refuse, needs=on_group(Operation.READ))

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import on_cluster
 from ottla.api.config_resources import Kind
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.security.acl import Operation
 
 KEY: Final = 74
 FIRST_WITH_TYPES: Final = 1
@@ -46,4 +48,11 @@ def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
     return {"throttle_time": 0, "error_code": code, "config_resources": []}
 
 
-API = Api(KEY, "ListConfigResources", range(0, 2), list_config_resources, refuse)
+API = Api(
+    KEY,
+    "ListConfigResources",
+    range(0, 2),
+    list_config_resources,
+    refuse,
+    needs=on_cluster(Operation.DESCRIBE_CONFIGS),
+)

@@ -1,4 +1,7 @@
-"""ListGroups (16): the groups this broker coordinates, by state and type."""
+"""ListGroups (16): the groups this broker coordinates, by state and type.
+
+Who may describe the cluster sees them all, anybody else those that they may describe.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,15 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.model.errors import ErrorCode
+from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 16
+DESCRIBE: Final = Operation.DESCRIBE
 
 
 async def list_groups(request: Request, ctx: Context) -> Fields:
     shown = ctx.services.groups.overviews(request.states_filter or (), request.types_filter or ())
+    all_of_them = ctx.allows(DESCRIBE, Kind.CLUSTER, CLUSTER_NAME, noted=False)
     return {
         "throttle_time": 0,
         "error_code": ErrorCode.none,
@@ -23,6 +29,7 @@ async def list_groups(request: Request, ctx: Context) -> Fields:
                 "group_type": group.type,
             }
             for group in shown
+            if all_of_them or ctx.allows(DESCRIBE, Kind.GROUP, group.group_id, noted=False)
         ],
     }
 

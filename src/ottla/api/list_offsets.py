@@ -15,6 +15,7 @@ from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.replica.partition import Partition
 from ottla.replica.read import FetchTerms, Isolation
+from ottla.security.acl import Kind, Operation
 
 KEY: Final = 2
 LATEST: Final = -1
@@ -53,15 +54,17 @@ async def list_offsets(request: Request, ctx: Context) -> Fields:
     return {
         "throttle_time": 0,
         "topics": [
-            {
-                "name": topic.name,
-                "partitions": [
-                    _answer(topic.name, asked, terms, ctx) for asked in topic.partitions
-                ],
-            }
+            {"name": topic.name, "partitions": _partitions(topic, terms, ctx)}
             for topic in request.topics
         ],
     }
+
+
+def _partitions(topic: Any, terms: FetchTerms, ctx: Context) -> list[Fields]:
+    if ctx.allows(Operation.DESCRIBE, Kind.TOPIC, topic.name):
+        return [_answer(topic.name, asked, terms, ctx) for asked in topic.partitions]
+    refusal = ErrorCode.topic_authorization_failed
+    return [_part(asked, refusal, NOTHING) for asked in topic.partitions]
 
 
 def _answer(topic: str, asked: Any, terms: FetchTerms, ctx: Context) -> Fields:

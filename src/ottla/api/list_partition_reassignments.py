@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import on_cluster
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.security.acl import Operation
 
 KEY: Final = 46
 
@@ -44,4 +46,11 @@ def refuse(_: Request, code: ErrorCode, message: str | None) -> Fields:
     return {**_head(code, message), "topics": []}
 
 
-API = Api(KEY, "ListPartitionReassignments", range(0, 1), list_partition_reassignments, refuse)
+API = Api(
+    KEY,
+    "ListPartitionReassignments",
+    range(0, 1),
+    list_partition_reassignments,
+    refuse,
+    needs=on_cluster(Operation.DESCRIBE),
+)

@@ -1,4 +1,7 @@
-"""ListTransactions (66): the transactional ids coordinated here, filtered."""
+"""ListTransactions (66): the transactional ids coordinated here, filtered.
+
+Those that who asks may not describe are left out.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.patterns import compiled
 from ottla.coordinator.txn.state import Transaction, TxnState
 from ottla.model.errors import ErrorCode
+from ottla.security.acl import Kind, Operation
 
 KEY: Final = 66
 LABELS: Final = frozenset(state.label for state in TxnState)
@@ -24,7 +28,9 @@ async def list_transactions(request: Request, ctx: Context) -> Fields:
             "transaction_state": txn.state.label,
         }
         for txn in ctx.services.txns.list()
-        if _wanted(txn, request, now_ms) and (matches is None or matches.fullmatch(txn.id))
+        if _wanted(txn, request, now_ms)
+        and (matches is None or matches.fullmatch(txn.id))
+        and ctx.allows(Operation.DESCRIBE, Kind.TRANSACTIONAL_ID, txn.id, noted=False)
     ]
     return {
         "throttle_time": 0,

@@ -1,21 +1,24 @@
 """Metadata (3): the brokers, and for each topic its partitions with leader and replicas.
 
 Any broker answers it, from its own image. A topic that does not exist is made first where the
-client and `auto.create.topics.enable` allow it; the reply then already names its leaders.
+client and `auto.create.topics.enable` allow it; the reply then already names its leaders. Of a
+topic that who asks may not describe nothing is said, not even whether it exists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Collection, Iterable
+from typing import Any, Final, TypeAlias
 
 from ottla.api import operations
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.operations import NOT_ASKED
 from ottla.controller.topic_rules import check_name
 from ottla.metadata.image import Image, Partition, Topic
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, NO_TOPIC_ID, TopicId
 from ottla.protocol import wire
+from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 3
 FIRST_WITH_CREATION_FLAG: Final = 4
@@ -23,36 +26,86 @@ FIRST_BY_ID: Final = 12
 CREATION_TIMEOUT_MS: Final = 5_000
 ALLOWED: Final = "topic_authorized_operations"
 
+Shown: TypeAlias = Fields | wire.Encoded
+
 
 async def metadata(request: Request, ctx: Context) -> Fields:
     topics = request.topics
     if ctx.call.version < FIRST_BY_ID and any(_by_id(asked) for asked in topics or ()):
         raise KafkaError(ErrorCode.invalid_request)
-    if topics is not None and not (ctx.call.version == 0 and not topics):
-        await _create_missing(request, ctx)
-    image = ctx.services.metadata.image
-    may = operations.NOT_ASKED
-    if request.include_topic_authorized_operations:
-        may = operations.ON_TOPIC
-    show = _show(image, ctx, may)
-    shown: list[Fields | wire.Encoded]
     if topics is None or (ctx.call.version == 0 and not topics):
-        shown = [show(name, topic) for name, topic in image.topics.items()]
+        view = _View(request, ctx)
+        shown = view.everything()
     else:
-        shown = [_asked(image, asked, show, may) for asked in topics]
-    return {**_cluster(image, request, ctx), "topics": shown}
+        barred = await _create_missing(request, ctx)
+        view = _View(request, ctx)
+        shown = [view.asked(asked, barred) for asked in topics]
+    return {**_cluster(view.image, request, ctx), "topics": shown}
 
 
-def _show(image: Image, ctx: Context, may: int) -> Callable[[str, Topic], wire.Encoded]:
-    """How this client sees a topic: encoded, and once only while the topic stays the same."""
-    listener = ctx.peer.listener
-    kept = ctx.services.metadata.derived.kind(image, (ctx.call.version, listener, may))
+class _View:
+    """The topics of this moment, as who asks may see them.
 
-    def encoded(name: str, topic: Topic) -> wire.Encoded:
-        fields = topic_fields(image, listener, name, topic)
-        return wire.encode_part(ctx.call, "topics", {**fields, ALLOWED: may})
+    They are encoded once only, while a topic stays the same; but what may be done with each differs
+    from client to client where an authorizer is in force, and is then told one by one.
+    """
 
-    return lambda name, topic: kept.of(name, topic, encoded)
+    def __init__(self, request: Request, ctx: Context) -> None:
+        self.image = ctx.services.metadata.image
+        self._ctx = ctx
+        self._tells = request.include_topic_authorized_operations
+        self._alike = not (self._tells and ctx.services.authorizer.in_force)
+        may = self._may("") if self._alike else NOT_ASKED
+        kind = (ctx.call.version, ctx.peer.listener, may)
+        self._kept = ctx.services.metadata.derived.kind(self.image, kind)
+
+    def everything(self) -> list[Shown]:
+        topics: Iterable[tuple[str, Topic]] = self.image.topics.items()
+        if self._ctx.services.authorizer.in_force:
+            topics = [one for one in topics if _describes(one[0], self._ctx, noted=False)]
+        if not self._alike:
+            return [self._fields(name, topic) for name, topic in topics]
+        kept, make = self._kept.of, self._encoded
+        return [kept(name, topic, make) for name, topic in topics]
+
+    def asked(self, asked: Any, barred: Collection[str]) -> Shown:
+        """One topic, by name or id; `barred` may be seen, if they were there, but not made."""
+        topic_id = getattr(asked, "topic_id", None) or NO_TOPIC_ID
+        name = asked.name
+        if name is None or topic_id != NO_TOPIC_ID:  # by id; Java then sends an empty name
+            name = self.image.names.get(topic_id)
+            if name is None:
+                return unknown_topic(None, ErrorCode.unknown_topic_id, topic_id)
+            if not _describes(name, self._ctx):
+                return hidden_topic(None, topic_id)
+        elif not _describes(name, self._ctx):
+            return hidden_topic(name)
+        topic = self.image.topics.get(name)
+        if topic is not None:
+            return self._show(name, topic)
+        if name in barred:
+            return unknown_topic(name, ErrorCode.topic_authorization_failed)
+        return {**no_such_topic(name), ALLOWED: self._may(name)}
+
+    def _show(self, name: str, topic: Topic) -> Shown:
+        if self._alike:
+            encoded: wire.Encoded = self._kept.of(name, topic, self._encoded)
+            return encoded
+        return self._fields(name, topic)
+
+    def _encoded(self, name: str, topic: Topic) -> wire.Encoded:
+        return wire.encode_part(self._ctx.call, "topics", self._fields(name, topic))
+
+    def _fields(self, name: str, topic: Topic) -> Fields:
+        fields = topic_fields(self.image, self._ctx.peer.listener, name, topic)
+        return {**fields, ALLOWED: self._may(name)}
+
+    def _may(self, name: str) -> int:
+        return operations.on_topic(self._ctx, name) if self._tells else NOT_ASKED
+
+
+def _describes(name: str, ctx: Context, *, noted: bool = True) -> bool:
+    return ctx.allows(Operation.DESCRIBE, Kind.TOPIC, name, noted=noted)
 
 
 def _by_id(asked: Any) -> bool:
@@ -70,36 +123,30 @@ def _cluster(image: Image, request: Request, ctx: Context) -> Fields:
         ],
         "cluster_id": ctx.services.identity.cluster_id,
         "controller_id": -1 if image.controller_id is None else image.controller_id,
-        "cluster_authorized_operations": operations.ON_CLUSTER if asked else operations.NOT_ASKED,
+        "cluster_authorized_operations": operations.on_cluster(ctx) if asked else NOT_ASKED,
         "error_code": ErrorCode.none,
     }
 
 
-async def _create_missing(request: Request, ctx: Context) -> None:
+async def _create_missing(request: Request, ctx: Context) -> Collection[str]:
+    """Make what is asked for and not there; what of it who asks may not make."""
     allowed = ctx.call.version < FIRST_WITH_CREATION_FLAG or request.allow_auto_topic_creation
     if not (allowed and ctx.services.config.current.auto_create_topics_enable):
-        return
+        return ()
     known = ctx.services.metadata.image.topics
     names = {asked.name for asked in request.topics if asked.name and asked.name not in known}
-    missing = sorted(name for name in names if _is_name(name))
+    names = {name for name in names if _describes(name, ctx, noted=False)}
+    barred = _barred(names, ctx)
+    missing = sorted(name for name in names - barred if _is_name(name))
     if missing:
         await ctx.services.controller.auto_create(missing, CREATION_TIMEOUT_MS)
+    return barred
 
 
-def _asked(
-    image: Image, asked: Any, show: Callable[[str, Topic], wire.Encoded], may: int
-) -> Fields | wire.Encoded:
-    topic_id = getattr(asked, "topic_id", None) or NO_TOPIC_ID
-    name = asked.name
-    if name is None or topic_id != NO_TOPIC_ID:  # by id; Java then sends an empty name
-        name = image.names.get(topic_id)
-        if name is None:
-            unknown = unknown_topic(None, ErrorCode.unknown_topic_id, topic_id)
-            return {**unknown, ALLOWED: may}
-    topic = image.topics.get(name)
-    if topic is not None:
-        return show(name, topic)
-    return {**no_such_topic(name), ALLOWED: may}
+def _barred(names: Iterable[str], ctx: Context) -> set[str]:
+    if ctx.allows(Operation.CREATE, Kind.CLUSTER, CLUSTER_NAME, noted=False):
+        return set()
+    return {name for name in names if not ctx.allows(Operation.CREATE, Kind.TOPIC, name)}
 
 
 def _is_name(name: str) -> bool:
@@ -122,8 +169,14 @@ def unknown_topic(name: str | None, code: ErrorCode, topic_id: TopicId = NO_TOPI
         "topic_id": topic_id,
         "is_internal": name in INTERNAL_TOPICS,
         "partitions": [],
-        ALLOWED: operations.NOT_ASKED,
+        ALLOWED: NOT_ASKED,
     }
+
+
+def hidden_topic(name: str | None, topic_id: TopicId = NO_TOPIC_ID) -> Fields:
+    """What who may not describe a topic hears of it: nothing but what they asked with."""
+    refused = unknown_topic(name, ErrorCode.topic_authorization_failed, topic_id)
+    return {**refused, "is_internal": False}
 
 
 def topic_fields(
@@ -143,7 +196,7 @@ def topic_fields(
         "partitions": [
             _partition_fields(image, listener, index, topic.partitions[index]) for index in indexes
         ],
-        ALLOWED: operations.NOT_ASKED,
+        ALLOWED: NOT_ASKED,
     }
 
 
@@ -177,7 +230,7 @@ def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
         "brokers": [],
         "cluster_id": None,
         "controller_id": -1,
-        "cluster_authorized_operations": operations.NOT_ASKED,
+        "cluster_authorized_operations": NOT_ASKED,
         "error_code": code,
         "topics": [unknown_topic(asked.name or "", code) for asked in request.topics or ()],
     }

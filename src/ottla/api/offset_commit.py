@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import on_group
 from ottla.coordinator.group.committing import CommitAsk, ToCommit
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID, TopicPartition
 from ottla.protocol import wire
+from ottla.security.acl import Kind, Operation
 
 KEY: Final = 8
 FIRST_WITH_MEMBER_EPOCHS: Final = 9
@@ -28,8 +30,11 @@ async def offset_commit(request: Request, ctx: Context) -> Fields:
     offsets: list[ToCommit] = []
     for at, topic in enumerate(request.topics):
         name = _name(image, topic, by_id=by_id)
+        allowed = name is None or ctx.allows(Operation.READ, Kind.TOPIC, name)
         for index, one in enumerate(topic.partitions):
-            code = _unknown(image, name, one.partition_index, by_id=by_id)
+            code = ErrorCode.topic_authorization_failed
+            if allowed:
+                code = _unknown(image, name, one.partition_index)
             codes[at, index] = code
             if name is not None and code is ErrorCode.none:
                 places.append((at, index))
@@ -60,7 +65,7 @@ def _name(image: Image, topic: Any, *, by_id: bool) -> str | None:
     return image.names.get(topic.topic_id or NO_TOPIC_ID)
 
 
-def _unknown(image: Image, name: str | None, partition: int, *, by_id: bool) -> ErrorCode:
+def _unknown(image: Image, name: str | None, partition: int) -> ErrorCode:
     if name is None:
         return ErrorCode.unknown_topic_id
     known = image.partition(TopicPartition(name, partition))
@@ -105,4 +110,4 @@ def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
     )
 
 
-API = Api(KEY, "OffsetCommit", range(2, 11), offset_commit, refuse)
+API = Api(KEY, "OffsetCommit", range(2, 11), offset_commit, refuse, needs=on_group(Operation.READ))

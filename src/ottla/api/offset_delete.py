@@ -6,24 +6,29 @@ from collections.abc import Mapping
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import on_group
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.security.acl import Kind, Operation
 
 KEY: Final = 47
 
 
 async def offset_delete(request: Request, ctx: Context) -> Fields:
     image = ctx.services.metadata.image
-    keys = [
-        TopicPartition(topic.name, one.partition_index)
-        for topic in request.topics
-        for one in topic.partitions
-    ]
-    unknown = {key for key in keys if image.partition(key) is None}
-    known = [key for key in keys if key not in unknown]
+    codes: dict[TopicPartition, ErrorCode] = {}
+    known = []
+    for topic in request.topics:
+        allowed = ctx.allows(Operation.READ, Kind.TOPIC, topic.name)
+        for key in (TopicPartition(topic.name, one.partition_index) for one in topic.partitions):
+            if not allowed:
+                codes[key] = ErrorCode.topic_authorization_failed
+            elif image.partition(key) is None:
+                codes[key] = ErrorCode.unknown_topic_or_partition
+            else:
+                known.append(key)
     refused = await ctx.services.groups.delete_offsets(request.group_id, known)
-    codes = {key: refused.get(key.topic, ErrorCode.none) for key in known}
-    codes |= dict.fromkeys(unknown, ErrorCode.unknown_topic_or_partition)
+    codes |= {key: refused.get(key.topic, ErrorCode.none) for key in known}
     return _fields(request, codes)
 
 
@@ -51,4 +56,4 @@ def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
     return {"error_code": code, "throttle_time": 0, "topics": []}
 
 
-API = Api(KEY, "OffsetDelete", range(0, 1), offset_delete, refuse)
+API = Api(KEY, "OffsetDelete", range(0, 1), offset_delete, refuse, needs=on_group(Operation.DELETE))

@@ -1,6 +1,7 @@
 """OffsetFetch (9): the committed offsets of one group, from version 8 on of several.
 
-Topics go by name up to version 9 and by id from version 10 on.
+Topics go by name up to version 9 and by id from version 10 on. What was committed for topics that
+who asks may not describe is refused where it is named, and otherwise left out.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from ottla.coordinator.group.service import Fetcher, Found
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID
+from ottla.security.acl import Kind, Operation
 
 KEY: Final = 9
 FIRST_WITH_GROUP_ERROR: Final = 2
 FIRST_WITH_BATCHES: Final = 8
 FIRST_WITH_TOPIC_IDS: Final = 10
 NO_OFFSET: Final = Committed(-1)
+DESCRIBE: Final = Operation.DESCRIBE
 
 
 async def offset_fetch(request: Request, ctx: Context) -> Fields:
@@ -32,15 +35,20 @@ async def offset_fetch(request: Request, ctx: Context) -> Fields:
 async def _group(asked: Any, request: Request, ctx: Context) -> Fields:
     image = ctx.services.metadata.image
     by_id = ctx.call.version >= FIRST_WITH_TOPIC_IDS
-    names = None if asked.topics is None else _names(image, asked.topics, by_id=by_id)
     try:
+        ctx.require(DESCRIBE, Kind.GROUP, asked.group_id)
+        names = None if asked.topics is None else _names(asked.topics, ctx, by_id=by_id)
         found = await ctx.services.groups.fetch(
             asked.group_id, names, stable=request.require_stable, who=_who(asked)
         )
     except KafkaError as refusal:
         return _refused(asked, refusal.code, ctx)
     if asked.topics is None:
-        topics = [_topic(image, name, offsets) for name, offsets in found.items()]
+        topics = [
+            _topic(image, name, offsets)
+            for name, offsets in found.items()
+            if ctx.allows(DESCRIBE, Kind.TOPIC, name, noted=False)
+        ]
         if by_id:
             topics = [topic for topic in topics if topic["topic_id"] != NO_TOPIC_ID]
     else:
@@ -53,20 +61,25 @@ def _who(asked: Any) -> Fetcher:
     return Fetcher(getattr(asked, "member_id", None), getattr(asked, "member_epoch", -1))
 
 
-def _names(image: Image, topics: Any, *, by_id: bool) -> dict[str, list[int]]:
+def _names(topics: Any, ctx: Context, *, by_id: bool) -> dict[str, list[int]]:
+    """Those that are known and may be described."""
+    image = ctx.services.metadata.image
     names: dict[str, list[int]] = {}
     for topic in topics:
         name = image.names.get(topic.topic_id) if by_id else topic.name
-        if name is not None:
+        if name is not None and ctx.allows(DESCRIBE, Kind.TOPIC, name):
             names.setdefault(name, []).extend(topic.partition_indexes)
     return names
 
 
 def _asked(image: Image, topic: Any, found: Found, *, by_id: bool) -> Fields:
     name = image.names.get(topic.topic_id) if by_id else topic.name
-    if name is None:
-        unknown = dict.fromkeys(topic.partition_indexes, ErrorCode.unknown_topic_id)
-        return {"topic_id": topic.topic_id, "partitions": _partitions(unknown)}
+    if name not in found:
+        code = ErrorCode.topic_authorization_failed
+        if name is None:
+            code = ErrorCode.unknown_topic_id
+        partitions = _partitions(dict.fromkeys(topic.partition_indexes, code))
+        return {"name": name, "topic_id": topic.topic_id, "partitions": partitions}
     return _topic(image, name, {index: found[name][index] for index in topic.partition_indexes})
 
 

@@ -1,4 +1,7 @@
-"""OffsetForLeaderEpoch (23): where a leader epoch ended, so that a reader can cut back to it."""
+"""OffsetForLeaderEpoch (23): where a leader epoch ended, so that a reader can cut back to it.
+
+Followers ask by what brokers may do, consumers by what they may see of a topic.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,27 @@ from typing import Any, Final
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
+from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 23
 
 
 async def offset_for_leader_epoch(request: Request, ctx: Context) -> Fields:
+    everything = ctx.allows(Operation.CLUSTER_ACTION, Kind.CLUSTER, CLUSTER_NAME, noted=False)
     return {
         "throttle_time": 0,
         "topics": [
-            {
-                "topic": topic.topic,
-                "partitions": [_answer(topic.topic, asked, ctx) for asked in topic.partitions],
-            }
+            {"topic": topic.topic, "partitions": _partitions(topic, ctx, everything)}
             for topic in request.topics
         ],
     }
+
+
+def _partitions(topic: Any, ctx: Context, everything: bool) -> list[Fields]:
+    if everything or ctx.allows(Operation.DESCRIBE, Kind.TOPIC, topic.topic):
+        return [_answer(topic.topic, asked, ctx) for asked in topic.partitions]
+    refusal = ErrorCode.topic_authorization_failed
+    return [_part(asked, refusal, -1, -1) for asked in topic.partitions]
 
 
 def _answer(topic: str, asked: Any, ctx: Context) -> Fields:

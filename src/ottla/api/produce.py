@@ -2,7 +2,8 @@
 
 Offered from version 0, because librdkafka misreads a broker that is not, and served from 3: older
 versions carry message formats that are no longer written. With acks=0 there is no reply; an error
-then closes the connection, so that the client notices.
+then closes the connection, so that the client notices. While an authorizer is in force nothing is
+learnt of a peer: its every request is asked for.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ from ottla.api.services import Services
 from ottla.log.log import Origin
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID, TopicPartition
-from ottla.net.slot import Slot
+from ottla.net.slot import Peer, Slot
 from ottla.protocol.hot import ProducedPartition, decode_produce, produce_reply
-from ottla.protocol.hot.produce import ProduceTopic
+from ottla.protocol.hot.produce import ProduceRequest, ProduceTopic
+from ottla.protocol.records.header import ATTRIBUTES_AT, HEADER_SIZE, TRANSACTIONAL_BIT
 from ottla.protocol.wire import Call
 from ottla.replica.append import AppendTerms, ToAppend
 from ottla.replica.txn_gate import TxnTerms
 from ottla.replica.wanted import UNKNOWN_TOPIC
+from ottla.security.acl import Kind, Operation
+from ottla.security.authorizer import Authorizer
 
 KEY: Final = 0
 ACKS: Final = (-1, 0, 1)
@@ -38,7 +42,8 @@ def produce(call: Call, frame: memoryview, slot: Slot, services: Services) -> No
     request = decode_produce(call, frame)
     acks, topics = request.acks, request.topics
     peer = slot.peer
-    if peer.express is None or peer.express.missed():
+    guarded = services.authorizer.in_force
+    if not guarded and (peer.express is None or peer.express.missed()):
         peer.express = express_for(call, frame, request, services)
 
     def answer(outcomes: list[ProducedPartition]) -> None:
@@ -57,7 +62,10 @@ def produce(call: Call, frame: memoryview, slot: Slot, services: Services) -> No
         )
     zstd = call.version >= FIRST_WITH_ZSTD
     terms = _new(AppendTerms, (acks, request.timeout_ms, Origin.CLIENT, zstd, txn))
-    services.replicas.appends.append(_sets(topics, acks, services), terms, answer)
+    sets = _sets(topics, acks, services)
+    if guarded:
+        sets = _allowed(sets, request, peer, services.authorizer)
+    services.replicas.appends.append(sets, terms, answer)
 
 
 def _sets(topics: Sequence[ProduceTopic], acks: int, services: Services) -> list[ToAppend]:
@@ -72,6 +80,37 @@ def _sets(topics: Sequence[ProduceTopic], acks: int, services: Services) -> list
         for index, records in partitions:
             sets.append(_new(ToAppend, (_new(TopicPartition, (name, index)), records, code)))
     return sets
+
+
+def _allowed(
+    sets: list[ToAppend], request: ProduceRequest, peer: Peer, authorizer: Authorizer
+) -> list[ToAppend]:
+    """The same, with a refusal for what may not be written."""
+    if not _may_transact(sets, request.transactional_id, peer, authorizer):
+        code = ErrorCode.transactional_id_authorization_failed
+        return [one._replace(refused=code) for one in sets]
+    topics = {one.key.topic for one in sets if one.refused is not ErrorCode.unknown_topic_id}
+    refused = {
+        topic for topic in topics if not authorizer.allows(peer, Operation.WRITE, Kind.TOPIC, topic)
+    }
+    code = ErrorCode.topic_authorization_failed
+    return [one._replace(refused=code) if one.key.topic in refused else one for one in sets]
+
+
+def _may_transact(
+    sets: Sequence[ToAppend], transactional_id: str | None, peer: Peer, authorizer: Authorizer
+) -> bool:
+    """Who names a transactional id must be allowed to use it, and who needs one must name it."""
+    if transactional_id is None:
+        return not any(_is_transactional(one.records) for one in sets)
+    return authorizer.allows(peer, Operation.WRITE, Kind.TRANSACTIONAL_ID, transactional_id)
+
+
+def _is_transactional(records: memoryview | bytes | None) -> bool:
+    """As the head of the first batch says, which is the only one there may be."""
+    if records is None or len(records) < HEADER_SIZE:
+        return False
+    return bool(records[ATTRIBUTES_AT + 1] & TRANSACTIONAL_BIT)
 
 
 def _by_topic(

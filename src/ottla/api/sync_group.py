@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import on_group
 from ottla.coordinator.group.member import SyncReply
 from ottla.coordinator.group.syncing import SyncAsk
 from ottla.model.errors import ErrorCode
+from ottla.security.acl import Operation
 
 KEY: Final = 14
 
@@ -38,4 +40,4 @@ def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
     return _fields(SyncReply(code))
 
 
-API = Api(KEY, "SyncGroup", range(0, 6), sync_group, refuse)
+API = Api(KEY, "SyncGroup", range(0, 6), sync_group, refuse, needs=on_group(Operation.READ))

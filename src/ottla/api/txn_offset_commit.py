@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import WRITE_TRANSACTIONS, on_group
 from ottla.coordinator.group.committing import CommitAsk, ToCommit
 from ottla.coordinator.journal import Producer as Writer
 from ottla.coordinator.txn.ending import EPOCH_PER_TRANSACTION
@@ -18,6 +19,7 @@ from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import CONSUMER_OFFSETS, ProducerId, TopicPartition
 from ottla.replica.txn_gate import TxnTerms
+from ottla.security.acl import Kind, Operation
 
 KEY: Final = 28
 FIRST_WITH_ABORTABLE: Final = 4
@@ -27,14 +29,7 @@ LAST_BY_LOADING: Final = 1
 
 
 async def txn_offset_commit(request: Request, ctx: Context) -> Fields:
-    known = {
-        (topic.name, one.partition_index): ctx.services.metadata.image.partition(
-            TopicPartition(topic.name, one.partition_index)
-        )
-        is not None
-        for topic in request.topics
-        for one in topic.partitions
-    }
+    codes = _checked(request, ctx)
     asked = [
         ToCommit(
             topic.name,
@@ -45,9 +40,8 @@ async def txn_offset_commit(request: Request, ctx: Context) -> Fields:
         )
         for topic in request.topics
         for one in topic.partitions
-        if known[topic.name, one.partition_index]
+        if codes[topic.name, one.partition_index] is ErrorCode.none
     ]
-    codes = dict.fromkeys(known, ErrorCode.unknown_topic_or_partition)
     if asked:
         try:
             committed = await _commit(request, ctx, asked)
@@ -56,6 +50,22 @@ async def txn_offset_commit(request: Request, ctx: Context) -> Fields:
             committed = [code] * len(asked)
         codes |= zip(((one.topic, one.partition) for one in asked), committed, strict=True)
     return _fields(request.topics, codes)
+
+
+def _checked(request: Request, ctx: Context) -> dict[tuple[str, int], ErrorCode]:
+    """What can be said of each partition before anything is committed."""
+    image = ctx.services.metadata.image
+    codes = {}
+    for topic in request.topics:
+        allowed = ctx.allows(Operation.READ, Kind.TOPIC, topic.name)
+        for one in topic.partitions:
+            code = ErrorCode.none
+            if not allowed:
+                code = ErrorCode.topic_authorization_failed
+            elif image.partition(TopicPartition(topic.name, one.partition_index)) is None:
+                code = ErrorCode.unknown_topic_or_partition
+            codes[topic.name, one.partition_index] = code
+    return codes
 
 
 async def _commit(request: Request, ctx: Context, asked: list[ToCommit]) -> list[ErrorCode]:
@@ -117,4 +127,11 @@ def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
     return _fields(request.topics, codes)
 
 
-API = Api(KEY, "TxnOffsetCommit", range(0, 6), txn_offset_commit, refuse)
+API = Api(
+    KEY,
+    "TxnOffsetCommit",
+    range(0, 6),
+    txn_offset_commit,
+    refuse,
+    needs=(WRITE_TRANSACTIONS, *on_group(Operation.READ)),
+)

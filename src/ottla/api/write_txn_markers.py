@@ -14,11 +14,14 @@ from ottla.coordinator.txn.markers import Marking
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import ProducerId, TopicPartition
+from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 27
 
 
 async def write_txn_markers(request: Request, ctx: Context) -> Fields:
+    if not ctx.allows(Operation.ALTER, Kind.CLUSTER, CLUSTER_NAME, noted=False):
+        ctx.require(Operation.CLUSTER_ACTION, Kind.CLUSTER, CLUSTER_NAME)
     results = []
     for marker in request.markers:
         marking = Marking(

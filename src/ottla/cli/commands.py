@@ -27,6 +27,9 @@ class Command(NamedTuple):
 
 
 COMMANDS: Final = (
+    Command(("acls", "add"), "ottla.cli.acls.add:add"),
+    Command(("acls", "list"), "ottla.cli.acls.list:list_"),
+    Command(("acls", "remove"), "ottla.cli.acls.remove:remove"),
     Command(("adopt",), "ottla.cli.adopt:adopt"),
     Command(("cluster", "describe"), "ottla.cli.cluster.describe:describe"),
     Command(("cluster", "health"), "ottla.cli.cluster.health:health"),
@@ -68,6 +71,7 @@ COMMANDS: Final = (
     Command(("transactions", "list"), "ottla.cli.transactions.list:list_"),
 )
 NOUNS: Final = {
+    "acls": "See and change who may do what, where the cluster has an authorizer.",
     "cluster": "Look at the cluster as a whole.",
     "configs": "See and change the settings of topics, brokers, groups and loggers.",
     "groups": "See consumer groups, move their offsets, remove them.",

@@ -1,7 +1,7 @@
 """Clients: a producer, a consumer and an admin client over one asynchronous core.
 
-May import `config`, `net`, `protocol` and `model`; never the broker. Works against Apache Kafka as
-well as against Ottla.
+May import `config`, `net`, `protocol`, `model` and the words of `security.acl`; never the broker.
+Works against Apache Kafka as well as against Ottla.
 
 - `cluster`      what the clients share: who leads what, one question to one broker
 - `view`         the cluster as last heard of (pure)

@@ -15,6 +15,7 @@ from typing import Final
 from ottla.model.errors import KafkaError, UserError
 
 TOOLS: Final[Mapping[str, str]] = {
+    "kafka-acls.sh": "ottla.cli.kafka.acls",
     "kafka-configs.sh": "ottla.cli.kafka.configs",
     "kafka-console-consumer.sh": "ottla.cli.kafka.console_consumer",
     "kafka-console-producer.sh": "ottla.cli.kafka.console_producer",

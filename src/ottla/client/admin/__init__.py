@@ -14,12 +14,14 @@
 - `transactions`  transactions, producers, ending what hangs
 - `replicas`      elections and reassignments
 - `log_dirs`      what lies on which disk
+- `acls`          access rules
 - `brokers`       the cluster, its brokers and features
 
 Calls that name several items return `Outcomes`, a dict with a result or an exception for each;
 calls for one item raise.
 """
 
+from ottla.client.admin.acls import AclFilter, AclRule
 from ottla.client.admin.brokers import BrokerInfo, ClusterInfo, Feature
 from ottla.client.admin.configs import (
     ConfigChange,
@@ -43,8 +45,18 @@ from ottla.client.admin.transactions import (
     Transaction,
     TransactionListing,
 )
+from ottla.security.acl import Kind as AclKind
+from ottla.security.acl import Operation as AclOperation
+from ottla.security.acl import Pattern as AclPattern
+from ottla.security.acl import Permission as AclPermission
 
 __all__ = [
+    "AclFilter",
+    "AclKind",
+    "AclOperation",
+    "AclPattern",
+    "AclPermission",
+    "AclRule",
     "ActiveProducer",
     "BrokerInfo",
     "ClusterInfo",

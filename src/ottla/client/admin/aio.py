@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ottla.client.admin import (
+    acls,
     brokers,
     configs,
     group_offsets,
@@ -92,6 +93,10 @@ class Admin(Session):
     describe_log_dirs = log_dirs.describe_log_dirs
     describe_replica_log_dirs = log_dirs.describe_replica_log_dirs
     alter_replica_log_dirs = log_dirs.alter_replica_log_dirs
+
+    create_acls = acls.create_acls
+    describe_acls = acls.describe_acls
+    delete_acls = acls.delete_acls
 
     describe_cluster = brokers.describe_cluster
     describe_features = brokers.describe_features

@@ -108,6 +108,10 @@ class Admin:
     describe_replica_log_dirs = _waits(aio.Admin.describe_replica_log_dirs)
     alter_replica_log_dirs = _waits(aio.Admin.alter_replica_log_dirs)
 
+    create_acls = _waits(aio.Admin.create_acls)
+    describe_acls = _waits(aio.Admin.describe_acls)
+    delete_acls = _waits(aio.Admin.delete_acls)
+
     describe_cluster = _waits(aio.Admin.describe_cluster)
     describe_features = _waits(aio.Admin.describe_features)
     describe_api_versions = _waits(aio.Admin.describe_api_versions)

@@ -1,0 +1,79 @@
+"""`ottla acls remove`: access rules, gone.
+
+Owns: that only what was shown is removed, and after a yes.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from ottla.cli.acls.asked import (
+    Allow,
+    Asked,
+    Deny,
+    Groups,
+    Hosts,
+    OnCluster,
+    Operations,
+    Prefixed,
+    Topics,
+    TransactionalIds,
+    table,
+)
+from ottla.cli.connect import connected
+from ottla.cli.console import failures, show
+from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+from ottla.client.admin import AclFilter, AclPattern
+from ottla.model.errors import UserError
+
+YES = ("y", "yes")
+
+
+def remove(  # noqa: PLR0913 - a command's options are its parameters
+    *,
+    allow: Allow = None,
+    deny: Deny = None,
+    operation: Operations = None,
+    host: Hosts = None,
+    topic: Topics = None,
+    group: Groups = None,
+    transactional_id: TransactionalIds = None,
+    cluster: OnCluster = False,
+    prefixed: Prefixed = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_SERVER,
+) -> int:
+    """Remove access rules; what is not said is no condition.
+
+    Without --yes it shows what would go, and asks.
+
+    Examples:
+      ottla acls remove --allow User:alice --operation read --topic orders --yes
+      ottla acls remove --allow User:bob --deny User:bob --yes
+      echo y | ottla acls remove --topic pay- --prefixed
+    """
+    asked = Asked(allow, deny, operation, host, topic, group, transactional_id, cluster, prefixed)
+    if asked == Asked():
+        raise UserError("remove: say which rules are meant; --topic, --allow and the like")
+    filters = asked.filters(AclPattern.LITERAL)
+    with connected(bootstrap) as admin:
+        found = sorted({rule for each in filters for rule in admin.describe_acls(each)})
+    if found and not yes:
+        show(table("to be removed", found), as_json=False, file=sys.stderr)
+        if not _agreed("remove them?"):
+            print("ottla: nothing was removed", file=sys.stderr)
+            return 1
+    with connected(bootstrap) as admin:
+        outcomes = admin.delete_acls(map(AclFilter.exactly, found))
+    gone = [rule for rules in outcomes.succeeded.values() for rule in rules]
+    show(table("removed", gone), as_json=as_json)
+    return failures(outcomes.failed)
+
+
+def _agreed(question: str) -> bool:
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in YES
