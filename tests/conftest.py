@@ -5,6 +5,9 @@ A test with an argument `sim_seed` runs once for each seed of `make sim SEED=…
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Generator
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -13,6 +16,23 @@ pytest_plugins = ["ottla.testing.plugin"]  # for a checkout that is not installe
 # Deadlines measure the machine, which is shared, and not the code.
 settings.register_profile("ottla", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ottla")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Reports are made with the collector at rest.
+
+    A report parses the source of what failed. If a collection falls into that and ends a future
+    whose exception nobody took, its traceback is logged, which parses as well, and Python 3.11
+    loses count: the whole run ended with an internal error, and nobody heard which test had failed.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

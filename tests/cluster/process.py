@@ -28,7 +28,10 @@ class Ended(Exception):
 
 
 class BrokerProcess:
-    """A broker that may live several times, on one port and one set of directories."""
+    """A broker that may live several times, on one port and one set of directories.
+
+    It keeps records for good, however old they say they are, unless its settings say otherwise.
+    """
 
     def __init__(
         self,
@@ -38,7 +41,7 @@ class BrokerProcess:
         dirs: Sequence[Path] = (),
     ) -> None:
         self.folder = folder
-        self.settings = dict(settings or {})
+        self.settings = {"log.retention.ms": "-1", **(settings or {})}
         self.dirs = list(dirs) or [folder / "data"]
         self.port = free_ports(1)[0]
         self.lives = 0

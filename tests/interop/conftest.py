@@ -39,8 +39,11 @@ CLIENTS: Final[Mapping[str, type[Client]]] = {
 }
 
 
-# Both kinds of broker know these; nobody here waits for what only spreads load out.
+# Both kinds of broker know these. Records stay, however old they say they are.
+KEPT: Final = {"log.retention.ms": "-1"}
+# Nobody here waits for what only spreads load out.
 PROMPT: Final = {
+    **KEPT,
     "group.initial.rebalance.delay.ms": "0",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
@@ -68,6 +71,7 @@ def cluster_under_test(
     """Ottla, then Apache Kafka: what our own clients promise they promise with either."""
     folder = tmp_path_factory.mktemp(request.param)
     settings = {
+        **KEPT,
         "group.initial.rebalance.delay.ms": "100",
         "group.min.session.timeout.ms": "1000",
         "group.consumer.min.heartbeat.interval.ms": "300",

@@ -81,6 +81,18 @@ def read(bootstrap: str, topic: str, *, isolation: str = "read_committed") -> li
         consumer.close()
 
 
+def wait_for_end(bootstrap: str, topic: str, offset: int) -> None:
+    """Wait until partition 0 ends here."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
+    deadline = time.monotonic() + WAIT_S
+    try:
+        while consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=WAIT_S)[1] != offset:
+            assert time.monotonic() < deadline, f"{topic} does not end at {offset}"
+            time.sleep(0.02)
+    finally:
+        consumer.close()
+
+
 def committed(bootstrap: str, group: str, topic: str, partition: int = 0) -> int:
     """The offset a group has committed; -1001 when it has none."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})

@@ -23,6 +23,7 @@ FOR_TESTS: Final[Mapping[str, str]] = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "flush.before.ack": "never",
     "group.initial.rebalance.delay.ms": "0",
+    "log.retention.ms": "-1",  # tests write what time they like: records of 2023 stay as well
 }
 
 

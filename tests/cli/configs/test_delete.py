@@ -7,10 +7,10 @@ from tests.cli.ottla_program import Run
 
 
 def test_settings_go_back_to_their_default(run: Run, admin: ottla.Admin) -> None:
-    topic = make_topic(admin, retention_ms="1234")
-    ran = run("configs", "delete", "topic", "retention.ms", "--name", topic)
-    assert ran.out == "deleted retention.ms\n"
-    assert admin.describe_configs([Resource.topic(topic)]).one()["retention.ms"].is_default
+    topic = make_topic(admin, segment_ms="1234")
+    ran = run("configs", "delete", "topic", "segment.ms", "--name", topic)
+    assert ran.out == "deleted segment.ms\n"
+    assert admin.describe_configs([Resource.topic(topic)]).one()["segment.ms"].is_default
 
 
 def test_mistakes_are_said_in_a_line(run: Run, topic: str) -> None:

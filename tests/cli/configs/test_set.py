@@ -15,9 +15,9 @@ def test_settings_get_a_value(run: Run, admin: ottla.Admin, topic: str) -> None:
 
 
 def test_a_dry_run_changes_nothing(run: Run, admin: ottla.Admin, topic: str) -> None:
-    ran = run("configs", "set", "topic", "retention.ms=1", "--name", topic, "--dry-run")
+    ran = run("configs", "set", "topic", "segment.ms=1", "--name", topic, "--dry-run")
     assert ran.out == "accepted; nothing was changed\n"
-    assert admin.describe_configs([Resource.topic(topic)]).one()["retention.ms"].is_default
+    assert admin.describe_configs([Resource.topic(topic)]).one()["segment.ms"].is_default
 
 
 def test_mistakes_are_said_in_a_line(run: Run, topic: str) -> None:

@@ -9,12 +9,12 @@ from tests.cli.ottla_program import Run
 
 @pytest.mark.spec("TOOL-07")
 def test_a_topic_grows_and_changes_its_settings(run: Run, admin: ottla.Admin, topic: str) -> None:
-    words = ("--partitions", 4, "--config", "retention.ms=77")
+    words = ("--partitions", 4, "--config", "segment.ms=77")
     assert run("topics", "alter", topic, *words).out == f"altered {topic}\n"
     assert len(admin.describe_topic(topic).partitions) == 4
-    assert run("topics", "alter", topic, "--delete-config", "retention.ms").code == 0
+    assert run("topics", "alter", topic, "--delete-config", "segment.ms").code == 0
     found = admin.describe_configs([Resource.topic(topic)]).one()
-    assert found["retention.ms"].is_default
+    assert found["segment.ms"].is_default
 
 
 @pytest.mark.spec("TOOL-07")

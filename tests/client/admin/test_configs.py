@@ -19,9 +19,9 @@ def test_settings_are_set_described_with_their_source_and_deleted(
     admin: ottla.Admin, topic: str
 ) -> None:
     resource = Resource.topic(topic)
-    admin.incremental_alter_configs({resource: {"retention.ms": "1234"}}).all()
+    admin.incremental_alter_configs({resource: {"segment.ms": "1234"}}).all()
     entry = admin.describe_configs([resource], synonyms=True, documentation=True).one()[
-        "retention.ms"
+        "segment.ms"
     ]
     assert (entry.value, entry.source) == ("1234", ConfigSource.DYNAMIC_TOPIC_CONFIG)
     assert not entry.is_default
@@ -30,10 +30,8 @@ def test_settings_are_set_described_with_their_source_and_deleted(
         ConfigSource.DEFAULT_CONFIG,
     ]
     assert entry.documentation
-    admin.incremental_alter_configs({resource: {"retention.ms": None}}).all()
-    assert (
-        admin.describe_configs([resource], names=["retention.ms"]).one()["retention.ms"].is_default
-    )
+    admin.incremental_alter_configs({resource: {"segment.ms": None}}).all()
+    assert admin.describe_configs([resource], names=["segment.ms"]).one()["segment.ms"].is_default
 
 
 def test_lists_grow_and_shrink(admin: ottla.Admin, topic: str) -> None:
@@ -65,11 +63,11 @@ def test_a_refused_value_changes_nothing_and_neither_does_a_question(
     admin: ottla.Admin, topic: str
 ) -> None:
     resource = Resource.topic(topic)
-    bad = admin.incremental_alter_configs({resource: {"retention.ms": "soon"}})
+    bad = admin.incremental_alter_configs({resource: {"segment.ms": "soon"}})
     assert isinstance(bad[resource], KafkaError)
     assert bad[resource].code is ErrorCode.invalid_config  # type: ignore[union-attr]
-    admin.incremental_alter_configs({resource: {"retention.ms": "9"}}, validate_only=True).all()
-    assert admin.describe_configs([resource]).one()["retention.ms"].is_default
+    admin.incremental_alter_configs({resource: {"segment.ms": "9"}}, validate_only=True).all()
+    assert admin.describe_configs([resource]).one()["segment.ms"].is_default
 
 
 def test_brokers_and_loggers_are_asked_at_their_broker(admin: ottla.Admin) -> None:
