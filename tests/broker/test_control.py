@@ -18,6 +18,7 @@ from ottla.model.errors import UserError
 from ottla.model.ids import BrokerEpoch, BrokerId
 from ottla.model.metrics import Registry
 from ottla.net.slot import Slot
+from ottla.security.authorizer import Authorizer
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
 from tests.fakes.forgetting_disk import ForgettingDisk
@@ -61,7 +62,13 @@ def test_the_one_broker_becomes_the_controller() -> None:
         await lay_ground(store, None, Random(0))
         config = DynamicConfig({"broker.id": "3"})
         control = Control(
-            world(store), config, ME, store=store, metadata=MetadataCache(ME), registry=Registry()
+            world(store),
+            config,
+            ME,
+            store=store,
+            metadata=MetadataCache(ME),
+            registry=Registry(),
+            authorizer=Authorizer(),
         )
         control.links.answer = unanswered
         await control.registration.register()

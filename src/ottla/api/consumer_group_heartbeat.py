@@ -5,6 +5,7 @@ From version 1 on a member brings its own id, and may subscribe by regular expre
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
@@ -23,6 +24,7 @@ FIRST_WITH_OWN_IDS: Final = 1
 async def consumer_group_heartbeat(request: Request, ctx: Context) -> Fields:
     for name in request.subscribed_topic_names or ():
         ctx.require(Operation.DESCRIBE, Kind.TOPIC, name)
+    sees = _sees(ctx) if ctx.services.authorizer.in_force else None
     ask = BeatAsk(
         request.member_id,
         request.member_epoch,
@@ -37,7 +39,7 @@ async def consumer_group_heartbeat(request: Request, ctx: Context) -> Fields:
         _owned(request.topic_partitions),
         brings_id=ctx.call.version >= FIRST_WITH_OWN_IDS,
     )
-    reply = await ctx.services.groups.consumer.heartbeat(request.group_id, ask)
+    reply = await ctx.services.groups.consumer.heartbeat(request.group_id, ask, sees)
     return {
         "throttle_time": 0,
         "error_code": ErrorCode.none,
@@ -47,6 +49,11 @@ async def consumer_group_heartbeat(request: Request, ctx: Context) -> Fields:
         "heartbeat_interval": reply.interval_ms,
         "assignment": None if reply.assignment is None else _assignment(reply.assignment),
     }
+
+
+def _sees(ctx: Context) -> Callable[[str], bool]:
+    """Which topics a pattern of this member may stand for."""
+    return lambda name: ctx.allows(Operation.DESCRIBE, Kind.TOPIC, name, noted=False)
 
 
 def _owned(topics: Any) -> Parts | None:

@@ -2,8 +2,8 @@
 
 Owns what it remembers of a peer's last request, for as long as the connection lasts. Never answers
 anything unusual: what it leaves goes the way of every request, through `dispatch` and `produce`,
-and what that finds wrong is said there. Asks nobody whether it
-may: there is none while an authorizer is in force. Hot: benchmarks/small_requests.py.
+and what that finds wrong is said there. It asks nobody whether it may: there is none while an
+authorizer is in force. Hot: benchmarks/small_requests.py.
 """
 
 from __future__ import annotations

@@ -94,11 +94,7 @@ class App:
         identity = await identify(home, directories, self.dynamic, world.dice)
         self.broker_id = identity.broker_id
         metadata = MetadataCache(self.broker_id)
-        authorizer = Authorizer(
-            in_force=bool(config.authorizer_class_name),
-            super_users=config.super_user_names,
-            open_by_default=config.allow_everyone_if_no_acl_found,
-        )
+        authorizer = _authorizer(config)
         control = Control(
             world, self.dynamic, self.broker_id, store=store, metadata=metadata,
             registry=self.registry, authorizer=authorizer,
@@ -167,6 +163,14 @@ class App:
             self.metrics_port = await exposition.start("", self.config.metrics_port)
         except OSError as error:
             raise UserError(f"metrics.port: {self.config.metrics_port}: {error}") from None
+
+
+def _authorizer(config: BrokerConfig) -> Authorizer:
+    return Authorizer(
+        in_force=bool(config.authorizer_class_name),
+        super_users=config.super_user_names,
+        open_by_default=config.allow_everyone_if_no_acl_found,
+    )
 
 
 @contextmanager

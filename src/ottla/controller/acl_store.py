@@ -16,7 +16,8 @@ from typing import Final
 from ottla.security.acl import Filter, Kind, Operation, Pattern, Permission, Rule, Rules
 from ottla.security.authorizer import Authorizer
 from ottla.store import paths
-from ottla.store.nodes import AclChangeNode, AclNode, BadNode, RuleText
+from ottla.store.acl_nodes import AclChangeNode, AclNode, RuleText
+from ottla.store.nodes import BadNode
 from ottla.store.port import (
     BadVersion,
     Create,

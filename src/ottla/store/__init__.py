@@ -6,6 +6,7 @@ ZooKeeper's model with Kafka's paths. Nothing above knows which home the tree ha
 - `port`        what a store is: calls, errors, sessions
 - `paths`       where things are kept
 - `nodes`       what is kept there: Kafka's JSON, both ways
+- `acl_nodes`   access rules among them
 - `watches`     a fired watch turned into a typed change
 - `tree`        the tree itself and drafts over it; pure
 - `watching`    one-shot watches of one session

@@ -35,11 +35,11 @@ class ControllerNode(NamedTuple):
     timestamp_ms: int
 
     def encode(self) -> bytes:
-        return _dump({"version": 1, "brokerid": self.broker, "timestamp": str(self.timestamp_ms)})
+        return dump({"version": 1, "brokerid": self.broker, "timestamp": str(self.timestamp_ms)})
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        fields = _load(data, "brokerid", "timestamp")
+        fields = load(data, "brokerid", "timestamp")
         return cls(BrokerId(fields["brokerid"]), int(fields["timestamp"]))
 
 
@@ -99,11 +99,11 @@ class BrokerNode(NamedTuple):
             "endpoints": [str(endpoint) for endpoint in self.endpoints],
             "listener_security_protocol_map": {e.name: e.protocol for e in self.endpoints},
         }
-        return _dump(fields if self.rack is None else {**fields, "rack": self.rack})
+        return dump(fields if self.rack is None else {**fields, "rack": self.rack})
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        fields = _load(data, "endpoints", "timestamp")
+        fields = load(data, "endpoints", "timestamp")
         protocols = fields.get("listener_security_protocol_map") or {}
         endpoints = tuple(EndpointNode.parse(text, protocols) for text in fields["endpoints"])
         return cls(endpoints, int(fields["timestamp"]), fields.get("rack"))
@@ -118,7 +118,7 @@ class TopicNode(NamedTuple):
     removing: Mapping[int, tuple[BrokerId, ...]] = {}
 
     def encode(self) -> bytes:
-        return _dump(
+        return dump(
             {
                 "version": 3,
                 "topic_id": id_text(self.topic_id),
@@ -131,7 +131,7 @@ class TopicNode(NamedTuple):
     @classmethod
     def decode(cls, data: bytes) -> Self:
         """Versions 1 and 2, of older Kafka, have no topic id."""
-        fields = _load(data, "partitions")
+        fields = load(data, "partitions")
         text = fields.get("topic_id")
         return cls(
             topic_id=id_of(text) if text else NO_TOPIC_ID,
@@ -150,7 +150,7 @@ class StateNode(NamedTuple):
     controller_epoch: ControllerEpoch
 
     def encode(self) -> bytes:
-        return _dump(
+        return dump(
             {
                 "controller_epoch": self.controller_epoch,
                 "leader": self.leader,
@@ -162,7 +162,7 @@ class StateNode(NamedTuple):
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        fields = _load(data, "leader", "leader_epoch", "isr", "controller_epoch")
+        fields = load(data, "leader", "leader_epoch", "isr", "controller_epoch")
         return cls(
             leader=BrokerId(fields["leader"]),
             leader_epoch=LeaderEpoch(fields["leader_epoch"]),
@@ -178,11 +178,11 @@ class PartitionsNode(NamedTuple):
 
     def encode(self) -> bytes:
         listed = [{"topic": tp.topic, "partition": tp.partition} for tp in self.partitions]
-        return _dump({"version": 1, "partitions": listed})
+        return dump({"version": 1, "partitions": listed})
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        return cls(tuple(_partition(item) for item in _load(data, "partitions")["partitions"]))
+        return cls(tuple(_partition(item) for item in load(data, "partitions")["partitions"]))
 
 
 class ReassignmentNode(NamedTuple):
@@ -195,11 +195,11 @@ class ReassignmentNode(NamedTuple):
             {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
             for tp, replicas in self.replicas.items()
         ]
-        return _dump({"version": 1, "partitions": listed})
+        return dump({"version": 1, "partitions": listed})
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        items = _load(data, "partitions")["partitions"]
+        items = load(data, "partitions")["partitions"]
         return cls({_partition(item): tuple(map(BrokerId, item["replicas"])) for item in items})
 
 
@@ -210,11 +210,11 @@ class LogDirsNode(NamedTuple):
 
     def encode(self) -> bytes:
         listed = {id_text(id_): path for id_, path in self.paths.items()}
-        return _dump({"version": 1, "directories": dict(sorted(listed.items()))})
+        return dump({"version": 1, "directories": dict(sorted(listed.items()))})
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        listed = _load(data, "directories")["directories"]
+        listed = load(data, "directories")["directories"]
         return cls({id_of(text): path for text, path in listed.items()})
 
 
@@ -224,11 +224,11 @@ class LogDirEventNode(NamedTuple):
     broker: BrokerId
 
     def encode(self) -> bytes:
-        return _dump({"version": 1, "broker": self.broker, "event": 1})
+        return dump({"version": 1, "broker": self.broker, "event": 1})
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        return cls(BrokerId(_load(data, "broker")["broker"]))
+        return cls(BrokerId(load(data, "broker")["broker"]))
 
 
 class ConfigNode(NamedTuple):
@@ -237,11 +237,11 @@ class ConfigNode(NamedTuple):
     overrides: Mapping[str, str]
 
     def encode(self) -> bytes:
-        return _dump({"version": 1, "config": dict(sorted(self.overrides.items()))})
+        return dump({"version": 1, "config": dict(sorted(self.overrides.items()))})
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        return cls(_load(data, "config")["config"])
+        return cls(load(data, "config")["config"])
 
 
 class ConfigChangeNode(NamedTuple):
@@ -250,60 +250,11 @@ class ConfigChangeNode(NamedTuple):
     entity: str
 
     def encode(self) -> bytes:
-        return _dump({"version": 2, "entity_path": self.entity})
+        return dump({"version": 2, "entity_path": self.entity})
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        return cls(_load(data, "entity_path")["entity_path"])
-
-
-class RuleText(NamedTuple):
-    """One access rule of a resource, in Kafka's spelling."""
-
-    principal: str
-    permission: str
-    operation: str
-    host: str
-
-
-class AclNode(NamedTuple):
-    """/kafka-acl/<type>/<name>: the access rules of one resource, or of a prefix."""
-
-    rules: Sequence[RuleText]
-
-    def encode(self) -> bytes:
-        acls = [
-            {
-                "principal": rule.principal,
-                "permissionType": rule.permission,
-                "operation": rule.operation,
-                "host": rule.host,
-            }
-            for rule in self.rules
-        ]
-        return _dump({"version": 1, "acls": acls})
-
-    @classmethod
-    def decode(cls, data: bytes) -> Self:
-        keys = ("principal", "permissionType", "operation", "host")
-        try:
-            return cls([RuleText(*map(one.get, keys)) for one in _load(data, "acls")["acls"]])
-        except (AttributeError, TypeError) as error:
-            raise BadNode(f"access rules {data[:100]!r}") from error
-
-
-class AclChangeNode(NamedTuple):
-    """/kafka-acl-changes/acl_changes_<n>: of which resource rules changed."""
-
-    kind: str
-    name: str
-    pattern: str
-
-    def encode(self) -> bytes:
-        if self.pattern == "LITERAL":
-            return f"{self.kind}:{self.name}".encode()
-        told = {"resourceType": self.kind, "name": self.name, "patternType": self.pattern}
-        return _dump({"version": 1, **told})
+        return cls(load(data, "entity_path")["entity_path"])
 
 
 class ClusterIdNode(NamedTuple):
@@ -312,11 +263,11 @@ class ClusterIdNode(NamedTuple):
     id: str
 
     def encode(self) -> bytes:
-        return _dump({"version": "1", "id": self.id})
+        return dump({"version": "1", "id": self.id})
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        return cls(_load(data, "id")["id"])
+        return cls(load(data, "id")["id"])
 
 
 class ProducerIdBlockNode(NamedTuple):
@@ -327,7 +278,7 @@ class ProducerIdBlockNode(NamedTuple):
     last: ProducerId
 
     def encode(self) -> bytes:
-        return _dump(
+        return dump(
             {
                 "version": 1,
                 "broker": self.broker,
@@ -338,7 +289,7 @@ class ProducerIdBlockNode(NamedTuple):
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        fields = _load(data, "broker", "block_start", "block_end")
+        fields = load(data, "broker", "block_start", "block_end")
         first, last = (ProducerId(int(fields[key])) for key in ("block_start", "block_end"))
         return cls(BrokerId(fields["broker"]), first, last)
 
@@ -355,11 +306,11 @@ def id_of(text: str) -> UUID:
         raise BadNode(f"id {text!r}") from error
 
 
-def _dump(fields: Mapping[str, object]) -> bytes:
+def dump(fields: Mapping[str, object]) -> bytes:
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
-def _load(data: bytes, *needed: str) -> dict[str, Any]:
+def load(data: bytes, *needed: str) -> dict[str, Any]:
     try:
         fields = json.loads(data)
     except ValueError as error:

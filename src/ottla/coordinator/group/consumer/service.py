@@ -6,7 +6,7 @@ and matching them is bounded, but not short enough for the loop.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.heartbeat import BeatAsk, BeatReply, Found
@@ -23,14 +23,21 @@ class ConsumerGroups:
         self._runtime = runtime
         self._around = around
 
-    async def heartbeat(self, group_id: str, ask: BeatAsk) -> BeatReply:
+    async def heartbeat(
+        self, group_id: str, ask: BeatAsk, sees: Callable[[str], bool] | None = None
+    ) -> BeatReply:
+        """`sees` says which topics the member may know of, if not all.
+
+        A pattern stands for the same topics for all of a group: those that the member sees for whom
+        it was resolved last, as in Kafka.
+        """
         if not group_id:
             raise KafkaError(ErrorCode.invalid_group_id)
         consumer = self._runtime.owned(group_id).shard.consumer
         wanted, of = consumer.to_resolve(group_id, ask, self._around.clock.wall_ms())
         found = Found()
         if wanted:
-            names = list(consumer.terms.image.topics)
+            names = list(filter(sees, consumer.terms.image.topics))
             found = Found(await self._around.off.run(resolve, wanted, names), of)
         return await self._runtime.write(
             group_id, lambda shard, now: shard.consumer.heartbeat(group_id, ask, found, now)

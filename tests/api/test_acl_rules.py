@@ -1,0 +1,64 @@
+"""Access rules as requests carry them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.api.acl_rules import read_filter, read_rule, resources, whole
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.security.acl import Kind, Operation, Pattern, Permission
+from tests.api.ruling import EVERYTHING, rule
+
+
+def test_a_rule_is_read_and_said_again() -> None:
+    asked = rule(resource_pattern_type=4, host="10.0.0.1", permission_type=2)
+    read = read_rule(SimpleNamespace(**asked))
+    told = dict(whole(read))
+    assert told.pop("error_code") is ErrorCode.none
+    assert told.pop("error_message") is None
+    assert told | {"resource_pattern_type": told.pop("pattern_type")} == asked
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"resource_type": Kind.ANY}, "names one type"),
+        ({"resource_type": 99}, "99 is not a valid Kind"),
+        ({"operation": Operation.ANY}, "names one type"),
+        ({"operation": 99}, "99 is not a valid Operation"),
+        ({"permission_type": Permission.ANY}, "names one type"),
+        ({"permission_type": 0}, "names one type"),
+        ({"resource_pattern_type": Pattern.MATCH}, "literal or prefixed"),
+        ({"resource_name": ""}, "names a resource"),
+        ({"resource_type": Kind.CLUSTER, "resource_name": "cluster"}, "kafka-cluster"),
+        ({"principal": "alice"}, "'alice' is no principal"),
+        ({"principal": "User:"}, "'User:' is no principal"),
+        ({"host": ""}, "names a host"),
+    ],
+)
+def test_what_is_wrong_with_a_rule_is_said(changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(KafkaError, match=said) as refused:
+        read_rule(SimpleNamespace(**rule(**changed)))
+    assert refused.value.code is ErrorCode.invalid_request
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"operation": 0}, {"operation": 99}, {"resource_type_filter": 0}, {"pattern_type_filter": 9}],
+)
+def test_a_filter_with_an_unknown_word_is_refused(changed: dict[str, int]) -> None:
+    with pytest.raises(KafkaError) as refused:
+        read_filter(SimpleNamespace(**EVERYTHING | changed))
+    assert refused.value.code is ErrorCode.invalid_request
+
+
+def test_rules_of_one_resource_are_told_together() -> None:
+    named = [rule(), rule(operation=4), rule(resource_name="other")]
+    told = resources([read_rule(SimpleNamespace(**one)) for one in named])
+    assert [(one["resource_name"], len(one["acls"])) for one in told] == [  # type: ignore[arg-type]
+        ("orders", 2),
+        ("other", 1),
+    ]
