@@ -36,6 +36,7 @@ def blocks(document: Path) -> list[Block]:
     return [Block(*found) for found in BLOCK.findall(document.read_text())]
 
 
+@pytest.mark.timeout(400)  # one of them starts Spark, again and again
 @pytest.mark.parametrize(
     "document",
     [pytest.param(one, id=one.relative_to(ROOT).as_posix()) for one in DOCUMENTS if blocks(one)],
