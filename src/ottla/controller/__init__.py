@@ -42,6 +42,7 @@ The actions:
 - `facade`        what the rest of the broker asks for
 - `measures`      what can be read about a controller from outside
 - `producer_ids`  blocks of producer ids
+- `noted`         nodes whose changes are noted beside them
 - `config_store`  settings in the store, written and heard
 - `acl_store`     access rules, likewise
 """

@@ -13,18 +13,17 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from ottla.controller.noted import forget, rewrite
 from ottla.security.acl import Filter, Kind, Operation, Pattern, Permission, Rule, Rules
 from ottla.security.authorizer import Authorizer
 from ottla.store import paths
 from ottla.store.acl_nodes import AclChangeNode, AclNode, RuleText
 from ottla.store.nodes import BadNode
 from ottla.store.port import (
-    BadVersion,
     Create,
     Delete,
     Node,
     NodeExists,
-    NoNode,
     Op,
     Session,
     SessionExpired,
@@ -116,19 +115,13 @@ class AclStore:
         self, place: Place, change: Callable[[frozenset[Rule]], frozenset[Rule]]
     ) -> None:
         path = _path(place)
-        while True:
-            node = await self._store.get(path)
+
+        def write(node: Node | None) -> Op | None:
             kept = frozenset(_rules(place, node))
             wanted = change(kept)
-            if wanted == kept:
-                return
-            try:
-                await self._store.multi([_write(path, node, wanted), _note(place)])
-            except (BadVersion, NodeExists, NoNode) as refused:
-                if refused.at > 0:
-                    raise  # it is the note that has no place, and never will
-                continue  # somebody else changed it: change what they made of it
-            return
+            return None if wanted == kept else _write(path, node, wanted)
+
+        await rewrite(self._store, path, write, _note(place))
 
     async def _read(self) -> None:
         async with self._reading:  # or an older reading might come to hold after a newer one
@@ -145,21 +138,13 @@ class AclStore:
             if self._authorizer.rules is None or rules.all != self._authorizer.rules.all:
                 self._authorizer.follow(rules)
         for path, names in zip(_NOTES.values(), notes, strict=True):
-            await self._forget(path, names)
+            await forget(self._store, path, sorted(names), NOTES_KEPT)
 
     async def _notes(self, path: str) -> list[str]:
         if path in self._watched:
             return await self._store.children(path)
         self._watched.add(path)
         return await self._store.watch_children(path, self._told)
-
-    async def _forget(self, path: str, names: list[str]) -> None:
-        """Notes that everybody has had time to read go."""
-        for name in sorted(names)[:-NOTES_KEPT]:
-            try:
-                await self._store.delete(f"{path}/{name}")
-            except NoNode:
-                continue  # another broker tidied up first
 
     def _told(self, path: str) -> None:
         self._watched.discard(path)

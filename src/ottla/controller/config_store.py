@@ -14,16 +14,13 @@ from typing import Final
 
 from ottla.config.dynamic import DynamicConfig
 from ottla.controller import writing
+from ottla.controller.noted import forget, rewrite
 from ottla.model.ids import BrokerId
 from ottla.store import paths
 from ottla.store.nodes import BadNode, ConfigChangeNode, ConfigNode
 from ottla.store.port import (
-    BadVersion,
     Create,
-    Delete,
     Node,
-    NodeExists,
-    NoNode,
     Op,
     Session,
     SessionExpired,
@@ -96,18 +93,11 @@ class ConfigStore:
     async def _change(
         self, path: str, entity: str, change: Callable[[Overrides], Overrides]
     ) -> None:
-        note = writing.note_of_config(entity)
-        while True:
-            node = await self._store.get(path)
+        def write(node: Node | None) -> Op:
             wanted = ConfigNode(change(_overrides(node))).encode()
-            write: Op = Create(path, wanted) if node is None else Set(path, wanted, node.version)
-            try:
-                await self._store.multi([write, note])
-            except (BadVersion, NodeExists, NoNode) as refused:
-                if refused.at > 0:
-                    raise  # it is the note that has no place, and never will
-                continue  # somebody else changed it: change what they made of it
-            return
+            return Create(path, wanted) if node is None else Set(path, wanted, node.version)
+
+        await rewrite(self._store, path, write, writing.note_of_config(entity))
 
     def _told(self, _: str) -> None:
         self._watching = False
@@ -139,7 +129,7 @@ class ConfigStore:
             await self.load_topics(await self._store.children(paths.CONFIG_TOPICS))
         else:
             await self._apply(new)
-        await self._forget(notes)
+        await forget(self._store, paths.CONFIG_CHANGES, notes, NOTES_KEPT)
 
     async def _apply(self, notes: list[str]) -> None:
         nodes = await self._store.get_many([f"{paths.CONFIG_CHANGES}/{note}" for note in notes])
@@ -156,14 +146,6 @@ class ConfigStore:
             self._config.set_cluster(_overrides(every))
         if _overrides(own) != self._config.broker:
             self._config.set_broker(_overrides(own))
-
-    async def _forget(self, notes: list[str]) -> None:
-        """Notes that everybody has had time to read go."""
-        for note in notes[:-NOTES_KEPT]:
-            try:
-                await self._store.multi([Delete(f"{paths.CONFIG_CHANGES}/{note}")])
-            except NoNode:
-                continue  # another broker tidied up first
 
 
 def _number(note: str) -> int:
