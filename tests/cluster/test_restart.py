@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from ottla.model.errors import ErrorCode
+from ottla.security.acl import Operation
+from tests.api.ruling import OPEN, created, described, rule
 from tests.asking import (
     INIT_PRODUCER_ID,
     LIST_OFFSETS,
@@ -65,6 +67,20 @@ def test_topics_their_ids_settings_and_offsets_outlive_the_process(
         expected = [*(f"n-{number}" for number in range(20, 50)), "after"]
         # A start offset inside a segment is written by a clean stop and every minute, as Kafka's.
         assert values(broker.address, "other")[-len(expected) :] == expected
+
+
+@pytest.mark.spec("SEC-04")
+@either_way
+def test_access_rules_outlive_the_process_from_the_moment_they_are_acknowledged(
+    tmp_path: Path, restart: Restart
+) -> None:
+    with BrokerProcess(tmp_path, OPEN) as broker:
+        for number in range(5):
+            with Line(broker.address) as line:
+                assert created(line, rule(resource_name=f"t{number}")) == [ErrorCode.none]
+            restart(broker)
+        with Line(broker.address) as line:
+            assert described(line) == [(f"t{number}", Operation.READ) for number in range(5)]
 
 
 @pytest.mark.spec("CTL-17")

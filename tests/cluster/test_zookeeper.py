@@ -14,7 +14,11 @@ from confluent_kafka.cimpl import NewTopic
 from kazoo.client import KazooClient
 
 from ottla.cli.kafka.main import run
+from ottla.model.errors import ErrorCode
 from ottla.testing.history import check
+from tests.api.ruling import OPEN, described, rule
+from tests.api.ruling import created as made
+from tests.asking import Line
 from tests.cluster.load import Load, create_topic, produce, values
 from tests.cluster.process import BrokerProcess, Ended, wait_for
 from tests.cluster.test_kill import progress
@@ -70,6 +74,23 @@ def test_zookeepers_shell_shows_who_leads_a_partition_and_who_is_in_sync(
         assert node(server, "/controller")["brokerid"] == 5
         assert broker.terminate() == 0
     assert "[]" in server.shell("ls", "/brokers/ids")
+
+
+@pytest.mark.spec("SEC-04")
+def test_access_rules_are_where_kafka_keeps_them_and_hold_when_zookeeper_comes_back(
+    server: Server, tmp_path: Path
+) -> None:
+    broker = broker_on(server, tmp_path, "/ruled", broker_id="1")
+    broker.settings |= OPEN
+    with broker, Line(broker.address) as line:
+        assert made(line, rule()) == [ErrorCode.none]
+        stored = {"principal": "User:ANONYMOUS", "host": "*"}
+        stored |= {"permissionType": "Allow", "operation": "Read"}
+        assert node(server, "/ruled/kafka-acl/Topic/orders")["acls"] == [stored]
+        server.kill()
+        server.start_again()
+        wait_for(lambda: made(line, rule(resource_name="more")) == [ErrorCode.none], 60, "a rule")
+        assert described(line) == [("more", 3), ("orders", 3)]
 
 
 @pytest.mark.spec("TOOL-20", "CFG-004")
