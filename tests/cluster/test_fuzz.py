@@ -18,6 +18,7 @@ import pytest
 
 from ottla.model.errors import Disconnect
 from ottla.protocol import wire
+from tests.api.ruling import OPEN
 from tests.asking import METADATA, Line, batch, create_topics, produced
 from tests.cluster.load import create_topic, produce, values
 from tests.cluster.process import BrokerProcess
@@ -106,9 +107,17 @@ def _is_expensive(frame: bytes) -> bool:
     return any(topic.num_partitions > PARTITIONS_MAX for topic in request.topics)
 
 
+BUSY = {
+    **OPEN,
+    "log.retention.ms": "604800000",  # much of what comes says that it is older
+    "log.retention.check.interval.ms": "1000",
+}
+"""Retention and access rules are at work as well."""
+
+
 def fuzz(folder: Path, seed: int, rounds: int, frames: int) -> None:
     """`rounds` times `frames`, with a look at the broker's health after each."""
-    with BrokerProcess(folder, {"log.retention.check.interval.ms": "1000"}) as broker:
+    with BrokerProcess(folder, BUSY) as broker:
         create_topic(broker.address, "healthy")
         with Line(broker.address) as line:
             create_topics(line, ["t0", "t1", "t2"], partitions=2)
