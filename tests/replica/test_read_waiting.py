@@ -66,7 +66,8 @@ def test_when_the_wait_is_over_the_answer_is_what_there_is() -> None:
 
 
 @pytest.mark.spec("DLY-29")
-def test_an_answered_fetch_holds_on_to_nobody() -> None:
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_fetch_that_is_answered_or_forgotten_holds_on_to_nobody(answered: bool) -> None:
     """Its caller knows it, to call it off: a cycle a fetch would keep the collector busy."""
 
     async def story() -> None:
@@ -79,8 +80,13 @@ def test_an_answered_fetch_holds_on_to_nobody() -> None:
             )
             del answer
             assert parked is not None and told() is not None
-            await side.append(b"x")
+            if answered:
+                await side.append(b"x")
+            else:
+                parked.forget()
             assert parked.completed and told() is None
+            parked.forget()  # whoever comes late changes nothing
+            await side.append(b"y")
 
     run(story())
 

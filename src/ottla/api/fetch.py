@@ -67,7 +67,7 @@ def fetch(call: Call, frame: memoryview, slot: Slot, services: Services) -> None
         return
     parked = services.replicas.reads.fetch(wanted, terms, answer)
     if parked is not None:
-        slot.on_gone = parked.abandon
+        slot.on_gone = parked.forget
 
 
 def _may_be_follower(slot: Slot, services: Services) -> bool:

@@ -78,7 +78,7 @@ class Reads:
     def fetch(self, wanted: list[Wanted], terms: FetchTerms, done: Done) -> DelayedFetch | None:
         """Call `done` once with a part for each partition wanted, now or within the wait.
 
-        What is returned still waits; it may be abandoned when nobody waits for it.
+        What is returned still waits; it is to be forgotten when nobody waits for it.
         """
         if terms.from_follower:
             for want in wanted:
@@ -288,8 +288,19 @@ class DelayedFetch(Delayed):
 
     def on_complete(self) -> None:
         self._reads.answer(self._wanted, self._terms, self._done)
-        # Watch lists may hold this for a while yet; and whom it answered knows it, which would be
-        # a cycle of a hundred objects a fetch for the collector: 2 ms, three times a second.
+        self._let_go()
+
+    def forget(self) -> None:
+        """Whoever waited is gone: end without an answer."""
+        if not self.completed:
+            self.abandon()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Watch lists may hold this for a while yet; and whom it answers knows it, which would be a
+        cycle of a hundred objects a fetch for the collector: 2 ms, three times a second. One that
+        has waited for long is old to the collector, which would not look at it for hours.
+        """
         del self._done, self._wanted
 
 
