@@ -112,6 +112,7 @@ def test_an_unknown_topic_or_partition_is_said_for_each(line: Line, version: int
     assert answer.error_code is expected
 
 
+@pytest.mark.spec("SEC-11")
 def test_an_internal_topic_is_not_for_clients(line: Line) -> None:
     create_topics(line, ["__consumer_offsets"], cleanup_policy="compact")
     answer = produced(line, "__consumer_offsets", batch("v"))

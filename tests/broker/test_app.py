@@ -136,6 +136,7 @@ def test_a_directory_has_one_broker_at_a_time(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+@pytest.mark.spec("SEC-02")
 def test_the_ready_line_names_the_port_that_was_really_taken(tmp_path: Path) -> None:
     async def story() -> None:
         one = app(tmp_path, broker_id="5", listeners="A://127.0.0.1:0,B://127.0.0.1:0",

@@ -22,7 +22,7 @@ def test_without_settings_every_address_is_bound_on_9092() -> None:
     assert (found.inter_broker, found.control_plane) == ("PLAINTEXT", None)
 
 
-@pytest.mark.spec("CFG-006", "CFG-007", "CFG-008", "CFG-009", "NET-33", "NET-37")
+@pytest.mark.spec("CFG-006", "CFG-007", "CFG-008", "CFG-009", "NET-33", "NET-37", "SEC-02")
 def test_a_family_of_listeners_is_read_whole() -> None:
     found = listeners(
         listeners="out://0.0.0.0:9092, IN://[::1]:9093, PLAINTEXT://localhost:0",

@@ -16,7 +16,7 @@ class Known(NamedTuple):
     idle: bool = True
 
 
-@pytest.mark.spec("NET-39", "NET-13")
+@pytest.mark.spec("NET-39", "NET-13", "SEC-09")
 def test_an_address_is_refused_at_its_limit_and_welcome_again_when_one_has_left() -> None:
     census, limits = Census(), NetLimits(max_connections_per_ip=2)
     census.came("A", "10.0.0.1")
