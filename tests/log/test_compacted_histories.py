@@ -206,5 +206,21 @@ class CompactedLife(RuleBasedStateMachine):
         return min(first, default=self.compacted.log.end_offset)
 
 
+@pytest.mark.parametrize("seed", range(11_400, 11_440))
+def test_what_was_cut_does_not_come_back_when_the_power_is_lost_again(seed: int) -> None:
+    """The cut leaves its segment empty, and half of the end of a transaction stood there before."""
+    life = CompactedLife()
+    life.begin(segment_bytes="300", interval="0")
+    for _ in range(2):
+        life.put(deletes=False, keys=[b"a"], producer=0)
+        life.clean(again=False, slots=4)
+        life.end_transaction(choice=0, kind=ControlType.ABORT)
+    life.lose_power(seed=11_255)
+    assert life.compacted.log.last_stable_offset == 2
+    life.put(deletes=False, keys=[b"a", b"a"], producer=0)
+    life.lose_power(seed)
+    assert life.compacted.log.last_stable_offset == 2
+
+
 CompactedLife.TestCase.settings = settings(max_examples=200, stateful_step_count=40)
 TestCompactedLife = pytest.mark.spec("LOG-67", "LOG-71", "LOG-72", "LOG-74")(CompactedLife.TestCase)

@@ -172,6 +172,7 @@ def _cut(log: Log, segment: Segment, walked: Walked, later: list[Segment], fault
         beside = path.with_name(f"{path.name}.{walked.size}{CUT}")
         copy_range(log.disk, segment.file(), walked.size, beside)
         segment.file().truncate(walked.size)
+        segment.sync_data()  # a flush passes an empty segment by, and what was cut might come back
         segment.size = walked.size
     logger.warning(
         "%s: cut at offset %d, %d bytes kept beside it: %s",
