@@ -266,6 +266,9 @@ def test_aiokafka_commits_aborts_pipes_is_fenced_and_keeps_to_its_time(
         return producer
 
     async def story() -> None:
+        # aiokafka forgets futures of a producer that is fenced. They would be complained of, with a
+        # traceback, whenever the collector finds them: within a parse that breaks Python 3.11.
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         first = await begun()
         for number in range(4):
             await first.begin_transaction()
