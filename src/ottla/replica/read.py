@@ -299,7 +299,7 @@ class DelayedFetch(Delayed):
     def _let_go(self) -> None:
         """Watch lists may hold this for a while yet; and whom it answers knows it, which would be a
         cycle of a hundred objects a fetch for the collector: 2 ms, three times a second. One that
-        has waited for long is old to the collector, which would not look at it for hours.
+        has waited for long is old to the collector, which seldom looks at what is old.
         """
         del self._done, self._wanted
 
