@@ -12,7 +12,8 @@ from ottla.security.acl import Filter, Kind, Operation, Pattern, Permission, Rul
 from ottla.security.authorizer import Authorizer
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
-from tests.fakes.control_plane import until
+from ottla.store.port import StoreUnavailable
+from tests.fakes.control_plane import settle, until
 from tests.fakes.virtual_loop import run
 
 READ = Rule(
@@ -175,6 +176,31 @@ def test_any_name_is_one_step_of_a_path(name: str) -> None:
     step = paths.quoted(name)
     assert "/" not in step and step not in (".", "..")
     assert paths.plain(step) == name
+
+
+def test_changes_are_heard_again_after_a_moment_without_the_store(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def unavailable(*_: object) -> list[str]:
+        raise StoreUnavailable("gone for a moment")
+
+    async def story() -> None:
+        ensemble = Ensemble()
+        one, two = Broker(ensemble), Broker(ensemble)
+        for broker in (one, two):
+            await broker.store.start()
+        await two.acls.load()
+        with monkeypatch.context() as broken:
+            broken.setattr(one.store, "watch_children", unavailable)
+            with pytest.raises(StoreUnavailable):
+                await one.acls.load()
+        await one.acls.add([WRITE])
+        await settle()
+        one.acls._changed.clear()
+        await two.acls.add([READ])
+        await until(one.acls._changed.is_set)
+
+    run(story())
 
 
 def test_without_an_authorizer_the_store_is_left_alone() -> None:

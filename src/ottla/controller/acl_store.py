@@ -144,7 +144,11 @@ class AclStore:
         if path in self._watched:
             return await self._store.children(path)
         self._watched.add(path)
-        return await self._store.watch_children(path, self._told)
+        try:
+            return await self._store.watch_children(path, self._told)
+        except (StoreUnavailable, SessionExpired):
+            self._watched.discard(path)  # or nobody would ever watch it
+            raise
 
     def _told(self, path: str) -> None:
         self._watched.discard(path)
