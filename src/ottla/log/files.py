@@ -137,7 +137,11 @@ class OpenFiles:
         return len(self._held)
 
     def hold(self, file: RealFile) -> None:
-        """Second chance: a file used since it was last looked at goes to the back of the row."""
+        """Second chance: a file used since it was last looked at goes to the back of the row.
+
+        A new one stands at the back unused: were it taken for used, opening file after file would
+        drive out the one that is in use all the time.
+        """
         while len(self._held) >= self.limit:
             oldest, _ = self._held.popitem(last=False)
             if oldest.used:
@@ -145,6 +149,7 @@ class OpenFiles:
                 self._held[oldest] = None
             else:
                 oldest.handle = None
+        file.used = False
         self._held[file] = None
 
     def drop(self, file: RealFile) -> None:
@@ -161,7 +166,7 @@ class RealFile:
         self._flags = flags
         self._open_files = open_files
         self.handle: Handle | None = None
-        self.used = True
+        self.used = False
         self._size = os.fstat(self.opened().fd).st_size
 
     @property
@@ -169,13 +174,14 @@ class RealFile:
         return self._size
 
     def opened(self) -> Handle:
-        self.used = True
         handle = self.handle
         if handle is None:
             handle = Handle(os.open(self._path, self._flags, 0o644))
             self._flags &= ~os.O_CREAT  # a file that was deleted must not come back empty
             self.handle = handle
             self._open_files.hold(self)
+        else:
+            self.used = True
         return handle
 
     def append(self, buffers: Sequence[Buffer]) -> None:
