@@ -16,6 +16,7 @@ from typing import Final
 from ottla.api import APIS
 from ottla.api.api import Api
 from ottla.config.broker import BrokerConfig
+from ottla.config.group import GroupConfig
 from ottla.config.settings import Setting
 from ottla.config.topic import TopicConfig
 
@@ -56,6 +57,10 @@ def page() -> str:
         "## Topic settings",
         "",
         *setting_table(TopicConfig.SETTINGS, {None: "live"}),
+        "",
+        "## Group settings",
+        "",
+        *setting_table(GroupConfig.SETTINGS, {None: "live"}),
         "",
         "## Settings that change nothing",
         "",

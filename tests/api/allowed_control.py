@@ -214,7 +214,7 @@ CASES: Final = (
         described(Kind.GROUP, "g"),
         result,
         GROUP_NO,
-        ((group(O.DESCRIBE_CONFIGS), E.invalid_request),),
+        ((group(O.DESCRIBE_CONFIGS), E.none),),
         "of a group",
     ),
     Case(
@@ -238,6 +238,22 @@ CASES: Final = (
         response,
         TOPIC_NO,
         ((topic(O.ALTER), TOPIC_NO), (topic(O.ALTER_CONFIGS), E.none)),
+    ),
+    Case(
+        alter_configs.API,
+        altered(Kind.GROUP, "g"),
+        response,
+        GROUP_NO,
+        ((group(O.READ), GROUP_NO), (group(O.ALTER_CONFIGS), E.none)),
+        "of a group",
+    ),
+    Case(
+        incremental_alter_configs.API,
+        altered(Kind.GROUP, "g"),
+        response,
+        GROUP_NO,
+        ((group(O.READ), GROUP_NO), (group(O.ALTER_CONFIGS), E.none)),
+        "of a group",
     ),
     Case(
         incremental_alter_configs.API,

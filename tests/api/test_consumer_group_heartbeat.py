@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+import ottla
 from ottla.api.consumer_group_heartbeat import API
+from ottla.client.admin import Resource
 from ottla.model.errors import ErrorCode
 from ottla.testing import Broker
 from tests.api.consuming import beat
@@ -34,6 +36,21 @@ def test_a_member_joins_stays_and_leaves_in_every_version(
         assert (stays.member_epoch, stays.assignment) == (1, None)
         assert beat(line, group, -1, version, **quiet).member_epoch == -1
         assert beat(line, group, 1, version).error_code is ErrorCode.unknown_member_id
+
+
+def test_a_group_may_have_a_pace_of_its_own_from_the_next_heartbeat_on(
+    ottla_broker: Broker,
+) -> None:
+    group = new_group()
+    with (
+        open_line(ottla_broker) as line,
+        ottla.Admin(bootstrap_servers=ottla_broker.bootstrap_servers) as admin,
+    ):
+        assert beat(line, group).heartbeat_interval.total_seconds() == 5
+        change = {"consumer.heartbeat.interval.ms": "7000"}
+        admin.incremental_alter_configs({Resource.group(group): change}).all()
+        assert beat(line, group, 1).heartbeat_interval.total_seconds() == 7
+        assert beat(line, new_group()).heartbeat_interval.total_seconds() == 5
 
 
 def test_an_id_is_made_for_members_of_the_first_version(ottla_broker: Broker) -> None:

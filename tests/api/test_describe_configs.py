@@ -77,6 +77,22 @@ def test_settings_of_all_brokers_are_only_those_that_were_changed() -> None:
     run(story())
 
 
+def test_a_groups_settings_come_from_it_or_from_the_broker() -> None:
+    async def story() -> None:
+        async with control_plane() as plane:
+            one = await plane.start(1)
+            changed = {"consumer.session.timeout.ms": "50000"}
+            await one.controller.configs.change_group("g", lambda _: changed)
+            entries = (await describe(one, Kind.GROUP, "g")).configs
+            assert [(entry.name, entry.value, entry.config_source) for entry in entries] == [
+                ("consumer.heartbeat.interval.ms", "5000", 5),
+                ("consumer.session.timeout.ms", "50000", 8),
+            ]
+            assert len((await describe(one, Kind.GROUP, "nobody")).configs) == 2
+
+    run(story())
+
+
 def test_loggers_have_levels() -> None:
     async def story() -> None:
         async with control_plane() as plane:
@@ -97,6 +113,7 @@ def test_loggers_have_levels() -> None:
         (Kind.BROKER, "7", ErrorCode.invalid_request),
         (Kind.BROKER, "one", ErrorCode.invalid_request),
         (Kind.BROKER_LOGGER, "", ErrorCode.invalid_request),
+        (Kind.GROUP, "", ErrorCode.invalid_request),
         (99, "x", ErrorCode.invalid_request),
     ],
 )

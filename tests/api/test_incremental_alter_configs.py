@@ -17,6 +17,7 @@ from tests.fakes.control_plane import Node, control_plane
 from tests.fakes.virtual_loop import run
 
 SET, DELETE, APPEND, SUBTRACT = Operation
+SESSION = "consumer.session.timeout.ms"
 
 
 def resource(kind: int, name: str, *changes: tuple[str, int, str | None]) -> dict[str, object]:
@@ -86,6 +87,23 @@ def test_brokers_are_changed_one_by_one_or_all_at_once() -> None:
     run(story())
 
 
+def test_settings_of_a_group_need_no_group() -> None:
+    async def story() -> None:
+        async with control_plane() as plane:
+            one = await plane.start(1)
+            change = resource(Kind.GROUP, "g", (SESSION, SET, "50000"))
+            assert await alter(one, change, dry=True) == [ErrorCode.none]
+            assert one.config.groups == {}
+            assert await alter(one, change) == [ErrorCode.none]
+            assert one.config.group("g").consumer_session_timeout_ms == 50_000
+            assert await alter(one, resource(Kind.GROUP, "g", (SESSION, DELETE, None))) == [
+                ErrorCode.none
+            ]
+            assert one.config.groups == {}
+
+    run(story())
+
+
 def test_levels_of_loggers_change_until_the_process_ends() -> None:
     async def story() -> None:
         logger = logging.getLogger("ottla.tests.levels")
@@ -117,7 +135,11 @@ def test_levels_of_loggers_change_until_the_process_ends() -> None:
         (resource(Kind.BROKER, "1", ("broker.id", SET, "5")), ErrorCode.invalid_request),
         (resource(Kind.BROKER, "2", ("log.cleaner.threads", SET, "2")), ErrorCode.invalid_request),
         (resource(Kind.BROKER_LOGGER, "", ("root", SET, "INFO")), ErrorCode.invalid_request),
-        (resource(Kind.GROUP, "g", ("x", SET, "y")), ErrorCode.invalid_request),
+        (resource(Kind.GROUP, "g", ("x", SET, "y")), ErrorCode.invalid_config),
+        (resource(Kind.GROUP, "g", (SESSION, SET, "1")), ErrorCode.invalid_config),
+        (resource(Kind.GROUP, "g", (SESSION, APPEND, "50000")), ErrorCode.invalid_config),
+        (resource(Kind.GROUP, "", (SESSION, SET, "50000")), ErrorCode.invalid_request),
+        (resource(Kind.CLIENT_METRICS, "m", ("x", SET, "y")), ErrorCode.invalid_request),
     ],
 )
 def test_what_cannot_be_changed_is_refused(change: dict[str, object], code: ErrorCode) -> None:

@@ -25,6 +25,19 @@ def test_topics_and_brokers_are_listed_all_or_by_type() -> None:
     run(story())
 
 
+def test_groups_are_listed_that_have_settings_of_their_own() -> None:
+    async def story() -> None:
+        async with control_plane() as plane:
+            one = await plane.start(1)
+            changed = {"consumer.session.timeout.ms": "50000"}
+            for name in ("h", "g"):
+                await one.controller.configs.change_group(name, lambda _: changed)
+            said = await ask(one, API, {"resource_types": [Kind.GROUP]})
+            assert [r.resource_name for r in said.config_resources] == ["g", "h"]
+
+    run(story())
+
+
 def test_the_first_version_lists_client_metrics_of_which_there_are_none() -> None:
     async def story() -> None:
         async with control_plane() as plane:

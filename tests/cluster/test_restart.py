@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+import ottla
+from ottla.client.admin import Resource
 from ottla.model.errors import ErrorCode
 from ottla.security.acl import Operation
 from tests.api.ruling import OPEN, created, described, rule
@@ -50,6 +52,9 @@ def test_topics_their_ids_settings_and_offsets_outlive_the_process(
     with BrokerProcess(tmp_path) as broker:
         create_topic(broker.address, "kept", 3, retention_ms="123456", cleanup_policy="compact")
         create_topic(broker.address, "other")
+        with ottla.Admin(bootstrap_servers=broker.address) as admin:
+            change = {"consumer.session.timeout.ms": "50000"}
+            admin.incremental_alter_configs({Resource.group("a/b"): change}).all()
         produce(broker.address, "other", [f"n-{number}" for number in range(50)])
         with Line(broker.address) as line:
             reply = line.ask(
@@ -106,12 +111,16 @@ def known(line: Line) -> dict[str, Any]:
         topic.name: (topic.topic_id, sorted(one.partition_index for one in topic.partitions))
         for topic in metadata.topics
     }
-    asked = [{"resource_type": 2, "resource_name": "kept", "configuration_keys": None}]
+    asked = [
+        {"resource_type": kind, "resource_name": name, "configuration_keys": None}
+        for kind, name in ((2, "kept"), (32, "a/b"))
+    ]
     configs = line.ask(
         DESCRIBE_CONFIGS, 4, resources=asked, include_synonyms=False, include_documentation=False
     )
-    settings = {one.name: one.value for one in configs.results[0].configs}
+    settings = {one.name: one.value for result in configs.results for one in result.configs}
     assert settings["retention.ms"] == "123456"
+    assert settings["consumer.session.timeout.ms"] == "50000"
     end = line.ask(
         LIST_OFFSETS,
         7,

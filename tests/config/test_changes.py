@@ -10,13 +10,14 @@ from ottla.config.broker import BrokerConfig
 from ottla.config.changes import (
     Alteration,
     Operation,
+    altered,
     altered_broker,
-    altered_topic,
+    check,
     check_broker,
-    check_topic,
     replaced,
 )
 from ottla.config.dynamic import DynamicConfig
+from ottla.config.topic import TopicConfig
 from ottla.model.errors import ErrorCode, KafkaError
 
 SET, DELETE, APPEND, SUBTRACT = Operation
@@ -53,7 +54,7 @@ def test_an_operation_changes_one_override(
     stored: dict[str, str], alteration: Alteration, expected: dict[str, str]
 ) -> None:
     before = dict(stored)
-    assert altered_topic(BROKER, stored, [alteration]) == expected
+    assert altered(TopicConfig, BROKER, stored, [alteration]) == expected
     assert stored == before
 
 
@@ -80,7 +81,7 @@ def test_a_topics_bad_change_is_refused_with_kafkas_code_and_the_key(
     alterations: list[Alteration], code: ErrorCode
 ) -> None:
     with pytest.raises(KafkaError) as refusal:
-        altered_topic(BROKER, {}, alterations)
+        altered(TopicConfig, BROKER, {}, alterations)
     assert refusal.value.code is code
     message = refusal.value.message or ""
     assert alterations[0].name in message or "operation" in message
@@ -128,9 +129,9 @@ def test_a_whole_replacement_forgets_what_is_not_named() -> None:
 
 
 def test_a_whole_replacement_is_checked_like_any_change() -> None:
-    check_topic(BROKER, {"retention.ms": "5"})
+    check(TopicConfig, BROKER, {"retention.ms": "5"})
     with pytest.raises(KafkaError, match=r"retention.ms"):
-        check_topic(BROKER, {"retention.ms": "x"})
+        check(TopicConfig, BROKER, {"retention.ms": "x"})
     check_broker(DynamicConfig({}), {"log.cleaner.threads": "2"}, whole_cluster=True)
     with pytest.raises(KafkaError, match=r"broker.id"):
         check_broker(DynamicConfig({}), {"broker.id": "2"}, whole_cluster=False)
@@ -146,6 +147,6 @@ def test_what_is_added_and_taken_away_again_leaves_no_trace(
     name = "leader.replication.throttled.replicas"
     new = [item for item in added if item not in before]
     stored = {name: ",".join(before)}
-    larger = altered_topic(BROKER, stored, [Alteration(name, APPEND, ",".join(new))])
-    again = altered_topic(BROKER, larger, [Alteration(name, SUBTRACT, ",".join(new))])
+    larger = altered(TopicConfig, BROKER, stored, [Alteration(name, APPEND, ",".join(new))])
+    again = altered(TopicConfig, BROKER, larger, [Alteration(name, SUBTRACT, ",".join(new))])
     assert again == stored

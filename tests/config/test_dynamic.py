@@ -8,6 +8,7 @@ import pytest
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
+from ottla.config.group import GroupConfig
 from ottla.config.topic import TopicConfig
 from ottla.model.errors import UserError
 
@@ -105,3 +106,18 @@ def test_what_would_hold_can_be_tried() -> None:
     with pytest.raises(UserError, match=NAME):
         config.with_overrides(cluster={}, broker={NAME: "-1"})
     assert config.current.log_cleaner_threads == 2
+
+
+def test_a_group_has_its_overrides_and_otherwise_follows_the_broker() -> None:
+    config = DynamicConfig({"group.consumer.session.timeout.ms": "50000"})
+    assert config.group("billing").consumer_session_timeout_ms == 50_000
+    config.set_group("billing", {"consumer.heartbeat.interval.ms": "7000"})
+    own = GroupConfig(consumer_session_timeout_ms=50_000, consumer_heartbeat_interval_ms=7_000)
+    assert config.group("billing") == own
+    assert config.groups == {"billing": own}
+    assert config.group_overrides("billing") == {"consumer.heartbeat.interval.ms": "7000"}
+    config.set_cluster({"min.insync.replicas": "2"})
+    assert config.group("billing") == own, "as before, though all was worked out anew"
+    config.set_group("billing", {})
+    assert config.groups == {}
+    assert config.group_overrides("billing") == {}

@@ -9,6 +9,7 @@ import pytest
 
 import ottla
 from ottla.config.broker import BrokerConfig
+from ottla.config.group import GroupConfig
 from ottla.config.properties import load
 from ottla.config.settings import Setting
 from ottla.config.topic import SYNONYMS, TopicConfig
@@ -19,7 +20,7 @@ READERS = "\n".join(
     path.read_text()
     for path in sorted(PACKAGE.rglob("*.py"))
     if path.relative_to(PACKAGE).parts[0] not in OUTSIDE
-    and (path.parent.name != "config" or path.name == "listeners.py")
+    and (path.parent.name != "config" or path.name in {"group.py", "listeners.py"})
 )
 SPEAK_FOR_TOPICS = {name for names in SYNONYMS.values() for name in names}
 ANSWERED_BY_BROKER_CONFIG = {  # through a property or a rule of its own
@@ -32,6 +33,7 @@ ANSWERED_BY_BROKER_CONFIG = {  # through a property or a rule of its own
 ALL = [
     *(pytest.param(setting, id=name) for name, setting in BrokerConfig.SETTINGS.items()),
     *(pytest.param(setting, id=f"topic {name}") for name, setting in TopicConfig.SETTINGS.items()),
+    *(pytest.param(setting, id=f"group {name}") for name, setting in GroupConfig.SETTINGS.items()),
 ]
 
 

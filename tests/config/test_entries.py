@@ -10,8 +10,10 @@ from ottla.config.entries import (
     Synonym,
     describe_broker,
     describe_cluster,
+    describe_group,
     describe_topic,
 )
+from ottla.config.group import GroupConfig
 from ottla.config.settings import Type
 from ottla.config.topic import TopicConfig
 
@@ -108,5 +110,20 @@ def test_no_names_means_all_of_them() -> None:
 
 
 def test_sources_and_kinds_have_kafkas_numbers() -> None:
-    assert [int(source) for source in Source] == [0, 1, 2, 3, 4, 5]
+    assert [int(source) for source in Source] == [0, 1, 2, 3, 4, 5, 8]
     assert [int(kind) for kind in Type] == list(range(1, 10))
+
+
+def test_a_groups_settings_come_from_it_or_from_the_broker() -> None:
+    config = DynamicConfig({"group.consumer.session.timeout.ms": "50000"})
+    config.set_group("billing", {"consumer.session.timeout.ms": "55000"})
+    assert [e.name for e in describe_group(config, "billing")] == list(GroupConfig.SETTINGS)
+    entry = one(describe_group(config, "billing", ["consumer.session.timeout.ms"]))
+    assert (entry.value, entry.source, entry.read_only) == ("55000", Source.GROUP, False)
+    assert entry.synonyms == (
+        Synonym("consumer.session.timeout.ms", "55000", Source.GROUP),
+        Synonym("group.consumer.session.timeout.ms", "50000", Source.STATIC),
+        Synonym("group.consumer.session.timeout.ms", "45000", Source.DEFAULT),
+    )
+    other = one(describe_group(config, "other", ["consumer.session.timeout.ms"]))
+    assert (other.value, other.source) == ("50000", Source.STATIC)

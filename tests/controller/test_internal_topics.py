@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ottla.config.broker import BrokerConfig
-from ottla.config.changes import check_topic
+from ottla.config.changes import check
+from ottla.config.topic import TopicConfig
 from ottla.controller.internal_topics import automatic
 from ottla.model.ids import CONSUMER_OFFSETS, TRANSACTION_STATE
 
@@ -42,4 +43,4 @@ def test_any_other_topic_takes_the_defaults() -> None:
 
 @pytest.mark.parametrize("name", [CONSUMER_OFFSETS, TRANSACTION_STATE])
 def test_their_settings_are_legal(name: str) -> None:
-    check_topic(CONFIG, automatic(name, CONFIG, 1).config)
+    check(TopicConfig, CONFIG, automatic(name, CONFIG, 1).config)

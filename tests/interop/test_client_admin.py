@@ -18,6 +18,7 @@ from ottla.client.admin import (
     OffsetSpec,
     Replica,
     Resource,
+    ResourceKind,
 )
 from tools import nodes
 
@@ -94,6 +95,24 @@ def test_settings(admin: ottla.Admin, topic: str) -> None:
     broker = admin.describe_cluster().brokers[0].id
     assert admin.describe_configs([Resource.broker(broker)]).one()["log.dirs"].read_only
     assert resource in admin.list_config_resources()
+
+
+@pytest.mark.spec("TOOL-18")
+def test_settings_of_groups(admin: ottla.Admin, topic: str) -> None:
+    name, resource = "consumer.session.timeout.ms", Resource.group(topic)
+    admin.incremental_alter_configs({resource: {name: "50000"}}).all()
+
+    def said() -> tuple[ConfigSource, str | None]:
+        entry = admin.describe_configs([resource]).one()[name]
+        return entry.source, entry.value
+
+    eventually(said, (ConfigSource.DYNAMIC_GROUP_CONFIG, "50000"))
+    assert resource in admin.list_config_resources([ResourceKind.GROUP])
+    for bad in ("soon", "44999", "60001"):
+        refused = admin.incremental_alter_configs({resource: {name: bad}})
+        assert code(refused[resource]) is ErrorCode.invalid_config
+    admin.incremental_alter_configs({resource: {name: None}}).all()
+    eventually(said, (ConfigSource.DEFAULT_CONFIG, "45000"))
 
 
 @pytest.mark.spec("TOOL-18")

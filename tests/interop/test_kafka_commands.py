@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from collections.abc import Callable, Iterator
 
@@ -144,10 +145,36 @@ def test_groups_with_members_look_the_same(ours: Ours, theirs: KafkaTools, broke
         ("--describe", "--topic", TOPIC, "--all"),
         ("--describe", "--entity-type", "brokers"),
         ("--describe", "--entity-type", "topics", "--entity-name", "other-topic"),
+        ("--describe", "--group", GROUP, "--all"),
+        ("--describe", "--group", "nobody"),
+        ("--describe", "--group", "nobody", "--all"),
     ],
 )
 def test_settings_look_the_same(ours: Ours, theirs: KafkaTools, words: tuple[str, ...]) -> None:
     assert ours("kafka-configs", *words) == theirs.done("kafka-configs", *words)
+
+
+@pytest.mark.spec("TOOL-18")
+def test_changed_settings_of_groups_look_the_same(ours: Ours, theirs: KafkaTools) -> None:
+    names = ("consumer.session.timeout.ms", "consumer.heartbeat.interval.ms")
+    change = ("--add-config", f"{names[0]}=50000,{names[1]}=7000")
+    every_one = ("--describe", "--entity-type", "groups")
+    for tool, group in ((ours, GROUP), (theirs.done, "not there/ 100 %")):
+        said = tool("kafka-configs", "--alter", "--group", group, *change)
+        assert said == f"Completed updating config for group {group}.\n"
+    shown = ours("kafka-configs", *every_one)
+    assert by_group(shown) == by_group(theirs.done("kafka-configs", *every_one))
+    assert shown.count("=50000 sensitive=false") == 2
+    for tool, group in ((theirs.done, GROUP), (ours, "not there/ 100 %")):
+        tool("kafka-configs", "--alter", "--group", group, "--delete-config", ",".join(names))
+    shown = ours("kafka-configs", *every_one)
+    assert by_group(shown) == by_group(theirs.done("kafka-configs", *every_one))
+    assert "50000" not in shown
+
+
+def by_group(text: str) -> list[str]:
+    """Settings of one group each, in order: Kafka's tool shows groups in none."""
+    return sorted(re.split(r"\n(?=\S)", text.rstrip("\n")))
 
 
 @pytest.mark.spec("TOOL-09")

@@ -44,3 +44,20 @@ def test_the_roots_can_be_created_in_their_order() -> None:
     for root in paths.ROOTS:
         assert paths.parent(root) in made
         made.add(root)
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("billing", "billing"),
+        ("..", "%2E%2E"),
+        ("a.b", "a.b"),
+        ("a/b%", "a%2Fb%25"),
+        ("\0\x1f\x7f\x9f", "%00%1F%7F%C2%9F"),
+        ("\ue000\uf8ff\ufff0\uffff", "%EE%80%80%EF%A3%BF%EF%BF%B0%EF%BF%BF"),
+        ("caf\N{LATIN SMALL LETTER E WITH ACUTE} \N{SNOWMAN}",) * 2,
+    ],
+)
+def test_a_name_becomes_one_step_that_zookeeper_takes(name: str, step: str) -> None:
+    assert paths.quoted(name) == step
+    assert paths.plain(step) == name

@@ -1,4 +1,4 @@
-"""AlterConfigs (33): replace all overrides of a topic or broker. Kept for clients of old."""
+"""AlterConfigs (33): replace all overrides of a topic, group or broker. Kept for clients of old."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from ottla.api.config_resources import (
     Kind,
     Resource,
     alter_broker,
+    alter_group,
     alter_topic,
     answer_each,
     broker_of,
+    group_name,
     require,
     result,
     unsupported,
 )
-from ottla.config.changes import check_broker, check_topic, replaced
+from ottla.config.changes import check, check_broker, replaced
+from ottla.config.group import GroupConfig
+from ottla.config.topic import TopicConfig
 from ottla.model.errors import ErrorCode
 from ottla.security.acl import Operation
 
@@ -35,8 +39,11 @@ async def alter_configs(request: Request, ctx: Context) -> Fields:
         config = ctx.services.config
         match resource.kind:
             case Kind.TOPIC:
-                check_topic(config.current, overrides)
+                check(TopicConfig, config.current, overrides)
                 await alter_topic(ctx, resource.name, lambda _: overrides, dry=dry)
+            case Kind.GROUP:
+                check(GroupConfig, config.current, overrides)
+                await alter_group(ctx, group_name(resource), lambda _: overrides, dry=dry)
             case Kind.BROKER:
                 broker = broker_of(ctx, resource.name)
                 check_broker(config, overrides, whole_cluster=broker is None)

@@ -1,4 +1,4 @@
-"""What has settings: topics, brokers, and the loggers of a broker.
+"""What has settings: topics, groups, brokers, and the loggers of a broker.
 
 Owns which resources a request may name, who may see or change their settings, and where these are
 stored. The four APIs about settings (DescribeConfigs, AlterConfigs, IncrementalAlterConfigs,
@@ -84,6 +84,22 @@ async def alter_topic(
     change(ctx.services.config.topic_overrides(name))
     if not dry:
         await ctx.services.controller.configs.change_topic(name, change)
+
+
+def group_name(resource: Resource) -> str:
+    """Any name but none: groups have no settings that hold for all of them."""
+    if not resource.name:
+        raise KafkaError(ErrorCode.invalid_request, "Default group resources are not allowed.")
+    return resource.name
+
+
+async def alter_group(
+    ctx: Context, name: str, change: Callable[[Overrides], Overrides], *, dry: bool
+) -> None:
+    """As with a topic; whether there is such a group does not matter."""
+    change(ctx.services.config.group_overrides(name))
+    if not dry:
+        await ctx.services.controller.configs.change_group(name, change)
 
 
 async def alter_broker(

@@ -1,4 +1,4 @@
-"""DescribeConfigs (32): the settings of topics, brokers and loggers, and where each comes from."""
+"""DescribeConfigs (32): settings of topics, groups, brokers, loggers, and where each comes from."""
 
 from __future__ import annotations
 
@@ -11,12 +11,19 @@ from ottla.api.config_resources import (
     Kind,
     Resource,
     broker_of,
+    group_name,
     known_topic,
     require,
     result,
     unsupported,
 )
-from ottla.config.entries import Described, describe_broker, describe_cluster, describe_topic
+from ottla.config.entries import (
+    Described,
+    describe_broker,
+    describe_cluster,
+    describe_group,
+    describe_topic,
+)
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.acl import Operation
 
@@ -49,6 +56,8 @@ def _configs(
     match resource.kind:
         case Kind.TOPIC:
             entries = describe_topic(config, known_topic(ctx, resource.name), only)
+        case Kind.GROUP:
+            entries = describe_group(config, group_name(resource), only)
         case Kind.BROKER if broker_of(ctx, resource.name) is None:
             entries = describe_cluster(config, only)
         case Kind.BROKER:

@@ -13,15 +13,19 @@ from ottla.api.config_resources import (
     Kind,
     Resource,
     alter_broker,
+    alter_group,
     alter_topic,
     answer_each,
     broker_of,
+    group_name,
     require,
     unsupported,
 )
 from ottla.config.broker import BrokerConfig
-from ottla.config.changes import Alteration, altered_broker, altered_topic
+from ottla.config.changes import Alteration, altered, altered_broker
 from ottla.config.dynamic import Overrides
+from ottla.config.group import GroupConfig
+from ottla.config.topic import TopicConfig
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.acl import Operation
 
@@ -42,8 +46,11 @@ async def incremental_alter_configs(request: Request, ctx: Context) -> Fields:
         config = ctx.services.config
         match resource.kind:
             case Kind.TOPIC:
-                change = partial(_topic, config.current, alterations)
+                change = partial(_change, TopicConfig, config.current, alterations)
                 await alter_topic(ctx, resource.name, change, dry=dry)
+            case Kind.GROUP:
+                change = partial(_change, GroupConfig, config.current, alterations)
+                await alter_group(ctx, group_name(resource), change, dry=dry)
             case Kind.BROKER:
                 broker = broker_of(ctx, resource.name)
                 whole = broker is None
@@ -58,8 +65,13 @@ async def incremental_alter_configs(request: Request, ctx: Context) -> Fields:
     return await answer_each(asked, alter)
 
 
-def _topic(broker: BrokerConfig, alterations: Sequence[Alteration], stored: Overrides) -> Overrides:
-    return altered_topic(broker, stored, alterations)
+def _change(
+    kind: type[TopicConfig] | type[GroupConfig],
+    broker: BrokerConfig,
+    alterations: Sequence[Alteration],
+    stored: Overrides,
+) -> Overrides:
+    return altered(kind, broker, stored, alterations)
 
 
 def _alter_loggers(ctx: Context, name: str, alterations: list[Alteration], *, dry: bool) -> None:

@@ -22,6 +22,7 @@ async def list_config_resources(request: Request, ctx: Context) -> Fields:
         Kind.TOPIC: sorted(image.topics),
         Kind.BROKER: [str(id) for id in sorted(image.brokers)],
         Kind.BROKER_LOGGER: [str(id) for id in sorted(image.brokers)],
+        Kind.GROUP: sorted(ctx.services.config.groups),
     }
     return {
         "throttle_time": 0,

@@ -91,6 +91,7 @@ def group_limits(config: DynamicConfig) -> GroupLimits:
         consumer_protocol="consumer" in now.group_coordinator_rebalance_protocols,
         consumer_session_timeout_ms=now.group_consumer_session_timeout_ms,
         consumer_heartbeat_interval_ms=now.group_consumer_heartbeat_interval_ms,
+        paces=config.groups,
         consumer_max_size=now.group_consumer_max_size,
         assignors=now.group_consumer_assignors,
         upgrades=now.group_consumer_migration_policy in ("bidirectional", "upgrade"),

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig, Overrides
+from ottla.config.group import GroupConfig
 from ottla.config.listeners import Listeners
 from ottla.config.settings import Setting, Settings, Type
 from ottla.config.topic import TopicConfig
@@ -31,12 +32,15 @@ class Alteration(NamedTuple):
     value: str | None
 
 
-def altered_topic(
-    broker: BrokerConfig, stored: Overrides, alterations: Sequence[Alteration]
+def altered(
+    kind: type[TopicConfig] | type[GroupConfig],
+    broker: BrokerConfig,
+    stored: Overrides,
+    alterations: Sequence[Alteration],
 ) -> dict[str, str]:
-    """The overrides of a topic after these operations, or KafkaError."""
-    overrides = _altered(TopicConfig, stored, alterations)
-    check_topic(broker, overrides)
+    """The overrides of a topic or a group after these operations, or KafkaError."""
+    overrides = _applied(kind, stored, alterations)
+    check(kind, broker, overrides)
     return overrides
 
 
@@ -45,7 +49,7 @@ def altered_broker(
 ) -> dict[str, str]:
     """The overrides of this broker, or of all brokers, after these operations."""
     stored = config.cluster if whole_cluster else config.broker
-    overrides = _altered(BrokerConfig, stored, alterations)
+    overrides = _applied(BrokerConfig, stored, alterations)
     check_broker(config, overrides, whole_cluster=whole_cluster)
     return overrides
 
@@ -62,9 +66,11 @@ def replaced(pairs: Iterable[tuple[str, str | None]]) -> dict[str, str]:
     return overrides
 
 
-def check_topic(broker: BrokerConfig, overrides: Overrides) -> None:
+def check(
+    kind: type[TopicConfig] | type[GroupConfig], broker: BrokerConfig, overrides: Overrides
+) -> None:
     try:
-        TopicConfig.check(broker, overrides)
+        kind.check(broker, overrides)
     except UserError as error:
         raise KafkaError(ErrorCode.invalid_config, str(error)) from error
 
@@ -91,7 +97,7 @@ def check_broker(config: DynamicConfig, overrides: Overrides, *, whole_cluster: 
         raise KafkaError(ErrorCode.invalid_request, str(error)) from error
 
 
-def _altered(
+def _applied(
     kind: type[Settings], stored: Overrides, alterations: Sequence[Alteration]
 ) -> dict[str, str]:
     overrides = dict(stored)

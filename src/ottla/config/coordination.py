@@ -16,7 +16,6 @@ from ottla.config.settings import (
     Words,
 )
 
-_GROUPS: Final = NoEffect("bounds the broker's own value; comes with settings of single groups")
 _TRANSACTIONS: Final = NoEffect("comes with clusters of several brokers")
 
 
@@ -53,19 +52,19 @@ class CoordinationSettings(Settings):
         int, AtLeast(1), Doc("Session timeout of the consumer protocol.")
     ] = 45_000
     group_consumer_min_session_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Smallest session timeout a group may be given."), _GROUPS
+        int, AtLeast(1), Doc("Smallest session timeout a group may be given.")
     ] = 45_000
     group_consumer_max_session_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Largest session timeout a group may be given."), _GROUPS
+        int, AtLeast(1), Doc("Largest session timeout a group may be given.")
     ] = 60_000
     group_consumer_heartbeat_interval_ms: Annotated[
         int, AtLeast(1), Doc("Heartbeat interval of the consumer protocol.")
     ] = 5_000
     group_consumer_min_heartbeat_interval_ms: Annotated[
-        int, AtLeast(1), Doc("Smallest heartbeat interval a group may be given."), _GROUPS
+        int, AtLeast(1), Doc("Smallest heartbeat interval a group may be given.")
     ] = 5_000
     group_consumer_max_heartbeat_interval_ms: Annotated[
-        int, AtLeast(1), Doc("Largest heartbeat interval a group may be given."), _GROUPS
+        int, AtLeast(1), Doc("Largest heartbeat interval a group may be given.")
     ] = 15_000
     group_consumer_max_size: Annotated[
         int, AtLeast(1), Doc("Most members of a consumer-protocol group.")

@@ -1,9 +1,9 @@
 """The settings that hold now: what the broker was started with, and what was changed since.
 
-Owns: the overrides stored for this broker, for all brokers and for each topic, and who must hear
-of a change. A setting stored for this broker beats one stored for all, which beats the one it was
-started with, which beats the default. Never stores anything: the metadata store does, and whoever
-watches it calls `set_broker`, `set_cluster` and `set_topic`.
+Owns: the overrides stored for this broker, for all brokers and for each topic and group, and who
+must hear of a change. A setting stored for this broker beats one stored for all, which beats the
+one it was started with, which beats the default. Never stores anything: the metadata store does,
+and whoever watches it calls `set_broker`, `set_cluster`, `set_topic` and `set_group`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from ottla.config.broker import BrokerConfig
+from ottla.config.group import GroupConfig
 from ottla.config.settings import Settings
 from ottla.config.topic import TopicConfig
 from ottla.model.errors import UserError
@@ -26,28 +27,71 @@ OnTopic: TypeAlias = Callable[[str], None]
 Overrides: TypeAlias = Mapping[str, str]
 
 _NONE: Overrides = MappingProxyType({})
+S = TypeVar("S", TopicConfig, GroupConfig)
+
+
+class Overridden(Generic[S]):
+    """The topics, or the groups, that have overrides; all others share one instance."""
+
+    def __init__(self, kind: type[S], broker: BrokerConfig) -> None:
+        self.overrides: dict[str, Overrides] = {}
+        self.values: dict[str, S] = {}
+        self._kind: type[S] = kind
+        self._broker = broker
+        self._inherited: S = kind.of(broker)
+
+    def __getitem__(self, name: str) -> S:
+        return self.values.get(name, self._inherited)
+
+    def follow(self, broker: BrokerConfig) -> None:
+        """These settings of the broker hold now."""
+        self._broker = broker
+        self._inherited = self._kind.of(broker)
+        for name in self.overrides:
+            self._settle(name)
+
+    def put(self, name: str, overrides: Overrides) -> None:
+        """Nothing overridden: it follows the broker."""
+        if overrides:
+            self.overrides[name] = dict(overrides)
+            self._settle(name)
+        else:
+            self.overrides.pop(name, None)
+            self.values.pop(name, None)
+
+    def _settle(self, name: str) -> None:
+        self.values[name] = self._kind.of(self._broker, _usable(self._kind, self.overrides[name]))
 
 
 class DynamicConfig:
-    """`current` is what holds for the broker; `topic(name)` what holds for a topic."""
+    """`current` is what holds for the broker; `topic(name)` and `group(name)` for one of these."""
 
     def __init__(self, static: Overrides) -> None:
         self.static = static
         self.cluster: Overrides = _NONE
         self.broker: Overrides = _NONE
         self.current = BrokerConfig.parse(static)
-        self._overrides: dict[str, Overrides] = {}
-        self._topics: dict[str, TopicConfig] = {}
-        self._inherited = TopicConfig.of(self.current)
+        self._topics = Overridden(TopicConfig, self.current)
+        self._groups = Overridden(GroupConfig, self.current)
         self._on_broker: list[OnBroker] = []
         self._on_topic: list[OnTopic] = []
 
     def topic(self, name: str) -> TopicConfig:
-        """Topics without overrides share one instance."""
-        return self._topics.get(name, self._inherited)
+        return self._topics[name]
 
     def topic_overrides(self, name: str) -> Overrides:
-        return self._overrides.get(name, _NONE)
+        return self._topics.overrides.get(name, _NONE)
+
+    def group(self, name: str) -> GroupConfig:
+        return self._groups[name]
+
+    def group_overrides(self, name: str) -> Overrides:
+        return self._groups.overrides.get(name, _NONE)
+
+    @property
+    def groups(self) -> Mapping[str, GroupConfig]:
+        """Those that have settings of their own, whether they are there or not."""
+        return self._groups.values
 
     def on_broker(self, listener: OnBroker) -> None:
         self._on_broker.append(listener)
@@ -66,15 +110,14 @@ class DynamicConfig:
         self._settle()
 
     def set_topic(self, name: str, overrides: Overrides) -> None:
-        """What is stored for this topic is now this; nothing stored: it follows the broker."""
-        if overrides:
-            self._overrides[name] = dict(overrides)
-            self._topics[name] = self._of(name)
-        else:
-            self._overrides.pop(name, None)
-            self._topics.pop(name, None)
+        """What is stored for this topic is now this."""
+        self._topics.put(name, overrides)
         for listener in self._on_topic:
             listener(name)
+
+    def set_group(self, name: str, overrides: Overrides) -> None:
+        """What is stored for this group is now this."""
+        self._groups.put(name, overrides)
 
     def with_overrides(self, *, cluster: Overrides, broker: Overrides) -> BrokerConfig:
         """What would hold with these; a UserError names the setting that does not fit."""
@@ -89,13 +132,10 @@ class DynamicConfig:
         except UserError as error:
             log.error("stored settings contradict each other and are left out: %s", error)
             return
-        self._inherited = TopicConfig.of(self.current)
-        self._topics = {name: self._of(name) for name in self._overrides}
+        self._topics.follow(self.current)
+        self._groups.follow(self.current)
         for listener in self._on_broker:
             listener(before, self.current)
-
-    def _of(self, name: str) -> TopicConfig:
-        return TopicConfig.of(self.current, _usable(TopicConfig, self._overrides[name]))
 
 
 def _live(name: str) -> bool:

@@ -5,14 +5,15 @@ Owns: sources and synonyms. Pure; the handler turns entries into the reply.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from ottla.config import group
 from ottla.config.broker import BrokerConfig
-from ottla.config.dynamic import DynamicConfig
-from ottla.config.settings import Setting, Type
-from ottla.config.topic import SYNONYMS, TopicConfig
+from ottla.config.dynamic import DynamicConfig, Overrides
+from ottla.config.settings import Setting, Settings, Type
+from ottla.config.topic import SYNONYMS
 
 
 class Source(IntEnum):
@@ -24,6 +25,7 @@ class Source(IntEnum):
     DYNAMIC_CLUSTER = 3
     STATIC = 4
     DEFAULT = 5
+    GROUP = 8
 
 
 class Synonym(NamedTuple):
@@ -74,20 +76,39 @@ def describe_cluster(config: DynamicConfig, only: Collection[str] | None = None)
 
 
 def describe_topic(
-    config: DynamicConfig, topic: str, only: Collection[str] | None = None
+    config: DynamicConfig, name: str, only: Collection[str] | None = None
 ) -> list[Described]:
     """Every setting of a topic, or those named."""
-    values, overrides = config.topic(topic), config.topic_overrides(topic)
-    entries = []
-    for name, setting in TopicConfig.SETTINGS.items():
+    own = Own(config.topic(name), config.topic_overrides(name), SYNONYMS, Source.TOPIC)
+    return list(_of_one(config, own, only))
+
+
+def describe_group(
+    config: DynamicConfig, name: str, only: Collection[str] | None = None
+) -> list[Described]:
+    """The same for a group."""
+    own = Own(config.group(name), config.group_overrides(name), group.SYNONYMS, Source.GROUP)
+    return list(_of_one(config, own, only))
+
+
+class Own(NamedTuple):
+    """What holds for one topic or group, and where it may have come from."""
+
+    values: Settings
+    overrides: Overrides
+    synonyms: Mapping[str, tuple[str, ...]]
+    source: Source
+
+
+def _of_one(config: DynamicConfig, own: Own, only: Collection[str] | None) -> Iterator[Described]:
+    for name, setting in own.values.SETTINGS.items():
         if not _wanted(name, only):
             continue
-        synonyms = list(_synonyms(config, SYNONYMS.get(name, ())))
-        if name in overrides:
-            synonyms.insert(0, Synonym(name, overrides[name], Source.TOPIC))
-        entry = _described(setting, values.text(name), synonyms)
-        entries.append(entry._replace(read_only=False))
-    return entries
+        synonyms = list(_synonyms(config, own.synonyms.get(name, ())))
+        if name in own.overrides:
+            synonyms.insert(0, Synonym(name, own.overrides[name], own.source))
+        entry = _described(setting, own.values.text(name), synonyms)
+        yield entry._replace(read_only=False)
 
 
 def _described(setting: Setting, value: str | None, synonyms: Sequence[Synonym]) -> Described:

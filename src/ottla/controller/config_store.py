@@ -52,8 +52,7 @@ class ConfigStore:
         self._store.on_session(self._session_changed)
         notes = await self._notes()
         self._last_note = max(map(_number, notes), default=self._last_note)
-        await self._load_brokers()
-        await self.load_topics(await self._store.children(paths.CONFIG_TOPICS))
+        await self._load_all()
 
     async def run(self) -> None:
         """Hear of changes until cancelled."""
@@ -70,10 +69,7 @@ class ConfigStore:
 
     async def load_topics(self, names: Iterable[str]) -> None:
         """What is stored for these topics now holds. Called before a replica of one is made."""
-        names = list(names)
-        nodes = await self._store.get_many([paths.topic_config(name) for name in names])
-        for name, node in zip(names, nodes, strict=True):
-            overrides = _overrides(node)
+        for name, overrides in (await self._stored(names, paths.topic_config)).items():
             if overrides != self._config.topic_overrides(name):
                 self._config.set_topic(name, overrides)
 
@@ -82,10 +78,15 @@ class ConfigStore:
         await self._change(paths.topic_config(name), f"topics/{name}", change)
         await self.load_topics([name])
 
+    async def change_group(self, name: str, change: Callable[[Overrides], Overrides]) -> None:
+        """The same for a group, which need not be there."""
+        await self._change(paths.group_config(name), f"groups/{paths.quoted(name)}", change)
+        await self._load_groups([name])
+
     async def change_broker(
         self, broker_id: BrokerId | None, change: Callable[[Overrides], Overrides]
     ) -> None:
-        """The same for one broker, or for all."""
+        """And for one broker, or for all."""
         entity = paths.name(paths.broker_config(broker_id))
         await self._change(paths.broker_config(broker_id), f"brokers/{entity}", change)
         await self._load_brokers()
@@ -125,8 +126,7 @@ class ConfigStore:
         missed = _number(new[0]) > self._last_note + 1
         self._last_note = _number(new[-1])
         if missed:
-            await self._load_brokers()
-            await self.load_topics(await self._store.children(paths.CONFIG_TOPICS))
+            await self._load_all()
         else:
             await self._apply(new)
         await forget(self._store, paths.CONFIG_CHANGES, notes, NOTES_KEPT)
@@ -135,8 +135,27 @@ class ConfigStore:
         nodes = await self._store.get_many([f"{paths.CONFIG_CHANGES}/{note}" for note in notes])
         entities = {_entity(node) for node in nodes if node is not None}
         await self.load_topics(sorted(name for kind, name in entities if kind == "topics"))
+        await self._load_groups(
+            sorted(paths.plain(it) for kind, it in entities if kind == "groups")
+        )
         if any(kind == "brokers" for kind, _ in entities):
             await self._load_brokers()
+
+    async def _load_all(self) -> None:
+        await self._load_brokers()
+        await self.load_topics(await self._store.children(paths.CONFIG_TOPICS))
+        await self._load_groups(map(paths.plain, await self._store.children(paths.CONFIG_GROUPS)))
+
+    async def _load_groups(self, names: Iterable[str]) -> None:
+        for name, overrides in (await self._stored(names, paths.group_config)).items():
+            self._config.set_group(name, overrides)
+
+    async def _stored(
+        self, names: Iterable[str], path: Callable[[str], str]
+    ) -> dict[str, Overrides]:
+        names = list(names)
+        nodes = await self._store.get_many([path(name) for name in names])
+        return {name: _overrides(node) for name, node in zip(names, nodes, strict=True)}
 
     async def _load_brokers(self) -> None:
         every, own = await self._store.get_many(

@@ -14,8 +14,9 @@ from random import Random
 from typing import TypeVar, cast
 
 from ottla.config.broker import BrokerConfig
-from ottla.config.changes import check_topic
+from ottla.config.changes import check
 from ottla.config.dynamic import DynamicConfig
+from ottla.config.topic import TopicConfig
 from ottla.controller import topic_rules
 from ottla.controller.acl_store import AclStore
 from ottla.controller.config_store import ConfigStore
@@ -92,7 +93,7 @@ class Controller:
         for topic in topics:
             try:
                 topic_rules.check_name(topic.name)
-                check_topic(self._config.current, topic.config)
+                check(TopicConfig, self._config.current, topic.config)
             except KafkaError as refusal:
                 answer[topic.name] = refusal
             else:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from ottla.model.ids import BrokerId, TopicPartition
 
@@ -18,6 +19,7 @@ BROKER_SEQUENCE: Final = "/brokers/seqid"
 CLUSTER_ID: Final = "/cluster/id"
 CONFIG_BROKERS: Final = "/config/brokers"
 CONFIG_CHANGES: Final = "/config/changes"
+CONFIG_GROUPS: Final = "/config/groups"  # ours: Kafka has settings of groups only without ZooKeeper
 CONFIG_TOPICS: Final = "/config/topics"
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
@@ -35,6 +37,7 @@ ISR_CHANGE_PREFIX: Final = "isr_change_"
 LOG_DIR_EVENT_PREFIX: Final = "log_dir_event_"
 CONFIG_CHANGE_PREFIX: Final = "config_change_"
 DEFAULT_ENTITY: Final = "<default>"
+_FOREIGN: Final = re.compile("[%/\x00-\x1f\x7f-\x9f\ue000-\uf8ff\ufff0-\uffff]")
 
 # What a new tree holds before the first broker registers, parents first.
 ROOTS: Final = (
@@ -47,6 +50,7 @@ ROOTS: Final = (
     "/config",
     CONFIG_BROKERS,
     CONFIG_CHANGES,
+    CONFIG_GROUPS,
     CONFIG_TOPICS,
     ADMIN,
     DELETE_TOPICS,
@@ -87,14 +91,18 @@ def topic_config(name: str) -> str:
     return f"{CONFIG_TOPICS}/{name}"
 
 
+def group_config(name: str) -> str:
+    return f"{CONFIG_GROUPS}/{quoted(name)}"
+
+
 def broker_config(broker_id: BrokerId | None) -> str:
     """The settings of one broker, or of all of them."""
     return f"{CONFIG_BROKERS}/{DEFAULT_ENTITY if broker_id is None else broker_id}"
 
 
 def quoted(name: str) -> str:
-    """A name that others chose, as one step of a path."""
-    step = name.replace("%", "%25").replace("/", "%2F")
+    """A name that others chose, as one step of a path: ZooKeeper takes only part of Unicode."""
+    step = _FOREIGN.sub(lambda found: quote(found[0], safe=""), name)
     return step.replace(".", "%2E") if step in (".", "..") else step
 
 

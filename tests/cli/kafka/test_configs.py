@@ -55,6 +55,21 @@ def test_every_topic_and_every_logger_may_be_described(run_kafka: Run, admin: ot
     assert run_kafka(CONFIGS, "--describe", "--entity-type", "broker-loggers").code == 0
 
 
+@pytest.mark.spec("TOOL-18")
+def test_groups_have_settings_whether_they_are_there_or_not(run_kafka: Run) -> None:
+    wanted = "consumer.session.timeout.ms=50000"
+    ran = run_kafka(CONFIGS, "--alter", "--group", "nobody's", "--add-config", wanted)
+    assert ran.out == "Completed updating config for group nobody's.\n"
+    shown = run_kafka(CONFIGS, "--describe", "--entity-type", "groups").out
+    assert f"Dynamic configs for group nobody's are:\n  {wanted} sensitive=false" in shown
+    undo = ("--group", "nobody's", "--delete-config", "consumer.session.timeout.ms")
+    assert run_kafka(CONFIGS, "--alter", *undo).code == 0
+    gone = run_kafka(CONFIGS, "--describe", "--group", "nobody's").out
+    assert gone == "The group 'nobody's' doesn't exist and doesn't have dynamic config.\n"
+    everything = run_kafka(CONFIGS, "--describe", "--group", "nobody's", "--all").out
+    assert "  consumer.session.timeout.ms=45000" in everything
+
+
 def test_a_line_has_every_place_where_a_value_was_said() -> None:
     secret = ConfigEntry(
         "password",
@@ -84,3 +99,7 @@ def test_mistakes_are_said_with_exit_code_1(run_kafka: Run, topic: str) -> None:
     bad.failed(1, "Error while executing config command with args", "retention.ms")
     all_of_them = ("--alter", "--entity-type", "topics", "--add-config", "a=b")
     run_kafka(CONFIGS, *all_of_them).failed(1, "an entity name")
+    every_group = ("--alter", "--entity-type", "groups", "--entity-default", "--add-config", "a=b")
+    run_kafka(CONFIGS, *every_group).failed(1, "An entity name must be specified", "groups")
+    too_short = ("--alter", "--group", "g", "--add-config", "consumer.session.timeout.ms=1")
+    run_kafka(CONFIGS, *too_short).failed(1, "consumer.session.timeout.ms=1: expected between")

@@ -25,6 +25,7 @@ def set_(
 
     Examples:
       ottla configs set topic retention.ms=86400000 cleanup.policy=delete --name orders
+      ottla configs set group consumer.session.timeout.ms=60000 --name billing
       ottla configs set brokers message.max.bytes=1048588 --dry-run
     """
     wanted = resource(kind, name)

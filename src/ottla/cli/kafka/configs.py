@@ -14,6 +14,7 @@ from ottla.cli.kafka.arguments import Arguments, ToolError, properties
 from ottla.cli.kafka.servers import bootstrap
 from ottla.client.admin import ConfigEntry, ConfigSource, Resource, ResourceKind
 from ottla.client.admin.sync import Admin
+from ottla.client.errors import UnsupportedVersion
 from ottla.model.errors import KafkaError, UserError
 
 KINDS: Final = {
@@ -49,7 +50,10 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with connected(bootstrap(options)) as admin:
             if action == "describe":
-                for resource in _resources(admin, kind, name):
+                wanted = _resources(admin, kind, name)
+                if kind is ResourceKind.GROUP and not options.all:
+                    wanted = _known_groups(admin, wanted)
+                for resource in wanted:
                     _describe(admin, resource, everything=options.all)
             else:
                 _alter(admin, kind, name, options)
@@ -84,11 +88,29 @@ def _resources(admin: Admin, kind: ResourceKind, name: str | None) -> list[Resou
     if kind is ResourceKind.TOPIC:
         return [Resource.topic(topic) for topic in admin.list_topics(internal=True)]
     if kind is ResourceKind.GROUP:
-        return [Resource.group(group.id) for group in admin.list_groups()]
+        return _groups(admin)
     ids = [broker.id for broker in admin.describe_cluster().brokers]
     if kind is ResourceKind.BROKER:
         return [*(Resource.broker(id) for id in ids), Resource.broker(None)]
     return [Resource.loggers(id) for id in ids]
+
+
+def _groups(admin: Admin) -> list[Resource]:
+    """Groups that are there, then those that only have settings."""
+    there = [Resource.group(group.id) for group in admin.list_groups()]
+    try:
+        with_settings = admin.list_config_resources([ResourceKind.GROUP])
+    except UnsupportedVersion:  # before Kafka 4.1 nobody could ask for them
+        with_settings = []
+    return list(dict.fromkeys([*there, *with_settings]))
+
+
+def _known_groups(admin: Admin, wanted: list[Resource]) -> list[Resource]:
+    known = set(_groups(admin))
+    for resource in wanted:
+        if resource not in known:
+            print(f"The group '{resource.name}' doesn't exist and doesn't have dynamic config.")
+    return [resource for resource in wanted if resource in known]
 
 
 def _describe(admin: Admin, resource: Resource, *, everything: bool) -> None:
@@ -116,6 +138,8 @@ def entry_line(entry: ConfigEntry) -> str:
 def _alter(admin: Admin, kind: ResourceKind, name: str | None, options: Namespace) -> None:
     if name is None:
         raise ToolError("an entity name or --entity-default must be specified with --alter")
+    if kind is ResourceKind.GROUP and not name:
+        raise ToolError("An entity name must be specified with --alter of groups")
     changes: dict[str, str | None] = dict.fromkeys(
         key.strip() for text in options.delete_config or () for key in text.split(",")
     )

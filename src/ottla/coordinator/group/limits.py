@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class Pace(Protocol):
+    """How often members of a consumer group are heard of, and how long one may be silent."""
+
+    @property
+    def consumer_heartbeat_interval_ms(self) -> int: ...
+
+    @property
+    def consumer_session_timeout_ms(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +28,8 @@ class GroupLimits:
     consumer_protocol: bool = True
     consumer_session_timeout_ms: int = 45_000
     consumer_heartbeat_interval_ms: int = 5_000
+    paces: Mapping[str, Pace] = field(default_factory=dict)
+    """Of the groups that have settings of their own."""
     consumer_max_size: int = 2**31 - 1
     assignors: tuple[str, ...] = ("uniform", "range")
     upgrades: bool = True
@@ -24,3 +38,6 @@ class GroupLimits:
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     offsets_retention_check_interval_ms: int = 600_000
+
+    def pace(self, group_id: str) -> Pace:
+        return self.paces.get(group_id, self)

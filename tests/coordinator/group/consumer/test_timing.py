@@ -34,6 +34,19 @@ def test_a_session_is_as_long_as_the_broker_or_the_classic_member_says() -> None
     assert draft.timers == [SetTimer(key, 45_000), SetTimer(key, 7_000)]
 
 
+def test_a_group_with_settings_of_its_own_has_its_own_session() -> None:
+    draft, own = Draft(0), GroupLimits(consumer_session_timeout_ms=50_000)
+    limits = GroupLimits(paces={"g": own})
+    hear(GROUP, member(), draft, limits)
+    hear(ConsumerGroup("other"), member(), draft, limits)
+    hear(GROUP, member(classic=True), draft, limits)
+    assert [timer.delay_ms for timer in draft.timers if isinstance(timer, SetTimer)] == [
+        50_000,
+        45_000,
+        7_000,
+    ]
+
+
 def test_giving_up_is_waited_for_by_the_members_own_timeout() -> None:
     draft = Draft(0)
     for each in (

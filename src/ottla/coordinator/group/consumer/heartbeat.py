@@ -134,7 +134,7 @@ class Beating:
         return BeatReply(
             member.id,
             member.epoch,
-            limits.consumer_heartbeat_interval_ms,
+            limits.pace(group.id).consumer_heartbeat_interval_ms,
             member.standing.assigned if ask.is_full or moved else None,
         )
 

@@ -36,7 +36,7 @@ class Terms(NamedTuple):
 def hear(group: ConsumerGroup, member: Member, draft: Draft, limits: GroupLimits) -> None:
     """The member is alive: its session begins anew."""
     classic = member.classic
-    session_ms = limits.consumer_session_timeout_ms
+    session_ms = limits.pace(group.id).consumer_session_timeout_ms
     draft.set(
         TimerKey(SESSION, group.id, member.id),
         session_ms if classic is None else classic.session_timeout_ms,
