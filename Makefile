@@ -40,10 +40,11 @@ venv:
 run: venv
 	@$(BIN)/python -m tools.demo $(SECONDS)
 
-# Two suites at a time: most of them wait for other programs most of the time. One that fails does
-# not keep the others from being run.
+# Two suites at a time, the longest first: most of them wait for other programs most of the time.
+# One that fails does not keep the others from being run. What is set up is not set up again: that
+# would let the short ones go first.
 test: setup check
-	@$(MAKE) --no-print-directory -k -j2 unit interop cluster spark sim
+	@$(MAKE) --no-print-directory -k -j2 -o setup -o venv interop unit spark cluster sim
 
 check: venv
 	@$(BIN)/ruff format --check --quiet . || { echo "format: run make format" >&2; exit 1; }

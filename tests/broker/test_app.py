@@ -94,6 +94,7 @@ def test_a_start_and_a_stop_leave_nothing_behind_but_the_data(tmp_path: Path) ->
             {
                 "zookeeper.connect": "127.0.0.1:{taken}/nobody",
                 "zookeeper.connection.timeout.ms": "200",
+                "zookeeper.session.timeout.ms": "1000",  # a server that is silent is given so long
             },
             "ZooKeeper at 127.0.0.1",
         ),
