@@ -60,10 +60,29 @@ def test_what_has_no_new_records_is_not_asked_for_while_others_are_read() -> Non
     idle.fetch_offset = idle.high_watermark = 7
     shares = Shares()
     assert shares.take([idle], unread=True) == ([], False)
-    assert shares.take([idle, new], unread=True) == ([idle, new], False), "it will not wait"
+    assert shares.take([idle, new], unread=True) == ([new, idle], False), "it will not wait"
     shares.give_back([idle.tp])
     assert shares.take([idle, new], unread=True) == ([], False), "the other is asked for already"
     assert shares.take([idle, new], unread=False) == ([idle], False)
+
+
+def at_end(part: Partition) -> Partition:
+    part.fetch_offset = part.high_watermark = 7
+    return part
+
+
+def test_one_of_two_fetches_waits_for_all_that_has_nothing_new() -> None:
+    """Seen: each waited for some, and the rest of a third was asked for half a second later."""
+    *idle, new = parts(4)
+    wanted, shares = [*map(at_end, idle), new], doubled()
+    assert shares.take(wanted) == ([new, idle[0]], True), "those with more come first"
+    assert shares.take(wanted) == (idle[1:], False), "they may wait: the first comes back soon"
+    shares.give_back([new.tp, idle[0].tp])
+    assert shares.take(wanted) == ([new, idle[0]], False)
+    shares.give_back([new.tp, idle[0].tp])
+    shares.give_back(part.tp for part in idle[1:])
+    at_end(new)
+    assert shares.take(wanted) == (wanted, False), "nobody is left out"
 
 
 def test_records_that_are_not_committed_are_none_to_whoever_reads_committed_ones() -> None:
@@ -71,6 +90,32 @@ def test_records_that_are_not_committed_are_none_to_whoever_reads_committed_ones
     part.fetch_offset, part.stable_offset, part.high_watermark = 7, 7, 9
     assert Shares(read_committed=True).take([part], unread=True) == ([], False)
     assert Shares().take([part], unread=True) == ([part], False)
+
+
+@given(st.lists(st.booleans(), max_size=9), st.lists(st.integers(0, 99), max_size=40))
+def test_whoever_waits_leaves_nothing_out_that_may_have_more(
+    quiet: list[bool], turns: list[int]
+) -> None:
+    """Each turn a fetch begins, or one that waits for nothing ends; then a partition changes."""
+    wanted, shares = parts(len(quiet)), doubled()
+    for part, is_quiet in zip(wanted, quiet, strict=True):
+        part.fetch_offset, part.high_watermark = 7, 7 if is_quiet else 9
+    under_way: list[list[Partition]] = []
+    for turn in turns:
+        waiting = [share for share in under_way if all(part.is_at_end(False) for part in share)]
+        answered = next((share for share in under_way if share not in waiting), None)
+        if len(under_way) < MOST_FETCHES:
+            share, _ = shares.take(wanted)
+            under_way += [share] if share else []
+        elif answered is not None:
+            under_way.remove(answered)
+            shares.give_back(part.tp for part in answered)
+        else:
+            asked = [part for share in waiting for part in share]
+            assert set(asked) == set(wanted)
+        if wanted:
+            changed = wanted[turn % len(wanted)]
+            changed.high_watermark = 7 if turn >= 50 else 9
 
 
 @given(st.integers(0, 9), st.lists(st.booleans(), max_size=20))

@@ -33,7 +33,7 @@ from ottla.protocol.schema import Kind, message
 
 FETCH: Final = 1
 CLOSE_TIMEOUT_MS: Final = 1_000
-COLUMNS_BYTES: Final = 4 << 20
+COLUMNS_BYTES: Final = 8 << 20
 """Of one partition in one fetch where the user reads columns and has not said how many."""
 
 

@@ -6,7 +6,8 @@ its own, keeps both sides at work: while one reply is received the broker makes 
 
 A fetch of partitions without new records waits at the broker, and until it is answered nothing else
 can be asked for in its place. So none is made while the user has yet to read what was fetched of
-other partitions: those may have more.
+other partitions: those may have more. Where there is a choice, partitions with more come first, and
+those without wait all in one fetch: the other is there for whatever has more next.
 """
 
 from __future__ import annotations
@@ -39,11 +40,14 @@ class Shares:
         `unread`: as much as is fetched ahead of the user waits to be read of some other partition.
         """
         free = [part for part in wanted if part.tp not in self._asked]
-        if unread and all(part.is_at_end(self._read_committed) for part in free):
-            return [], False
-        share = -(-len(wanted) // self.fetches)
-        self._asked.update(part.tp for part in free[:share])
-        return free[:share], len(free) > share
+        live = [part for part in free if not part.is_at_end(self._read_committed)]
+        quiet = [part for part in free if part.is_at_end(self._read_committed)]
+        if live:
+            share = [*live, *quiet][: -(-len(wanted) // self.fetches)]
+        else:
+            share = [] if unread else quiet
+        self._asked.update(part.tp for part in share)
+        return share, bool(share) and len(share) < len(free)
 
     def give_back(self, asked: Iterable[TopicPartition]) -> None:
         """They were answered for, or will not be."""
