@@ -239,21 +239,16 @@ CASES: Final = (
         TOPIC_NO,
         ((topic(O.ALTER), TOPIC_NO), (topic(O.ALTER_CONFIGS), E.none)),
     ),
-    Case(
-        alter_configs.API,
-        altered(Kind.GROUP, "g"),
-        response,
-        GROUP_NO,
-        ((group(O.READ), GROUP_NO), (group(O.ALTER_CONFIGS), E.none)),
-        "of a group",
-    ),
-    Case(
-        incremental_alter_configs.API,
-        altered(Kind.GROUP, "g"),
-        response,
-        GROUP_NO,
-        ((group(O.READ), GROUP_NO), (group(O.ALTER_CONFIGS), E.none)),
-        "of a group",
+    *(
+        Case(
+            api,
+            altered(Kind.GROUP, "g"),
+            response,
+            GROUP_NO,
+            ((group(O.READ), GROUP_NO), (group(O.ALTER_CONFIGS), E.none)),
+            "of a group",
+        )
+        for api in (alter_configs.API, incremental_alter_configs.API)
     ),
     Case(
         incremental_alter_configs.API,

@@ -54,7 +54,7 @@ def test_an_operation_changes_one_override(
     stored: dict[str, str], alteration: Alteration, expected: dict[str, str]
 ) -> None:
     before = dict(stored)
-    assert altered(TopicConfig, BROKER, stored, [alteration]) == expected
+    assert altered(TopicConfig, BROKER, [alteration], stored) == expected
     assert stored == before
 
 
@@ -81,7 +81,7 @@ def test_a_topics_bad_change_is_refused_with_kafkas_code_and_the_key(
     alterations: list[Alteration], code: ErrorCode
 ) -> None:
     with pytest.raises(KafkaError) as refusal:
-        altered(TopicConfig, BROKER, {}, alterations)
+        altered(TopicConfig, BROKER, alterations, {})
     assert refusal.value.code is code
     message = refusal.value.message or ""
     assert alterations[0].name in message or "operation" in message
@@ -147,6 +147,6 @@ def test_what_is_added_and_taken_away_again_leaves_no_trace(
     name = "leader.replication.throttled.replicas"
     new = [item for item in added if item not in before]
     stored = {name: ",".join(before)}
-    larger = altered(TopicConfig, BROKER, stored, [Alteration(name, APPEND, ",".join(new))])
-    again = altered(TopicConfig, BROKER, larger, [Alteration(name, SUBTRACT, ",".join(new))])
+    larger = altered(TopicConfig, BROKER, [Alteration(name, APPEND, ",".join(new))], stored)
+    again = altered(TopicConfig, BROKER, [Alteration(name, SUBTRACT, ",".join(new))], larger)
     assert again == stored

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -21,9 +20,7 @@ from ottla.api.config_resources import (
     require,
     unsupported,
 )
-from ottla.config.broker import BrokerConfig
 from ottla.config.changes import Alteration, altered, altered_broker
-from ottla.config.dynamic import Overrides
 from ottla.config.group import GroupConfig
 from ottla.config.topic import TopicConfig
 from ottla.model.errors import ErrorCode, KafkaError
@@ -46,10 +43,10 @@ async def incremental_alter_configs(request: Request, ctx: Context) -> Fields:
         config = ctx.services.config
         match resource.kind:
             case Kind.TOPIC:
-                change = partial(_change, TopicConfig, config.current, alterations)
+                change = partial(altered, TopicConfig, config.current, alterations)
                 await alter_topic(ctx, resource.name, change, dry=dry)
             case Kind.GROUP:
-                change = partial(_change, GroupConfig, config.current, alterations)
+                change = partial(altered, GroupConfig, config.current, alterations)
                 await alter_group(ctx, group_name(resource), change, dry=dry)
             case Kind.BROKER:
                 broker = broker_of(ctx, resource.name)
@@ -63,15 +60,6 @@ async def incremental_alter_configs(request: Request, ctx: Context) -> Fields:
 
     asked = (Resource(one.resource_type, one.resource_name) for one in request.resources)
     return await answer_each(asked, alter)
-
-
-def _change(
-    kind: type[TopicConfig] | type[GroupConfig],
-    broker: BrokerConfig,
-    alterations: Sequence[Alteration],
-    stored: Overrides,
-) -> Overrides:
-    return altered(kind, broker, stored, alterations)
 
 
 def _alter_loggers(ctx: Context, name: str, alterations: list[Alteration], *, dry: bool) -> None:

@@ -35,8 +35,8 @@ class Alteration(NamedTuple):
 def altered(
     kind: type[TopicConfig] | type[GroupConfig],
     broker: BrokerConfig,
-    stored: Overrides,
     alterations: Sequence[Alteration],
+    stored: Overrides,
 ) -> dict[str, str]:
     """The overrides of a topic or a group after these operations, or KafkaError."""
     overrides = _applied(kind, stored, alterations)

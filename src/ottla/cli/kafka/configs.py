@@ -50,11 +50,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with connected(bootstrap(options)) as admin:
             if action == "describe":
-                wanted = _resources(admin, kind, name)
-                if kind is ResourceKind.GROUP and not options.all:
-                    wanted = _known_groups(admin, wanted)
-                for resource in wanted:
-                    _describe(admin, resource, everything=options.all)
+                _describe(admin, kind, name, everything=options.all)
             else:
                 _alter(admin, kind, name, options)
     except (ToolError, KafkaError) as error:
@@ -105,15 +101,16 @@ def _groups(admin: Admin) -> list[Resource]:
     return list(dict.fromkeys([*there, *with_settings]))
 
 
-def _known_groups(admin: Admin, wanted: list[Resource]) -> list[Resource]:
-    known = set(_groups(admin))
-    for resource in wanted:
-        if resource not in known:
-            print(f"The group '{resource.name}' doesn't exist and doesn't have dynamic config.")
-    return [resource for resource in wanted if resource in known]
+def _describe(admin: Admin, kind: ResourceKind, name: str | None, *, everything: bool) -> None:
+    one_group = kind is ResourceKind.GROUP and name is not None
+    if one_group and not everything and Resource(kind, name or "") not in _groups(admin):
+        print(f"The group '{name}' doesn't exist and doesn't have dynamic config.")
+        return
+    for resource in _resources(admin, kind, name):
+        _describe_one(admin, resource, everything=everything)
 
 
-def _describe(admin: Admin, resource: Resource, *, everything: bool) -> None:
+def _describe_one(admin: Admin, resource: Resource, *, everything: bool) -> None:
     found = admin.describe_configs([resource], synonyms=True).one()
     named = resource.kind.name.lower().replace("_", "-")
     if not resource.name:

@@ -40,14 +40,16 @@ class Shares:
         `unread`: as much as is fetched ahead of the user waits to be read of some other partition.
         """
         free = [part for part in wanted if part.tp not in self._asked]
-        live = [part for part in free if not part.is_at_end(self._read_committed)]
-        quiet = [part for part in free if part.is_at_end(self._read_committed)]
-        if live:
-            share = [*live, *quiet][: -(-len(wanted) // self.fetches)]
+        free.sort(key=self._is_quiet)
+        if free and self._is_quiet(free[0]):
+            share = [] if unread else free
         else:
-            share = [] if unread else quiet
+            share = free[: -(-len(wanted) // self.fetches)]
         self._asked.update(part.tp for part in share)
         return share, bool(share) and len(share) < len(free)
+
+    def _is_quiet(self, part: Partition) -> bool:
+        return part.is_at_end(self._read_committed)
 
     def give_back(self, asked: Iterable[TopicPartition]) -> None:
         """They were answered for, or will not be."""
