@@ -135,13 +135,13 @@ class AclFilter(Filter):
         given = {
             field: spelled(each) if isinstance(each, IntEnum) else each
             for field, each in self._asdict().items()
-            if each is not None and each != getattr(_EVERY_RULE, field)
+            if each is not None and each != getattr(EVERY_RULE, field)
         }
         said = ", ".join(f"{field} {each}" for field, each in given.items())
         return f"rules with {said}" if said else "every rule"
 
 
-_EVERY_RULE: Final = AclFilter()
+EVERY_RULE: Final = AclFilter()
 
 
 async def create_acls(session: Session, rules: Iterable[Rule]) -> Outcomes[AclRule, None]:
@@ -156,7 +156,7 @@ async def create_acls(session: Session, rules: Iterable[Rule]) -> Outcomes[AclRu
     return await session.each(wanted, session.controller, ask)
 
 
-async def describe_acls(session: Session, filter: Filter = _EVERY_RULE) -> list[AclRule]:
+async def describe_acls(session: Session, filter: Filter = EVERY_RULE) -> list[AclRule]:
     """The access rules that a filter means, in order; all of them unless told otherwise."""
     fields = _asked(_checked_filter(filter))
     reply = await session.once(Target.ANY, keys.DESCRIBE_ACLS, fields)

@@ -1,34 +1,37 @@
 """The synchronous admin: `with ottla.Admin(bootstrap_servers=...) as admin`.
 
-Owns: the face; each call runs the asynchronous one on a thread of its own and waits for it.
-Never: does a call's work.
+Each method runs the method of `ottla.aio.Admin` with the same name on the client's own event loop
+thread, and waits for its result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
-from functools import wraps
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from ottla.client.admin import aio
-from ottla.client.admin.session import Session
+from ottla.client.admin.acls import EVERY_RULE, AclFilter, AclRule
+from ottla.client.admin.brokers import ClusterInfo, Feature
+from ottla.client.admin.configs import ConfigChange, ConfigEntry, Resource, ResourceKind
+from ottla.client.admin.group_offsets import CommittedOffset
+from ottla.client.admin.groups import Group, GroupListing, GroupMember
+from ottla.client.admin.log_dirs import LogDir, Replica, ReplicaLogDir
+from ottla.client.admin.offsets import ListedOffset, OffsetSpec
+from ottla.client.admin.outcomes import Outcomes
+from ottla.client.admin.replicas import ElectionKind, Reassignment
+from ottla.client.admin.topics import CreatedTopic, MorePartitions, NewTopic, Topic
+from ottla.client.admin.transactions import (
+    ActiveProducer,
+    FencedProducer,
+    Transaction,
+    TransactionListing,
+)
 from ottla.client.thread import LoopThread
+from ottla.model.ids import TopicPartition
+from ottla.security.acl import Filter, Rule
 
-P = ParamSpec("P")
 R = TypeVar("R")
-
-
-def _waits(
-    call: Callable[Concatenate[Session, P], Coroutine[Any, Any, R]],
-) -> Callable[Concatenate[Admin, P], R]:
-    """The same call, waited for."""
-
-    @wraps(call)
-    def waiting(self: Admin, /, *arguments: P.args, **options: P.kwargs) -> R:
-        return self.wait_for(lambda admin: call(admin, *arguments, **options))
-
-    return waiting
 
 
 class Admin:
@@ -68,50 +71,262 @@ class Admin:
             self._started = True
         return self._thread.run(work(self._admin))
 
-    create_topics = _waits(aio.Admin.create_topics)
-    create_topic = _waits(aio.Admin.create_topic)
-    delete_topics = _waits(aio.Admin.delete_topics)
-    delete_topic = _waits(aio.Admin.delete_topic)
-    create_partitions = _waits(aio.Admin.create_partitions)
-    list_topics = _waits(aio.Admin.list_topics)
-    describe_topics = _waits(aio.Admin.describe_topics)
-    describe_topic = _waits(aio.Admin.describe_topic)
+    def create_topics(
+        self, topics: Iterable[NewTopic], *, validate_only: bool = False
+    ) -> Outcomes[str, CreatedTopic]:
+        """Create topics; with `validate_only` just say whether it would work."""
+        return self.wait_for(lambda admin: admin.create_topics(topics, validate_only=validate_only))
 
-    describe_configs = _waits(aio.Admin.describe_configs)
-    alter_configs = _waits(aio.Admin.alter_configs)
-    incremental_alter_configs = _waits(aio.Admin.incremental_alter_configs)
-    list_config_resources = _waits(aio.Admin.list_config_resources)
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        configs: Mapping[str, str] | None = None,
+    ) -> CreatedTopic:
+        """Create one topic, or raise."""
+        return self.wait_for(
+            lambda admin: admin.create_topic(
+                name, partitions=partitions, replication_factor=replication_factor, configs=configs
+            )
+        )
 
-    list_offsets = _waits(aio.Admin.list_offsets)
-    delete_records = _waits(aio.Admin.delete_records)
+    def delete_topics(self, names: Iterable[str]) -> Outcomes[str, None]:
+        """Delete topics with all their records."""
+        return self.wait_for(lambda admin: admin.delete_topics(names))
 
-    list_groups = _waits(aio.Admin.list_groups)
-    describe_groups = _waits(aio.Admin.describe_groups)
-    describe_group = _waits(aio.Admin.describe_group)
-    delete_groups = _waits(aio.Admin.delete_groups)
-    remove_group_members = _waits(aio.Admin.remove_group_members)
-    list_group_offsets = _waits(aio.Admin.list_group_offsets)
-    alter_group_offsets = _waits(aio.Admin.alter_group_offsets)
-    delete_group_offsets = _waits(aio.Admin.delete_group_offsets)
+    def delete_topic(self, name: str) -> None:
+        """Delete one topic, or raise."""
+        self.wait_for(lambda admin: admin.delete_topic(name))
 
-    list_transactions = _waits(aio.Admin.list_transactions)
-    describe_transactions = _waits(aio.Admin.describe_transactions)
-    describe_producers = _waits(aio.Admin.describe_producers)
-    abort_transaction = _waits(aio.Admin.abort_transaction)
-    fence_producers = _waits(aio.Admin.fence_producers)
+    def create_partitions(
+        self, topics: Mapping[str, MorePartitions | int], *, validate_only: bool = False
+    ) -> Outcomes[str, None]:
+        """Let topics have more partitions; there is no way back to fewer."""
+        return self.wait_for(
+            lambda admin: admin.create_partitions(topics, validate_only=validate_only)
+        )
 
-    elect_leaders = _waits(aio.Admin.elect_leaders)
-    alter_partition_reassignments = _waits(aio.Admin.alter_partition_reassignments)
-    list_partition_reassignments = _waits(aio.Admin.list_partition_reassignments)
+    def list_topics(self, *, internal: bool = False) -> list[str]:
+        """Every topic's name, in order; the brokers' own only when asked for."""
+        return self.wait_for(lambda admin: admin.list_topics(internal=internal))
 
-    describe_log_dirs = _waits(aio.Admin.describe_log_dirs)
-    describe_replica_log_dirs = _waits(aio.Admin.describe_replica_log_dirs)
-    alter_replica_log_dirs = _waits(aio.Admin.alter_replica_log_dirs)
+    def describe_topics(self, names: Iterable[str]) -> Outcomes[str, Topic]:
+        """Topics with their partitions: leaders, replicas, who is in sync."""
+        return self.wait_for(lambda admin: admin.describe_topics(names))
 
-    create_acls = _waits(aio.Admin.create_acls)
-    describe_acls = _waits(aio.Admin.describe_acls)
-    delete_acls = _waits(aio.Admin.delete_acls)
+    def describe_topic(self, name: str) -> Topic:
+        """One topic, or raise."""
+        return self.wait_for(lambda admin: admin.describe_topic(name))
 
-    describe_cluster = _waits(aio.Admin.describe_cluster)
-    describe_features = _waits(aio.Admin.describe_features)
-    describe_api_versions = _waits(aio.Admin.describe_api_versions)
+    def describe_configs(
+        self,
+        resources: Iterable[Resource],
+        *,
+        names: Iterable[str] | None = None,
+        synonyms: bool = False,
+        documentation: bool = False,
+    ) -> Outcomes[Resource, dict[str, ConfigEntry]]:
+        """The settings of each resource by name; all of them, or those named."""
+        return self.wait_for(
+            lambda admin: admin.describe_configs(
+                resources, names=names, synonyms=synonyms, documentation=documentation
+            )
+        )
+
+    def alter_configs(
+        self, configs: Mapping[Resource, Mapping[str, str]], *, validate_only: bool = False
+    ) -> Outcomes[Resource, None]:
+        """Replace all settings of each resource; what is not named goes back to its default."""
+        return self.wait_for(
+            lambda admin: admin.alter_configs(configs, validate_only=validate_only)
+        )
+
+    def incremental_alter_configs(
+        self,
+        changes: Mapping[Resource, Mapping[str, ConfigChange | str | None]],
+        *,
+        validate_only: bool = False,
+    ) -> Outcomes[Resource, None]:
+        """Change single settings; a text sets one, None resets it to its default."""
+        return self.wait_for(
+            lambda admin: admin.incremental_alter_configs(changes, validate_only=validate_only)
+        )
+
+    def list_config_resources(self, kinds: Iterable[ResourceKind] = ()) -> list[Resource]:
+        """What has settings that can be described: of these kinds, or of every kind."""
+        return self.wait_for(lambda admin: admin.list_config_resources(kinds))
+
+    def list_offsets(
+        self, wanted: Mapping[TopicPartition, OffsetSpec | int], *, read_committed: bool = False
+    ) -> Outcomes[TopicPartition, ListedOffset]:
+        """Where each partition begins or ends, or the first offset at a time or later.
+
+        With `read_committed` the end is before the first transaction that is still open.
+        """
+        return self.wait_for(
+            lambda admin: admin.list_offsets(wanted, read_committed=read_committed)
+        )
+
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, int]:
+        """Forget the records below an offset of each partition; where it begins then.
+
+        The offset -1 stands for everything that readers can see.
+        """
+        return self.wait_for(lambda admin: admin.delete_records(before))
+
+    def list_groups(
+        self, *, states: Iterable[str] = (), types: Iterable[str] = ()
+    ) -> list[GroupListing]:
+        """Every group that any broker coordinates, in the order of their names."""
+        return self.wait_for(lambda admin: admin.list_groups(states=states, types=types))
+
+    def describe_groups(self, ids: Iterable[str]) -> Outcomes[str, Group]:
+        """Groups with their members and what each is assigned."""
+        return self.wait_for(lambda admin: admin.describe_groups(ids))
+
+    def describe_group(self, id: str) -> Group:
+        """One group, or raise."""
+        return self.wait_for(lambda admin: admin.describe_group(id))
+
+    def delete_groups(self, ids: Iterable[str]) -> Outcomes[str, None]:
+        """Forget groups and their offsets; only groups without members can go."""
+        return self.wait_for(lambda admin: admin.delete_groups(ids))
+
+    def remove_group_members(
+        self, group: str, members: Iterable[GroupMember], *, reason: str | None = None
+    ) -> Outcomes[str, None]:
+        """Put members out of a group, by their ids as `describe_groups` gives them."""
+        return self.wait_for(
+            lambda admin: admin.remove_group_members(group, members, reason=reason)
+        )
+
+    def list_group_offsets(
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        require_stable: bool = False,
+    ) -> Outcomes[TopicPartition, CommittedOffset]:
+        """What a group has committed, for these partitions or for all; without those it has not.
+
+        With `require_stable` it waits for transactions that are about to change them.
+        """
+        return self.wait_for(
+            lambda admin: admin.list_group_offsets(group, partitions, require_stable=require_stable)
+        )
+
+    def alter_group_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset | int]
+    ) -> Outcomes[TopicPartition, None]:
+        """Set where a group without members will go on."""
+        return self.wait_for(lambda admin: admin.alter_group_offsets(group, offsets))
+
+    def delete_group_offsets(
+        self, group: str, partitions: Iterable[TopicPartition]
+    ) -> Outcomes[TopicPartition, None]:
+        """Forget what a group committed for partitions that none of its members subscribes to."""
+        return self.wait_for(lambda admin: admin.delete_group_offsets(group, partitions))
+
+    def list_transactions(
+        self,
+        *,
+        states: Iterable[str] = (),
+        producer_ids: Iterable[int] = (),
+        longer_than_ms: int = -1,
+        pattern: str | None = None,
+    ) -> list[TransactionListing]:
+        """List transactional ids of all coordinators; `pattern` is a whole RE2 expression."""
+        return self.wait_for(
+            lambda admin: admin.list_transactions(
+                states=states,
+                producer_ids=producer_ids,
+                longer_than_ms=longer_than_ms,
+                pattern=pattern,
+            )
+        )
+
+    def describe_transactions(self, ids: Iterable[str]) -> Outcomes[str, Transaction]:
+        """How transactions stand, and which partitions they touch."""
+        return self.wait_for(lambda admin: admin.describe_transactions(ids))
+
+    def describe_producers(
+        self, partitions: Iterable[TopicPartition]
+    ) -> Outcomes[TopicPartition, tuple[ActiveProducer, ...]]:
+        """The producers that each partition's leader remembers."""
+        return self.wait_for(lambda admin: admin.describe_producers(partitions))
+
+    def abort_transaction(self, partition: TopicPartition, producer: ActiveProducer) -> None:
+        """Write the end of a transaction that hangs in one partition: its coordinator forgot it.
+
+        Only for such: a transaction that its coordinator knows is ended by `fence_producers`.
+        """
+        self.wait_for(lambda admin: admin.abort_transaction(partition, producer))
+
+    def fence_producers(self, ids: Iterable[str]) -> Outcomes[str, FencedProducer]:
+        """Take transactional ids from whoever has them; what they left open is aborted."""
+        return self.wait_for(lambda admin: admin.fence_producers(ids))
+
+    def elect_leaders(
+        self,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        kind: ElectionKind = ElectionKind.PREFERRED,
+    ) -> Outcomes[TopicPartition, None]:
+        """Elect the preferred leader, or any leader; None means every partition."""
+        return self.wait_for(lambda admin: admin.elect_leaders(partitions, kind=kind))
+
+    def alter_partition_reassignments(
+        self, moves: Mapping[TopicPartition, Sequence[int] | None]
+    ) -> Outcomes[TopicPartition, None]:
+        """Move partitions to these brokers, the preferred leader first; None calls a move off."""
+        return self.wait_for(lambda admin: admin.alter_partition_reassignments(moves))
+
+    def list_partition_reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, Reassignment]:
+        """The moves under way, of these partitions or of all."""
+        return self.wait_for(lambda admin: admin.list_partition_reassignments(partitions))
+
+    def describe_log_dirs(
+        self,
+        brokers: Iterable[int] | None = None,
+        partitions: Iterable[TopicPartition] | None = None,
+    ) -> Outcomes[int, tuple[LogDir, ...]]:
+        """What lies in each directory of each broker: of these partitions, or everything."""
+        return self.wait_for(lambda admin: admin.describe_log_dirs(brokers, partitions))
+
+    def describe_replica_log_dirs(
+        self, replicas: Iterable[Replica]
+    ) -> Outcomes[Replica, ReplicaLogDir]:
+        """Where single replicas are, and where they go."""
+        return self.wait_for(lambda admin: admin.describe_replica_log_dirs(replicas))
+
+    def alter_replica_log_dirs(self, moves: Mapping[Replica, str]) -> Outcomes[Replica, None]:
+        """Move replicas to another directory of their broker, while they go on being used."""
+        return self.wait_for(lambda admin: admin.alter_replica_log_dirs(moves))
+
+    def create_acls(self, rules: Iterable[Rule]) -> Outcomes[AclRule, None]:
+        """Add access rules; one that is there already stays as it is."""
+        return self.wait_for(lambda admin: admin.create_acls(rules))
+
+    def describe_acls(self, filter: Filter = EVERY_RULE) -> list[AclRule]:
+        """The access rules that a filter means, in order; all of them unless told otherwise."""
+        return self.wait_for(lambda admin: admin.describe_acls(filter))
+
+    def delete_acls(self, filters: Iterable[Filter]) -> Outcomes[AclFilter, list[AclRule]]:
+        """Take access rules away: by filter, those that were taken."""
+        return self.wait_for(lambda admin: admin.delete_acls(filters))
+
+    def describe_cluster(self) -> ClusterInfo:
+        """The cluster's id, its controller and its brokers."""
+        return self.wait_for(lambda admin: admin.describe_cluster())
+
+    def describe_features(self) -> Mapping[str, Feature]:
+        """The features of the cluster by name."""
+        return self.wait_for(lambda admin: admin.describe_features())
+
+    def describe_api_versions(self, broker: int | None = None) -> Mapping[int, tuple[int, int]]:
+        """The versions of every API that a broker offers, by API key, both ends included."""
+        return self.wait_for(lambda admin: admin.describe_api_versions(broker))

@@ -184,10 +184,12 @@ class Consumer(Face[K, V], Generic[K, V]):
             placing.pause(self._open, partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
+        """Fetch from paused partitions again."""
         with self._owned:
             placing.resume(self._open, partitions)
 
     def paused(self) -> frozenset[TopicPartition]:
+        """The assigned partitions that are paused."""
         return placing.paused(self._core)
 
     async def offsets_for_times(

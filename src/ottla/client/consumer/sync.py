@@ -171,9 +171,11 @@ class Consumer(Face[K, V], Generic[K, V]):
         self._do(lambda core: placing.pause(core, partitions), moves=True)
 
     def resume(self, *partitions: TopicPartition) -> None:
+        """Fetch from paused partitions again."""
         self._do(lambda core: placing.resume(core, partitions))
 
     def paused(self) -> frozenset[TopicPartition]:
+        """The assigned partitions that are paused."""
         return placing.paused(self._core)
 
     def offsets_for_times(
