@@ -177,7 +177,10 @@ class Runtime(Generic[S]):
             return
         known = self._owned.get(key.partition)
         if known is not None and known.phase is not Phase.FAILED:
-            return  # led here before under an older epoch: the state is what the log says
+            # Led here before under an older epoch: the state is what the log says.
+            if known.phase is Phase.ACTIVE:
+                known.shard.led_again()
+            return
         owned = Owned(partition, self._make_shard(key.partition))
         self._owned[key.partition] = owned
         self._ground.spawn(self._load(owned))
