@@ -79,9 +79,6 @@ class Counting:
     def loaded(self, now: int) -> Outcome[None]:
         raise AssertionError("only the runtime asks")
 
-    def led_again(self) -> None:
-        raise AssertionError("only the runtime asks")
-
     def unloaded(self) -> None:
         raise AssertionError("only the runtime asks")
 

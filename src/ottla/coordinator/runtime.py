@@ -177,10 +177,7 @@ class Runtime(Generic[S]):
             return
         known = self._owned.get(key.partition)
         if known is not None and known.phase is not Phase.FAILED:
-            # Led here before under an older epoch: the state is what the log says.
-            if known.phase is Phase.ACTIVE:
-                known.shard.led_again()
-            return
+            return  # led here before under an older epoch: the state is what the log says
         owned = Owned(partition, self._make_shard(key.partition))
         self._owned[key.partition] = owned
         self._ground.spawn(self._load(owned))

@@ -38,9 +38,6 @@ class Shard(Protocol):
     def loaded(self, now: int) -> Outcome[None]:
         """Everything in the log has been replayed: requests may come."""
 
-    def led_again(self) -> None:
-        """Led here as before, perhaps under a newer epoch."""
-
     def unloaded(self) -> None:
         """Led elsewhere now: answer whoever waits."""
 

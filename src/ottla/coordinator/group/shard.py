@@ -124,9 +124,6 @@ class GroupShard:
         draft.set(EXPIRE, limits.offsets_retention_check_interval_ms)
         return draft.outcome(None)
 
-    def led_again(self) -> None:
-        """No epoch of the partition is part of a group's state."""
-
     def unloaded(self) -> None:
         for group in self.groups.values():
             if isinstance(group, ConsumerGroup):

@@ -19,7 +19,11 @@ from typing import Any, Final, NamedTuple, Protocol
 from ottla.coordinator.carrying import Owned
 from ottla.coordinator.pending import Pending
 from ottla.coordinator.runtime import Runtime
-from ottla.coordinator.txn.marker_results import is_logged, missing_markers, retry_delay_ms
+from ottla.coordinator.txn.marker_results import (
+    is_logged,
+    missing_markers,
+    retry_delay_ms,
+)
 from ottla.coordinator.txn.markers import Codes, Marking
 from ottla.coordinator.txn.shard import TxnShard
 from ottla.coordinator.txn.state import COMMITS, DECIDED, Transaction
@@ -41,6 +45,10 @@ marker's partition may answer the same codes; there they mean nothing but "not y
 
 class MarkerWriter(Protocol):
     def write(self, marking: Marking, partitions: Iterable[TopicPartition]) -> Pending[Codes]: ...
+
+
+class Fenced(Exception):
+    """A partition has a marker of a newer coordinator: this broker's epoch is not the latest."""
 
 
 class Unfinished(NamedTuple):
@@ -159,7 +167,7 @@ class Finishing:
             return
         todo = Unfinished(txn, missing_markers(codes, self._is_deleted))
         if todo.left:
-            _log(todo, 1)
+            _log_missing(todo, 1)
         else:
             try:
                 self._complete(txn)
@@ -179,28 +187,31 @@ class Finishing:
 
     async def _retry(self, id: str, todo: Unfinished | None, failures: int) -> None:
         """Try until it is completed, or is no longer this broker's to complete."""
+        fenced: object = ()
         try:
             while True:
                 if failures:
                     await asyncio.sleep(retry_delay_ms(failures) / 1_000)
+                failures += 1
                 reign = self._reign(id)
+                if reign == fenced:
+                    continue  # until this broker hears of its own newer epoch, or of its successor
                 try:
                     todo = await self._attempt(id, todo)
                     if todo is None:
                         return
-                    _log(todo, failures + 1)
+                    _log_missing(todo, failures)
+                except Fenced as error:
+                    fenced = reign
+                    _log_failure(id, error, 1)
                 except KafkaError as refusal:  # of our own partition: `_attempt` raises no other
-                    if refusal.code in NOT_COORDINATED_HERE:
-                        if reign == self._reign(id):
-                            return
-                        failures = 0  # coordinated here again, under a newer epoch
-                        continue
-                    if is_logged(failures + 1):
-                        log.warning("transaction %s cannot be completed yet: %s", id, refusal)
-                except Exception:  # whatever it is: the decision stands, and must be carried out
-                    if is_logged(failures + 1):
-                        log.exception("transaction %s cannot be completed yet; retrying", id)
-                failures += 1
+                    if refusal.code in NOT_COORDINATED_HERE and reign == self._reign(id):
+                        return
+                    _log_failure(id, refusal, failures)
+                except Exception as error:  # a bug; the decision stands, and must be carried out
+                    _log_failure(id, error, failures)
+                if reign != self._reign(id):
+                    failures = 0  # coordinated here again, under a newer epoch: at once
         finally:
             del self._under_way[id]
             self.completed(id)
@@ -208,7 +219,8 @@ class Finishing:
     async def _attempt(self, id: str, todo: Unfinished | None) -> Unfinished | None:
         """Write the markers that are missing; what is still to be done, None for nothing.
 
-        KafkaError, always of our own partition, where this broker cannot tell or must not go on.
+        KafkaError, always of our own partition, where this broker cannot tell or must not go on;
+        Fenced where a newer coordinator has been.
         """
         assert self.runtime is not None
         await self.runtime.read(id, len)  # the decision is committed before it is acted on
@@ -220,8 +232,7 @@ class Finishing:
         codes = await self._write_markers(txn, todo.left, self._owned(id).epoch)
         missing = missing_markers(codes, self._is_deleted)
         if ErrorCode.transaction_coordinator_fenced in missing.values():
-            # A newer coordinator has written there already: ours is not the latest epoch.
-            raise KafkaError(ErrorCode.not_coordinator)
+            raise Fenced("a newer coordinator has written markers of its producer")
         if missing:
             return Unfinished(txn, missing)
         self._complete(txn)
@@ -238,7 +249,18 @@ def _untried(txn: Transaction) -> Unfinished:
     return Unfinished(txn, dict.fromkeys(txn.partitions, ErrorCode.none))
 
 
-def _log(todo: Unfinished, failures: int) -> None:
+def _log_failure(id: str, error: Exception, failures: int) -> None:
+    if is_logged(failures):
+        known = isinstance(error, KafkaError | Fenced)
+        log.warning(
+            "transaction %s cannot be completed yet: %s; retrying",
+            id,
+            error,
+            exc_info=None if known else error,
+        )
+
+
+def _log_missing(todo: Unfinished, failures: int) -> None:
     if not is_logged(failures) or not todo.left:
         return
     partition, code = next(iter(todo.left.items()))

@@ -28,7 +28,7 @@ AS_PARTITION_CODE: Final = {
     ErrorCode.not_coordinator: ErrorCode.not_leader_or_follower,
 }
 """What the coordinator of groups refuses, as a result of its partition of `__consumer_offsets`:
-to whoever asks for a marker, "coordinator" is the coordinator of the transaction. As in Kafka."""
+to whoever asks for a marker, "coordinator" is the coordinator of the transaction."""
 
 Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
 

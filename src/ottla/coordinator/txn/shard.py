@@ -129,7 +129,9 @@ class TxnShard:
         """This topic is never part of a transaction."""
 
     def loaded(self, now: int) -> Outcome[None]:
-        self._finish_decided()
+        for txn in self._all.values():
+            if txn.state in DECIDED:
+                self._watch.finish(txn.id)
         intervals = self._intervals
         return Outcome(
             None,
@@ -138,15 +140,6 @@ class TxnShard:
                 SetTimer(FORGETTABLE, intervals.forgettable_ms),
             ),
         )
-
-    def led_again(self) -> None:
-        """Finish what stopped because a newer coordinator seemed to be there: that is us."""
-        self._finish_decided()
-
-    def _finish_decided(self) -> None:
-        for txn in self._all.values():
-            if txn.state in DECIDED:
-                self._watch.finish(txn.id)
 
     def unloaded(self) -> None:
         """Nobody waits here; what is being finished finds out by itself."""
