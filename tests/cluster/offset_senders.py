@@ -25,7 +25,7 @@ SOURCE: Final = TopicPartition("source", 0)
 SINK: Final = "sink"
 SINK_PARTITIONS: Final = 4
 AT_ONCE: Final = 100
-SOON: Final = {"reconnect_backoff_max_ms": 200, "retry_backoff_max_ms": 200}
+SOON: Final[dict[str, Any]] = {"reconnect_backoff_max_ms": 200, "retry_backoff_max_ms": 200}
 AT_REST: Final = frozenset({"Empty", "CompleteCommit", "CompleteAbort"})
 
 

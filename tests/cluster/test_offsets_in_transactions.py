@@ -63,8 +63,8 @@ def check_agreement(address: str, senders: int, ended: int) -> None:
     """What readers of committed records see, and the groups' offsets, say the same."""
     numbers: dict[int, list[int]] = {number: [] for number in range(senders)}
     for record in sorted(read(address, SINK), key=lambda one: one.offset):
-        sender, _, number = (record.value or b"").partition(b":")
-        numbers[int(sender)].append(int(number))
+        name, _, number = (record.value or b"").partition(b":")
+        numbers[int(name)].append(int(number))
     for sender, found in numbers.items():
         assert found == list(range(stable_offset(address, f"sender-{sender}"))), sender
     assert sum(map(len, numbers.values())) >= ended

@@ -26,6 +26,7 @@ from ottla.testing.history import Begun, Commit, Ended, OffsetRead, Outcome, Pip
 from tests.sim.admin import NewTopic
 from tests.sim.book import Book
 from tests.sim.client import RETRIABLE, Client
+from tests.sim.consumer import LATEST, Consumer, Tastes
 from tests.sim.ottla_client import SimConsumer, SimProducer
 
 OFFSET_FETCH: Final = 9
@@ -34,6 +35,8 @@ SOURCE: Final = NewTopic("source", 2)
 PATIENCE_S: Final = 90.0
 """Virtual seconds after the last record of the source within which every group has to be through:
 longer than any session and any transaction lasts."""
+LATE_S: Final = 3.0
+"""After which nothing of a producer that gave up can still arrive."""
 TIMEOUT_MS: Final = 20_000
 OK, UNKNOWN = Outcome.OK, Outcome.UNKNOWN
 NOT_YET: Final = RETRIABLE | {
@@ -92,6 +95,7 @@ class Pipelines:
                 workers.append(Worker(client, self._book, sink.name, relaying))
         tasks = [asyncio.get_running_loop().create_task(worker.run()) for worker in workers]
         await self._feed()
+        await self._find_ends()
         try:
             async with asyncio.timeout(PATIENCE_S):
                 for sink in relaying.sinks:
@@ -106,6 +110,11 @@ class Pipelines:
         with suppress(asyncio.CancelledError):
             await asyncio.gather(*tasks)
 
+    async def look_again(self) -> None:
+        """After the last restart: the groups stand where they stood, with nothing pending."""
+        for sink in self._relaying.sinks:
+            await self._until_through(sink.name)
+
     async def _feed(self) -> None:
         """Each record is sent once; whether an unknown one was written shows in the end."""
         sent = 0
@@ -118,6 +127,18 @@ class Pipelines:
                     if not await self._feed_one(producer, f"s{sent}"):
                         break
 
+    async def _find_ends(self) -> None:
+        """Also of records whose outcome the feeder does not know."""
+        await asyncio.sleep(LATE_S)
+        reader = Consumer(self._client, SOURCE.all(), self._book, Tastes())
+        for tp in SOURCE.all():
+            while True:
+                try:
+                    self._ends[tp.partition] = await reader.bound(tp, LATEST)
+                    break
+                except OSError:
+                    await self._client.back_off()
+
     async def _feed_one(self, producer: SimProducer, name: str) -> bool:
         partition, began = self._dice.randrange(SOURCE.partitions), self._book.now_ns
         outcome, offset = UNKNOWN, -1
@@ -129,12 +150,11 @@ class Pipelines:
             pass
         where, now = f"{SOURCE.name}-{partition}", self._book.now_ns
         self._book.write(Send("feeder", where, name, began, now, outcome, offset))
-        self._ends[partition] = max(self._ends[partition], offset + 1)
         await asyncio.sleep(self._dice.random() * self._relaying.pause_s)
         return outcome is OK
 
     async def _until_through(self, group: str) -> None:
-        """Until the group's stable offsets are behind everything that was acknowledged."""
+        """Until the group's stable offsets are behind everything that was written."""
         while not await self._is_through(group):
             await self._client.back_off()
 
@@ -188,6 +208,7 @@ class Worker:
             await self._client.back_off()
 
     async def _live(self, process: str) -> None:
+        classic = self._relaying.protocol == "classic"
         consumer = SimConsumer(
             self._clock,
             Random(self._dice.random()),
@@ -200,6 +221,7 @@ class Worker:
             fetch_max_wait_ms=100,
             max_poll_records=self._dice.choice([1, 5, 100]),
             default_api_timeout_ms=20_000,
+            **({"session_timeout_ms": 6_000} if classic else {}),
         )
         producer = SimProducer(
             self._clock,
@@ -211,17 +233,20 @@ class Worker:
         )
         async with producer:
             await self._init(producer, process)
-            try:
-                async with consumer:
-                    count = 0
-                    while not self.finish:
-                        records = await consumer.poll(0.5)
-                        if records:
-                            count += 1
-                            life = Life(self._book, process, f"{process}.{count}", producer)
-                            await self._relay(life, consumer, records)
-            finally:
-                await consumer.close(1.0)
+            async with consumer:
+                try:
+                    await self._work(process, producer, consumer)
+                finally:
+                    await consumer.close(1.0)
+
+    async def _work(self, process: str, producer: SimProducer, consumer: SimConsumer) -> None:
+        count = 0
+        while not self.finish:
+            records = await consumer.poll(0.5)
+            if records:
+                count += 1
+                life = Life(self._book, process, f"{process}.{count}", producer)
+                await self._relay(life, consumer, records)
 
     async def _init(self, producer: SimProducer, process: str) -> None:
         began = self._book.now_ns

@@ -120,6 +120,10 @@ class Story:
         self._clock = clock
         self._dice = Random(plan.seed + 3)
         self._admin = self._client("admin")
+        self._pipelines = None
+        if plan.relaying is not None:
+            client = Client("pipelines", clock, Random(plan.seed + 7))
+            self._pipelines = Pipelines(client, self.book, plan.relaying)
         fates = Random(plan.seed + 4)
         self._fate = Fate(self.broker, loop, clock, self.book, fates, power=plan.power)
 
@@ -136,9 +140,8 @@ class Story:
                 tasks.create_task(producer.run())
             for transactor in self._transactors():
                 tasks.create_task(transactor.run())
-            if self.plan.relaying is not None:
-                pipelines = Pipelines(self._client("pipelines"), self.book, self.plan.relaying)
-                tasks.create_task(pipelines.run())
+            if self._pipelines is not None:
+                tasks.create_task(self._pipelines.run())
             churn = Churn(self._client("churn"), self.book, SCRATCH, self.plan.churn)
             tasks.create_task(churn.run())
             await self._misfortunes()
@@ -216,6 +219,8 @@ class Story:
         reader = Consumer(self._client(FINAL), self._partitions(), self.book, Tastes())
         async with asyncio.timeout(READ_LIMIT_S):
             await read_everything(reader)
+            if self._pipelines is not None:
+                await self._pipelines.look_again()
             parts = [tp for topic in self._transacted() for tp in topic.all()]
             for tastes in _side_by_side(Tastes()) if parts else ():
                 transacted = Consumer(self._client(FINAL), parts, self.book, tastes)
