@@ -7,6 +7,7 @@ import pytest
 from ottla.api.txn_offset_commit import API
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode
+from ottla.model.ids import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 from tests.api.transacting import ID, Asker, transacting
 from tests.fakes.data_side import TP
 from tests.fakes.virtual_loop import run
@@ -83,5 +84,26 @@ def test_a_zombie_an_unknown_topic_and_an_old_generation_are_refused(version: in
             if version >= 3:
                 late = await commit(broker, me, version, generation_id=7, member_id="somebody")
                 assert late is E.illegal_generation
+
+    run(story())
+
+
+@pytest.mark.parametrize("version", API.versions)
+def test_a_transaction_coordinator_that_is_away_does_not_send_a_client_to_another_group_coordinator(
+    version: int,
+) -> None:
+    async def story() -> None:
+        async with transacting() as broker:
+            me = await broker.begun()
+            await broker.add_offsets(me)
+            await broker.side.follow(TopicPartition(TRANSACTION_STATE, 0), epoch=1)
+            waits = E.coordinator_load_in_progress if version > 1 else E.coordinator_not_available
+            assert await commit(broker, me, version) is waits
+            await broker.side.follow(TopicPartition(CONSUMER_OFFSETS, 0), epoch=1)
+            if version > 1:
+                lead = TopicPartition(TRANSACTION_STATE, 0)
+                await broker.side.lead(lead, epoch=2)
+                await broker.side.settle()
+                assert await commit(broker, me, version) is E.not_coordinator, "the group's own"
 
     run(story())

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+import ottla
 from ottla.testing import Broker
 from tests.cli.ottla_program import Run
-from tests.cli.transactions.conftest import Begin, begin  # noqa: F401 - a fixture
+from tests.cli.transactions.conftest import Begin, begin, stuck  # noqa: F401 - fixtures
 from tests.client.admin.hanging import leave_hanging
 
 
@@ -32,6 +33,16 @@ def test_prepared_and_hanging_transactions_are_found_with_what_to_do(
     found = {row["subject"]: row for row in doctor("--json").json["findings"]}
     assert "ottla transactions abort prepared-for-ever" in found["prepared-for-ever"]["what_to_do"]
     assert "--start-offset 1" in found[f"{topic}-0"]["what_to_do"]
+
+
+def test_a_decided_transaction_that_does_not_end_is_found_with_what_to_do(
+    doctor: Run,
+    topic: str,
+    stuck: ottla.Producer,  # noqa: F811
+) -> None:
+    found = {row["subject"]: row for row in doctor("--json").json["findings"]}
+    assert "PrepareCommit" in found["stuck"]["what"]
+    assert f"make {topic}-0 writable again" in found["stuck"]["what_to_do"]
 
 
 def test_mistakes_are_said_in_a_line(run: Run) -> None:

@@ -21,7 +21,7 @@ from ottla.controller.registration import lay_ground
 from ottla.log.directories import LogDirectories
 from ottla.log.files import FileSlice
 from ottla.metadata.cache import MetadataCache
-from ottla.metadata.image import Broker, Partition, Update
+from ottla.metadata.image import DELETED, Broker, Partition, Update
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
 from ottla.model.metrics import Counter, Histogram, Registry, Tally
@@ -114,6 +114,12 @@ class DataSide:
         brokers = tuple(Broker(broker, {}) for broker in replicas)
         self.metadata.apply(Update(ME, ControllerEpoch(1), brokers, [(key, TOPIC_ID, told)]))
         return self.hosted.get(key)
+
+    def forget(self, key: TopicPartition) -> None:
+        """What an UpdateMetadata says of a partition that is deleted."""
+        gone = Partition(DELETED, LeaderEpoch(0), (), ())
+        brokers = (Broker(ME, {}),)
+        self.metadata.apply(Update(ME, ControllerEpoch(1), brokers, [(key, TOPIC_ID, gone)]))
 
     async def _put(self, path: str, content: bytes) -> int:
         node = await self.store.get(path)

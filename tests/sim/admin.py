@@ -23,6 +23,8 @@ from tests.sim.client import (
     Client,
 )
 
+LIST_TRANSACTIONS: Final = 66
+AT_REST: Final = frozenset({"Empty", "CompleteCommit", "CompleteAbort"})
 TOPIC: Final = 2
 """The kind of resource that topic settings belong to."""
 
@@ -85,6 +87,21 @@ async def topics(client: Client) -> set[str]:
     }
     reply = await client.ask_until_answered(METADATA, 12, fields)
     return {topic.name for topic in reply.topics}
+
+
+async def open_transactions(client: Client) -> dict[str, str]:
+    """The state of every transactional id whose transaction has not ended; asked until told."""
+    fields = {"state_filters": [], "producer_id_filters": [], "duration_filter": -1}
+    while True:
+        reply = await client.ask_until_answered(LIST_TRANSACTIONS, 1, fields)
+        if reply.error_code is ErrorCode.none:
+            return {
+                row.transactional_id: row.transaction_state
+                for row in reply.transaction_states
+                if row.transaction_state not in AT_REST
+            }
+        assert reply.error_code is ErrorCode.coordinator_load_in_progress, reply
+        await client.back_off()
 
 
 async def _until_done(

@@ -212,6 +212,9 @@ class SimTransport(asyncio.Transport):
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return ("10.0.0.1", 40_000 + self.line.number) if name == "peername" else default
 
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        return self.protocol  # type: ignore[no-any-return]
+
     # Sending
 
     def write(self, data: bytes | bytearray | memoryview) -> None:

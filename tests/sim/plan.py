@@ -16,6 +16,7 @@ from ottla.protocol.records.compression import Codec
 from tests.sim.admin import NewTopic
 from tests.sim.consumer import Tastes
 from tests.sim.producer import Habits
+from tests.sim.relay import Relaying
 from tests.sim.transactor import Dealings
 
 
@@ -75,6 +76,8 @@ class Plan:
     """How often one more topic comes and goes meanwhile."""
     dealings: tuple[Dealings, ...]
     """Of transactional producers, all of one topic; none: there is no such topic."""
+    relaying: Relaying | None
+    """Of exactly-once pipelines; None: there are none."""
     last: Misfortune
     """How the broker ends before everything is read for the last time."""
 
@@ -85,6 +88,7 @@ def draw(seed: int, *, power: bool | None = None) -> Plan:
     power = by_chance if power is None else power
     topics = tuple(_topic(index, power, dice) for index in range(dice.randint(1, 3)))
     settings = _settings(power, dice)
+    relaying = _relaying(Random(seed + 6), settings)
     ends = [Misfortune.KILL, Misfortune.STOP]
     return Plan(
         seed=seed,
@@ -96,6 +100,7 @@ def draw(seed: int, *, power: bool | None = None) -> Plan:
         misfortunes=_misfortunes(power, dice),
         churn=dice.choice([0, 2, 4]),
         dealings=_dealings(Random(seed + 5)),
+        relaying=relaying,
         last=Misfortune.POWER if power else dice.choice(ends),
     )
 
@@ -182,6 +187,29 @@ def _dealings(dice: Random) -> tuple[Dealings, ...]:
             abandons=dice.choice([0.0, 0.2]),
         )
         for _ in range(dice.randint(1, 3))
+    )
+
+
+def _relaying(dice: Random, settings: dict[str, str]) -> Relaying | None:
+    """With the settings that groups need to come back soon after a crash."""
+    if dice.random() < 0.5:
+        return None
+    settings |= {
+        "offsets.topic.num.partitions": dice.choice(["3", "10"]),
+        "group.initial.rebalance.delay.ms": "0",
+        "group.consumer.min.session.timeout.ms": "6000",
+        "group.consumer.session.timeout.ms": "6000",
+        "group.consumer.heartbeat.interval.ms": "1000",
+        "group.consumer.min.heartbeat.interval.ms": "1000",
+    }
+    return Relaying(
+        groups=dice.randint(1, 3),
+        workers=dice.choice([1, 1, 2]),
+        records=dice.randint(10, 60),
+        protocol=dice.choice(["classic", "consumer"]),
+        aborts=dice.choice([0.0, 0.2]),
+        pause_s=dice.choice([0.05, 0.2]),
+        crashes=dice.choice([0.0, 0.1]),
     )
 
 

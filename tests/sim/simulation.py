@@ -30,6 +30,7 @@ from tests.sim.loop import Process, SimClock, bury
 from tests.sim.network import MemoryNetwork, NetLoop
 from tests.sim.plan import Plan, PlannedTopic
 from tests.sim.producer import Producer
+from tests.sim.relay import Pipelines
 from tests.sim.trace import Trace
 from tests.sim.transactor import Transactor
 
@@ -41,6 +42,8 @@ INTERNAL: Final = {CONSUMER_OFFSETS, TRANSACTION_STATE}
 LIMIT_S: Final = 300.0
 """Virtual seconds after which a story should have ended."""
 READ_LIMIT_S: Final = 30.0
+END_LIMIT_S: Final = 15.0
+"""After the last restart, for every transaction to end."""
 ALWAYS: Final = frozenset({"phantom", "torn", "bounds"})
 """What holds even where nothing is promised to last."""
 
@@ -117,6 +120,10 @@ class Story:
         self._clock = clock
         self._dice = Random(plan.seed + 3)
         self._admin = self._client("admin")
+        self._pipelines = None
+        if plan.relaying is not None:
+            client = Client("pipelines", clock, Random(plan.seed + 7))
+            self._pipelines = Pipelines(client, self.book, plan.relaying)
         fates = Random(plan.seed + 4)
         self._fate = Fate(self.broker, loop, clock, self.book, fates, power=plan.power)
 
@@ -133,6 +140,8 @@ class Story:
                 tasks.create_task(producer.run())
             for transactor in self._transactors():
                 tasks.create_task(transactor.run())
+            if self._pipelines is not None:
+                tasks.create_task(self._pipelines.run())
             churn = Churn(self._client("churn"), self.book, SCRATCH, self.plan.churn)
             tasks.create_task(churn.run())
             await self._misfortunes()
@@ -141,6 +150,7 @@ class Story:
         with suppress(asyncio.CancelledError):
             await asyncio.gather(*consumers)
         await self._fate.end(self.plan.last)
+        await self._until_nothing_is_open()
         await self._read_for_the_last_time()
         await self._fate.finish()
 
@@ -178,13 +188,29 @@ class Story:
 
     def _topics(self) -> list[NewTopic]:
         topics = [planned.topic for planned in self.plan.topics]
-        return [*topics, TRANSACTED] if self.plan.dealings else topics
+        return topics + self._transacted()
+
+    def _transacted(self) -> list[NewTopic]:
+        """The topics that transactions write to, and what they are made of."""
+        relayed = self.plan.relaying.topics if self.plan.relaying is not None else []
+        return [TRANSACTED, *relayed] if self.plan.dealings else relayed
 
     def _partitions(self) -> list[TopicPartition]:
         return [tp for planned in self.plan.topics for tp in planned.topic.all()]
 
     def _deletable(self) -> list[TopicPartition]:
         return [tp for one in self.plan.topics if one.loses_old for tp in one.topic.all()]
+
+    async def _until_nothing_is_open(self) -> None:
+        """Every transaction was decided before the last restart: it must end soon after it."""
+        still = await admin.open_transactions(self._admin)
+        try:
+            async with asyncio.timeout(END_LIMIT_S):
+                while still:
+                    await self._admin.back_off()
+                    still = await admin.open_transactions(self._admin)
+        except TimeoutError:
+            self.book.complain("open", "", f"{still} do not end within {END_LIMIT_S} s")
 
     async def _read_for_the_last_time(self) -> None:
         there = await admin.topics(self._admin)
@@ -193,8 +219,11 @@ class Story:
         reader = Consumer(self._client(FINAL), self._partitions(), self.book, Tastes())
         async with asyncio.timeout(READ_LIMIT_S):
             await read_everything(reader)
-            for tastes in _side_by_side(Tastes()) if self.plan.dealings else ():
-                transacted = Consumer(self._client(FINAL), TRANSACTED.all(), self.book, tastes)
+            if self._pipelines is not None:
+                await self._pipelines.look_again()
+            parts = [tp for topic in self._transacted() for tp in topic.all()]
+            for tastes in _side_by_side(Tastes()) if parts else ():
+                transacted = Consumer(self._client(FINAL), parts, self.book, tastes)
                 await read_everything(transacted)
         for planned in self.plan.topics:
             for tp in planned.topic.all():

@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from ottla.testing.history import Ended, Fault, Outcome, Poll, Send
+from ottla.testing.history import Commit, Ended, Fault, Outcome, Poll, Send
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.sim.plan import draw
 from tests.sim.simulation import simulate
@@ -36,7 +36,19 @@ def test_what_once_went_wrong_does_not_go_wrong_again(seed: int) -> None:
 
 
 @pytest.mark.spec(
-    "LOG-07", "LOG-34", "LOG-39", "LOG-74", "TXN-08", "TXN-17", "TXN-18", "TXN-41", "TXN-46"
+    "LOG-07",
+    "LOG-34",
+    "LOG-39",
+    "LOG-74",
+    "TXN-08",
+    "TXN-17",
+    "TXN-18",
+    "TXN-35",
+    "TXN-36",
+    "TXN-38",
+    "TXN-41",
+    "TXN-46",
+    "APP-11",
 )
 def test_no_misfortune_breaks_a_promise(sim_seed: int) -> None:
     report = simulate(draw(sim_seed))
@@ -96,6 +108,10 @@ def test_clients_do_work_while_things_go_wrong() -> None:
     ends = {(event.commit, event.outcome) for event in events if isinstance(event, Ended)}
     assert ends >= {(True, Outcome.OK), (False, Outcome.OK), (True, Outcome.UNKNOWN)}
     assert sum(isinstance(event, Poll) and event.committed for event in events) > 30
+    offsets = [one for one in events if isinstance(one, Commit) and one.transaction]
+    assert sum(one.outcome is Outcome.OK for one in offsets) > 50
+    workers = {one.process.rpartition(".")[0] for one in offsets}
+    assert len({one.process for one in offsets}) > len(workers) >= 5, "none began anew"
 
 
 @pytest.mark.slow

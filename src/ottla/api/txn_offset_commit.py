@@ -24,6 +24,11 @@ from ottla.security.acl import Kind, Operation
 KEY: Final = 28
 FIRST_WITH_ABORTABLE: Final = 4
 FIRST_THAT_ADDS: Final = 5
+TXN_COORDINATOR_AWAY: Final = frozenset(
+    {ErrorCode.not_coordinator, ErrorCode.coordinator_not_available}
+)
+"""Refusals of the *transaction* coordinator. A client would take them for the group coordinator's,
+which it has asked, and look for another: it hears COORDINATOR_LOAD_IN_PROGRESS, and tries again."""
 LAST_BY_LOADING: Final = 1
 """Up to here a client knows COORDINATOR_LOAD_IN_PROGRESS, but not how to wait for it."""
 
@@ -74,11 +79,14 @@ async def _commit(request: Request, ctx: Context, asked: list[ToCommit]) -> list
     who = Producer(ProducerId(request.producer_id), request.producer_epoch)
     offsets = TopicPartition(CONSUMER_OFFSETS, groups.partition_of(group_id))
     if ctx.call.version >= FIRST_THAT_ADDS:
-        await txns.add(id, who, frozenset({offsets}), EPOCH_PER_TRANSACTION)
+        try:
+            await txns.add(id, who, frozenset({offsets}), EPOCH_PER_TRANSACTION)
+        except KafkaError as refusal:
+            raise KafkaError(_as_group_code(refusal.code)) from None
     else:
         code = txns.verify(id, who, offsets)
         if code is not ErrorCode.none:
-            raise KafkaError(code)
+            raise KafkaError(_as_group_code(code))
     ask = CommitAsk(
         group_id,
         request.member_id,
@@ -88,6 +96,10 @@ async def _commit(request: Request, ctx: Context, asked: list[ToCommit]) -> list
         transactional=True,
     )
     return await groups.commit(ask, Writer(*who))
+
+
+def _as_group_code(code: ErrorCode) -> ErrorCode:
+    return ErrorCode.coordinator_load_in_progress if code in TXN_COORDINATOR_AWAY else code
 
 
 def _said(code: ErrorCode, version: int) -> ErrorCode:

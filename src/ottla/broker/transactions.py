@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any, NamedTuple
 
 from ottla.broker.data import Data
@@ -19,7 +20,8 @@ from ottla.coordinator.txn.gate import Gate
 from ottla.coordinator.txn.markers import Markers, OffsetMarkers
 from ottla.coordinator.txn.service import Transactions, TxnLimits
 from ottla.coordinator.txn.shard import Intervals, TxnShard
-from ottla.model.ids import TRANSACTION_STATE, ProducerId
+from ottla.metadata.cache import MetadataCache
+from ottla.model.ids import TRANSACTION_STATE, ProducerId, TopicPartition
 
 APPEND_WITHIN_MS = 5_000
 """As long as Kafka waits for a change of a transaction to be replicated."""
@@ -43,7 +45,7 @@ def build_transactions(
     settings = config.current
     appends = data.services.appends
     markers = Markers(data.hosted, offsets)
-    finishing = Finishing(markers, spawn, ground.timers)
+    finishing = Finishing(markers, spawn, ground.timers, partial(_is_deleted, ground.metadata))
     intervals = Intervals(
         settings.transaction_abort_timed_out_transaction_cleanup_interval_ms,
         settings.transaction_remove_expired_transaction_cleanup_interval_ms,
@@ -60,6 +62,12 @@ def build_transactions(
     service = Transactions(runtime, finishing, markers, next_producer_id, lambda: _limits(config))
     appends.gate = Gate(service, lambda: config.current.transaction_partition_verification_enable)
     return TxnParts(runtime, finishing, service)
+
+
+def _is_deleted(metadata: MetadataCache, partition: TopicPartition) -> bool:
+    """Whether the cluster has no such partition; False before the controller has said which."""
+    image = metadata.image
+    return TRANSACTION_STATE in image.topics and image.partition(partition) is None
 
 
 def _limits(config: DynamicConfig) -> TxnLimits:

@@ -100,6 +100,7 @@ class Cluster:
         Raises TimeoutError when it does not come to be in time, KafkaError when it cannot.
         """
 
+        # Codes here are the topic's, as the metadata tell them: unknown, or without a leader yet.
         async def look() -> TopicView:
             known = self.metadata.topics.get(name)
             if known is None:
@@ -171,6 +172,8 @@ class Cluster:
         """The broker that coordinates this group or transactional id."""
         known = self._coordinators.known(kind, key)
         if known is None:
+            # Codes here are of whoever was asked: the coordinator's topic is being made, or its
+            # partition has no leader. They say nothing about the coordinator.
             known = await retrying(
                 self,
                 lambda: self._coordinators.find(kind, key),

@@ -105,6 +105,10 @@ async def retrying(
 ) -> T:
     """Do `what` until it succeeds, fails for good, or time is up.
 
+    Retried are the codes that Kafka calls retriable, and brokers out of reach. The loop does not
+    know whose code it is: `what` makes one request of one broker, so that a code can only be that
+    broker's, and itself forgets a coordinator that refuses with one of `MOVED`.
+
     `topics` are those whose leaders it rests on: they are looked up anew when that may help.
     """
     failures = 0

@@ -125,6 +125,7 @@ class Fetcher:
         tp = self._span.partition
         while not deadline.is_over:
             try:
+                # Codes here are the fetched partition's, given by its leader or a replica.
                 found = await retrying(
                     cluster, partial(self._fetch_once, cluster, at), deadline, [tp.topic]
                 )

@@ -160,7 +160,10 @@ async def _at_times(
 
 
 async def _again(options: SourceOptions, ask: Callable[[], Awaitable[T]]) -> T:
-    """Try as often as `fetchOffset.numRetries` says; a user's mistake is one the first time."""
+    """Try as often as `fetchOffset.numRetries` says; a user's mistake is one the first time.
+
+    Any error is tried again, whoever's it is, as Spark's own source does: the tries are few.
+    """
     failures = 0
     while True:
         try:

@@ -10,7 +10,7 @@ import pytest
 from ottla.cli.diagnosis.checks import ALL, AVAILABILITY, Finding, Severity, examined
 from ottla.cli.diagnosis.clients import Client
 from ottla.cli.diagnosis.facts import Facts
-from ottla.cli.transactions.hanging import OpenTransaction
+from ottla.cli.transactions.hanging import DecidedTransaction, OpenTransaction
 from ottla.client.admin import (
     ActiveProducer,
     BrokerInfo,
@@ -50,6 +50,10 @@ def test_a_cluster_that_is_well_has_no_findings() -> None:
 
 PREPARED = Transaction("q-s-0", "Ongoing", 7, 0, 2**31 - 1, 1, (TopicPartition("t", 0),), 0)
 HANGING = OpenTransaction(TopicPartition("t", 0), ActiveProducer(7, 0, 0, 0, 0, 3))
+BOTH = (TopicPartition("t", 0), TopicPartition("t", 1))
+DECIDED = DecidedTransaction(
+    Transaction("x", "PrepareCommit", 7, 0, 60_000, 1, BOTH, 0), (HANGING,)
+)
 
 
 @pytest.mark.parametrize(
@@ -116,6 +120,12 @@ HANGING = OpenTransaction(TopicPartition("t", 0), ActiveProducer(7, 0, 0, 0, 0, 
             Severity.WARN,
             "no coordinator knows",
             "--partition t:0 --start-offset 3",
+        ),
+        (
+            facts(decided=[DECIDED]),
+            Severity.WARN,
+            "PrepareCommit) and does not end: 1 of its 2 partitions",
+            "make t-0 writable again",
         ),
         (
             facts(Partition(0, 1, 0, (0, 1, 2), (0, 1, 2), ())),

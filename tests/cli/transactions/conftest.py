@@ -1,4 +1,4 @@
-"""A transaction that is open while a test looks at it."""
+"""Transactions that are open, or decided and stuck, while a test looks at them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import ottla
+from ottla.client.admin import Resource
 from ottla.testing import Broker
 
 Begin = Callable[..., ottla.Producer]
@@ -32,3 +33,17 @@ def begin(cli_broker: Broker, topic: str) -> Iterator[Begin]:
     yield begin
     for producer in opened:
         producer.close(0)
+
+
+@pytest.fixture
+def stuck(admin: ottla.Admin, topic: str, begin: Begin) -> Iterator[ottla.Producer]:
+    """A committed transaction whose marker its partition refuses: no batch is small enough."""
+    producer = begin("stuck")
+    admin.alter_configs({Resource.topic(topic): {"max.message.bytes": "1"}}).all()
+    producer.commit()
+    yield producer
+    allow_markers(admin, topic)
+
+
+def allow_markers(admin: ottla.Admin, topic: str) -> None:
+    admin.alter_configs({Resource.topic(topic): {}}).all()

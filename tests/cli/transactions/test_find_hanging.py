@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ottla
 from ottla.testing import Broker
 from tests.cli.ottla_program import Run
 from tests.client.admin.hanging import PRODUCER_ID, leave_hanging
@@ -12,6 +13,19 @@ def test_those_that_hang_are_shown(run: Run, cli_broker: Broker, topic: str) -> 
     young = run("transactions", "find-hanging", topic, "--older-than", "999999d", "--json")
     assert young.json == []
     assert any(row["topic"] == topic for row in run("transactions", "find-hanging", "--json").json)
+
+
+def test_a_decided_transaction_that_does_not_end_is_shown_with_what_to_do(
+    run: Run, topic: str, stuck: ottla.Producer
+) -> None:
+    ran = run("transactions", "find-hanging", topic, "--older-than", "0s", "--json")
+    [row] = ran.json
+    assert (row["topic"], row["partition"], row["state"]) == (topic, 0, "PrepareCommit")
+    assert row["transactional_id"] == "stuck"
+    assert f"make {topic}-0 writable again" in ran.err
+    assert run("transactions", "find-hanging", topic, "--json").json == [], "younger than 15 min"
+    elsewhere = run("transactions", "find-hanging", "__transaction_state", "--older-than", "0s")
+    assert "stuck" not in elsewhere.out
 
 
 def test_mistakes_are_said_in_a_line(run: Run) -> None:

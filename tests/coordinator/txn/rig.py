@@ -37,8 +37,12 @@ class NoOffsets:
 
     def __init__(self) -> None:
         self.ended: list[tuple[int, Producer, EndTxnMarker]] = []
+        self.refusals: list[ErrorCode] = []
+        """Given first, one at a time."""
 
     def end_transaction(self, index: int, producer: Producer, marker: EndTxnMarker) -> Commit:
+        if self.refusals:
+            raise KafkaError(self.refusals.pop(0))
         self.ended.append((index, producer, marker))
         ended = Commit()
         ended.settle(ErrorCode.none)
@@ -122,6 +126,7 @@ async def txn_side(
     first_producer_id: int = 0,
     epoch: int = 0,
     ring: Ring | None = None,
+    coordinates: bool = True,
 ) -> AsyncIterator[TxnSide]:
     async with (
         asyncio.TaskGroup() as tasks,
@@ -130,7 +135,8 @@ async def txn_side(
         rig = TxnSide(side, first_producer_id, tasks)
         await side.lead(TP, epoch=epoch)
         await side.lead(OTHER_TP, epoch=epoch)
-        await rig.coordinate(epoch=epoch)
+        if coordinates:
+            await rig.coordinate(epoch=epoch)
         yield rig
         rig.parts.finishing.close()
         rig.timers.close()

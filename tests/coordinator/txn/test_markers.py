@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ottla.coordinator.txn.markers import Marking
-from ottla.coordinator.txn.state import Producer
+from ottla.coordinator.txn.state import Producer, TxnState
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import CONSUMER_OFFSETS, ProducerId, TopicPartition
 from ottla.protocol.records.control import ControlType
-from tests.coordinator.txn.rig import OTHER_TP, txn_side
+from tests.coordinator.txn.rig import ID, OTHER_TP, txn_side
 from tests.fakes.data_side import TP
 from tests.fakes.virtual_loop import run
 
@@ -60,5 +60,43 @@ def test_a_marker_may_be_written_twice_while_nothing_new_has_begun() -> None:
         async with txn_side() as rig:
             for _ in range(2):
                 assert await rig.txns.markers.write(Marking(ME, True, 5, 2), [TP]) == {TP: E.none}
+
+    run(story())
+
+
+@pytest.mark.spec("TXN-38")
+@pytest.mark.parametrize(
+    "code", [E.coordinator_load_in_progress, E.not_coordinator, E.coordinator_not_available]
+)
+def test_a_group_coordinator_that_cannot_take_a_marker_is_a_partition_without_leader(
+    code: ErrorCode,
+) -> None:
+    """To whoever asks for a marker, these codes would speak of the transaction coordinator."""
+
+    async def story() -> None:
+        async with txn_side() as rig:
+            key = TopicPartition(CONSUMER_OFFSETS, 4)
+            rig.offsets.refusals = [code]
+            assert await rig.txns.markers.write(Marking(ME, True, 5), [key]) == {
+                key: E.not_leader_or_follower
+            }
+            assert await rig.txns.markers.write(Marking(ME, True, 5), [key]) == {key: E.none}
+
+    run(story())
+
+
+@pytest.mark.spec("TXN-38")
+def test_a_transaction_with_offsets_ends_once_the_group_coordinator_has_loaded() -> None:
+    async def story() -> None:
+        async with txn_side() as rig:
+            key = TopicPartition(CONSUMER_OFFSETS, 0)
+            await rig.side.lead(key)
+            rig.offsets.refusals = [E.coordinator_load_in_progress] * 20
+            me = await rig.init()
+            await rig.add(me, TP, key)
+            await rig.end(me, True)
+            await rig.side.until(60_000)
+            assert (await rig.txns.describe(ID)).state is TxnState.COMPLETE_COMMIT
+            assert len(rig.offsets.ended) == 1
 
     run(story())

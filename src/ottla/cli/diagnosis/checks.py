@@ -207,6 +207,19 @@ def hanging_transactions(facts: Facts) -> Iterator[Finding]:
         )
 
 
+def decided_transactions(facts: Facts) -> Iterator[Finding]:
+    for one in facts.decided:
+        stuck = one.transaction
+        yield Finding(
+            Severity.WARN,
+            stuck.id,
+            f"is decided ({stuck.state}) and does not end: {len(one.missing)} of its "
+            f"{len(stuck.partitions)} partitions lack its marker, its id cannot begin another "
+            "transaction, and readers of committed records and offsets are held back",
+            one.what_to_do,
+        )
+
+
 def leaders_elsewhere(facts: Facts) -> Iterator[Finding]:
     elsewhere = [
         name
@@ -256,6 +269,7 @@ ALL: Final[tuple[Check, ...]] = (
     unreachable_addresses,
     prepared_transactions,
     hanging_transactions,
+    decided_transactions,
     leaders_elsewhere,
     silent_clients,
     remarks,

@@ -11,7 +11,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.cli.diagnosis.clients import Client, scraped
-from ottla.cli.transactions.hanging import OpenTransaction, find
+from ottla.cli.transactions.hanging import (
+    DecidedTransaction,
+    OpenTransaction,
+    find,
+    find_decided,
+)
 from ottla.client.admin import (
     ClusterInfo,
     ConfigEntry,
@@ -39,6 +44,7 @@ class Facts:
     disks: Mapping[int, tuple[LogDir, ...]] = field(default_factory=dict)
     transactions: list[Transaction] = field(default_factory=list)
     hanging: list[OpenTransaction] = field(default_factory=list)
+    decided: list[DecidedTransaction] = field(default_factory=list)
     clients: dict[int, list[Client]] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
 
@@ -67,6 +73,7 @@ def everything(admin: Admin, metrics: Mapping[int, str]) -> Facts:
             admin.describe_transactions([one.id for one in listed]).succeeded.values()
         )
         facts.hanging = find(admin, _led(facts.topics))
+        facts.decided = find_decided(admin, _led(facts.topics))
     except (KafkaError, OSError) as error:
         facts.remarks.append(f"transactions could not be listed: {error}")
     for broker in facts.cluster.brokers:

@@ -1,7 +1,9 @@
-"""`ottla transactions find-hanging`: open in a partition, though no coordinator knows of it."""
+"""`ottla transactions find-hanging`: open for good, or decided and not ending."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -11,10 +13,26 @@ from ottla.cli.console import Table, show
 from ottla.cli.names import duration_ms, shown_time, topic_partitions
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
-from ottla.cli.transactions.hanging import OpenTransaction, find
+from ottla.cli.transactions.hanging import (
+    DecidedTransaction,
+    OpenTransaction,
+    find,
+    find_decided,
+)
 from ottla.model.clock import SystemClock
+from ottla.model.ids import TopicPartition
 
-COLUMNS = ("topic", "partition", "producer id", "epoch", "start offset", "last record")
+COLUMNS = (
+    "topic",
+    "partition",
+    "producer id",
+    "epoch",
+    "start offset",
+    "last record",
+    "state",
+    "transactional id",
+)
+UNKNOWN = "unknown to its coordinator"
 
 
 def find_hanging(
@@ -29,7 +47,10 @@ def find_hanging(
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Find transactions that are open in a partition though no coordinator will end them.
+    """Find transactions that no coordinator will end, and decided ones that do not end.
+
+    A decided one (PrepareCommit, PrepareAbort) is shown with each partition that still lacks its
+    marker; what to do about it is said on stderr.
 
     Examples:
       ottla transactions find-hanging
@@ -40,13 +61,34 @@ def find_hanging(
     with connected(bootstrap) as admin:
         if not chosen:
             chosen = [(name, None) for name in admin.list_topics(internal=True)]
-        found = find(admin, expanded(admin, chosen))
-    rows = [_row(one) for one in found if one.producer.last_timestamp <= latest_ms]
+        partitions = expanded(admin, chosen)
+        unknown = find(admin, partitions)
+        decided = [one for one in find_decided(admin, partitions) if _is_meant(one, partitions)]
+    decided = [one for one in decided if (one.transaction.started_ms or 0) <= latest_ms]
+    rows = [_row(one) for one in unknown if one.producer.last_timestamp <= latest_ms]
+    for one in decided:
+        rows += _decided_rows(one)
     show(Table("hanging", COLUMNS, rows), as_json=as_json)
+    for one in decided:
+        stuck = one.transaction
+        print(f"{stuck.id} is in {stuck.state}: {one.what_to_do}", file=sys.stderr)
     return 0
 
 
-def _row(one: OpenTransaction) -> tuple[object, ...]:
+def _is_meant(one: DecidedTransaction, partitions: Iterable[TopicPartition]) -> bool:
+    return not set(partitions).isdisjoint(one.transaction.partitions)
+
+
+def _decided_rows(one: DecidedTransaction) -> list[tuple[object, ...]]:
+    stuck = one.transaction
+    if one.missing:
+        return [_row(where, stuck.state, stuck.id) for where in one.missing]
+    started = "" if stuck.started_ms is None else shown_time(stuck.started_ms)
+    who = (stuck.producer_id, stuck.producer_epoch)
+    return [("", "", *who, "", started, stuck.state, stuck.id)]
+
+
+def _row(one: OpenTransaction, state: str = UNKNOWN, id: str = "") -> tuple[object, ...]:
     return (
         one.partition.topic,
         one.partition.partition,
@@ -54,4 +96,6 @@ def _row(one: OpenTransaction) -> tuple[object, ...]:
         one.producer.producer_epoch,
         one.producer.transaction_start,
         shown_time(one.producer.last_timestamp),
+        state,
+        id,
     )

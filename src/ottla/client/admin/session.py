@@ -34,7 +34,12 @@ ASK_AGAIN: Final = frozenset(
         ErrorCode.network_exception,
     }
 )
-"""Asked at the wrong broker, or too early. All else is an answer, an unknown topic too."""
+"""Asked at the wrong broker, or too early. All else is an answer, an unknown topic too.
+
+Each is the code of the broker that was asked, in the role it was asked in: the controller, the
+leader of the item's partition, or the coordinator of the item's group or transactional id. That
+role is what `Place.mistaken` looks up anew.
+"""
 
 Answers: TypeAlias = Mapping[Item, Result | Exception]
 AskNode: TypeAlias = Callable[[To, list[Item]], Awaitable[Answers[Item, Result]]]

@@ -118,6 +118,8 @@ class ClassicLoop(Membership[ClassicMember]):
             try:
                 after, share = await self._join_once()
             except (KafkaError, OSError) as error:
+                # Not the coordinator's answer to JoinGroup or SyncGroup, which `reactions` judges:
+                # it was not found or not reached, or it refused the member for good.
                 if isinstance(error, KafkaError) and not error.retriable:
                     self._member.refused(After.GIVE_UP)
                     self._gate.fail(error)
@@ -175,7 +177,7 @@ class ClassicLoop(Membership[ClassicMember]):
             try:
                 timeout_ms = self._config.session_timeout_ms
                 reply = await self._ask(HEARTBEAT, member.heartbeat(), timeout_ms)
-            except (KafkaError, OSError):
+            except (KafkaError, OSError):  # it was not found or not reached; `_heard` judges codes
                 failures += 1
                 self._lost_coordinator()
                 continue

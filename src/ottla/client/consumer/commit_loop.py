@@ -118,6 +118,7 @@ class CommitLoop:
         try:
             codes = await self._ask(group, offsets)
         except (KafkaError, OSError) as fault:
+            # The coordinator was not found or not reached; its codes are judged below.
             self._cluster.forget_coordinator(CoordinatorKind.GROUP, group.group_id)
             self._queue.failed(commits, fault, passing=is_retriable(fault))
             return

@@ -49,6 +49,8 @@ async def committed(
     group = GroupMetadata(_group_id(core))
     wanted = list(partitions)
 
+    # Codes here are the group coordinator's; UNSTABLE_OFFSET_COMMIT of a partition passes when the
+    # transaction that would change its offset ends.
     async def ask() -> dict[TopicPartition, OffsetAndMetadata]:
         return await core.lookup.committed(group, wanted)
 

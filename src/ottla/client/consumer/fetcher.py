@@ -134,6 +134,8 @@ class Fetcher:
                 good = await self._fetch(node, broker, (lane, session), asked)
                 failures = 0 if good else failures + 1
             except (OSError, KafkaError) as error:
+                # The broker was not reached; codes of a reply are the session's (`FetchSession`) or
+                # a partition's (`LOOK_AGAIN`), and are judged where the reply is read.
                 session.lost()
                 failures += 1
                 if isinstance(error, KafkaError) and not error.retriable:

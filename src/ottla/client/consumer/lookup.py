@@ -59,6 +59,7 @@ class Lookup:
         """
         found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
 
+        # Codes here are the leaders', each of its partition.
         async def the_rest() -> None:
             left = {tp: time for tp, time in wanted.items() if tp not in found}
             answers, failed = await self.times(left)

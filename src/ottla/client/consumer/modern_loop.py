@@ -91,6 +91,7 @@ class ModernLoop(Membership[ModernMember]):
         try:
             reply = await self._ask(fields, self._config.request_timeout_ms)
         except (KafkaError, OSError) as error:
+            # The coordinator was not found or not reached; its answer is judged below.
             member.unheard()
             self._lost_coordinator()
             if isinstance(error, KafkaError) and not error.retriable:

@@ -175,7 +175,10 @@ class PositionLoop:
             part.epoch = end.leader_epoch
 
     def _bad(self, error: KafkaError | OSError) -> bool:
-        """Whether nothing is left to try: the user hears of it."""
+        """Whether nothing is left to try: the user hears of it.
+
+        An error of the group coordinator (committed offsets) or of a partition's leader (all else).
+        """
         if worth_another_try(error):
             return False
         self._then.failed(error)

@@ -31,10 +31,6 @@ LAST_EXPLICIT_OFFSETS: Final = 4  # of TxnOffsetCommit: newer ones add the group
 FEATURE: Final = "transaction.version"
 ADDS_ITSELF: Final = 2
 
-PASSING: Final = frozenset(
-    {ErrorCode.concurrent_transactions, ErrorCode.coordinator_load_in_progress, *MOVED}
-)
-
 
 class GroupMetadata(Protocol):
     """Who commits offsets within a transaction; `Consumer.group_metadata()` gives it."""
@@ -136,7 +132,7 @@ class Coordination:
             transaction.added.add(tp)
             transaction.is_started = True
             return
-        self._moved_on(code)
+        self._moved_on(code)  # the transaction coordinator's code, though it stands at a partition
         error = refusal(code, f"{tp}: {code.name}")
         if not error.retriable and code is not ErrorCode.concurrent_transactions:
             transaction.to_add.discard(tp)
@@ -162,6 +158,9 @@ class Coordination:
             await self._ask(ADD_OFFSETS_TO_TXN, fields, deadline)
         self._transaction.is_started = True
 
+        # Codes here are the group coordinator's, of its own partition or of a partition in the
+        # request; CONCURRENT_TRANSACTIONS is the transaction coordinator's, whom it asks (v5), and
+        # passes as well. Only the group coordinator is looked up anew.
         async def commit() -> None:
             node = await self._cluster.coordinator(
                 CoordinatorKind.GROUP, group.group_id, timeout_ms=max(deadline.left_ms, 1)
@@ -205,6 +204,8 @@ class Coordination:
         at_most: int | None = None,
         oldest: int = 0,
     ) -> Any:
+        # Codes here are the transaction coordinator's: `MOVED`, COORDINATOR_LOAD_IN_PROGRESS, and
+        # CONCURRENT_TRANSACTIONS until the markers of the transaction before are written.
         async def attempt() -> Any:
             node = await self._coordinator(deadline)
             try:

@@ -57,6 +57,7 @@ async def end(
         "committed": commit,
     }
 
+    # Codes here are the transaction coordinator's.
     async def attempt() -> None:
         node = await cluster.coordinator(
             CoordinatorKind.TXN, name, timeout_ms=max(deadline.left_ms, 1)

@@ -10,6 +10,7 @@ transaction as it will be. The shard makes records of that, and the runtime pers
 - `records`     Kafka's own formats of the topic's keys and values
 - `shard`       the transactional ids of one partition of the topic
 - `markers`     how a transaction's end reaches the partitions it wrote to
+- `marker_results`  pure: which markers are still missing, and when to try again
 - `finishing`   carries a decided transaction to its completion, whatever it takes
 - `service`     what handlers ask
 - `gate`        whether a transactional batch may be appended

@@ -22,6 +22,14 @@ from ottla.replica.hosted import Hosted
 from ottla.replica.own_append import OwnAppends
 
 TIMEOUT_MS: Final = 30_000
+AS_PARTITION_CODE: Final = {
+    ErrorCode.coordinator_load_in_progress: ErrorCode.not_leader_or_follower,
+    ErrorCode.coordinator_not_available: ErrorCode.not_leader_or_follower,
+    ErrorCode.not_coordinator: ErrorCode.not_leader_or_follower,
+}
+"""What the coordinator of groups refuses, as a result of its partition of `__consumer_offsets`:
+to whoever asks for a marker, "coordinator" is the coordinator of the transaction."""
+
 Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
 
 
@@ -89,12 +97,15 @@ class Markers:
                 self._appends.append(partition, batch, TIMEOUT_MS, noted)
 
     def _end_offsets(self, marking: Marking, key: TopicPartition, writing: _Writing) -> None:
+        def noted(code: ErrorCode) -> None:
+            writing.note(key, AS_PARTITION_CODE.get(code, code))
+
         try:
             ended = self._offsets.end_transaction(key.partition, marking.producer, marking.marker)
         except KafkaError as refusal:
-            writing.note(key, refusal.code)
+            noted(refusal.code)
         else:
-            ended.then(partial(writing.note, key))
+            ended.then(noted)
 
     def _is_taken(self, key: TopicPartition, marking: Marking) -> bool:
         """Whether the next transaction has begun here under the very epoch of this marker.
