@@ -11,6 +11,7 @@ import pytest
 
 from ottla.model.errors import Disconnect
 from ottla.net.limits import (
+    MEMORY_WAIT_MAX_MS,
     REQUESTS_PER_TURN,
     STALL_GRACE_MS,
     UNSENT_MAX_BYTES,
@@ -406,7 +407,7 @@ async def test_a_peer_that_goes_away_leaves_nothing_behind() -> None:
     assert (rig.network.census.total, rig.network.live, rig.network.dirty) == (0, {}, [])
 
 
-@pytest.mark.spec("NET-20")
+@pytest.mark.spec("NET-20", "NET-25")
 @on_a_loop
 async def test_a_large_frame_waits_for_memory_while_others_have_it() -> None:
     rig = Rig(NetLimits(queued_max_request_bytes=1 << 20))
@@ -421,6 +422,67 @@ async def test_a_large_frame_waits_for_memory_while_others_have_it() -> None:
     assert not second.transport.paused
     second.send(large[400_000:])
     assert second.replies == [1]
+    for line in (first, second):
+        line.lose()
+    admission = rig.network.buffers.admission
+    assert (admission.used, admission.held, admission.waiting) == (0, 0, 0)
+
+
+@pytest.mark.spec("NET-20")
+@on_a_loop
+async def test_a_frame_that_stalls_is_closed_sooner_when_others_wait_for_its_memory() -> None:
+    rig = Rig(NetLimits(queued_max_request_bytes=4 << 20))
+    stalled, waits = rig.connect(echo), rig.connect(echo)
+    large = request(1, size=3_000_000)
+    stalled.send(large[:40_000])
+    rig.sweep(20)
+    assert not stalled.transport.is_closing(), "nobody wants its memory"
+    waits.send(large[:40_000])
+    assert waits.transport.paused
+    rig.sweep(0)
+    await a_pass()
+    assert stalled.transport.is_closing()
+    assert not waits.transport.paused
+    waits.send(large[40_000:])
+    assert waits.replies == [1]
+
+
+@on_a_loop
+async def test_who_waits_too_long_for_memory_is_closed_with_a_reason(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig = Rig(NetLimits(queued_max_request_bytes=4 << 20))
+    slow, waits = rig.connect(echo), rig.connect(echo)
+    large = request(1, size=3_000_000)
+    slow.send(large[:40_000])
+    waits.send(large[:40_000])
+    rig.clock.ns += MEMORY_WAIT_MAX_MS * 1_000_000
+    waits.channel.sweep(rig.clock.ns)
+    assert not waits.transport.is_closing()
+    rig.clock.ns += 1
+    waits.channel.sweep(rig.clock.ns)
+    await a_pass()
+    assert waits.transport.is_closing()
+    assert "no memory for a request of 3000004 bytes" in caplog.text
+    assert "queued.max.request.bytes is 4194304" in caplog.text
+    assert rig.network.buffers.admission.waiting == 0
+
+
+@on_a_loop
+async def test_when_too_many_wait_for_memory_newcomers_are_closed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig = Rig(NetLimits(queued_max_request_bytes=4 << 20))
+    large = request(1, size=3_000_000)
+    lines = [rig.connect(echo) for _ in range(8)]
+    for line in lines:
+        line.send(large[:300_000])
+    await a_pass()
+    assert [line.transport.is_closing() for line in lines] == [False] * 4 + [True] * 4
+    assert "3 others wait already" in caplog.text
+    small = rig.connect(echo)
+    small.send(request(7))
+    assert small.replies == [7]
 
 
 @on_a_loop

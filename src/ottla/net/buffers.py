@@ -7,14 +7,14 @@ Never: looks at the bytes.
 The loop reads one connection at a time and what it read is nearly always answered before the next
 read, so ten thousand idle connections need no buffer at all and the busy ones share one that stays
 in the processor's cache. A connection keeps a buffer only for the part of a frame it has; how much
-all of them may keep is bounded by `queued.max.request.bytes`.
+all of them may keep is bounded by `queued.max.request.bytes` (`admission`).
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
 from typing import Final
+
+from ottla.net.admission import Admission
 
 SHARED_BYTES: Final = 1 << 20
 LENT_MAX: Final = 64
@@ -38,18 +38,16 @@ class Buffers:
     """The shared buffer of one event loop, and how much is kept by connections."""
 
     def __init__(self, shared_bytes: int = SHARED_BYTES, lent_max: int = LENT_MAX) -> None:
-        self.limit_bytes = -1  # queued.max.request.bytes; below 0: no limit
+        self.admission = Admission()  # queued.max.request.bytes
         self.kept_bytes = 0
         self.shared = Buffer(shared_bytes, lent=True)
         self._lent_max = lent_max
         self._lent = 0
         self._spare: list[Buffer] = []
-        self._waiting: deque[Callable[[], None]] = deque()
 
-    @property
-    def full(self) -> bool:
-        """No memory for another large frame to begin; those begun may finish."""
-        return 0 <= self.limit_bytes <= self.kept_bytes
+    def cost_of_keeping(self, size: int) -> int:
+        """What is to be asked for when a frame of `size` bytes is kept: a shared buffer is large."""
+        return max(size, self.shared.size) if self._lent < self._lent_max else size
 
     def keep_shared(self) -> Buffer | None:
         """Leave the shared buffer to the one that has just read into it, and share another.
@@ -75,9 +73,3 @@ class Buffers:
             self._lent -= 1
             if len(self._spare) < SPARE_MAX:
                 self._spare.append(buffer)
-        while self._waiting and not self.full:
-            self._waiting.popleft()()
-
-    def when_free(self, resume: Callable[[], None]) -> None:
-        """Call `resume` when there is memory again, first come first served."""
-        self._waiting.append(resume)

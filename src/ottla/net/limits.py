@@ -36,6 +36,13 @@ STALL_GRACE_MS: Final = 30_000
 SLOWEST_BYTES_PER_MS: Final = 16
 """What a frame must arrive at, on average, to be given more time than the grace."""
 
+CONTENDED_GRACE_MS: Final = 5_000
+CONTENDED_BYTES_PER_MS: Final = 1_000
+"""The same two for a large frame whose memory others wait for."""
+
+MEMORY_WAIT_MAX_MS: Final = 30_000
+"""How long a frame may wait for memory: by then its sender has given up."""
+
 SWEEP_MS: Final = 1_000
 """How often idle and stalled connections are looked for."""
 

@@ -73,7 +73,7 @@ class Network:
         """Put `limits` in force, now and for the connections there are."""
         self.limits = limits
         self.queue.limit = limits.queued_max_requests
-        self.buffers.limit_bytes = limits.queued_max_request_bytes
+        self.buffers.admission.set_limit(limits.queued_max_request_bytes)
         for live in self.live:
             live.connection.apply(limits)
 
