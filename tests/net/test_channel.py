@@ -485,6 +485,48 @@ async def test_when_too_many_wait_for_memory_newcomers_are_closed(
     assert small.replies == [7]
 
 
+@pytest.mark.spec("NET-12")
+@on_a_loop
+async def test_replies_that_wait_for_an_earlier_one_stop_the_reading_when_they_are_large() -> None:
+    """A peer that asks for much behind a request that waits is given no more than its share."""
+    rig, parked = Rig(), Parked()
+    line = rig.connect(parked)
+    line.send(b"".join(map(request, range(4))))
+    for number in (1, 2):
+        parked.answer(number, bytes(UNSENT_PAUSE_BYTES * 2 // 3))
+    await a_pass()
+    assert rig.network.replies.total > UNSENT_PAUSE_BYTES
+    with pytest.raises(Unread):
+        line.send(request(4) + request(5))
+        line.send(request(6))
+    assert 5 not in parked.slots
+    parked.answer(0)
+    await a_pass()
+    assert line.replies == [0, 1, 2]
+    await a_pass()
+    assert 4 in parked.slots, "it goes on when they have left"
+    assert rig.network.replies.total == 0
+
+
+@on_a_loop
+async def test_of_many_whose_replies_wait_the_one_with_the_most_is_closed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig, parked = Rig(NetLimits(reply_memory_bytes=2_000_000)), Parked()
+    lines = [rig.connect(parked) for _ in range(3)]
+    for number, line in enumerate(lines):
+        line.send(request(10 * number) + request(10 * number + 1))
+        parked.answer(10 * number + 1, bytes(600_000 + 100_000 * (number == 1)))
+        await a_pass()
+    lines[0].send(request(2))
+    parked.answer(2, bytes(200_000))
+    await a_pass()
+    await a_pass()
+    assert [line.transport.is_closing() for line in lines] == [True, False, False]
+    assert "of at most 2000000" in caplog.text
+    assert rig.network.replies.total < 2_000_000
+
+
 @on_a_loop
 async def test_a_connection_that_falls_silent_gives_its_memory_back() -> None:
     rig = Rig()

@@ -28,6 +28,7 @@ from ottla.net.limits import (
     UNSENT_PAUSE_BYTES,
 )
 from ottla.net.network import Network
+from ottla.net.newcomers import Entry
 from ottla.net.slot import Answer, Part, Peer, Slot
 from ottla.net.wires import CopyWire, tune, wire_of
 from ottla.net.writer import Writer
@@ -87,12 +88,21 @@ class Channel(asyncio.BufferedProtocol):
         self.connection = Connection(self.peer, self._inbox, door.answer, network.clock)
         self.connection.apply(network.limits)
         self.connection.wake = self._woken
+        self.connection.on_behind = self._note_replies
         tune(transport, network.limits)
         self._wire = wire_of(transport, asyncio.get_running_loop())
         self._writer = Writer(self._wire, self._progressed, network.run_blocking)
         self.active_ns = network.clock.mono_ns()
-        if not network.admit(self, self.peer):
-            self._abort()
+        match network.admit(self):
+            case Entry.WAITS:
+                self._held = True  # what comes stays where it is
+            case Entry.REFUSED:
+                self._abort()
+
+    def let_in(self) -> None:
+        """It need not wait any longer to be read from."""
+        self.active_ns = self._network.clock.mono_ns()
+        self._go_on()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._inbox.space()
@@ -262,6 +272,7 @@ class Channel(asyncio.BufferedProtocol):
         if not self.unsent:
             self._progress_ns = now_ns
         self.unsent.append((writer.promised, flush_ns, slots))
+        self._note_replies()
         if writer.unsent_bytes > UNSENT_MAX_BYTES and len(self.unsent) > 1:
             self.evict(f"it has not taken {writer.unsent_bytes} bytes of replies")
         return now_ns
@@ -281,7 +292,11 @@ class Channel(asyncio.BufferedProtocol):
         while self.unsent and self.unsent[0][0] <= self._writer.delivered:
             _, flush_ns, slots = self.unsent.pop(0)
             self._sent(slots, flush_ns, now_ns)
+        self._note_replies()
         self._go_on()
+
+    def _note_replies(self) -> None:
+        self._network.note_replies(self, self._writer.unsent_bytes + self.connection.waiting_bytes)
 
     def _cannot_send(self, error: OSError) -> None:
         if not isinstance(error, ConnectionError):  # peers may go, files may not
@@ -345,3 +360,4 @@ class Channel(asyncio.BufferedProtocol):
         self.connection.close()
         self._writer.close()
         self.unsent.clear()
+        self._network.replies.note(self, 0)
