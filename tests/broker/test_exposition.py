@@ -8,6 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ottla.broker.exposition import Exposition, render
+from ottla.model.clock import SystemClock
 from ottla.model.metrics import Registry
 
 
@@ -67,7 +68,7 @@ async def ask(port: int, request: bytes) -> bytes:
 def test_a_scraper_gets_the_page_and_anything_else_a_plain_answer() -> None:
     async def story() -> None:
         registry = a_registry()
-        exposition = Exposition(registry)
+        exposition = Exposition(registry, SystemClock())
         port = await exposition.start("", 0)
         try:
             head, _, body = (await ask(port, b"GET /metrics HTTP/1.1\r\n\r\n")).partition(
@@ -104,7 +105,7 @@ def test_others_have_their_turn_between_metrics_of_two_names() -> None:
 
         for name in ("first", "second", "third"):
             registry.gauge(name, "Read.", read)
-        exposition = Exposition(registry)
+        exposition = Exposition(registry, SystemClock())
         port = await exposition.start("", 0)
         counting = asyncio.ensure_future(count())
         try:

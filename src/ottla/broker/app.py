@@ -159,12 +159,16 @@ class App:
     async def _expose(self, stack: AsyncExitStack) -> None:
         if self.config.metrics_port is None:
             return
-        exposition = Exposition(self.registry)
+        exposition = Exposition(self.registry, self._world.clock)
         stack.push_async_callback(exposition.stop)
+        host = self.config.metrics_host
+        if host is None:
+            host = Listeners.of(self.config).bound[0].host
         try:
-            self.metrics_port = await exposition.start("", self.config.metrics_port)
+            self.metrics_port = await exposition.start(host, self.config.metrics_port)
         except OSError as error:
-            raise UserError(f"metrics.port: {self.config.metrics_port}: {error}") from None
+            where = f"metrics.host={host}, metrics.port={self.config.metrics_port}"
+            raise UserError(f"{where}: cannot be bound: {error}") from None
 
 
 def _authorizer(config: BrokerConfig) -> Authorizer:

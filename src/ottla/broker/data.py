@@ -15,6 +15,7 @@ from ottla.broker.chunks import Pace, pace_for
 from ottla.broker.closing import close
 from ottla.broker.kernels import load_kernels
 from ottla.broker.loading import load
+from ottla.broker.memory_shares import memory_shares
 from ottla.broker.world import World
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
@@ -98,7 +99,9 @@ class Data:
             appends=Appends(self.hosted, flushes),
             reads=Reads(self.hosted, self._isr_loop),
             deletes=Deletes(self.hosted, metadata),
-            sessions=FetchSessions(slots, world.dice),
+            sessions=FetchSessions(
+                slots, world.dice, memory_shares(config.current, world.memory_bytes).fetch_sessions
+            ),
             transitions=Transitions(self.hosted, directories, config.topic, flushes),
             directories=directories,
             moves=self._moves,
