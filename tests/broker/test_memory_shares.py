@@ -12,9 +12,14 @@ MIB = 1 << 20
 
 
 def test_together_they_are_less_than_the_memory() -> None:
-    shares = memory_shares(BrokerConfig(), 8 * GIB)
-    assert shares.requests == 2 * GIB
-    assert sum(shares) <= 8 * GIB * 3 // 4
+    shares = memory_shares(BrokerConfig(), 2 * GIB)
+    assert shares.requests == GIB // 2
+    assert sum(shares) <= 2 * GIB * 3 // 4
+
+
+def test_on_a_large_machine_they_do_not_grow_for_ever() -> None:
+    shares = memory_shares(BrokerConfig(), 1024 * GIB)
+    assert (shares.requests, shares.replies, shares.groups) == (800 * MIB, GIB, GIB // 2)
 
 
 @pytest.mark.spec("CFG-011")

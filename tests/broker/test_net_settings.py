@@ -20,9 +20,9 @@ NOT_A_SETTING = {
 
 
 def test_the_defaults_agree_but_for_those_that_the_machine_decides() -> None:
-    limits = net_limits(BrokerConfig.parse({}), 8 * GIB)
-    assert limits.queued_max_request_bytes == 2 * GIB
-    assert limits.reply_memory_bytes == GIB
+    limits = net_limits(BrokerConfig.parse({}), 2 * GIB)
+    assert limits.queued_max_request_bytes == GIB // 2
+    assert limits.reply_memory_bytes == GIB // 4
     derived = {"queued_max_request_bytes": -1, "reply_memory_bytes": -1}
     assert replace(limits, **derived) == NetLimits()
 

@@ -12,6 +12,9 @@ from typing import Final, NamedTuple
 from ottla.config.broker import BrokerConfig
 
 MIB: Final = 1 << 20
+REQUESTS_AT_ONCE: Final = 8
+"""Of the largest size. However much memory there is, more of them would only wait in it."""
+GIB: Final = 1 << 30
 
 
 class MemoryShares(NamedTuple):
@@ -32,11 +35,12 @@ def memory_shares(config: BrokerConfig, machine_bytes: int) -> MemoryShares:
     total = config.memory_limit_bytes if config.memory_limit_bytes > 0 else machine_bytes
     requests = config.queued_max_request_bytes
     if requests < 0:
-        requests = max(total // 4, config.socket_request_max_bytes)
+        largest = config.socket_request_max_bytes
+        requests = max(min(total // 4, REQUESTS_AT_ONCE * largest), largest)
     return MemoryShares(
         requests=requests,
-        replies=max(total // 8, 32 * MIB),
-        groups=max(total // 8, 32 * MIB),
+        replies=min(max(total // 8, 32 * MIB), GIB),
+        groups=min(max(total // 8, 32 * MIB), GIB // 2),
         fetch_sessions=max(total // 16, 16 * MIB),
         transactional_ids=max(total // 16, 16 * MIB),
     )

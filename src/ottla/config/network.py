@@ -97,7 +97,7 @@ class NetworkSettings(Settings):
     queued_max_request_bytes: Annotated[
         Long,
         AtLeast(1, (-1,)),
-        Doc("Bytes of requests; beyond, reading stops. -1: a quarter of memory.limit.bytes."),
+        Doc("Bytes of requests; beyond, reading stops. -1: derived from memory.limit.bytes."),
     ] = -1
     memory_limit_bytes: Annotated[
         Long,

@@ -8,10 +8,15 @@ The loop reads one connection at a time and what it read is nearly always answer
 read, so ten thousand idle connections need no buffer at all and the busy ones share one that stays
 in the processor's cache. A connection keeps a buffer only for the part of a frame it has; how much
 all of them may keep is bounded by `queued.max.request.bytes` (`admission`).
+
+A frame larger than the shared buffer gets a piece of its whole size, mapped and not allocated: the
+system gives it memory page by page as bytes arrive, so that a lying size costs nothing, and nothing
+has to be copied as a frame grows.
 """
 
 from __future__ import annotations
 
+from mmap import MAP_ANON, MAP_PRIVATE, mmap
 from typing import Final
 
 from ottla.net.admission import Admission
@@ -30,7 +35,8 @@ class Buffer:
     def __init__(self, size: int, *, lent: bool = False) -> None:
         self.size = size
         self.lent = lent  # made for sharing, so it can be shared again
-        self.room = memoryview(bytearray(size))
+        memory = mmap(-1, size, MAP_PRIVATE | MAP_ANON) if size > SHARED_BYTES else bytearray(size)
+        self.room = memoryview(memory)
         self.view = self.room.toreadonly()
 
 

@@ -5,9 +5,8 @@ Never: reads a socket, copies a whole frame, believes a size before the bytes ha
 
 A frame is a 4-byte size and that many bytes. It is handed out as a view of the memory that was
 read into, and is good until `settle`. What is left of an unfinished frame is stashed when it is
-small and stays in its buffer when it is large; a buffer grows only as far as bytes have really
-arrived, so a lying size costs its sender more than us. The memory of a large frame is asked for
-whole before its body is read; without it the inbox is `starved` until it is given some.
+small and stays in its buffer when it is large. The memory of a large frame is asked for whole
+before its body is read; without it the inbox is `starved` until it is given some.
 """
 
 from __future__ import annotations
@@ -133,8 +132,6 @@ class Inbox:
             return
         if self.left <= STASH_MAX:
             self._stash()
-        elif kept.size > 2 * self.left:
-            self._move(self._buffers.make(2 * self.left))
 
     def lacks(self) -> int:
         """How much memory it has to be given before it can go on; 0: none any more."""
@@ -148,7 +145,8 @@ class Inbox:
         self.granted = granted
         self.starved = False
         if self.left > STASH_MAX:
-            self._move(self._buffers.make(max(min(self._need(), 2 * self.left), self.left)))
+            self._move(self._buffers.make(granted))
+            self._wanted = self._need()
         else:
             self._release()  # what was here has been taken meanwhile
 
@@ -171,11 +169,13 @@ class Inbox:
 
     def _keep(self) -> None:
         """A large part of a frame is in the shared buffer: keep it, or copy it out."""
-        if not self._asked(self._buffers.cost_of_keeping(max(self._need(), self.left))):
+        size = max(self._need(), self.left)
+        if not self._asked(self._buffers.cost_of_keeping(size)):
             return
-        kept = self._buffers.keep_shared()
+        kept = self._buffers.keep_shared() if size <= self._buffers.shared.size else None
         if kept is None:
-            self._move(self._buffers.make(min(max(self._need(), self.left), 2 * self.left)))
+            self._move(self._buffers.make(size))
+            self._wanted = self._need()
         else:
             self._kept = kept
             self._make_room(kept)
@@ -212,14 +212,13 @@ class Inbox:
         need = self._need()
         if need > self.granted and not self._asked(max(need, kept.size)):
             return
-        if self._start + need > kept.size:
-            if left < kept.size:
-                kept.room[:left] = self._view[self._start : self._end]
-                self._start, self._end = 0, left
-            else:
-                kept = self._buffers.make(min(need, 2 * kept.size))
-                self._move(kept)
-        self._wanted = min(self._start + need, kept.size)
+        if need > kept.size:
+            kept = self._buffers.make(need)
+            self._move(kept)
+        elif self._start + need > kept.size:
+            kept.room[:left] = self._view[self._start : self._end]
+            self._start, self._end = 0, left
+        self._wanted = self._start + need
 
     def _need(self) -> int:
         """How many bytes the first frame has, its size included, as far as that is known."""

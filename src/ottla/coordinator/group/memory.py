@@ -55,7 +55,7 @@ class GroupMemory:
             self._said_ms = now_ms
             log.warning(
                 "group %r: a member with %d bytes of metadata was refused: members of all groups "
-                "have %d, of at most %d (an eighth of memory.limit.bytes)",
+                "have %d, of at most %d (derived from memory.limit.bytes)",
                 group_id[:200],
                 size,
                 self.total,
