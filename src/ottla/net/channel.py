@@ -185,17 +185,18 @@ class Channel(asyncio.BufferedProtocol):
             if now_ns - self._wait_ns > MEMORY_WAIT_MAX_MS * MS:
                 connection.end(f"{self._lack()}, for {MEMORY_WAIT_MAX_MS} ms")
         elif self._partial_ns and not self._paused:
-            if now_ns - self._partial_ns > self._allowed_ms() * MS:
+            if self._stalls(now_ns - self._partial_ns, silent_ns):
                 connection.end(f"a request of which {self._inbox.left} bytes came takes too long")
         if silent_ns > SWEEP_MS * MS:
             self._inbox.trim()
 
-    def _allowed_ms(self) -> int:
-        """How long the frame that is arriving may take; less while others wait for its memory."""
+    def _stalls(self, took_ns: int, silent_ns: int) -> bool:
+        """Whether a frame takes too long to arrive, or stopped while others wait for its memory."""
         left = self._inbox.left
-        if self._inbox.granted and self._network.buffers.admission.contended:
-            return CONTENDED_GRACE_MS + left // CONTENDED_BYTES_PER_MS
-        return STALL_GRACE_MS + left // SLOWEST_BYTES_PER_MS
+        if not (self._inbox.granted and self._network.buffers.admission.contended):
+            return took_ns > (STALL_GRACE_MS + left // SLOWEST_BYTES_PER_MS) * MS
+        allowed_ms = CONTENDED_GRACE_MS + left // CONTENDED_BYTES_PER_MS
+        return took_ns > allowed_ms * MS or silent_ns > CONTENDED_GRACE_MS * MS
 
     def _take_turn(self, received_ns: int, started_ns: int) -> None:
         network, connection, inbox = self._network, self.connection, self._inbox

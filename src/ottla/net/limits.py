@@ -41,7 +41,7 @@ SLOWEST_BYTES_PER_MS: Final = 16
 
 CONTENDED_GRACE_MS: Final = 5_000
 CONTENDED_BYTES_PER_MS: Final = 1_000
-"""The same two for a large frame whose memory others wait for."""
+"""The same two for a large frame whose memory others wait for; and how long it may be silent."""
 
 MEMORY_WAIT_MAX_MS: Final = 30_000
 """How long a frame may wait for memory: by then its sender has given up."""
