@@ -206,6 +206,27 @@ class Network:
             "Sends that their peers have not taken whole.",
             lambda: sum(len(live.unsent) for live in self.live),
         )
+        admission = self.buffers.admission
+        gauge(
+            "kafka_network_socketserver_memory_pool_used",
+            "Bytes of requests that arrive or are handled.",
+            lambda: admission.used,
+        )
+        gauge(
+            "kafka_network_socketserver_memory_pool_available",
+            "Bytes of queued.max.request.bytes that are left.",
+            lambda: max(admission.limit - admission.used, 0),
+        )
+        gauge(
+            "ottla_network_requests_waiting_for_memory",
+            "Connections whose large requests wait for memory.",
+            lambda: admission.waiting,
+        )
+        gauge(
+            "ottla_network_reply_bytes",
+            "Bytes of replies in memory that their peers have not taken.",
+            lambda: self.replies.total,
+        )
         self.metrics.registry.series(
             "kafka_server_socketservermetrics_client_versions",
             "Connections by client software, API, and the version of it that they speak.",
