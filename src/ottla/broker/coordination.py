@@ -48,6 +48,7 @@ class Coordination:
         txns = build_transactions(
             config, data, ground, self.groups.runtime,
             next_producer_id=control.facade.producer_ids.next, spawn=spawn,
+            memory_bytes=world.memory_bytes,
         )  # fmt: skip
         self.txns = txns.service
         self._finishing = txns.finishing

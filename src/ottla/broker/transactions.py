@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, NamedTuple
 
 from ottla.broker.data import Data
+from ottla.broker.memory_shares import memory_shares
 from ottla.config.dynamic import DynamicConfig
 from ottla.coordinator.journal import Journal
 from ottla.coordinator.runtime import Ground, Runtime
@@ -39,6 +40,7 @@ def build_transactions(
     *,
     next_producer_id: Callable[[], Awaitable[ProducerId]],
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+    memory_bytes: int = 8 << 30,
 ) -> TxnParts:
     settings = config.current
     appends = data.services.appends
@@ -57,11 +59,16 @@ def build_transactions(
         settings.transaction_state_log_load_buffer_size,
     )
     finishing.runtime = runtime
-    service = Transactions(runtime, finishing, markers, next_producer_id, lambda: _limits(config))
+    memory = memory_shares(settings, memory_bytes).transactional_ids
+    service = Transactions(
+        runtime, finishing, markers, next_producer_id, lambda: _limits(config, memory)
+    )
     appends.gate = Gate(service, lambda: config.current.transaction_partition_verification_enable)
     return TxnParts(runtime, finishing, service)
 
 
-def _limits(config: DynamicConfig) -> TxnLimits:
+def _limits(config: DynamicConfig, memory_bytes: int) -> TxnLimits:
     now = config.current
-    return TxnLimits(now.transaction_max_timeout_ms, now.transaction_two_phase_commit_enable)
+    return TxnLimits(
+        now.transaction_max_timeout_ms, now.transaction_two_phase_commit_enable, memory_bytes
+    )
