@@ -10,7 +10,13 @@ import pytest
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, TopicPartition
 from ottla.protocol.hot import FetchedPartition
-from ottla.replica.fetch_sessions import EVICT_IDLE_MS, PARTITION_BYTES, MAX_INT32, Asked, FetchSessions
+from ottla.replica.fetch_sessions import (
+    EVICT_IDLE_MS,
+    MAX_INT32,
+    PARTITION_BYTES,
+    Asked,
+    FetchSessions,
+)
 from ottla.replica.wanted import UNKNOWN_TOPIC, Fetched, Wanted
 
 

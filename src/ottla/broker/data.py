@@ -93,15 +93,12 @@ class Data:
         self._care = CareLoop(self.hosted, directories, config, flushes)
         self._compaction = CompactionLoop(self.hosted, directories, config, flushes, registry)
         self._moves = MoveLoop(self.hosted, directories)
-        slots = config.current.max_incremental_fetch_session_cache_slots
         self.services = ReplicaServices(
             hosted=self.hosted,
             appends=Appends(self.hosted, flushes),
             reads=Reads(self.hosted, self._isr_loop),
             deletes=Deletes(self.hosted, metadata),
-            sessions=FetchSessions(
-                slots, world.dice, memory_shares(config.current, world.memory_bytes).fetch_sessions
-            ),
+            sessions=_sessions(world, config.current),
             transitions=Transitions(self.hosted, directories, config.topic, flushes),
             directories=directories,
             moves=self._moves,
@@ -184,6 +181,12 @@ class Data:
         for partition in self.hosted:
             if partition.key.topic == topic:
                 partition.log.config = config
+
+
+def _sessions(world: World, config: BrokerConfig) -> FetchSessions:
+    memory = memory_shares(config, world.memory_bytes)
+    slots = config.max_incremental_fetch_session_cache_slots
+    return FetchSessions(slots, world.dice, memory.fetch_sessions)
 
 
 def _waiting(timers: Timers, clock: Clock, config: BrokerConfig) -> Waiting:

@@ -47,7 +47,7 @@ class Exposition:
         self._rate = CreationRate()
         self._page = b""
         self._made_ms: int | None = None
-        self._making: asyncio.Task[bytes] | None = None
+        self._making: asyncio.Future[bytes] | None = None
 
     async def start(self, host: str, port: int) -> int:
         """Listen; the port that was really taken. Everywhere, without a host."""
@@ -61,8 +61,6 @@ class Exposition:
         if self._server is not None:
             self._server.close()
             await self._server.wait_closed()
-        if self._making is not None:
-            self._making.cancel()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._connections >= CONNECTIONS_MAX:
@@ -95,31 +93,35 @@ class Exposition:
 
     async def _turn(self) -> None:
         """Wait until one more may be answered."""
-        while wait_ms := self._rate.wait_ms(ANSWERS_PER_SECOND, self._clock.mono_ms()):
+        wait_ms = self._rate.wait_ms(ANSWERS_PER_SECOND, self._clock.mono_ms())
+        self._rate.came()  # who comes next waits for as much longer
+        if wait_ms:
             await asyncio.sleep(wait_ms / 1e3)
-        self._rate.came()
 
     async def _current(self) -> bytes:
-        """The page, made anew unless it is young; one at a time, for all who ask meanwhile."""
+        """The page, made anew unless it is young; by the first who asks, for all others too."""
         if self._made_ms is not None and self._clock.mono_ms() - self._made_ms < PAGE_MS:
             return self._page
-        if self._making is None:
-            self._making = asyncio.ensure_future(self._make())
-        return await asyncio.shield(self._making)
-
-    async def _make(self) -> bytes:
+        if self._making is not None:
+            return await asyncio.shield(self._making)
+        making = self._making = asyncio.get_running_loop().create_future()
         try:
-            pieces = []
-            began_ns = self._clock.mono_ns()
-            for piece in _pieces(self._registry):
-                pieces.append(piece)
-                await asyncio.sleep(REST * (self._clock.mono_ns() - began_ns) / 1e9)
-                began_ns = self._clock.mono_ns()
-            self._page = b"".join(pieces)
+            self._page = await self._made()
             self._made_ms = self._clock.mono_ms()
+            making.set_result(self._page)
             return self._page
         finally:
+            making.cancel()  # whoever waits gets nothing, unless it is made
             self._making = None
+
+    async def _made(self) -> bytes:
+        pieces = []
+        began_ns = self._clock.mono_ns()
+        for piece in _pieces(self._registry):
+            pieces.append(piece)
+            await asyncio.sleep(REST * (self._clock.mono_ns() - began_ns) / 1e9)
+            began_ns = self._clock.mono_ns()
+        return b"".join(pieces)
 
 
 def render(registry: Registry) -> bytes:

@@ -52,7 +52,7 @@ class Buffers:
         self._spare: list[Buffer] = []
 
     def cost_of_keeping(self, size: int) -> int:
-        """What is to be asked for when a frame of `size` bytes is kept: a shared buffer is large."""
+        """How much is to be asked for to keep a frame of `size` bytes: shared buffers are large."""
         return max(size, self.shared.size) if self._lent < self._lent_max else size
 
     def keep_shared(self) -> Buffer | None:

@@ -184,15 +184,16 @@ class Channel(asyncio.BufferedProtocol):
         elif self._ticket is not None:
             if now_ns - self._wait_ns > MEMORY_WAIT_MAX_MS * MS:
                 connection.end(f"{self._lack()}, for {MEMORY_WAIT_MAX_MS} ms")
-        elif self._partial_ns and not self._paused:
-            if self._stalls(now_ns - self._partial_ns, silent_ns):
-                connection.end(f"a request of which {self._inbox.left} bytes came takes too long")
+        elif self._stalls(now_ns, silent_ns):
+            connection.end(f"a request of which {self._inbox.left} bytes came takes too long")
         if silent_ns > SWEEP_MS * MS:
             self._inbox.trim()
 
-    def _stalls(self, took_ns: int, silent_ns: int) -> bool:
+    def _stalls(self, now_ns: int, silent_ns: int) -> bool:
         """Whether a frame takes too long to arrive, or stopped while others wait for its memory."""
-        left = self._inbox.left
+        if not self._partial_ns or self._paused:
+            return False
+        left, took_ns = self._inbox.left, now_ns - self._partial_ns
         if not (self._inbox.granted and self._network.buffers.admission.contended):
             return took_ns > (STALL_GRACE_MS + left // SLOWEST_BYTES_PER_MS) * MS
         allowed_ms = CONTENDED_GRACE_MS + left // CONTENDED_BYTES_PER_MS

@@ -49,8 +49,8 @@ class Connection:
         "peer",
         "ready",
         "retired",
-        "wake",
         "waiting_bytes",
+        "wake",
     )
 
     def __init__(self, peer: Peer, inbox: Inbox, answer: Answer, clock: Clock) -> None:

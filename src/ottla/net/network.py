@@ -149,12 +149,6 @@ class Network:
     def live_of(self, listener: str) -> list[Live]:
         return [live for live in self.live if live.listener_name == listener]
 
-    def turn_away(self, listener: str, reason: str) -> None:
-        """Close those who wait to be let in: the listener ends."""
-        for newcomer in self.newcomers.of(listener):
-            self.newcomers.left(newcomer)
-            cast(Live, newcomer).evict(reason)
-
     async def emptied(self, listener: str) -> None:
         """Until the last connection of `listener` is gone."""
         if self.census.of_listener(listener):

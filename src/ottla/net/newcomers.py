@@ -33,6 +33,8 @@ class Newcomer(Protocol):
 
     def let_in(self) -> None: ...
 
+    def evict(self, reason: str) -> None: ...
+
 
 EVERYBODY: Final = ""
 
@@ -68,8 +70,11 @@ class Newcomers:
         self._of_listener[peer.listener] += 1
         return Entry.WAITS, ""
 
-    def of(self, listener: str) -> list[Newcomer]:
-        return [one for one in self._waiting if one.peer.listener == listener]
+    def turn_away(self, listener: str, reason: str) -> None:
+        """Nobody who waits for this listener will be let in."""
+        for newcomer in [one for one in self._waiting if one.peer.listener == listener]:
+            self.left(newcomer)
+            newcomer.evict(reason)
 
     def left(self, newcomer: Newcomer) -> bool:
         """One is gone; True if it was still waiting."""

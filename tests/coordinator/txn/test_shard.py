@@ -10,7 +10,7 @@ from ottla.coordinator.outcome import Outcome, SetTimer
 from ottla.coordinator.txn.ending import EndAsked
 from ottla.coordinator.txn.initialise import InitAsked
 from ottla.coordinator.txn.records import Forgotten
-from ottla.coordinator.txn.shard import ID_BYTES, AT_ONCE, FORGETTABLE, OVERDUE, Intervals, TxnShard
+from ottla.coordinator.txn.shard import AT_ONCE, FORGETTABLE, ID_BYTES, OVERDUE, Intervals, TxnShard
 from ottla.coordinator.txn.state import NO_EPOCH, Producer, Transaction, TxnState
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_PRODUCER, ProducerId, TopicPartition

@@ -205,9 +205,7 @@ class ClassicGroup:
         return frozenset(name for name, count in self._votes.items() if count == total)
 
     def _count(self, member: Member, one: int) -> None:
-        self._names_and_metadata_bytes += one * (
-            len(member.client_id) + size_of(member.protocols)
-        )
+        self._names_and_metadata_bytes += one * (len(member.client_id) + size_of(member.protocols))
         for name in {protocol.name for protocol in member.protocols}:
             self._votes[name] += one
             if not self._votes[name]:
