@@ -16,6 +16,7 @@ from ottla.api.dispatch import Dispatch
 from ottla.api.interbroker import stop_replica
 from ottla.api.services import Services
 from ottla.model.errors import Disconnect, ErrorCode, KafkaError
+from ottla.net.admission import Admission
 from ottla.net.slot import Slot
 from ottla.protocol import wire
 from ottla.protocol.wire import Call
@@ -76,6 +77,33 @@ def test_a_request_that_comes_while_the_broker_ends_closes_the_connection() -> N
             caller = Caller(Dispatch(side.services, refuse))
             assert await caller.send(frame(describe_cluster.API, **ASK)) == b""
             assert caller.ended == "the broker ends"
+
+    run(story())
+
+
+@pytest.mark.spec("NET-20")
+def test_large_requests_count_as_memory_until_they_are_answered_and_are_refused_without() -> None:
+    async def story() -> None:
+        async with api_side() as side, asyncio.TaskGroup() as tasks:
+            may_end = asyncio.Event()
+
+            async def waits(_: Request, __: Context) -> Fields:
+                await may_end.wait()
+                raise KafkaError(ErrorCode.request_timed_out)
+
+            memory = Admission(20_000)
+            table = answering(describe_cluster.API, waits)
+            large = wire.encode_request(KEY, 0, 1, "x" * 15_000, ASK)
+            dispatch = Dispatch(side.services, tasks.create_task, table, memory)
+            callers = [Caller(dispatch) for _ in range(3)]
+            sent = [caller.send(large) for caller in callers]
+            small = Caller(dispatch)
+            sent.append(small.send(frame(describe_cluster.API, **ASK)))
+            assert "no memory for a request of 15" in (callers[2].ended or "")
+            assert memory.used > 30_000
+            may_end.set()
+            assert [bool(await one) for one in sent] == [True, True, False, True]
+            assert memory.used == 0
 
     run(story())
 

@@ -293,3 +293,36 @@ def test_who_claims_to_be_a_follower_on_a_clients_listener_is_refused() -> None:
             assert partition.log.high_watermark == 2
 
     run(story())
+
+
+@pytest.mark.spec("WIRE-28")
+def test_who_only_claims_to_be_a_follower_takes_nobodys_session() -> None:
+    """It would outrank a consumer's, and end any whose number it guesses."""
+
+    async def story() -> None:
+        settings = {
+            "listeners": "PLAINTEXT://:9092,OUTSIDE://:9093",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OUTSIDE:PLAINTEXT",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "max.incremental.fetch.session.cache.slots": "1",
+        }
+        async with api_side(settings) as side:
+            await side.data.lead()
+            side.services.replicas.sessions.slots = 1
+            first = await side.caller.ask(API, **fields(part(0), session_epoch=0))
+            assert first.session_id
+            forger = side.another("OUTSIDE")
+            for ask in (
+                {"session_epoch": 0},
+                {"session_epoch": 0, "session_id": first.session_id},
+                {"session_epoch": -1, "session_id": first.session_id},
+                {"session_epoch": 1, "session_id": first.session_id},
+            ):
+                said = await forger.ask(API, **fields(part(0), replica_id=OTHER, **ask))
+                assert (said.session_id, said.error_code) == (0, ErrorCode.none)
+                assert only(said).error_code is ErrorCode.topic_authorization_failed
+            asked = fields(session_id=first.session_id, session_epoch=1)
+            again = await side.caller.ask(API, **asked)
+            assert (again.session_id, again.error_code) == (first.session_id, ErrorCode.none)
+
+    run(story())

@@ -84,6 +84,33 @@ def test_a_start_and_a_stop_leave_nothing_behind_but_the_data(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
+    ("host", "elsewhere"), [(None, False), ("127.0.0.1", False), ("0.0.0.0", True)]
+)
+def test_metrics_are_served_where_the_broker_listens_unless_it_is_said_otherwise(
+    tmp_path: Path, host: str | None, elsewhere: bool
+) -> None:
+    async def reached(address: str, port: int | None) -> bool:
+        try:
+            _, writer = await asyncio.open_connection(address, port)
+        except OSError:
+            return False
+        writer.close()
+        return True
+
+    async def story() -> None:
+        more = {} if host is None else {"metrics_host": host}
+        one = app(tmp_path, metrics_port="0", **more)
+        await one.start()
+        try:
+            assert await reached("127.0.0.1", one.metrics_port)
+            assert await reached("127.0.0.2", one.metrics_port) == elsewhere
+        finally:
+            await one.stop()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
     ("settings", "said"),
     [
         ({"listeners": "PLAINTEXT://127.0.0.1:{taken}"}, "listeners"),

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from contextlib import suppress
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from ottla.broker.exposition import Exposition, render
+from ottla.broker.exposition import (
+    ANSWERS_PER_SECOND,
+    CONNECTIONS_MAX,
+    PAGE_MS,
+    ROWS_AT_ONCE,
+    Exposition,
+    render,
+)
+from ottla.model.clock import SystemClock
 from ottla.model.metrics import Registry
+from tests.fakes.manual_time import ManualClock
 
 
 def a_registry() -> Registry:
@@ -67,7 +78,7 @@ async def ask(port: int, request: bytes) -> bytes:
 def test_a_scraper_gets_the_page_and_anything_else_a_plain_answer() -> None:
     async def story() -> None:
         registry = a_registry()
-        exposition = Exposition(registry)
+        exposition = Exposition(registry, SystemClock())
         port = await exposition.start("", 0)
         try:
             head, _, body = (await ask(port, b"GET /metrics HTTP/1.1\r\n\r\n")).partition(
@@ -104,7 +115,7 @@ def test_others_have_their_turn_between_metrics_of_two_names() -> None:
 
         for name in ("first", "second", "third"):
             registry.gauge(name, "Read.", read)
-        exposition = Exposition(registry)
+        exposition = Exposition(registry, SystemClock())
         port = await exposition.start("", 0)
         counting = asyncio.ensure_future(count())
         try:
@@ -115,3 +126,90 @@ def test_others_have_their_turn_between_metrics_of_two_names() -> None:
         assert len(set(seen)) == 3
 
     asyncio.run(story())
+
+
+class Counted:
+    """A registry with one gauge that counts how often it was read."""
+
+    def __init__(self) -> None:
+        self.registry, self.reads = Registry(), 0
+        self.registry.gauge("reads", "Reads.", self._read)
+
+    def _read(self) -> float:
+        self.reads += 1
+        return self.reads
+
+
+async def a_moment() -> None:
+    await asyncio.sleep(0.001)
+
+
+GET = b"GET /metrics HTTP/1.1\r\n\r\n"
+
+
+def test_whoever_asks_within_a_second_gets_the_same_page() -> None:
+    async def story() -> None:
+        counted, clock = Counted(), ManualClock(1_000)
+        exposition = Exposition(counted.registry, clock)
+        port = await exposition.start("127.0.0.1", 0)
+        try:
+            together = await asyncio.gather(*(ask(port, GET) for _ in range(5)))
+            assert len(set(together)) == 1
+            assert counted.reads == 1
+            clock.ns += (PAGE_MS - 1) * 1_000_000
+            assert await ask(port, GET) == together[0]
+            clock.ns += 1_000_000
+            assert await ask(port, GET) != together[0]
+            assert counted.reads == 2
+        finally:
+            await exposition.stop()
+
+    asyncio.run(story())
+
+
+def test_so_many_are_answered_a_second_and_others_wait() -> None:
+    async def story() -> None:
+        exposition = Exposition(Counted().registry, SystemClock())
+        port = await exposition.start("127.0.0.1", 0)
+        more = 6
+        try:
+            began = time.monotonic()
+            asked = (ask(port, GET) for _ in range(ANSWERS_PER_SECOND + more))
+            assert all(await asyncio.gather(*asked))
+            took = time.monotonic() - began
+        finally:
+            await exposition.stop()
+        assert took >= (more - 1) / ANSWERS_PER_SECOND
+
+    asyncio.run(story())
+
+
+def test_connections_beyond_the_limit_are_closed_and_places_are_given_back() -> None:
+    async def story() -> None:
+        exposition = Exposition(Counted().registry, SystemClock())
+        port = await exposition.start("127.0.0.1", 0)
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(CONNECTIONS_MAX)]
+        try:
+            while exposition._connections < CONNECTIONS_MAX:
+                await a_moment()
+            with suppress(ConnectionResetError):
+                assert await ask(port, GET) == b""
+            for _, writer in silent:
+                writer.close()
+            while exposition._connections:
+                await a_moment()
+            assert await ask(port, GET)
+        finally:
+            await exposition.stop()
+
+    asyncio.run(story())
+
+
+def test_a_page_of_many_numbers_is_made_in_pieces_and_is_the_same() -> None:
+    registry = Registry()
+    count = 3 * ROWS_AT_ONCE + 7
+    for number in range(count):
+        registry.counter("many_total", "Many.", topic=f"t{number}").value = number
+    page = render(registry)
+    assert page.count(b"# TYPE many_total") == page.count(b"# HELP many_total") == 1
+    assert shown(page) == {f"many_total topic=t{number}": number for number in range(count)}

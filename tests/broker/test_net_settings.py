@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
 from ottla.broker.net_settings import net_limits
 from ottla.config.broker import BrokerConfig
-from ottla.net.limits import NetLimits
+from ottla.net.limits import UNLIMITED, NetLimits
 
-NOT_A_SETTING = {"listener_max_connections"}
+GIB = 1 << 30
+NOT_A_SETTING = {
+    "listener_max_connections",
+    "listener_max_connection_creation_rate",
+    "protected_listener",
+    "reply_memory_bytes",
+}
 
 
-def test_the_defaults_agree() -> None:
-    assert net_limits(BrokerConfig.parse({})) == NetLimits()
+def test_the_defaults_agree_but_for_those_that_the_machine_decides() -> None:
+    limits = net_limits(BrokerConfig.parse({}), 2 * GIB)
+    assert limits.queued_max_request_bytes == GIB // 2
+    assert limits.reply_memory_bytes == GIB // 4
+    same = replace(limits, queued_max_request_bytes=-1, reply_memory_bytes=-1)
+    assert same == NetLimits()
 
 
 @pytest.mark.spec("NET-39", "NET-40", "CFG-011")
@@ -27,4 +37,25 @@ def test_every_limit_follows_its_setting(name: str) -> None:
     if name == "max_connections_per_ip_overrides":
         value, text = {"10.0.0.1": 5}, "10.0.0.1:5"
     config = BrokerConfig.parse({name.replace("_", "."): text})
-    assert getattr(net_limits(config), name) == value
+    assert getattr(net_limits(config, GIB), name) == value
+
+
+@pytest.mark.spec("SEC-09", "NET-39")
+def test_limits_of_single_listeners_follow_their_settings() -> None:
+    config = BrokerConfig.parse(
+        {
+            "listeners": "INTERNAL://:9092,EXTERNAL://:9093",
+            "listener.security.protocol.map": "INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT",
+            "inter.broker.listener.name": "INTERNAL",
+            "listener.name.external.max.connections": "5",
+            "listener.name.external.max.connection.creation.rate": "7",
+        }
+    )
+    limits = net_limits(config, GIB)
+    assert (limits.connections_to("EXTERNAL"), limits.creation_rate_of("EXTERNAL")) == (5, 7)
+    assert limits.connections_to("INTERNAL") == UNLIMITED
+    assert limits.protected_listener == "INTERNAL"
+
+
+def test_one_listener_alone_is_not_protected_from_itself() -> None:
+    assert net_limits(BrokerConfig.parse({}), GIB).protected_listener is None

@@ -43,6 +43,9 @@ ROWS: list[Row] = [
     ("max.request.partition.size.limit", "2000", "start"),
     ("max.inflight.requests.per.connection", "100", "start"),
     ("metrics.port", None, "start"),
+    ("metrics.host", None, "start"),
+    ("memory.limit.bytes", "-1", "start"),
+    ("max.connection.creation.rate", INT_MAX, "cluster"),
 ]
 
 

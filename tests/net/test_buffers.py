@@ -47,22 +47,9 @@ def test_spare_buffers_do_not_pile_up() -> None:
     assert len(buffers._spare) == SPARE_MAX
 
 
-@pytest.mark.spec("NET-20", "NET-25")
-def test_who_waits_for_memory_is_called_first_come_first_served_when_there_is_some() -> None:
-    buffers = Buffers(shared_bytes=16)
-    buffers.limit_bytes = 100
-    big = buffers.make(100)
-    assert buffers.full
-    called: list[str] = []
-    taken = []
-
-    def first() -> None:
-        called.append("first")
-        taken.append(buffers.make(100))
-
-    buffers.when_free(first)
-    buffers.when_free(lambda: called.append("second"))
-    buffers.give_back(big)
-    assert called == ["first"], "the first took all there was"
-    buffers.give_back(taken[0])
-    assert called == ["first", "second"]
+def test_keeping_a_shared_buffer_costs_all_of_it_and_a_copy_only_its_size() -> None:
+    buffers = Buffers(shared_bytes=16, lent_max=1)
+    assert buffers.cost_of_keeping(5) == 16
+    assert buffers.cost_of_keeping(50) == 50
+    buffers.keep_shared()
+    assert buffers.cost_of_keeping(5) == 5

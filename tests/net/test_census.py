@@ -21,19 +21,28 @@ def test_an_address_is_refused_at_its_limit_and_welcome_again_when_one_has_left(
     census, limits = Census(), NetLimits(max_connections_per_ip=2)
     census.came("A", "10.0.0.1")
     census.came("B", "10.0.0.1")
-    assert "max.connections.per.ip (2)" in (census.refusal(limits, "A", "10.0.0.1") or "")
-    assert census.refusal(limits, "A", "10.0.0.2") is None
+    assert "max.connections.per.ip (2)" in (census.refusal(limits, "10.0.0.1") or "")
+    assert census.refusal(limits, "10.0.0.2") is None
     census.left("B", "10.0.0.1")
-    assert census.refusal(limits, "A", "10.0.0.1") is None
+    assert census.refusal(limits, "10.0.0.1") is None
 
 
-@pytest.mark.spec("NET-39")
-def test_a_listener_is_closed_to_newcomers_at_its_limit() -> None:
+@pytest.mark.spec("NET-39", "SEC-09")
+def test_newcomers_to_a_listener_wait_at_its_limit() -> None:
     census = Census()
     limits = NetLimits(listener_max_connections={"A": 1})
     census.came("A", "10.0.0.1")
-    assert "max.connections (1)" in (census.refusal(limits, "A", "10.0.0.2") or "")
-    assert census.refusal(limits, "B", "10.0.0.2") is None
+    assert "A has max.connections (1)" in (census.must_wait(limits, "A") or "")
+    assert census.must_wait(limits, "B") is None
+
+
+@pytest.mark.spec("NET-39")
+def test_at_the_brokers_limit_all_wait_but_those_who_come_through_the_listener_of_brokers() -> None:
+    census = Census()
+    limits = NetLimits(max_connections=1, protected_listener="INTERNAL")
+    census.came("EXTERNAL", "10.0.0.1")
+    assert "the broker has max.connections (1)" in (census.must_wait(limits, "EXTERNAL") or "")
+    assert census.must_wait(limits, "INTERNAL") is None
 
 
 @pytest.mark.spec("NET-13")

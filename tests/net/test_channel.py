@@ -406,23 +406,6 @@ async def test_a_peer_that_goes_away_leaves_nothing_behind() -> None:
     assert (rig.network.census.total, rig.network.live, rig.network.dirty) == (0, {}, [])
 
 
-@pytest.mark.spec("NET-20")
-@on_a_loop
-async def test_a_large_frame_waits_for_memory_while_others_have_it() -> None:
-    rig = Rig(NetLimits(queued_max_request_bytes=1 << 20))
-    first, second = rig.connect(echo), rig.connect(echo)
-    large = request(1, size=500_000)
-    first.send(large[:400_000])
-    second.send(large[:400_000])
-    assert not first.transport.paused
-    assert second.transport.paused
-    first.send(large[400_000:])
-    assert first.replies == [1]
-    assert not second.transport.paused
-    second.send(large[400_000:])
-    assert second.replies == [1]
-
-
 @on_a_loop
 async def test_a_connection_that_falls_silent_gives_its_memory_back() -> None:
     rig = Rig()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 import struct
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -51,6 +53,11 @@ def receive(inbox: Inbox, data: bytes, piece: int) -> list[bytes]:
     return found
 
 
+def resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
 def framed(body: bytes) -> bytes:
     return struct.pack(">i", len(body)) + body
 
@@ -87,7 +94,7 @@ def test_frames_come_out_whole_and_in_order_however_the_bytes_arrive(
     assert found[one] == found[other] == bodies
     for inbox in (one, other):
         inbox.close()
-    assert buffers.kept_bytes == 0
+    assert (buffers.kept_bytes, buffers.admission.used) == (0, 0)
 
 
 def test_the_api_key_of_the_frame_last_taken_is_known() -> None:
@@ -143,8 +150,10 @@ def test_a_lying_size_allocates_nothing_until_bytes_come() -> None:
     inbox = Inbox(buffers, 100 * MB)
     receive(inbox, struct.pack(">i", 100 * MB) + bytes(100), 104)
     assert buffers.kept_bytes == 0
+    before = resident_bytes()
     receive(inbox, bytes(200 * KB), 64 * KB)
-    assert buffers.kept_bytes <= 2 * 256 * KB, "memory follows the bytes, not the claim"
+    assert buffers.kept_bytes == buffers.admission.used == 100 * MB + 4
+    assert resident_bytes() - before < 10 * MB, "memory follows the bytes, not the claim"
 
 
 def test_an_idle_inbox_keeps_no_buffer_after_a_large_frame() -> None:
@@ -156,20 +165,18 @@ def test_an_idle_inbox_keeps_no_buffer_after_a_large_frame() -> None:
     assert buffers.kept_bytes == 0
 
 
-def test_a_stalled_frame_keeps_no_more_than_twice_what_has_come() -> None:
+def test_a_stalled_frame_goes_on_where_it_stopped() -> None:
     buffers = Buffers(shared_bytes=MB)
     inbox = Inbox(buffers, 100 * MB)
     receive(inbox, struct.pack(">i", 10 * MB) + bytes(STASH_MAX), MB)
-    assert buffers.kept_bytes == MB
     inbox.trim()
-    assert buffers.kept_bytes <= 2 * (STASH_MAX + 4)
     assert receive(inbox, bytes(10 * MB - STASH_MAX), MB) == [bytes(10 * MB)]
 
 
 @pytest.mark.spec("NET-20", "NET-25")
 def test_a_large_frame_waits_until_there_is_memory_and_then_arrives_whole() -> None:
     buffers = Buffers(shared_bytes=64 * KB)
-    buffers.limit_bytes = 64 * KB
+    buffers.admission.set_limit(300 * KB)
     first, second = Inbox(buffers, MB), Inbox(buffers, MB)
     body = bytes(range(256)) * 800
     receive(first, framed(body)[: 60 * KB], 60 * KB)
@@ -177,27 +184,90 @@ def test_a_large_frame_waits_until_there_is_memory_and_then_arrives_whole() -> N
     assert not first.starved
     assert second.starved
     assert second.is_full
+    assert second.lacks() == len(body) + 4
     assert receive(first, framed(body)[60 * KB :], 64 * KB) == [body], "who began may finish"
     first.close()
-    second.admit()
+    assert buffers.admission.ask(second.lacks())
+    second.admit(second.lacks())
     assert receive(second, framed(body)[60 * KB :], 64 * KB) == [body]
+    second.close()
+    assert (buffers.kept_bytes, buffers.admission.used) == (0, 0)
+
+
+@pytest.mark.spec("NET-20")
+def test_a_frame_is_granted_its_whole_size_before_its_body_is_read() -> None:
+    buffers = Buffers(shared_bytes=64 * KB)
+    inbox = Inbox(buffers, 100 * MB)
+    receive(inbox, framed(bytes(10 * MB))[: 40 * KB], 40 * KB)
+    assert buffers.admission.used == inbox.granted == 10 * MB + 4
+    receive(inbox, framed(bytes(10 * MB))[40 * KB :], 64 * KB)
+    assert receive(inbox, framed(bytes(20 * MB))[: 40 * KB], 40 * KB) == []
+    inbox.close()
+    assert buffers.admission.used == 0
 
 
 def test_those_who_wait_for_memory_do_not_keep_each_other_waiting() -> None:
     buffers = Buffers(shared_bytes=64 * KB)
-    buffers.limit_bytes = 64 * KB
+    buffers.admission.set_limit(300 * KB)
     first = Inbox(buffers, MB)
     waiting = [Inbox(buffers, MB) for _ in range(5)]
     for inbox in (first, *waiting):
         receive(inbox, framed(bytes(200 * KB))[: 60 * KB], 60 * KB)
+    assert all(inbox.starved for inbox in waiting)
     first.close()
-    assert not buffers.full
+    assert buffers.admission.used == 0
+
+
+def test_a_next_frame_that_is_larger_gives_up_what_it_had_and_waits() -> None:
+    buffers = Buffers(shared_bytes=64 * KB)
+    buffers.admission.set_limit(400 * KB)
+    inbox = Inbox(buffers, MB)
+    others = framed(bytes(100 * KB))
+    data = others + framed(bytes(900 * KB))
+    assert buffers.admission.ask(100 * KB)
+    found = receive(inbox, data[: 120 * KB], 64 * KB)
+    assert found == [bytes(100 * KB)]
+    assert not inbox.starved, "what is here of it fits into the stash"
+    assert inbox.granted == 0
+    assert offer(inbox, data[120 * KB : 160 * KB])[1]
+    assert frames_of(inbox) == []
+    assert inbox.starved
+    assert inbox.lacks() == 900 * KB + 4
+
+
+def test_memory_kept_for_a_next_frame_goes_to_those_who_wait() -> None:
+    buffers = Buffers(shared_bytes=64 * KB)
+    buffers.admission.set_limit(8 * MB)
+    inbox = Inbox(buffers, 10 * MB)
+    large = framed(bytes(5 * MB))
+    assert receive(inbox, large, 64 * KB) == [bytes(5 * MB)]
+    assert inbox.granted == 5 * MB + 4, "kept, while nobody wants it"
+    resumed: list[bool] = []
+    assert not buffers.admission.ask(6 * MB)
+    buffers.admission.wait(6 * MB, 0, lambda: resumed.append(True))
+    assert receive(inbox, large, 64 * KB) == [bytes(5 * MB)]
+    assert inbox.granted == 0
+    assert resumed == [True]
 
 
 def test_small_frames_go_on_when_there_is_no_memory_for_large_ones() -> None:
     buffers = Buffers(shared_bytes=64 * KB)
-    buffers.limit_bytes = 0
+    buffers.admission.set_limit(0)
     assert receive(Inbox(buffers, MB), request(1, size=500), 100) == [request(1, size=500)[4:]]
+
+
+def test_whole_frames_that_were_read_before_memory_ran_out_are_handed_out() -> None:
+    """They wait for their turn in a stash, and what is left then needs no memory any more."""
+    buffers = Buffers(shared_bytes=64 * KB)
+    buffers.admission.set_limit(0)
+    assert buffers.admission.ask(MB)
+    inbox = Inbox(buffers, MB)
+    put(inbox, b"".join(request(n, size=1_000) for n in range(60)))
+    inbox.settle()
+    assert inbox.starved
+    assert len(frames_of(inbox)) == 60
+    assert inbox.lacks() == 0
+    assert not inbox.is_full
 
 
 def test_whole_frames_that_wait_for_their_turn_stay_where_they_are() -> None:

@@ -26,7 +26,7 @@ def gauge(registry: Registry, name: str) -> float:
 async def test_at_the_broker_wide_limit_the_longest_idle_of_another_listener_makes_room(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    rig = Rig(NetLimits(max_connections=3))
+    rig = Rig(NetLimits(max_connections=3, protected_listener="INTERNAL"))
     oldest = rig.connect(echo, listener="EXTERNAL")
     rig.clock.ns += 1
     newer = rig.connect(echo, listener="EXTERNAL")
@@ -45,18 +45,67 @@ async def test_at_the_broker_wide_limit_the_longest_idle_of_another_listener_mak
 
 @pytest.mark.spec("NET-39")
 @on_a_loop
-async def test_at_the_broker_wide_limit_with_nobody_to_go_the_newcomer_is_refused() -> None:
-    rig = Rig(NetLimits(max_connections=1))
-    here = rig.connect(echo)
-    refused = rig.connect(echo)
+async def test_at_the_broker_wide_limit_newcomers_wait_and_those_too_many_are_refused() -> None:
+    rig = Rig(NetLimits(max_connections=1, socket_listen_backlog_size=2))
+    here, second, third, refused = (rig.connect(echo) for _ in range(4))
+    second.send(request(2))
+    assert second.replies == []
     assert refused.transport.aborted
-    assert not here.transport.is_closing()
+    assert not any(line.transport.is_closing() for line in (here, second, third))
     refused.lose()
     assert rig.network.census.total == 1, "who was never counted in is not counted out"
     counter = rig.registry.counter(
         "kafka_server_socketservermetrics_connections_refused_total", "", listener="PLAINTEXT"
     )
     assert counter.value == 1
+    here.lose()
+    await a_pass()
+    assert second.replies == [2]
+    third.lose()
+    assert (rig.network.census.total, len(rig.network.newcomers)) == (1, 0)
+
+
+@pytest.mark.spec("NET-39", "SEC-09")
+@on_a_loop
+async def test_a_listener_with_a_limit_of_its_own_does_not_hold_up_others() -> None:
+    rig = Rig(NetLimits(listener_max_connections={"EXTERNAL": 1}))
+    rig.connect(echo, listener="EXTERNAL")
+    waits, other = rig.connect(echo, listener="EXTERNAL"), rig.connect(echo, listener="INTERNAL")
+    other.send(request(1))
+    waits.send(request(2))
+    assert (other.replies, waits.replies) == ([1], [])
+    rig.network.apply(NetLimits(listener_max_connections={"EXTERNAL": 2}))
+    await a_pass()
+    assert waits.replies == [2], "a limit that is raised lets it in"
+    assert rig.network.census.of_listener("EXTERNAL") == 2
+
+
+@on_a_loop
+async def test_who_waits_to_be_let_in_is_closed_when_the_listener_ends() -> None:
+    rig = Rig(NetLimits(max_connections=1))
+    here, waits = rig.connect(echo), rig.connect(echo)
+    rig.network.newcomers.turn_away("PLAINTEXT", "the listener is closed")
+    assert waits.transport.is_closing()
+    assert not here.transport.is_closing()
+    waits.lose()
+    assert rig.network.census.total == 1
+
+
+@pytest.mark.spec("SEC-09")
+@on_a_loop
+async def test_connections_that_come_faster_than_allowed_wait_for_their_turn() -> None:
+    rig = Rig(NetLimits(max_connection_creation_rate=2))
+    lines = [rig.connect(echo) for _ in range(5)]
+    for number, line in enumerate(lines):
+        line.send(request(number))
+    assert [len(line.replies) for line in lines] == [1, 1, 0, 0, 0]
+    rig.clock.ns += SECOND
+    rig.network._let_in()
+    await a_pass()
+    assert [len(line.replies) for line in lines] == [1, 1, 1, 1, 0]
+    for line in lines:
+        line.lose()
+    assert (rig.network.census.total, len(rig.network.newcomers)) == (0, 0)
 
 
 @pytest.mark.spec("NET-39")
@@ -83,10 +132,13 @@ async def test_new_limits_hold_at_once_for_old_and_new_connections() -> None:
     )
     line.send(request(1) + request(2))
     assert list(parked.slots) == [1]
-    assert rig.connect(echo).transport.aborted
+    waits = rig.connect(echo)
+    waits.send(request(3))
+    assert waits.replies == []
     assert rig.network.queue.limit == 7
     rig.network.apply(NetLimits())
-    assert not rig.connect(echo).transport.aborted
+    await a_pass()
+    assert waits.replies == [3]
     parked.answer(1)
     await a_pass()
     await a_pass()

@@ -10,7 +10,13 @@ import pytest
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, TopicPartition
 from ottla.protocol.hot import FetchedPartition
-from ottla.replica.fetch_sessions import EVICT_IDLE_MS, MAX_INT32, Asked, FetchSessions
+from ottla.replica.fetch_sessions import (
+    EVICT_IDLE_MS,
+    MAX_INT32,
+    PARTITION_BYTES,
+    Asked,
+    FetchSessions,
+)
 from ottla.replica.wanted import UNKNOWN_TOPIC, Fetched, Wanted
 
 
@@ -169,6 +175,31 @@ def test_a_follower_may_take_a_consumers_place_but_not_another_followers() -> No
     opened(cache, want(0))
     assert opened(cache, want(1), privileged=True) != 0
     assert opened(cache, want(2), privileged=True) == 0
+
+
+def test_the_memory_of_sessions_is_bounded_and_without_any_a_fetch_is_in_full() -> None:
+    cache = sessions()
+    cache.max_bytes = 10 * (PARTITION_BYTES + 1)
+    first = opened(cache, *(want(index) for index in range(9)))
+    assert opened(cache, want(0), want(1)) == 0, "no room: fetch in full"
+    assert cache.memory_bytes == 9 * (PARTITION_BYTES + 1)
+    cache.begin(ask(first, 1, [want(9)]), 0)
+    code = refusal(cache, ask(first, 2, [want(10), want(11)]))
+    assert code is ErrorCode.fetch_session_id_not_found, "one that grows too large ends"
+    assert (len(cache), cache.memory_bytes) == (0, 0)
+    assert opened(cache, want(0), want(1)) != 0
+
+
+def test_sessions_that_end_or_give_way_give_their_memory_back() -> None:
+    cache = sessions(slots=2)
+    first = opened(cache, want(0), want(1))
+    second = opened(cache, want(2))
+    cache.begin(ask(first, 1, [], [want(0)]), 0)
+    assert cache.memory_bytes == 2 * (PARTITION_BYTES + 1)
+    opened(cache, want(3), now_ms=EVICT_IDLE_MS + 1)
+    cache.begin(ask(second, -1, []), 0)
+    cache.begin(ask(first, -1, []), 0)
+    assert cache.memory_bytes == len(cache) * (PARTITION_BYTES + 1)
 
 
 def test_a_topic_made_anew_under_its_old_name_is_another_topic() -> None:

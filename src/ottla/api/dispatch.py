@@ -6,14 +6,14 @@ Requests of one connection start in the order they came. A hot API runs at once,
 that delivers the frame, or quicker still where the peer repeats itself (`Peer.express`), and so
 does one that can be answered without a task (`Api.at_once`); any other becomes a task. While a
 connection has tasks that have not begun, even a hot request takes its turn behind them, with a copy
-of its frame.
+of its frame. What a large request was decoded to is counted as memory until its task has ended.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ottla.api import BY_KEY
 from ottla.api.api import Api, Context, Fields, RawHandler, Request
@@ -22,6 +22,7 @@ from ottla.api.api_versions import unsupported_version
 from ottla.api.authorise import check
 from ottla.api.services import Services
 from ottla.model.errors import Disconnect, ErrorCode, KafkaError
+from ottla.net.admission import Admission
 from ottla.net.slot import Slot
 from ottla.protocol import wire
 from ottla.protocol.wire import Call
@@ -31,15 +32,24 @@ log = logging.getLogger(__name__)
 
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
 """Starts a task; nothing, or False, when none can be started any more."""
+COUNTED_FROM_BYTES: Final = 8 << 10
+"""Smaller requests are bounded by their number alone (`max.inflight.requests.per.connection`)."""
 
 
 class Dispatch:
     """The `Answer` of every listener, and of the controller's link to its own broker."""
 
-    def __init__(self, services: Services, spawn: Spawn, apis: Mapping[int, Api] = BY_KEY) -> None:
+    def __init__(
+        self,
+        services: Services,
+        spawn: Spawn,
+        apis: Mapping[int, Api] = BY_KEY,
+        memory: Admission | None = None,
+    ) -> None:
         self._services = services
         self._spawn = spawn
         self._apis = apis
+        self._memory = memory or Admission()
 
     def __call__(self, frame: memoryview, slot: Slot) -> None:
         peer = slot.peer
@@ -59,9 +69,10 @@ class Dispatch:
                     or peer.unstarted
                     or not self._at_once(api, call, request, slot)
                 ):
-                    self._later(slot, self._answer(api, call, request, slot))
+                    self._later(slot, self._answer(api, call, request, slot), len(frame))
             elif peer.unstarted:
-                self._later(slot, self._take_turn(api.raw, call, bytes(frame), slot))
+                copy = bytes(frame)
+                self._later(slot, self._take_turn(api.raw, call, copy, slot), len(copy))
             else:
                 api.raw(call, frame, slot, self._services)
         except Disconnect as broken:
@@ -89,10 +100,30 @@ class Dispatch:
             done(api.refuse(request, ErrorCode.unknown_server_error, None))
         return True
 
-    def _later(self, slot: Slot, work: Coroutine[Any, Any, None]) -> None:
+    def _later(self, slot: Slot, work: Coroutine[Any, Any, None], size: int) -> None:
+        memory = self._memory
+        if size < COUNTED_FROM_BYTES:
+            begun = self._spawn(work)
+        elif memory.is_exhausted and not slot.peer.is_broker:
+            work.close()
+            slot.close(
+                f"there is no memory for a request of {size} bytes: those in progress have "
+                f"{memory.used} already (queued.max.request.bytes is {memory.limit})"
+            )
+            return
+        else:
+            memory.take(size)
+            begun = self._spawn(self._counted(work, size))
         slot.peer.unstarted += 1
-        if not self._spawn(work):
+        if not begun:
+            work.close()
             slot.close("the broker ends")
+
+    async def _counted(self, work: Coroutine[Any, Any, None], size: int) -> None:
+        try:
+            await work
+        finally:
+            self._memory.give_back(size)
 
     async def _take_turn(self, raw: RawHandler, call: Call, frame: bytes, slot: Slot) -> None:
         slot.peer.started()

@@ -35,6 +35,9 @@ def fetch(call: Call, frame: memoryview, slot: Slot, services: Services) -> None
     now_ms = services.clock.mono_ms()
     terms = _terms(call, request, services.config.current.fetch_max_bytes)
     names = services.metadata.image.names
+    if terms.from_follower and not _may_be_follower(slot, services):
+        _refuse_follower(call, slot, _wanted(request.topics, names, by_id))
+        return
     asked = Asked(
         session_id=request.session_id,
         epoch=request.session_epoch,
@@ -62,12 +65,16 @@ def fetch(call: Call, frame: memoryview, slot: Slot, services: Services) -> None
             topics = _topics(news, by_id)
             slot.reply(_parts(fetch_reply(call, 0, ErrorCode.none, session_id, topics)))
 
-    if terms.from_follower and not _may_be_follower(slot, services):
-        answer([_refused(want, ErrorCode.topic_authorization_failed) for want in wanted])
-        return
     parked = services.replicas.reads.fetch(wanted, terms, answer)
     if parked is not None:
         slot.on_gone = parked.forget
+
+
+def _refuse_follower(call: Call, slot: Slot, wanted: Iterable[Wanted]) -> None:
+    """Before any session is touched: those of followers take the place of others'."""
+    refused = [_refused(want, ErrorCode.topic_authorization_failed) for want in wanted]
+    topics = _topics(refused, call.version >= FIRST_BY_ID)
+    slot.reply(_parts(fetch_reply(call, 0, ErrorCode.none, NO_SESSION, topics)))
 
 
 def _may_be_follower(slot: Slot, services: Services) -> bool:

@@ -13,6 +13,8 @@
 - `loading`, `closing`, `chunks`   every log opened at the start, closed at the end, side by side
 - `kernels`     native record validation, when it is first needed
 - `net_settings`  the network's limits, as the settings have them
+- `machine_memory`  how much memory the process may use
+- `memory_shares`   how much of it each thing may take that clients can make grow
 - `local_link`  the controller's way to its own broker
 - `spawning`    work that is started on the way, until the broker ends
 - `exposition`  metrics over HTTP

@@ -114,9 +114,10 @@ class App:
             Identity(*identity, listeners), world.clock, self.dynamic, authorizer, metadata,
             control.facade, data.services, coordination.groups, coordination.txns,
         )  # fmt: skip
-        dispatch = Dispatch(services, spawn)
+        network = self._network()
+        dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
         control.links.answer = dispatch
-        doors = self._doors(dispatch)
+        doors = Doors(network, dispatch, world.host_name)
         stack.push_async_callback(doors.stop)
         await doors.bind(listeners)
         await self._register(control, data, doors.told)
@@ -129,16 +130,17 @@ class App:
         await self._expose(stack)
         stack.callback(coordination.close)  # first of all: requests that wait for others end
 
-    def _doors(self, dispatch: Dispatch) -> Doors:
+    def _network(self) -> Network:
         names = {key: api.name for key, api in BY_KEY.items()}
+        memory_bytes = self._world.memory_bytes
         network = Network(
-            net_limits(self.config),
+            net_limits(self.config, memory_bytes),
             self._world.clock,
             RequestMetrics(self.registry, names, self._world.clock),
             self._world.pool,
         )
-        self.dynamic.on_broker(lambda _, now: network.apply(net_limits(now)))
-        return Doors(network, dispatch, self._world.host_name)
+        self.dynamic.on_broker(lambda _, now: network.apply(net_limits(now, memory_bytes)))
+        return network
 
     async def _register(self, control: Control, data: Data, told: tuple[Endpoint, ...]) -> None:
         self._describe(control, told)
@@ -157,12 +159,16 @@ class App:
     async def _expose(self, stack: AsyncExitStack) -> None:
         if self.config.metrics_port is None:
             return
-        exposition = Exposition(self.registry)
+        exposition = Exposition(self.registry, self._world.clock)
         stack.push_async_callback(exposition.stop)
+        host = self.config.metrics_host
+        if host is None:
+            host = Listeners.of(self.config).bound[0].host
         try:
-            self.metrics_port = await exposition.start("", self.config.metrics_port)
+            self.metrics_port = await exposition.start(host, self.config.metrics_port)
         except OSError as error:
-            raise UserError(f"metrics.port: {self.config.metrics_port}: {error}") from None
+            where = f"metrics.host={host}, metrics.port={self.config.metrics_port}"
+            raise UserError(f"{where}: cannot be bound: {error}") from None
 
 
 def _authorizer(config: BrokerConfig) -> Authorizer:

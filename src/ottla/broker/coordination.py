@@ -13,12 +13,14 @@ from uuid import UUID
 
 from ottla.broker.control import Control
 from ottla.broker.data import Data
+from ottla.broker.memory_shares import memory_shares
 from ottla.broker.transactions import build_transactions
 from ottla.broker.world import World
 from ottla.config.dynamic import DynamicConfig
 from ottla.coordinator.group.consumer.service import ConsumerGroups
 from ottla.coordinator.group.limits import GroupLimits
 from ottla.coordinator.group.measures import Counts, publish
+from ottla.coordinator.group.memory import GroupMemory
 from ottla.coordinator.group.service import Groups
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.journal import Journal
@@ -46,6 +48,7 @@ class Coordination:
         txns = build_transactions(
             config, data, ground, self.groups.runtime,
             next_producer_id=control.facade.producer_ids.next, spawn=spawn,
+            memory_bytes=world.memory_bytes,
         )  # fmt: skip
         self.txns = txns.service
         self._finishing = txns.finishing
@@ -62,6 +65,7 @@ def _group_runtime(
     world: World, config: DynamicConfig, data: Data, ground: Ground, counts: Counts
 ) -> Runtime[GroupShard]:
     settings = config.current
+    memory, memory_bytes = GroupMemory(), memory_shares(settings, world.memory_bytes).groups
 
     def new_id() -> str:
         return str(UUID(int=world.dice.getrandbits(128), version=4))
@@ -69,7 +73,11 @@ def _group_runtime(
     return Runtime(
         CONSUMER_OFFSETS,
         lambda _: GroupShard(
-            lambda: group_limits(config), new_id, lambda: data.metadata.image, counts
+            lambda: group_limits(config, memory_bytes),
+            new_id,
+            lambda: data.metadata.image,
+            counts,
+            memory,
         ),
         ground,
         Journal(
@@ -81,7 +89,7 @@ def _group_runtime(
     )
 
 
-def group_limits(config: DynamicConfig) -> GroupLimits:
+def group_limits(config: DynamicConfig, memory_bytes: int = -1) -> GroupLimits:
     now = config.current
     return GroupLimits(
         min_session_timeout_ms=now.group_min_session_timeout_ms,
@@ -100,4 +108,5 @@ def group_limits(config: DynamicConfig) -> GroupLimits:
         offset_metadata_max_bytes=now.offset_metadata_max_bytes,
         offsets_retention_ms=now.offsets_retention_minutes * 60_000,
         offsets_retention_check_interval_ms=now.offsets_retention_check_interval_ms,
+        memory_bytes=memory_bytes,
     )

@@ -15,6 +15,7 @@ from ottla.broker.chunks import Pace, pace_for
 from ottla.broker.closing import close
 from ottla.broker.kernels import load_kernels
 from ottla.broker.loading import load
+from ottla.broker.memory_shares import memory_shares
 from ottla.broker.world import World
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
@@ -92,13 +93,12 @@ class Data:
         self._care = CareLoop(self.hosted, directories, config, flushes)
         self._compaction = CompactionLoop(self.hosted, directories, config, flushes, registry)
         self._moves = MoveLoop(self.hosted, directories)
-        slots = config.current.max_incremental_fetch_session_cache_slots
         self.services = ReplicaServices(
             hosted=self.hosted,
             appends=Appends(self.hosted, flushes),
             reads=Reads(self.hosted, self._isr_loop),
             deletes=Deletes(self.hosted, metadata),
-            sessions=FetchSessions(slots, world.dice),
+            sessions=_sessions(world, config.current),
             transitions=Transitions(self.hosted, directories, config.topic, flushes),
             directories=directories,
             moves=self._moves,
@@ -181,6 +181,12 @@ class Data:
         for partition in self.hosted:
             if partition.key.topic == topic:
                 partition.log.config = config
+
+
+def _sessions(world: World, config: BrokerConfig) -> FetchSessions:
+    memory = memory_shares(config, world.memory_bytes)
+    slots = config.max_incremental_fetch_session_cache_slots
+    return FetchSessions(slots, world.dice, memory.fetch_sessions)
 
 
 def _waiting(timers: Timers, clock: Clock, config: BrokerConfig) -> Waiting:

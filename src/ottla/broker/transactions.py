@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ottla.broker.data import Data
+from ottla.broker.memory_shares import memory_shares
 from ottla.config.dynamic import DynamicConfig
 from ottla.coordinator.journal import Journal
 from ottla.coordinator.runtime import Ground, Runtime
@@ -41,6 +42,7 @@ def build_transactions(
     *,
     next_producer_id: Callable[[], Awaitable[ProducerId]],
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+    memory_bytes: int = 8 << 30,
 ) -> TxnParts:
     settings = config.current
     appends = data.services.appends
@@ -59,7 +61,10 @@ def build_transactions(
         settings.transaction_state_log_load_buffer_size,
     )
     finishing.runtime = runtime
-    service = Transactions(runtime, finishing, markers, next_producer_id, lambda: _limits(config))
+    memory = memory_shares(settings, memory_bytes).transactional_ids
+    service = Transactions(
+        runtime, finishing, markers, next_producer_id, lambda: _limits(config, memory)
+    )
     appends.gate = Gate(service, lambda: config.current.transaction_partition_verification_enable)
     return TxnParts(runtime, finishing, service)
 
@@ -70,6 +75,8 @@ def _is_deleted(metadata: MetadataCache, partition: TopicPartition) -> bool:
     return TRANSACTION_STATE in image.topics and image.partition(partition) is None
 
 
-def _limits(config: DynamicConfig) -> TxnLimits:
+def _limits(config: DynamicConfig, memory_bytes: int) -> TxnLimits:
     now = config.current
-    return TxnLimits(now.transaction_max_timeout_ms, now.transaction_two_phase_commit_enable)
+    return TxnLimits(
+        now.transaction_max_timeout_ms, now.transaction_two_phase_commit_enable, memory_bytes
+    )

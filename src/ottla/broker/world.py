@@ -15,6 +15,7 @@ from socket import getfqdn
 from typing import Final
 
 from ottla.broker.home import zookeeper
+from ottla.broker.machine_memory import memory_bytes
 from ottla.config.broker import BrokerConfig
 from ottla.log.files import Disk, RealDisk
 from ottla.log.ring import SyncRing
@@ -44,6 +45,8 @@ class World:
     """What others reach this machine by, for a listener on every address."""
     ring: Ring | None = None
     """Syncs files without a thread, where the system has that."""
+    memory_bytes: int = 8 << 30
+    """What the process may use of the machine's memory; bounds are derived from it."""
 
     def close(self) -> None:
         """Let go of the threads, once what they do is done."""
@@ -62,4 +65,5 @@ class World:
             pool=ThreadPoolExecutor(POOL_THREADS, thread_name_prefix="ottla"),
             host_name=getfqdn,
             ring=SyncRing.open(),
+            memory_bytes=memory_bytes(),
         )

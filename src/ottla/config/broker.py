@@ -6,12 +6,13 @@ The settings of one concern stand together in `network`, `logs`, `replication`, 
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from ottla.config.coordination import CoordinationSettings
 from ottla.config.listeners import Listeners
 from ottla.config.logs import HOUR_MS, LogSettings
 from ottla.config.network import NetworkSettings
+from ottla.config.of_listeners import OfListeners
 from ottla.config.replication import ReplicationSettings
 from ottla.config.security import SecuritySettings
 from ottla.config.settings import AtLeast, Doc
@@ -33,9 +34,16 @@ class BrokerConfig(
         int, AtLeast(1), Doc("Partitions of a topic created without saying how many.")
     ] = 1
 
+    of_listeners: OfListeners
+    """What was set for single listeners."""
+
+    def __init__(self, *, of_listeners: OfListeners | None = None, **values: Any) -> None:
+        super().__init__(**values)
+        self.__dict__["of_listeners"] = of_listeners or OfListeners.of({})
+
     @classmethod
     def parse(cls, texts: Mapping[str, str], *, source: str = "") -> Self:
-        config = super().parse(texts, source=source)
+        config = cls(of_listeners=OfListeners.of(texts), **cls.read(texts, source=source))
         config.check()
         return config
 

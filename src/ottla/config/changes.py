@@ -14,6 +14,7 @@ from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig, Overrides
 from ottla.config.group import GroupConfig
 from ottla.config.listeners import Listeners
+from ottla.config.of_listeners import base_name
 from ottla.config.settings import Setting, Settings, Type
 from ottla.config.topic import TopicConfig
 from ottla.model.errors import ErrorCode, KafkaError, UserError
@@ -78,7 +79,7 @@ def check(
 def check_broker(config: DynamicConfig, overrides: Overrides, *, whole_cluster: bool) -> None:
     """Kafka answers INVALID_REQUEST where a known setting cannot be changed like this."""
     for name in overrides:
-        setting = _known(BrokerConfig, name)
+        setting = _known(BrokerConfig, base_name(name))
         if setting.scope is None:
             raise KafkaError(
                 ErrorCode.invalid_request, f"{name} cannot be changed while the broker runs"

@@ -15,6 +15,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.group import GroupConfig
+from ottla.config.of_listeners import OfListeners, base_name
 from ottla.config.settings import Settings
 from ottla.config.topic import TopicConfig
 from ottla.model.errors import UserError
@@ -139,12 +140,12 @@ class DynamicConfig:
 
 
 def _live(name: str) -> bool:
-    setting = BrokerConfig.SETTINGS.get(name)
+    setting = BrokerConfig.SETTINGS.get(base_name(name))
     return setting is not None and setting.scope is not None
 
 
 def _shared(name: str) -> bool:
-    return _live(name) and BrokerConfig.SETTINGS[name].scope == "cluster"
+    return _live(name) and BrokerConfig.SETTINGS[base_name(name)].scope == "cluster"
 
 
 def _usable(kind: type[Settings], overrides: Overrides) -> dict[str, str]:
@@ -153,6 +154,7 @@ def _usable(kind: type[Settings], overrides: Overrides) -> dict[str, str]:
     for name, text in overrides.items():
         try:
             kind.read({name: text})
+            OfListeners.of({name: text})
         except UserError as error:
             log.error("a stored setting is left out: %s", error)
         else:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from ottla.config import group
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig, Overrides
+from ottla.config.of_listeners import base_name, is_of_listener
 from ottla.config.settings import Setting, Settings, Type
 from ottla.config.topic import SYNONYMS
 
@@ -63,15 +64,28 @@ def describe_broker(config: DynamicConfig, only: Collection[str] | None = None) 
         _described(setting, config.current.text(name), list(_synonyms(config, _alike(name))))
         for name, setting in BrokerConfig.SETTINGS.items()
         if _wanted(name, only)
-    ]
+    ] + [entry for entry in _of_listeners(config) if _wanted(entry.name, only)]
+
+
+def _of_listeners(config: DynamicConfig) -> Iterator[Described]:
+    """What was set for single listeners; there is nothing to show of the others."""
+    named = {*config.static, *config.cluster, *config.broker}
+    for name in sorted(filter(is_of_listener, named)):
+        synonyms = list(_synonyms(config, (name, base_name(name))))
+        setting = BrokerConfig.SETTINGS[base_name(name)]._replace(name=name)
+        yield _described(setting, synonyms[0].value, synonyms)
 
 
 def describe_cluster(config: DynamicConfig, only: Collection[str] | None = None) -> list[Described]:
     """Only what was changed for all brokers."""
     return [
-        _described(BrokerConfig.SETTINGS[name], text, [Synonym(name, text, Source.DYNAMIC_CLUSTER)])
+        _described(
+            BrokerConfig.SETTINGS[base_name(name)]._replace(name=name),
+            text,
+            [Synonym(name, text, Source.DYNAMIC_CLUSTER)],
+        )
         for name, text in sorted(config.cluster.items())
-        if name in BrokerConfig.SETTINGS and _wanted(name, only)
+        if base_name(name) in BrokerConfig.SETTINGS and _wanted(name, only)
     ]
 
 
@@ -135,7 +149,7 @@ def _synonyms(config: DynamicConfig, names: Sequence[str]) -> Iterator[Synonym]:
         for name in names:
             if name in texts:
                 yield Synonym(name, texts[name], source)
-    for name in names:
+    for name in filter(BrokerConfig.SETTINGS.__contains__, names):
         setting = BrokerConfig.SETTINGS[name]
         default = setting.show(setting.default)
         if default is not None:

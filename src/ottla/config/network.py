@@ -62,7 +62,16 @@ class NetworkSettings(Settings):
     ] = 50
 
     max_connections: Annotated[
-        int, AtLeast(0), Dynamic("cluster"), Doc("Most connections to this broker.")
+        int,
+        AtLeast(0),
+        Dynamic("cluster"),
+        Doc("Most connections to this broker, or, after listener.name.<name>., to a listener."),
+    ] = INT_MAX
+    max_connection_creation_rate: Annotated[
+        int,
+        AtLeast(0),
+        Dynamic("cluster"),
+        Doc("New connections a second, to the broker or a listener; more have to wait."),
     ] = INT_MAX
     max_connections_per_ip: Annotated[
         int, AtLeast(0), Dynamic("cluster"), Doc("Most connections from one address.")
@@ -86,7 +95,14 @@ class NetworkSettings(Settings):
         int, AtLeast(1), Doc("Requests waiting to be handled; when full, reading stops.")
     ] = 500
     queued_max_request_bytes: Annotated[
-        Long, AtLeast(1, (-1,)), Doc("Bytes of waiting requests; -1 for no limit.")
+        Long,
+        AtLeast(1, (-1,)),
+        Doc("Bytes of requests; beyond, reading stops. -1: derived from memory.limit.bytes."),
+    ] = -1
+    memory_limit_bytes: Annotated[
+        Long,
+        AtLeast(64 << 20, (-1,)),
+        Doc("Ours. Memory that bounds are derived from; -1: the machine's or control group's."),
     ] = -1
     max_inflight_requests_per_connection: Annotated[
         int,
@@ -146,4 +162,8 @@ class NetworkSettings(Settings):
         int | None,
         AtLeast(0),
         Doc("Ours. Port of the Prometheus page; 0 takes a free one, not set: none."),
+    ] = None
+    metrics_host: Annotated[
+        str | None,
+        Doc("Ours. Address of the Prometheus page; not set: the host of the first listener."),
     ] = None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ottla.config.broker import BrokerConfig
+from ottla.config.of_listeners import base_name, is_of_listener
 from ottla.config.retired import translate
 from ottla.model.errors import UserError
 
@@ -43,7 +44,8 @@ def load(
         **from_environment(environment or {}),
         **from_sets(sets),
     }
-    texts, warnings = translate(written, BrokerConfig.SETTINGS)
+    own = filter(is_of_listener, written)
+    texts, warnings = translate(written, [*BrokerConfig.SETTINGS, *own])
     config = BrokerConfig.parse(texts)
     return Loaded(config, texts, [*warnings, *idle(config, texts)])
 
@@ -51,7 +53,7 @@ def load(
 def idle(config: BrokerConfig, texts: Mapping[str, str]) -> Iterator[str]:
     """A line for each setting that was given a value of its own and changes nothing here."""
     for name in texts:
-        setting = BrokerConfig.SETTINGS[name]
+        setting = BrokerConfig.SETTINGS[base_name(name)]
         if setting.no_effect and config.value(name) != setting.default:
             yield f"{name} has no effect: {setting.no_effect}"
 

@@ -7,14 +7,19 @@ Never: looks at the bytes.
 The loop reads one connection at a time and what it read is nearly always answered before the next
 read, so ten thousand idle connections need no buffer at all and the busy ones share one that stays
 in the processor's cache. A connection keeps a buffer only for the part of a frame it has; how much
-all of them may keep is bounded by `queued.max.request.bytes`.
+all of them may keep is bounded by `queued.max.request.bytes` (`admission`).
+
+A frame larger than the shared buffer gets a piece of its whole size, mapped and not allocated: the
+system gives it memory page by page as bytes arrive, so that a lying size costs nothing, and nothing
+has to be copied as a frame grows.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
+from mmap import MAP_ANON, MAP_PRIVATE, mmap
 from typing import Final
+
+from ottla.net.admission import Admission
 
 SHARED_BYTES: Final = 1 << 20
 LENT_MAX: Final = 64
@@ -30,7 +35,8 @@ class Buffer:
     def __init__(self, size: int, *, lent: bool = False) -> None:
         self.size = size
         self.lent = lent  # made for sharing, so it can be shared again
-        self.room = memoryview(bytearray(size))
+        memory = mmap(-1, size, MAP_PRIVATE | MAP_ANON) if size > SHARED_BYTES else bytearray(size)
+        self.room = memoryview(memory)
         self.view = self.room.toreadonly()
 
 
@@ -38,18 +44,16 @@ class Buffers:
     """The shared buffer of one event loop, and how much is kept by connections."""
 
     def __init__(self, shared_bytes: int = SHARED_BYTES, lent_max: int = LENT_MAX) -> None:
-        self.limit_bytes = -1  # queued.max.request.bytes; below 0: no limit
+        self.admission = Admission()  # queued.max.request.bytes
         self.kept_bytes = 0
         self.shared = Buffer(shared_bytes, lent=True)
         self._lent_max = lent_max
         self._lent = 0
         self._spare: list[Buffer] = []
-        self._waiting: deque[Callable[[], None]] = deque()
 
-    @property
-    def full(self) -> bool:
-        """No memory for another large frame to begin; those begun may finish."""
-        return 0 <= self.limit_bytes <= self.kept_bytes
+    def cost_of_keeping(self, size: int) -> int:
+        """How much is to be asked for to keep a frame of `size` bytes: shared buffers are large."""
+        return max(size, self.shared.size) if self._lent < self._lent_max else size
 
     def keep_shared(self) -> Buffer | None:
         """Leave the shared buffer to the one that has just read into it, and share another.
@@ -75,9 +79,3 @@ class Buffers:
             self._lent -= 1
             if len(self._spare) < SPARE_MAX:
                 self._spare.append(buffer)
-        while self._waiting and not self.full:
-            self._waiting.popleft()()
-
-    def when_free(self, resume: Callable[[], None]) -> None:
-        """Call `resume` when there is memory again, first come first served."""
-        self._waiting.append(resume)

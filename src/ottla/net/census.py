@@ -21,14 +21,20 @@ class Census:
         self._listeners: Counter[str] = Counter()
         self.total = 0
 
-    def refusal(self, limits: NetLimits, listener: str, address: str) -> str | None:
-        """Which limit of its own listener or address one more connection would break."""
+    def refusal(self, limits: NetLimits, address: str) -> str | None:
+        """Which limit of its own address one more connection would break."""
         most = limits.connections_from(address)
         if self._addresses[address] >= most:
             return f"{address} has max.connections.per.ip ({most}) connections already"
+        return None
+
+    def must_wait(self, limits: NetLimits, listener: str) -> str | None:
+        """Why there is no place for one more on this listener; the broker's own has always one."""
         most = limits.connections_to(listener)
         if self._listeners[listener] >= most:
             return f"{listener} has max.connections ({most}) connections already"
+        if self.full(limits) and listener != limits.protected_listener:
+            return f"the broker has max.connections ({limits.max_connections}) already"
         return None
 
     def full(self, limits: NetLimits) -> bool:

@@ -14,9 +14,13 @@ import asyncio
 from dataclasses import dataclass
 from typing import cast
 
+from ottla.net.admission import Ticket
 from ottla.net.connection import Connection
 from ottla.net.inbox import Inbox
 from ottla.net.limits import (
+    CONTENDED_BYTES_PER_MS,
+    CONTENDED_GRACE_MS,
+    MEMORY_WAIT_MAX_MS,
     SLOWEST_BYTES_PER_MS,
     STALL_GRACE_MS,
     SWEEP_MS,
@@ -24,6 +28,7 @@ from ottla.net.limits import (
     UNSENT_PAUSE_BYTES,
 )
 from ottla.net.network import Network
+from ottla.net.newcomers import Entry
 from ottla.net.slot import Answer, Part, Peer, Slot
 from ottla.net.wires import CopyWire, tune, wire_of
 from ottla.net.writer import Writer
@@ -45,9 +50,10 @@ class Channel(asyncio.BufferedProtocol):
     """Drives one `Connection`."""
 
     __slots__ = (
-        "_closing", "_control", "_dirty", "_door", "_enrolled", "_held", "_hungry", "_inbox",
-        "_network", "_partial_ns", "_paused", "_progress_ns", "_retiring", "_transport", "_wire",
-        "_writer", "active_ns", "connection", "listener_name", "peer", "unsent",
+        "_closing", "_control", "_dirty", "_door", "_enrolled", "_held", "_inbox", "_network",
+        "_partial_ns", "_paused", "_progress_ns", "_retiring", "_ticket", "_transport",
+        "_wait_ns", "_wire", "_writer", "active_ns", "connection", "listener_name", "peer",
+        "unsent",
     )  # fmt: skip
 
     _transport: asyncio.Transport
@@ -62,7 +68,8 @@ class Channel(asyncio.BufferedProtocol):
         self._partial_ns = 0  # when the frame that is still arriving began; 0: none is
         self._enrolled = False  # in the run queue
         self._held = False  # starts no request until replies have left
-        self._hungry = False  # waits for memory
+        self._ticket: Ticket | None = None  # waits for memory
+        self._wait_ns = 0  # since when it does
         self._paused = False  # not read from
         self._dirty = False  # has replies to flush
         self._closing = False  # closes when everything is sent
@@ -81,12 +88,21 @@ class Channel(asyncio.BufferedProtocol):
         self.connection = Connection(self.peer, self._inbox, door.answer, network.clock)
         self.connection.apply(network.limits)
         self.connection.wake = self._woken
+        self.connection.on_behind = self._note_replies
         tune(transport, network.limits)
         self._wire = wire_of(transport, asyncio.get_running_loop())
         self._writer = Writer(self._wire, self._progressed, network.run_blocking)
         self.active_ns = network.clock.mono_ns()
-        if not network.admit(self, self.peer):
-            self._abort()
+        match network.admit(self):
+            case Entry.WAITS:
+                self._held = True  # what comes stays where it is
+            case Entry.REFUSED:
+                self._abort()
+
+    def let_in(self) -> None:
+        """It need not wait any longer to be read from."""
+        self.active_ns = self._network.clock.mono_ns()
+        self._go_on()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._inbox.space()
@@ -165,12 +181,23 @@ class Channel(asyncio.BufferedProtocol):
             self.evict("it does not take its replies")
         elif silent_ns > idle_ns and self.idle:
             self._close()
-        elif self._partial_ns and not self._paused:
-            allowed_ms = STALL_GRACE_MS + self._inbox.left // SLOWEST_BYTES_PER_MS
-            if now_ns - self._partial_ns > allowed_ms * MS:
-                connection.end(f"a request of which {self._inbox.left} bytes came takes too long")
+        elif self._ticket is not None:
+            if now_ns - self._wait_ns > MEMORY_WAIT_MAX_MS * MS:
+                connection.end(f"{self._lack()}, for {MEMORY_WAIT_MAX_MS} ms")
+        elif self._stalls(now_ns, silent_ns):
+            connection.end(f"a request of which {self._inbox.left} bytes came takes too long")
         if silent_ns > SWEEP_MS * MS:
             self._inbox.trim()
+
+    def _stalls(self, now_ns: int, silent_ns: int) -> bool:
+        """Whether a frame takes too long to arrive, or stopped while others wait for its memory."""
+        if not self._partial_ns or self._paused:
+            return False
+        left, took_ns = self._inbox.left, now_ns - self._partial_ns
+        if not (self._inbox.granted and self._network.buffers.admission.contended):
+            return took_ns > (STALL_GRACE_MS + left // SLOWEST_BYTES_PER_MS) * MS
+        allowed_ms = CONTENDED_GRACE_MS + left // CONTENDED_BYTES_PER_MS
+        return took_ns > allowed_ms * MS or silent_ns > CONTENDED_GRACE_MS * MS
 
     def _take_turn(self, received_ns: int, started_ns: int) -> None:
         network, connection, inbox = self._network, self.connection, self._inbox
@@ -214,11 +241,10 @@ class Channel(asyncio.BufferedProtocol):
     def _read_on(self) -> None:
         if self._inbox.has_frame:
             self._enrol()
-        elif self._inbox.starved:
+        elif self._inbox.lacks():
             self._pause()
-            if not self._hungry:
-                self._hungry = True
-                self._network.buffers.when_free(self._fed)
+            if self._ticket is None:
+                self._wait_for_memory()
         elif self._paused:
             self._paused = False
             if not self._transport.is_closing():
@@ -248,6 +274,7 @@ class Channel(asyncio.BufferedProtocol):
         if not self.unsent:
             self._progress_ns = now_ns
         self.unsent.append((writer.promised, flush_ns, slots))
+        self._note_replies()
         if writer.unsent_bytes > UNSENT_MAX_BYTES and len(self.unsent) > 1:
             self.evict(f"it has not taken {writer.unsent_bytes} bytes of replies")
         return now_ns
@@ -267,7 +294,11 @@ class Channel(asyncio.BufferedProtocol):
         while self.unsent and self.unsent[0][0] <= self._writer.delivered:
             _, flush_ns, slots = self.unsent.pop(0)
             self._sent(slots, flush_ns, now_ns)
+        self._note_replies()
         self._go_on()
+
+    def _note_replies(self) -> None:
+        self._network.note_replies(self, self._writer.unsent_bytes + self.connection.waiting_bytes)
 
     def _cannot_send(self, error: OSError) -> None:
         if not isinstance(error, ConnectionError):  # peers may go, files may not
@@ -279,11 +310,26 @@ class Channel(asyncio.BufferedProtocol):
             self._dirty = True
             self._network.wake(self)
 
+    def _wait_for_memory(self) -> None:
+        inbox, network = self._inbox, self._network
+        self._wait_ns = network.clock.mono_ns()
+        admission = network.buffers.admission
+        self._ticket = admission.wait(inbox.lacks(), inbox.left, self._fed)
+        if self._ticket is None:
+            self.connection.end(f"{self._lack()}, and {admission.waiting} others wait already")
+
+    def _lack(self) -> str:
+        return (
+            f"there is no memory for a request of {self._inbox.lacks()} bytes "
+            f"(queued.max.request.bytes is {self._network.buffers.admission.limit})"
+        )
+
     def _fed(self) -> None:
         """There is memory for the frame that had to wait."""
-        self._hungry = False
-        if not self.connection.closed:
-            self._inbox.admit()
+        ticket, self._ticket = self._ticket, None
+        if ticket is not None:
+            self._inbox.admit(ticket.size)
+            self._partial_ns = self._network.clock.mono_ns()  # it could not arrive until now
             self._go_on()
 
     def _pause(self) -> None:
@@ -310,6 +356,10 @@ class Channel(asyncio.BufferedProtocol):
 
     def _let_go(self) -> None:
         """From here on no descriptor, file or buffer is touched for it."""
+        if self._ticket is not None:
+            ticket, self._ticket = self._ticket, None
+            self._network.buffers.admission.leave(ticket)
         self.connection.close()
         self._writer.close()
         self.unsent.clear()
+        self._network.replies.note(self, 0)

@@ -6,7 +6,8 @@ Never: touches a socket or the event loop; the clock and the answering function 
 Requests start in the order they came. Replies leave in that order too, whatever order they are
 ready in. At most `inflight_max` are unanswered, and only a few of them may wait for a handler to
 begin: a connection at one of these bounds is muted, it starts no further request until a reply has
-left its slot, or a handler has begun. A fault of the peer ends the connection after the
+left its slot, or a handler has begun. So is one with too many bytes of replies that wait for the
+reply to an earlier request. A fault of the peer ends the connection after the
 replies that were ready before it.
 """
 
@@ -18,7 +19,13 @@ from collections.abc import Callable
 from ottla.model.clock import Clock
 from ottla.model.errors import Disconnect
 from ottla.net.inbox import Inbox
-from ottla.net.limits import REQUESTS_PER_TURN, UNSTARTED_MAX, NetLimits
+from ottla.net.limits import (
+    REQUESTS_PER_TURN,
+    UNSENT_NOTED_BYTES,
+    UNSENT_PAUSE_BYTES,
+    UNSTARTED_MAX,
+    NetLimits,
+)
 from ottla.net.slot import NO_BYTES, Answer, Peer, Slot
 
 log = logging.getLogger(__name__)
@@ -31,14 +38,18 @@ class Connection:
         "_answer",
         "_answering",
         "_clock",
+        "_inflight_limit",
+        "_noted",
         "closed",
         "ending",
         "inbox",
         "inflight",
         "inflight_max",
+        "on_behind",
         "peer",
         "ready",
         "retired",
+        "waiting_bytes",
         "wake",
     )
 
@@ -47,6 +58,10 @@ class Connection:
         self.inbox = inbox
         self.inflight: list[Slot] = []
         self.inflight_max = 0
+        self._inflight_limit = 0  # what it is when nothing else holds it back
+        self.waiting_bytes = 0  # of replies behind one that is not ready
+        self._noted = 0  # how much of that was last told
+        self.on_behind: Callable[[], None] = _nobody  # `waiting_bytes` is another now
         self.ending: str | None = None  # why no further request is started
         self.retired = False
         self.closed = False
@@ -64,13 +79,17 @@ class Connection:
     def apply(self, limits: NetLimits) -> None:
         """Put these bounds in force, unless it is retired."""
         self.inbox.max_bytes = limits.socket_request_max_bytes
-        if not self.retired:
-            self.inflight_max = limits.max_inflight_requests_per_connection
+        self._inflight_limit = limits.max_inflight_requests_per_connection
+        self._set_max()
 
     def retire(self) -> None:
         """Start nothing more, whatever the bounds say."""
         self.retired = True
-        self.inflight_max = 0
+        self._set_max()
+
+    def _set_max(self) -> None:
+        holds = self.retired or self.waiting_bytes > UNSENT_PAUSE_BYTES
+        self.inflight_max = 0 if holds else self._inflight_limit
 
     def turn(
         self, received_ns: int, started_ns: int, limit: int = REQUESTS_PER_TURN
@@ -97,9 +116,13 @@ class Connection:
                 slot.local_ns = started_ns = mono_ns()
                 if slot.parts is None:
                     inflight.append(slot)
+                elif inflight:
+                    slot.done_ns = started_ns
+                    inflight.append(slot)
+                    self._count_waiting(slot)
                 else:
                     slot.done_ns = started_ns
-                    (inflight or self.ready).append(slot)
+                    self.ready.append(slot)
         except Disconnect as refusal:
             self.end(str(refusal))
         except Exception as error:
@@ -122,10 +145,33 @@ class Connection:
             return
         slot.done_ns = self._clock.mono_ns()
         inflight = self.inflight
+        if not inflight:
+            return  # it was answered late, after a fault had ended the connection
+        if inflight[0].parts is None:
+            self._count_waiting(slot)
+            return
+        self.ready.append(inflight.pop(0))
         while inflight and inflight[0].parts is not None:
             self.ready.append(inflight.pop(0))
-        if self.ready and self._answering is None:
+        if self.waiting_bytes:
+            self._count_again()
+        if self._answering is None:
             self.wake()
+
+    def _count_waiting(self, slot: Slot) -> None:
+        """Its reply is ready, and waits for the one to an earlier request."""
+        self.waiting_bytes += _memory_of(slot)
+        self._waiting_changed()
+
+    def _count_again(self) -> None:
+        self.waiting_bytes = sum(map(_memory_of, self.inflight))
+        self._waiting_changed()
+
+    def _waiting_changed(self) -> None:
+        self._set_max()
+        if abs(self.waiting_bytes - self._noted) > UNSENT_NOTED_BYTES:
+            self._noted = self.waiting_bytes
+            self.on_behind()
 
     def _has_room(self) -> None:
         """Handlers have begun: the requests behind them may be started."""
@@ -151,7 +197,15 @@ class Connection:
                 on_gone()
         self.inflight.clear()
         self.ready.clear()
+        self.waiting_bytes = 0
         self.inbox.close()
+
+
+def _memory_of(slot: Slot) -> int:
+    """Bytes of an answer that are in memory; those of files are not."""
+    return sum(
+        len(part) for part in slot.parts or () if isinstance(part, bytes | bytearray | memoryview)
+    )
 
 
 def _nobody() -> None:

@@ -5,8 +5,8 @@ Never: reads a socket, copies a whole frame, believes a size before the bytes ha
 
 A frame is a 4-byte size and that many bytes. It is handed out as a view of the memory that was
 read into, and is good until `settle`. What is left of an unfinished frame is stashed when it is
-small and stays in its buffer when it is large; a buffer grows only as far as bytes have really
-arrived, so a lying size costs its sender more than us.
+small and stays in its buffer when it is large. The memory of a large frame is asked for whole
+before its body is read; without it the inbox is `starved` until it is given some.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ class Inbox:
 
     __slots__ = (
         "_buffers", "_end", "_kept", "_shared", "_smallest", "_start", "_view", "_wanted",
-        "api", "max_bytes", "starved",
+        "api", "granted", "max_bytes", "starved",
     )  # fmt: skip
 
     def __init__(self, buffers: Buffers, max_bytes: int, smallest: int = SMALLEST_FRAME) -> None:
         self.max_bytes = max_bytes
         self._smallest = smallest
-        self.starved = False  # a large frame may not begin yet: no memory
+        self.granted = 0  # bytes of memory that were asked for and given
+        self.starved = False  # a large frame may not go on yet: no memory
         self.api = -1  # the API key of the frame last taken
         self._buffers = buffers
         self._kept: Buffer | None = None
@@ -131,21 +132,32 @@ class Inbox:
             return
         if self.left <= STASH_MAX:
             self._stash()
-        elif kept.size > 2 * self.left:
-            self._move(self._buffers.make(2 * self.left))
 
-    def admit(self) -> None:
-        """There is memory again for the frame that had to wait."""
-        if self.starved:
-            self.starved = False
-            self._move(self._buffers.make(min(self._need(), 2 * self.left)))
+    def lacks(self) -> int:
+        """How much memory it has to be given before it can go on; 0: none any more."""
+        if self.left <= STASH_MAX:
+            self.starved = False  # frames were taken meanwhile
+        return max(self._need(), self.left) if self.starved else 0
+
+    def admit(self, granted: int) -> None:
+        """So much memory was given to the frame that had to wait."""
+        self._release()
+        self.granted = granted
+        self.starved = False
+        if self.left > STASH_MAX:
+            self._move(self._buffers.make(granted))
+            self._wanted = self._need()
+        else:
+            self._release()  # what was here has been taken meanwhile
 
     def close(self) -> None:
         """The peer is gone and so are its bytes."""
         self._end = self._start
         self._view = NOTHING
         self._shared = False
+        self.starved = False
         self._drop_kept()
+        self._release()
 
     def _stash(self) -> None:
         self._view = memoryview(bytes(self._view[self._start : self._end]))
@@ -153,20 +165,40 @@ class Inbox:
         self._start = 0
         self._shared = False
         self._drop_kept()
+        self._release()
 
     def _keep(self) -> None:
         """A large part of a frame is in the shared buffer: keep it, or copy it out."""
-        if self._buffers.full:
-            self.starved = True  # not counted until it is admitted, or all might wait for all
-            self._stash()
+        size = max(self._need(), self.left)
+        if not self._asked(self._buffers.cost_of_keeping(size)):
             return
-        kept = self._buffers.keep_shared()
+        kept = self._buffers.keep_shared() if size <= self._buffers.shared.size else None
         if kept is None:
-            self._move(self._buffers.make(min(max(self._need(), self.left), 2 * self.left)))
+            self._move(self._buffers.make(size))
+            self._wanted = self._need()
         else:
             self._kept = kept
             self._make_room(kept)
         self._shared = False
+
+    def _asked(self, size: int) -> bool:
+        """Be granted `size` bytes in all. False: give up what it has, and wait for them.
+
+        Whoever waits has been granted nothing, or all might wait for all.
+        """
+        admission = self._buffers.admission
+        if admission.ask(size):
+            self._release()
+            self.granted = size
+            return True
+        self.starved = self.left > STASH_MAX
+        self._stash()
+        return False
+
+    def _release(self) -> None:
+        granted, self.granted = self.granted, 0
+        if granted:
+            self._buffers.admission.release(granted)
 
     def _make_room(self, kept: Buffer) -> None:
         """See to it that the frame that is arriving can go on arriving."""
@@ -174,16 +206,19 @@ class Inbox:
         self._wanted = 0
         if left == 0:
             self._start = self._end = 0
+            if self._buffers.admission.contended:
+                self._stash()  # others wait for what it keeps for its next frame
             return
         need = self._need()
-        if self._start + need > kept.size:
-            if left < kept.size:
-                kept.room[:left] = self._view[self._start : self._end]
-                self._start, self._end = 0, left
-            else:
-                kept = self._buffers.make(min(need, 2 * kept.size))
-                self._move(kept)
-        self._wanted = min(self._start + need, kept.size)
+        if need > self.granted and not self._asked(max(need, kept.size)):
+            return
+        if need > kept.size:
+            kept = self._buffers.make(need)
+            self._move(kept)
+        elif self._start + need > kept.size:
+            kept.room[:left] = self._view[self._start : self._end]
+            self._start, self._end = 0, left
+        self._wanted = self._start + need
 
     def _need(self) -> int:
         """How many bytes the first frame has, its size included, as far as that is known."""

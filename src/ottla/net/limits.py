@@ -27,6 +27,9 @@ UNSENT_PAUSE_BYTES: Final = 1 << 20
 UNSENT_MAX_BYTES: Final = 16 << 20
 """A connection with more unsent memory than this is closed: its peer does not read."""
 
+UNSENT_NOTED_BYTES: Final = 64 << 10
+"""Replies that wait for the one to an earlier request are counted in steps of this."""
+
 SEND_TURN_BYTES: Final = 4 << 20
 """How much is sent to one connection before others get their turn."""
 
@@ -35,6 +38,13 @@ STALL_GRACE_MS: Final = 30_000
 
 SLOWEST_BYTES_PER_MS: Final = 16
 """What a frame must arrive at, on average, to be given more time than the grace."""
+
+CONTENDED_GRACE_MS: Final = 5_000
+CONTENDED_BYTES_PER_MS: Final = 1_000
+"""The same two for a large frame whose memory others wait for; and how long it may be silent."""
+
+MEMORY_WAIT_MAX_MS: Final = 30_000
+"""How long a frame may wait for memory: by then its sender has given up."""
 
 SWEEP_MS: Final = 1_000
 """How often idle and stalled connections are looked for."""
@@ -54,15 +64,23 @@ class NetLimits:
     socket_listen_backlog_size: int = 50
     queued_max_requests: int = 500
     queued_max_request_bytes: int = -1
+    reply_memory_bytes: int = -1
     max_inflight_requests_per_connection: int = 100
     connections_max_idle_ms: int = 600_000
     max_connections: int = UNLIMITED
     max_connections_per_ip: int = UNLIMITED
     max_connections_per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
     listener_max_connections: Mapping[str, int] = field(default_factory=dict)
+    max_connection_creation_rate: int = UNLIMITED
+    listener_max_connection_creation_rate: Mapping[str, int] = field(default_factory=dict)
+    protected_listener: str | None = None
+    """Brokers come through it: others make room for them when there are too many."""
 
     def connections_from(self, address: str) -> int:
         return self.max_connections_per_ip_overrides.get(address, self.max_connections_per_ip)
 
     def connections_to(self, listener: str) -> int:
         return self.listener_max_connections.get(listener, UNLIMITED)
+
+    def creation_rate_of(self, listener: str) -> int:
+        return self.listener_max_connection_creation_rate.get(listener, UNLIMITED)

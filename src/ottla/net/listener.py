@@ -91,6 +91,7 @@ class Listener:
             return
         await _accept_no_more(server)
         name = self.endpoint.name
+        self._network.newcomers.turn_away(name, "the listener is closed")
         for live in self._network.live_of(name):
             live.retire()
         try:

@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter as CountOf
 from collections.abc import Callable, Iterable, Sized
 from concurrent.futures import Executor
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from ottla.model.clock import Clock
 from ottla.model.metrics import Counter, Labels
@@ -20,12 +20,14 @@ from ottla.net.census import Census, Evictable, least_recently_used
 from ottla.net.complaints import Complaints
 from ottla.net.connection import Connection
 from ottla.net.limits import SWEEP_MS, SWEEP_SLICE, SWEEP_SLICE_MS, NetLimits
+from ottla.net.newcomers import Entry, Newcomer, Newcomers
+from ottla.net.reply_memory import ReplyMemory
 from ottla.net.request_metrics import UNKNOWN, RequestMetrics
 from ottla.net.run_queue import RunQueue
 from ottla.net.slot import Peer
 
 
-class Live(Evictable, Protocol):
+class Live(Evictable, Newcomer, Protocol):
     """A connection, as far as the network as a whole knows."""
 
     @property
@@ -56,8 +58,11 @@ class Network:
         self.clock = clock
         self.metrics = metrics
         self.buffers = Buffers()
+        self.replies = ReplyMemory[Live]()
         self.queue = RunQueue(clock, _soon)
         self.census = Census()
+        self.newcomers = Newcomers(self.census)
+        self._admitting: asyncio.TimerHandle | None = None
         self.complaints = Complaints(clock)
         self.live: dict[Live, None] = {}  # in the order they came, so that a simulation replays
         self.turning = False  # a turn is being taken: it will flush `dirty` itself
@@ -73,9 +78,11 @@ class Network:
         """Put `limits` in force, now and for the connections there are."""
         self.limits = limits
         self.queue.limit = limits.queued_max_requests
-        self.buffers.limit_bytes = limits.queued_max_request_bytes
+        self.buffers.admission.set_limit(limits.queued_max_request_bytes)
+        self.replies.limit = limits.reply_memory_bytes
         for live in self.live:
             live.connection.apply(limits)
+        self._let_in()
 
     def opened(self) -> None:
         """A listener begins: the first one starts the sweep and offers the metrics."""
@@ -89,22 +96,37 @@ class Network:
         if self._listeners == 0 and self._sweeper is not None:
             self._sweeper.cancel()
 
-    def admit(self, newcomer: Live, peer: Peer) -> bool:
-        """Count a new connection in, or say why not."""
-        reason = self.census.refusal(self.limits, peer.listener, peer.address)
-        if reason is None and self.census.full(self.limits):
-            reason = f"the broker has max.connections ({self.limits.max_connections}) already"
-            oldest = least_recently_used(self.live, peer.listener)
+    def admit(self, newcomer: Live) -> Entry:
+        """Count a new connection in, have it wait for its turn, or say why not."""
+        full = self.census.full(self.limits)
+        entry, reason = self.newcomers.came(newcomer, self.limits, self.clock.mono_ms())
+        if entry is Entry.IN:
+            self.live[newcomer] = None
+            oldest = least_recently_used(self.live, newcomer.listener_name) if full else None
             if oldest is not None:
                 oldest.evict("it was idle the longest when max.connections was reached")
-                reason = None
-        if reason is not None:
-            self.complaints.closed(peer, reason)
-            self.refused(peer.listener).value += 1
-            return False
-        self.census.came(peer.listener, peer.address)
-        self.live[newcomer] = None
-        return True
+        elif entry is Entry.WAITS:
+            self._let_in()
+        else:
+            self.complaints.closed(newcomer.peer, reason)
+            self.refused(newcomer.listener_name).value += 1
+        return entry
+
+    def _let_in(self) -> None:
+        """Those who wait and need not any longer."""
+        if self._admitting is not None:
+            self._admitting.cancel()
+            self._admitting = None
+        if not len(self.newcomers):
+            return
+        newcomer, wait_ms = self.newcomers.next(self.limits, self.clock.mono_ms())
+        while newcomer is not None:
+            self.live[cast(Live, newcomer)] = None
+            newcomer.let_in()
+            newcomer, wait_ms = self.newcomers.next(self.limits, self.clock.mono_ms())
+        if wait_ms:
+            loop = asyncio.get_running_loop()
+            self._admitting = loop.call_later(wait_ms / 1e3, self._let_in)
 
     def refused(self, listener: str) -> Counter:
         return self.metrics.registry.counter(
@@ -114,10 +136,11 @@ class Network:
         )
 
     def left(self, gone: Live, peer: Peer) -> None:
-        if gone not in self.live:
+        if self.newcomers.left(gone) or gone not in self.live:
             return  # it was never let in
         del self.live[gone]
         self.census.left(peer.listener, peer.address)
+        self._let_in()
         if not self.census.of_listener(peer.listener):
             for waiter in self._emptied.pop(peer.listener, ()):
                 if not waiter.done():
@@ -145,6 +168,20 @@ class Network:
             for live in dirty:
                 live.flush()
 
+    def note_replies(self, live: Live, size: int) -> None:
+        """So many bytes of replies to `live` are in memory. When it is too much, somebody goes."""
+        largest = self.replies.note(live, size)
+        if largest is not None:
+            _soon(lambda: self._evict_for_replies(largest))  # it may be in the middle of a turn
+
+    def _evict_for_replies(self, largest: Live) -> None:
+        replies = self.replies
+        if 0 <= replies.limit < replies.total and replies.of(largest):
+            largest.evict(
+                f"it has not taken {replies.of(largest)} bytes of replies, the most of all, and "
+                f"all of them together are {replies.total}, of at most {replies.limit}"
+            )
+
     def run_blocking(self, work: Callable[[], object]) -> asyncio.Future[Any]:
         return asyncio.get_running_loop().run_in_executor(self._executor, work)
 
@@ -162,6 +199,27 @@ class Network:
             "kafka_network_requestchannel_response_queue_size",
             "Sends that their peers have not taken whole.",
             lambda: sum(len(live.unsent) for live in self.live),
+        )
+        admission = self.buffers.admission
+        gauge(
+            "kafka_network_socketserver_memory_pool_used",
+            "Bytes of requests that arrive or are handled.",
+            lambda: admission.used,
+        )
+        gauge(
+            "kafka_network_socketserver_memory_pool_available",
+            "Bytes of queued.max.request.bytes that are left.",
+            lambda: max(admission.limit - admission.used, 0),
+        )
+        gauge(
+            "ottla_network_requests_waiting_for_memory",
+            "Connections whose large requests wait for memory.",
+            lambda: admission.waiting,
+        )
+        gauge(
+            "ottla_network_reply_bytes",
+            "Bytes of replies in memory that their peers have not taken.",
+            lambda: self.replies.total,
         )
         self.metrics.registry.series(
             "kafka_server_socketservermetrics_client_versions",

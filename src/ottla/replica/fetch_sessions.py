@@ -8,7 +8,8 @@ session and the epoch that follows its last one, and lists only what changed; it
 only partitions with records, an error, or a moved high watermark or log start.
 
 When the cache is full a session that has been idle for `EVICT_IDLE_MS` goes, or, for a follower,
-the least recently used consumer's; otherwise the newcomer gets no session and fetches in full.
+the least recently used consumer's; otherwise the newcomer gets no session and fetches in full. The
+same holds for the memory that partitions of all sessions take.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 EVICT_IDLE_MS: Final = 120_000
 MAX_INT32: Final = 0x7FFFFFFF
+PARTITION_BYTES: Final = 512
+"""What a session keeps of one partition, but for the topic's name."""
 
 _Key: TypeAlias = tuple[str | TopicId, int]
 
@@ -46,10 +49,11 @@ class Asked(NamedTuple):
 class _Seen:
     """The reply a session last gave for one partition."""
 
-    __slots__ = ("high_watermark", "log_start", "wanted")
+    __slots__ = ("high_watermark", "log_start", "size", "wanted")
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
+        self.size = _size(wanted)
         self.high_watermark = -1
         self.log_start = -1
 
@@ -74,7 +78,7 @@ class _Seen:
 class Session:
     """The partitions of one client, in the order they will be served next."""
 
-    __slots__ = ("by_id", "epoch", "id", "partitions", "privileged", "used_at_ms")
+    __slots__ = ("by_id", "epoch", "id", "memory_bytes", "partitions", "privileged", "used_at_ms")
 
     def __init__(self, session_id: int, asked: Asked, now_ms: int) -> None:
         self.id = session_id
@@ -82,6 +86,7 @@ class Session:
         self.by_id = asked.by_id
         self.used_at_ms = now_ms
         self.epoch = 1
+        self.memory_bytes = 0
         self.partitions: dict[_Key, _Seen] = {}
 
     def update(self, wanted: Iterable[Wanted], forgotten: Iterable[Wanted]) -> None:
@@ -90,10 +95,13 @@ class Session:
             seen = self.partitions.get(key)
             if seen is None:
                 self.partitions[key] = _Seen(want)
+                self.memory_bytes += _size(want)
             else:
                 seen.wanted = want
         for want in forgotten:
-            self.partitions.pop(_key(want), None)
+            seen = self.partitions.pop(_key(want), None)
+            if seen is not None:
+                self.memory_bytes -= seen.size
 
     def changed(self, fetched: Sequence[Fetched]) -> list[Fetched]:
         """The part of a reply worth sending; what gave data is served last next time."""
@@ -135,16 +143,20 @@ class Fetching:
         session = sessions.create(asked, now_ms)
         if session is None:
             return NO_SESSION, fetched
-        session.update(self.wanted, ())
         session.changed(fetched)
         return session.id, fetched
 
 
 class FetchSessions:
-    """The broker's sessions, at most `slots` of them, least recently used first."""
+    """The broker's sessions, at most `slots` of them, least recently used first.
 
-    def __init__(self, slots: int, dice: Random) -> None:
+    Together they take at most `max_bytes` of memory; below 0: as much as they want.
+    """
+
+    def __init__(self, slots: int, dice: Random, max_bytes: int = -1) -> None:
         self.slots = slots
+        self.max_bytes = max_bytes
+        self.memory_bytes = 0
         self._dice = dice
         self._sessions: dict[int, Session] = {}
         self.evictions = 0
@@ -159,10 +171,10 @@ class FetchSessions:
     def begin(self, asked: Asked, now_ms: int) -> Fetching:
         """Which fetch this is; raises the session errors of the protocol."""
         if asked.epoch == FINAL_EPOCH:
-            self._sessions.pop(asked.session_id, None)
+            self._drop(asked.session_id)
             return Fetching(asked.wanted)
         if asked.epoch == INITIAL_EPOCH:
-            self._sessions.pop(asked.session_id, None)
+            self._drop(asked.session_id)
             return Fetching(asked.wanted, asks=(self, asked) if asked.wanted else None)
         return self._resume(asked, now_ms)
 
@@ -174,7 +186,8 @@ class FetchSessions:
             raise KafkaError(ErrorCode.invalid_fetch_session_epoch)
         if session.by_id != asked.by_id:
             raise KafkaError(ErrorCode.fetch_session_topic_id_error)
-        session.update(asked.wanted, asked.forgotten)
+        if asked.wanted or asked.forgotten:
+            self._update(session, asked)
         del self._sessions[session.id]
         if not session.partitions:
             return Fetching([])
@@ -183,13 +196,30 @@ class FetchSessions:
         session.epoch = asked.epoch + 1 if asked.epoch < MAX_INT32 else 1
         return Fetching([seen.wanted for seen in session.partitions.values()], session=session)
 
+    def _update(self, session: Session, asked: Asked) -> None:
+        before = session.memory_bytes
+        session.update(asked.wanted, asked.forgotten)
+        self.memory_bytes += session.memory_bytes - before
+        if 0 <= self.max_bytes < self.memory_bytes and session.memory_bytes > before:
+            self._drop(session.id)
+            raise KafkaError(ErrorCode.fetch_session_id_not_found)  # it fetches in full from here
+
+    def _drop(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self.memory_bytes -= session.memory_bytes
+
     def create(self, asked: Asked, now_ms: int) -> Session | None:
-        if len(self._sessions) >= self.slots and not self._evict(asked.privileged, now_ms):
-            return None
+        size = sum(map(_size, asked.wanted))
+        while len(self._sessions) >= self.slots or 0 <= self.max_bytes < self.memory_bytes + size:
+            if not self._evict(asked.privileged, now_ms):
+                return None
         session_id = self._dice.randint(1, MAX_INT32)
         while session_id in self._sessions:
             session_id = self._dice.randint(1, MAX_INT32)
         session = Session(session_id, asked, now_ms)
+        session.update(asked.wanted, ())
+        self.memory_bytes += session.memory_bytes
         self._sessions[session_id] = session
         return session
 
@@ -197,10 +227,14 @@ class FetchSessions:
         for session in self._sessions.values():  # least recently used first
             idle = now_ms - session.used_at_ms > EVICT_IDLE_MS
             if idle or (privileged and not session.privileged):
-                del self._sessions[session.id]
+                self._drop(session.id)
                 self.evictions += 1
                 return True
         return False
+
+
+def _size(wanted: Wanted) -> int:
+    return PARTITION_BYTES + len(wanted.key.topic)
 
 
 def _key(wanted: Wanted) -> _Key:

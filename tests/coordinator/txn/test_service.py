@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from ottla.coordinator.txn.ending import EndAsked
 from ottla.coordinator.txn.initialise import InitAsked
 from ottla.coordinator.txn.markers import Marking
+from ottla.coordinator.txn.shard import ID_BYTES
 from ottla.coordinator.txn.state import LAST_EPOCH, NeedsProducerId, Producer, TxnState
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import CONSUMER_OFFSETS, NO_PRODUCER, ProducerId, TopicPartition
@@ -342,3 +344,21 @@ def test_nobody_else_may_end_it() -> None:
             assert await rig.refusal(unknown) is ErrorCode.invalid_producer_id_mapping
 
     run(story())
+
+
+def test_new_ids_are_refused_when_those_there_are_fill_their_memory(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        async with txn_side() as rig:
+            limits = replace(rig.txns._limits(), memory_bytes=3 * (ID_BYTES + 4))
+            rig.txns._limits = lambda: limits
+            for number in range(3):
+                await rig.txns.initialise(f"id-{number}", InitAsked(60_000))
+            for number in range(3, 6):
+                new = rig.txns.initialise(f"id-{number}", InitAsked(60_000))
+                assert await rig.refusal(new) is ErrorCode.policy_violation
+            assert await rig.txns.initialise("id-0", InitAsked(60_000)), "known ones go on"
+
+    run(story())
+    assert caplog.text.count("new transactional ids are refused") == 1

@@ -10,7 +10,7 @@ from ottla.coordinator.outcome import Outcome, SetTimer
 from ottla.coordinator.txn.ending import EndAsked
 from ottla.coordinator.txn.initialise import InitAsked
 from ottla.coordinator.txn.records import Forgotten
-from ottla.coordinator.txn.shard import AT_ONCE, FORGETTABLE, OVERDUE, Intervals, TxnShard
+from ottla.coordinator.txn.shard import AT_ONCE, FORGETTABLE, ID_BYTES, OVERDUE, Intervals, TxnShard
 from ottla.coordinator.txn.state import NO_EPOCH, Producer, Transaction, TxnState
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_PRODUCER, ProducerId, TopicPartition
@@ -142,3 +142,13 @@ def test_forgotten_ids_leave_a_tombstone() -> None:
     assert [(record.what, record.value) for record in outcome.records] == [(Forgotten("old"), None)]
     taken_in(shard, outcome)
     assert [txn.id for txn in shard] == ["tx"]
+
+
+def test_ids_count_as_memory_until_they_are_forgotten() -> None:
+    shard, _ = shard_of()
+    for _ in range(2):
+        taken_in(shard, shard.initialise("tx", InitAsked(1), P7, 5))
+    assert shard.memory_bytes == ID_BYTES + 2
+    for _ in range(2):
+        shard.replay(Forgotten("tx"), 0, NO_PRODUCER)
+    assert shard.memory_bytes == 0

@@ -9,6 +9,7 @@ group's id hashes to; that partition also holds everything about it that must ou
 - `subscription`  what a consumer's metadata says it subscribes to
 - `draft`         records and timers collected while a decision is made
 - `limits`        the settings groups are run by
+- `memory`        what the members of all groups take of the memory, and whether one more may come
 - `joining`       JoinGroup
 - `rebalance`     from a change of members to the next generation
 - `syncing`       SyncGroup

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ottla.coordinator.group.member import Joiner, JoinReply, Member, Protocol
+from ottla.coordinator.group.memory import MEMBER_BYTES, size_of
 from ottla.coordinator.group.phases import CAN_REBALANCE, MOVES, Phase
 from ottla.coordinator.group.subscription import CONSUMER, subscribed_topics
 from ottla.model.errors import ErrorCode, KafkaError
@@ -19,7 +20,9 @@ class ClassicGroup:
     """A group between its first member and its last offset."""
 
     __slots__ = (
+        "_names_and_metadata_bytes",
         "_votes",
+        "assignment_bytes",
         "generation",
         "id",
         "initial_wait_left_ms",
@@ -58,6 +61,14 @@ class ClassicGroup:
         self.initial_wait_left_ms = 0
         self.new_member_added = False
         self._votes: Counter[str] = Counter()
+        self.assignment_bytes = 0  # as last stored
+        self._names_and_metadata_bytes = 0
+
+    @property
+    def memory_bytes(self) -> int:
+        """What its members take, those included that are only expected."""
+        count = len(self.members) + len(self.pending)
+        return self._names_and_metadata_bytes + self.assignment_bytes + MEMBER_BYTES * count
 
     def move(self, to: Phase, now: int) -> None:
         assert to in MOVES[self.phase], f"{self.id}: {self.phase.value} -> {to.value}"
@@ -83,11 +94,21 @@ class ClassicGroup:
         self._count(member, 1)
         if member.instance_id is not None:
             self.static[member.instance_id] = member.id
-        self.pending.discard(member.id)
+        self._stop_expecting(member.id)
+
+    def expect(self, member_id: str) -> None:
+        """This id was given out to a member that must come back with it."""
+        self.pending.add(member_id)
+        self._names_and_metadata_bytes += len(member_id)
+
+    def _stop_expecting(self, member_id: str) -> None:
+        if member_id in self.pending:
+            self.pending.remove(member_id)
+            self._names_and_metadata_bytes -= len(member_id)
 
     def remove(self, member_id: str) -> Member | None:
         """Forget a member, or an id that was given out; who leads then is the first left."""
-        self.pending.discard(member_id)
+        self._stop_expecting(member_id)
         self.unsynced.discard(member_id)
         member = self.members.pop(member_id, None)
         if member is None:
@@ -184,6 +205,7 @@ class ClassicGroup:
         return frozenset(name for name, count in self._votes.items() if count == total)
 
     def _count(self, member: Member, one: int) -> None:
+        self._names_and_metadata_bytes += one * (len(member.client_id) + size_of(member.protocols))
         for name in {protocol.name for protocol in member.protocols}:
             self._votes[name] += one
             if not self._votes[name]:

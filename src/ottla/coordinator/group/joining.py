@@ -84,7 +84,7 @@ class Joining:
         member_id = f"{ask.client_id}-{self.new_id()}"
         if ask.needs_known_id:
             # A client that retries without an id would otherwise leave a member behind each time.
-            group.pending.add(member_id)
+            group.expect(member_id)
             self.draft.set(session_key(group, member_id), ask.session_timeout_ms)
             self.answer(JoinReply(ErrorCode.member_id_required, member_id))
         else:

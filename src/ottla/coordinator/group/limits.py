@@ -38,6 +38,8 @@ class GroupLimits:
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     offsets_retention_check_interval_ms: int = 600_000
+    memory_bytes: int = -1
+    """Of the members of all classic groups; below 0: no limit."""
 
     def pace(self, group_id: str) -> Pace:
         return self.paces.get(group_id, self)

@@ -29,6 +29,7 @@ from ottla.coordinator.group.member import (
     SyncAnswer,
     SyncReply,
 )
+from ottla.coordinator.group.memory import MEMBER_BYTES, GroupMemory, size_of
 from ottla.coordinator.group.offsets import Offsets
 from ottla.coordinator.group.overview import bury, is_empty
 from ottla.coordinator.group.phases import Phase
@@ -62,8 +63,10 @@ class GroupShard:
         new_id: Callable[[], str],
         image: Callable[[], Image],
         counts: Counts | None = None,
+        memory: GroupMemory | None = None,
     ) -> None:
         self.counts = counts or Counts()
+        self._memory = memory or GroupMemory()
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
         self.replay_many = self.offsets.bulk.take
@@ -89,16 +92,26 @@ class GroupShard:
                 self.groups[what.group] = ClassicGroup(what.group)
         elif type(what) is GroupChanged:
             self._replay_group(what)
+            self._weigh(what.group)
         elif type(what) is GroupGone:
             if isinstance(self.groups.get(what.group), ClassicGroup):
                 del self.groups[what.group]
+            self._weigh(what.group)
         else:
             self.consumer.replay(what)
+            self._weigh(what.group)
+
+    def _weigh(self, group_id: str) -> None:
+        """Its members have come, gone or changed."""
+        group = self.groups.get(group_id)
+        self._memory.note(group_id, group.memory_bytes if isinstance(group, ClassicGroup) else 0)
 
     def _replay_group(self, what: GroupChanged) -> None:
         group = self.groups.get(what.group)
         if self._loading or not isinstance(group, ClassicGroup):
-            self.groups[what.group] = restored(what)
+            self.groups[what.group] = group = restored(what)
+        group.assignment_bytes = sum(len(stored.assignment) for stored in what.members)
+        if self._loading:
             return
         for stored in what.members:  # it was written down just now
             group.members[stored.id].assignment = stored.assignment
@@ -132,6 +145,7 @@ class GroupShard:
                 member.answer_join(JoinReply(ErrorCode.not_coordinator, member.id))
                 member.answer_sync(SyncReply(ErrorCode.not_coordinator))
             group.move(Phase.DEAD, group.since_ms)
+            self._memory.note(group.id, 0)
         self.groups.clear()
 
     # Members
@@ -153,8 +167,10 @@ class GroupShard:
             if group is not None:
                 bury(group, draft)
             group = ClassicGroup(group_id, now)
+        self._memory.check(group_id, _grows_by(group, ask), limits.memory_bytes, now)
         Joining(group, ask, answer, draft, limits, self._new_id).decide()
         self.groups[group_id] = group
+        self._weigh(group_id)
         return draft.outcome(None)
 
     def sync(self, group_id: str, ask: SyncAsk, answer: SyncAnswer, now: int) -> Outcome[None]:
@@ -178,6 +194,7 @@ class GroupShard:
         if isinstance(group, ConsumerGroup):
             return self.consumer.leave(group, leavers, now)
         codes = liveness.leave(group, leavers, draft, self._limits())
+        self._weigh(group_id)
         return draft.outcome(codes)
 
     def _group(self, group_id: str) -> Group:
@@ -196,6 +213,7 @@ class GroupShard:
             self.consumer.ring(group, key, draft)
         elif group is not None:
             self._ring(group, key, draft)
+            self._weigh(group.id)
         return draft.outcome(None)
 
     def _ring(self, group: ClassicGroup, key: TimerKey, draft: Draft) -> None:
@@ -250,6 +268,15 @@ class GroupShard:
         if is_over and group.id not in self.offsets.pending_groups():
             bury(group, draft)
         return held
+
+
+def _grows_by(group: ClassicGroup, ask: JoinAsk) -> int:
+    """Bytes a group has more with this member, or with what a member says now."""
+    holder = group.static.get(ask.instance_id or "", ask.member_id)
+    member = group.members.get(holder)
+    if member is None:
+        return MEMBER_BYTES + size_of(ask.protocols)
+    return size_of(ask.protocols) - size_of(member.protocols)
 
 
 def restored(what: GroupChanged) -> ClassicGroup:

@@ -9,9 +9,10 @@ being sent away first.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.pending import Commit, Pending, committed
@@ -21,7 +22,7 @@ from ottla.coordinator.txn.ending import EndAsked
 from ottla.coordinator.txn.finishing import Finishing
 from ottla.coordinator.txn.initialise import InitAsked, Initialised
 from ottla.coordinator.txn.markers import Markers
-from ottla.coordinator.txn.shard import TxnShard
+from ottla.coordinator.txn.shard import ID_BYTES, TxnShard
 from ottla.coordinator.txn.state import (
     DECIDED,
     NOBODY,
@@ -32,6 +33,8 @@ from ottla.coordinator.txn.state import (
 )
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import ProducerId, TopicPartition
+
+log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 ANSWER_WITHIN_MS: Final = 100
@@ -44,6 +47,8 @@ class TxnLimits:
     max_timeout_ms: int
     two_phase: bool
     """Whether producers may keep a prepared transaction open for as long as they like."""
+    memory_bytes: int = -1
+    """Of all transactional ids; below 0: no limit."""
 
 
 class Ended(NamedTuple):
@@ -67,6 +72,7 @@ class Transactions:
         self.markers = markers
         self._next_producer_id = next_producer_id
         self._limits = limits
+        self._is_full = False  # the last new id found no room
 
     async def initialise(self, id: str, asked: InitAsked) -> Initialised:
         _check(id)
@@ -78,12 +84,32 @@ class Transactions:
             )
         if not asked.two_phase and not 0 < asked.timeout_ms <= limits.max_timeout_ms:
             raise KafkaError(ErrorCode.invalid_transaction_timeout)
-        reply = await self._with_producer_id(
-            id, lambda shard, fresh, now: shard.initialise(id, asked, fresh, now)
-        )
+
+        def decide(shard: TxnShard, fresh: ProducerId | None, now: int) -> Outcome[Any]:
+            if shard.get(id) is None:
+                self._check_room(id, limits.memory_bytes)
+            return shard.initialise(id, asked, fresh, now)
+
+        reply: Initialised | None = await self._with_producer_id(id, decide)
         if reply is None:
             raise KafkaError(ErrorCode.concurrent_transactions)
         return reply
+
+    def _check_room(self, id: str, limit: int) -> None:
+        """Refuse one more id with a code that clients take as final: it would only come again."""
+        held = sum(owned.shard.memory_bytes for owned in self._runtime.active())
+        was_full, self._is_full = self._is_full, 0 <= limit < held + ID_BYTES + len(id)
+        if not self._is_full:
+            return
+        if not was_full:
+            log.warning(
+                "new transactional ids are refused: those there are take %d bytes, of at most %d "
+                "(derived from memory.limit.bytes); %r was the first",
+                held,
+                limit,
+                id[:200],
+            )
+        raise KafkaError(ErrorCode.policy_violation, "There are too many transactional ids.")
 
     async def add(
         self, id: str, who: Producer, partitions: frozenset[TopicPartition], version: int = 0

@@ -35,6 +35,8 @@ R = TypeVar("R")
 AT_ONCE: Final = 500
 """Transactions changed by one ring of a timer."""
 SOON_MS: Final = 10
+ID_BYTES: Final = 1_024
+"""What a transactional id takes of the memory, but for its own letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class TxnShard:
         self._intervals = intervals
         self._watch = watch
         self._all: dict[str, Transaction] = {}
+        self.memory_bytes = 0
 
     def get(self, id: str) -> Transaction | None:
         return self._all.get(id)
@@ -113,8 +116,11 @@ class TxnShard:
 
     def replay(self, what: What, offset: Offset, producer_id: ProducerId) -> None:
         if isinstance(what, Forgotten):
-            self._all.pop(what.id, None)
+            if self._all.pop(what.id, None) is not None:
+                self.memory_bytes -= ID_BYTES + len(what.id)
         else:
+            if what.id not in self._all:
+                self.memory_bytes += ID_BYTES + len(what.id)
             self._all[what.id] = what
             if what.state in AT_REST:
                 self._watch.completed(what.id)

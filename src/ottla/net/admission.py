@@ -1,0 +1,140 @@
+"""How much memory requests may take, and whose turn it is when there is no more. Pure.
+
+Owns: the bytes that were granted, and the order of those who wait. Never: holds memory itself, or
+knows what a connection is.
+
+A frame that is still arriving asks for all of its size before more than its beginning is kept.
+What was granted never has to wait again, so whoever has memory can finish and give it back: those
+who wait cannot keep each other waiting. They are served in order of arrival, in two lines. Frames
+of at most `MEDIUM_BYTES`, as producers send them, have a quarter of the memory to themselves, so
+that large ones do not hold them up. In each line one is always granted, even beyond the limit:
+hence the limit may be exceeded by one frame of each kind.
+
+While one waits, its beginning stays in memory. `held_max` bounds that: beyond it newcomers are
+refused.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+MEDIUM_BYTES: Final = 1 << 20
+KEPT_FOR_MEDIUM: Final = 4
+"""One part in so many of the limit is for frames of medium size alone."""
+HELD_SHARE: Final = 4
+"""Beginnings of frames that wait may take one part in so many, on top of the limit."""
+
+
+class Ticket:
+    """A place in the line. `resume` is called once its bytes are granted."""
+
+    __slots__ = ("held", "resume", "size")
+
+    def __init__(self, size: int, held: int, resume: Callable[[], None]) -> None:
+        self.size = size
+        self.held = held
+        self.resume = resume
+
+
+class _Line:
+    """Frames of one kind: how much they were granted, and who waits."""
+
+    __slots__ = ("granted", "waiting")
+
+    def __init__(self) -> None:
+        self.granted = 0
+        self.waiting: deque[Ticket] = deque()
+
+
+class Admission:
+    """Memory for requests, up to `limit` bytes; below 0: as much as they want."""
+
+    def __init__(self, limit: int = -1) -> None:
+        self.limit = limit
+        self.used = 0  # granted to frames, or held by requests that are being handled
+        self.held = 0  # beginnings of frames that wait
+        self._medium = _Line()
+        self._large = _Line()
+
+    @property
+    def contended(self) -> bool:
+        """Somebody waits."""
+        return bool(self._medium.waiting or self._large.waiting)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._medium.waiting) + len(self._large.waiting)
+
+    @property
+    def held_max(self) -> int:
+        return max(self.limit // HELD_SHARE, MEDIUM_BYTES)
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Nothing is left, whoever asks."""
+        return 0 <= self.limit <= self.used
+
+    def ask(self, size: int) -> bool:
+        """Grant `size` bytes, unless others wait for theirs or there is no room."""
+        line = self._line(size)
+        if self.limit >= 0 and (line.waiting or not self._fits(line, size)):
+            return False
+        line.granted += size
+        self.used += size
+        return True
+
+    def wait(self, size: int, held: int, resume: Callable[[], None]) -> Ticket | None:
+        """Wait for `size` bytes with `held` of them here already; None: there is no room to."""
+        if self.held + held > self.held_max and self.contended:
+            return None
+        ticket = Ticket(size, held, resume)
+        self.held += held
+        self._line(size).waiting.append(ticket)
+        return ticket
+
+    def leave(self, ticket: Ticket) -> None:
+        """It does not want to wait any longer; others may be next."""
+        line = self._line(ticket.size)
+        if ticket in line.waiting:
+            line.waiting.remove(ticket)
+            self.held -= ticket.held
+            self._serve()
+
+    def release(self, size: int) -> None:
+        """What was granted is not needed any more."""
+        self._line(size).granted -= size
+        self.used -= size
+        self._serve()
+
+    def take(self, size: int) -> None:
+        """Count bytes that are here already: a request that is being handled."""
+        self.used += size
+
+    def give_back(self, size: int) -> None:
+        """What `take` counted is gone."""
+        self.used -= size
+        self._serve()
+
+    def set_limit(self, limit: int) -> None:
+        self.limit = limit
+        self._serve()
+
+    def _serve(self) -> None:
+        for line in (self._medium, self._large):
+            while line.waiting and (self.limit < 0 or self._fits(line, line.waiting[0].size)):
+                ticket = line.waiting.popleft()
+                line.granted += ticket.size
+                self.used += ticket.size
+                self.held -= ticket.held
+                ticket.resume()
+
+    def _line(self, size: int) -> _Line:
+        return self._medium if size <= MEDIUM_BYTES else self._large
+
+    def _fits(self, line: _Line, size: int) -> bool:
+        most = self.limit
+        if line is self._large:
+            most -= most // KEPT_FOR_MEDIUM
+        return not line.granted or self.used + size <= most

@@ -1,0 +1,37 @@
+"""Replies that peers have not taken yet: how many bytes in all, and whose are the most. Pure.
+
+Owns: the bytes of each connection that has any. Never: closes one; it says which.
+
+Each connection is slowed down long before (`limits.UNSENT_PAUSE_BYTES`). This bound is for many of
+them at a time, where slowing down is not enough: what is made already has to be kept, unless
+somebody goes.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+Owner = TypeVar("Owner")
+
+
+class ReplyMemory(Generic[Owner]):
+    """At most `limit` bytes; below 0: as many as there are."""
+
+    def __init__(self, limit: int = -1) -> None:
+        self.limit = limit
+        self.total = 0
+        self._sizes: dict[Owner, int] = {}
+
+    def note(self, owner: Owner, size: int) -> Owner | None:
+        """`owner` has so many bytes now. Who must go, if that is too much."""
+        self.total += size - self._sizes.get(owner, 0)
+        if size:
+            self._sizes[owner] = size
+        else:
+            self._sizes.pop(owner, None)
+        if not 0 <= self.limit < self.total:
+            return None
+        return max(self._sizes, key=self._sizes.__getitem__)
+
+    def of(self, owner: Owner) -> int:
+        return self._sizes.get(owner, 0)
