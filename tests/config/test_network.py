@@ -8,7 +8,7 @@ from tests.config.defaults import Row, check, marked, spec
 INT_MAX = "2147483647"
 ROWS: list[Row] = [
     ("listeners", "PLAINTEXT://:9092", "broker", spec("CFG-006")),
-    ("advertised.listeners", None, "broker", spec("CFG-007")),
+    ("advertised.listeners", None, "start", spec("CFG-007")),
     (
         "listener.security.protocol.map",
         "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL",

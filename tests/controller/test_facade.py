@@ -133,7 +133,7 @@ def test_automatic_topics_have_defaults_and_our_own_have_theirs() -> None:
             said = await one.controller.auto_create(["t", CONSUMER_OFFSETS], 5_000)
             assert cast(Created, said["t"]).partition_count == 4
             assert cast(Created, said[CONSUMER_OFFSETS]).partition_count == 50
-            assert one.config.topic(CONSUMER_OFFSETS).cleanup_policy == {"compact"}
+            assert one.config.topic(CONSUMER_OFFSETS).cleanup_policy == ("compact",)
 
     run(story())
 
