@@ -102,7 +102,6 @@ def test_a_stop_during_which_the_last_directory_fails_says_so() -> None:
     run(story())
 
 
-@pytest.mark.spec("CFG-076")
 def test_settings_of_a_topic_reach_its_logs_and_no_others() -> None:
     async def story() -> None:
         async with data_side() as side:
@@ -117,7 +116,6 @@ def test_settings_of_a_topic_reach_its_logs_and_no_others() -> None:
     run(story())
 
 
-@pytest.mark.spec("CFG-076")
 def test_settings_of_the_broker_reach_every_log_that_has_none_of_its_own() -> None:
     async def story() -> None:
         async with data_side() as side:

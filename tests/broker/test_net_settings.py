@@ -17,7 +17,7 @@ def test_the_defaults_agree() -> None:
     assert net_limits(BrokerConfig.parse({})) == NetLimits()
 
 
-@pytest.mark.spec("NET-39", "NET-40", "CFG-011")
+@pytest.mark.spec("NET-39", "NET-40")
 @pytest.mark.parametrize(
     "name", sorted(field.name for field in fields(NetLimits) if field.name not in NOT_A_SETTING)
 )

@@ -179,7 +179,6 @@ def test_more_partitions_are_shown_when_it_is_answered() -> None:
     run(story())
 
 
-@pytest.mark.spec("CTL-76")
 def test_a_broker_that_stops_in_order_hands_its_leaders_over() -> None:
     async def story() -> None:
         async with control_plane() as plane:

@@ -136,7 +136,7 @@ def test_a_file_in_use_is_not_the_one_that_gives_way(tmp_path: Path) -> None:
     assert busy.slice(0, 0).fileno() == held.fileno()
 
 
-@pytest.mark.spec("LOG-30", "LOG-97")
+@pytest.mark.spec("LOG-30")
 def test_a_slice_outlives_eviction_and_deletion_of_its_file(tmp_path: Path) -> None:
     disk = RealDisk(open_files_limit=1)
     file = disk.open_append(tmp_path / "a")
