@@ -5,8 +5,12 @@ Owns: the page. Reads the ids and their meaning from `docs/spec-ids.md`, the tes
 deliberately not built, not built yet, or built otherwise.
 Never: runs a test; the marks are read from the source, so the page takes no time to make.
 
+A note `... shown by LOG-05, LOG-06` must name items that have tests; a note `open: ...` leaves its
+item open.
+
 `--check` changes nothing and fails when the page is not what it would write, when a mark or note
-names an unknown id, or when an item that is due has neither a test nor a reason.
+names an unknown id, when a note points to an item without a test, or when an item that is due has
+neither a test nor a reason.
 """
 
 from __future__ import annotations
@@ -24,6 +28,9 @@ PAGE: Final = "docs/coverage.md"
 HEADING: Final = re.compile(r"^## (.+)$")
 ITEM: Final = re.compile(r"^- \*\*([A-Z]+-\d+)\*\* (.+)$")
 MARKS: Final = frozenset({"pytest.mark.spec", "spec"})  # the latter in tables
+SHOWN_BY: Final = "shown by "
+OPEN: Final = "open: "
+ID: Final = re.compile(r"\b[A-Z]+-\d+\b")
 NOTE: Final = re.compile(r"^([A-Z]+)-(\*|\d+)(?:\.\.(\d+))?: (.+)$")
 
 
@@ -41,6 +48,10 @@ class Evidence(NamedTuple):
 
     def reason(self, item: str) -> str:
         return self.notes.get(item) or self.notes.get(re.sub(r"\d+$", "*", item), "")
+
+    def is_open(self, item: str) -> bool:
+        reason = self.reason(item)
+        return item not in self.tests and (not reason or reason.startswith(OPEN))
 
 
 def main(arguments: Sequence[str], root: Path = ROOT) -> int:
@@ -117,6 +128,11 @@ def unknown(items: Sequence[Item], evidence: Evidence) -> Iterator[str]:
     for noted in evidence.notes:
         if noted not in ids | areas:
             yield f"docs/spec-notes.txt has {noted}, which docs/spec-ids.md does not have"
+    for noted, reason in evidence.notes.items():
+        _, _, pointed = reason.partition(SHOWN_BY)
+        for other in ID.findall(pointed):
+            if other not in evidence.tests:
+                yield f"docs/spec-notes.txt: {noted} points to {other}, which no test shows"
     for item in items:
         if item.id not in evidence.tests and not evidence.reason(item.id):
             yield f"{item.id} has neither a test nor a reason: {item.text}"
@@ -139,7 +155,7 @@ def summary(areas: Mapping[str, Sequence[Item]], evidence: Evidence) -> Iterator
     yield "|---|---|---|---|---|"
     for area, items in areas.items():
         shown = sum(item.id in evidence.tests for item in items)
-        open_ = [i for i in items if i.id not in evidence.tests and not evidence.reason(i.id)]
+        open_ = [item for item in items if evidence.is_open(item.id)]
         reasons = len(items) - shown - len(open_)
         yield f"| {area} | {len(items)} | {shown} | {reasons} | {len(open_)} |"
 

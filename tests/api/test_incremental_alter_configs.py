@@ -46,7 +46,7 @@ def test_single_overrides_of_a_topic_are_set_extended_and_deleted() -> None:
             )
             assert await alter(one, change) == [ErrorCode.none]
             assert one.config.topic("t").retention_ms == 5
-            assert one.config.topic("t").cleanup_policy == {"compact", "delete"}
+            assert one.config.topic("t").cleanup_policy == ("delete", "compact")
             change = resource(
                 Kind.TOPIC,
                 "t",

@@ -91,7 +91,7 @@ def test_in_version_0_an_empty_list_means_all_and_later_none() -> None:
     run(story())
 
 
-@pytest.mark.spec("CFG-041")
+@pytest.mark.spec("CFG-021")
 @pytest.mark.parametrize(
     ("version", "flag", "enabled", "made"),
     [

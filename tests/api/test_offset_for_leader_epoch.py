@@ -29,7 +29,7 @@ async def fill(side: ApiSide) -> None:
             await side.data.append(b"x")
 
 
-@pytest.mark.spec("WIRE-51", "REP-39", "REP-40")
+@pytest.mark.spec("WIRE-51", "REP-40")
 @pytest.mark.parametrize("version", API.versions)
 @pytest.mark.parametrize(
     ("epoch", "answer"),

@@ -62,7 +62,7 @@ def test_what_is_quick_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
     assert [one for one in caplog.records if one.name == LOGGER] == []
 
 
-@pytest.mark.spec("CFG-024")
+@pytest.mark.spec("CFG-020", "LOG-40")
 @pytest.mark.parametrize(("threads", "at_once"), [("1", 2), ("2", 4)])
 def test_each_directory_has_as_many_threads_as_the_operator_says(
     threads: str, at_once: int

@@ -90,7 +90,18 @@ def test_without_any_directory_left_a_broker_must_not_go_on() -> None:
     assert failure.group_contains(NoDirectoryLeft)
 
 
-@pytest.mark.spec("CFG-076")
+def test_a_stop_during_which_the_last_directory_fails_says_so() -> None:
+    async def story() -> None:
+        async with data_side(dirs=("/a", "/b")) as side:
+            await side.lead()
+            await side.append(b"a")
+            side.disk.sync_error = BROKEN
+            with pytest.raises(NoDirectoryLeft, match=r"/a \(broken\), /b \(broken\)"):
+                await side.data.close()
+
+    run(story())
+
+
 def test_settings_of_a_topic_reach_its_logs_and_no_others() -> None:
     async def story() -> None:
         async with data_side() as side:
@@ -105,7 +116,6 @@ def test_settings_of_a_topic_reach_its_logs_and_no_others() -> None:
     run(story())
 
 
-@pytest.mark.spec("CFG-076")
 def test_settings_of_the_broker_reach_every_log_that_has_none_of_its_own() -> None:
     async def story() -> None:
         async with data_side() as side:

@@ -48,7 +48,7 @@ async def loaded(directories: LogDirectories) -> list[TopicPartition]:
     return await load(directories, DynamicConfig({}), pace())
 
 
-@pytest.mark.spec("LOG-76", "CFG-024")
+@pytest.mark.spec("LOG-35")
 def test_every_partition_is_open_afterwards() -> None:
     async def story() -> None:
         disk = await filled(2 * CHUNK + 3, ("/a", "/b"))

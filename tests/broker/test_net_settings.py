@@ -27,7 +27,7 @@ def test_the_defaults_agree_but_for_those_that_the_machine_decides() -> None:
     assert same == NetLimits()
 
 
-@pytest.mark.spec("NET-39", "NET-40", "CFG-011")
+@pytest.mark.spec("NET-39", "NET-40")
 @pytest.mark.parametrize(
     "name", sorted(field.name for field in fields(NetLimits) if field.name not in NOT_A_SETTING)
 )

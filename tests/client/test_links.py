@@ -74,7 +74,7 @@ def test_the_brokers_we_began_with_serve_until_others_are_known_and_when_all_are
     run(main)
 
 
-@pytest.mark.spec("CFG-085")
+@pytest.mark.spec("CFG-085", "CON-54")
 def test_a_connection_that_is_not_used_is_closed() -> None:
     async def main() -> None:
         async with ScriptedBroker() as broker:

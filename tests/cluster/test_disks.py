@@ -8,13 +8,24 @@ import resource
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from ottla.model.errors import ErrorCode
-from tests.asking import CREATE_TOPICS, METADATA, Line, batch, create_topics, fetched, produced
+from ottla.protocol import wire
+from tests.asking import (
+    CREATE_TOPICS,
+    METADATA,
+    PRODUCE,
+    Line,
+    batch,
+    create_topics,
+    fetched,
+    produce_fields,
+    produced,
+)
 from tests.cluster.load import create_topic, produce, values
 from tests.cluster.process import BrokerProcess, Ended, wait_for
 
@@ -103,7 +114,8 @@ def test_a_short_write_leaves_nothing_behind(tmp_path: Path) -> None:
             answer = produced(line, "short", batch("." * 300_000))
             assert answer.error_code is FAILED
         assert broker.ends() == 1  # nothing is left to keep records in
-        assert "was the last log directory" in broker.said
+        [stopped] = broker.warnings()
+        assert f"broker stopped: every log directory failed: {broker.dirs[0]}" in stopped
         assert log.read_bytes() == whole
         broker.start()
         with Line(broker.address) as line:
@@ -192,6 +204,104 @@ def ask_for_topic(line: Line, name: str) -> ErrorCode:
     reply = line.ask(CREATE_TOPICS, 7, topics=[topic], timeout=1_000, validate_only=False)
     code: ErrorCode = reply.topics[0].error_code
     return code
+
+
+# The last directory
+
+
+@as_root
+@pytest.mark.spec("LOG-99")
+def test_when_the_last_disk_is_full_every_client_hears_56_and_one_line_says_why(
+    tmp_path: Path,
+) -> None:
+    with ExitStack() as stack:
+        only = stack.enter_context(small_disk(tmp_path / "only"))
+        with BrokerProcess(tmp_path, dirs=[only / "data"]) as broker:
+            lines = [stack.enter_context(Line(broker.address)) for _ in range(8)]
+            create_topics(lines[0], [f"t{number}" for number in range(8)])
+            fill(only)
+            for number, line in enumerate(lines):
+                line.send_request(PRODUCE, 9, **produce_fields(f"t{number}", batch("." * 9_000)))
+            codes = [code for line in lines for code in codes_until_closed(line)]
+            assert set(codes) == {FAILED}
+            assert broker.ends() == 1
+            [stopped] = broker.warnings()
+            assert "CRITICAL ottla: broker stopped: every log directory failed" in stopped
+            assert f"{only / 'data'} (No space left on device" in stopped
+            assert "Traceback" not in broker.said
+
+
+def codes_until_closed(line: Line) -> Iterator[ErrorCode]:
+    """What a Produce said, one after another, until the broker closed the connection."""
+    while (reply := line.receive()) is not None:
+        decoded = wire.decode_reply(PRODUCE, 9, memoryview(reply))
+        yield decoded.responses[0].partition_responses[0].error_code
+
+
+@as_root
+def test_a_broker_on_a_full_disk_never_says_that_it_is_ready(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "only") as only:
+        broker = BrokerProcess(tmp_path, dirs=[only / "data"])
+        for _ in range(2):  # a new directory, then one that has been used
+            fill(only)
+            with pytest.raises(Ended, match="exit code 2"):
+                broker.start()
+            [said] = broker.said.splitlines()
+            assert f"no log directory can be used: {only / 'data'}: No space left" in said
+            (only / "filler").unlink()
+            with broker:
+                produce(broker.address, "t", ["kept"])
+                assert broker.terminate() == 0
+
+
+@as_root
+def test_a_stop_on_a_full_disk_is_not_called_clean(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "only") as only:
+        broker = BrokerProcess(tmp_path, dirs=[only / "data"])
+        with broker:
+            produce(broker.address, "t", ["kept"])
+            fill(only)
+            assert broker.terminate() == 1
+            [stopped] = broker.warnings()
+            assert "every log directory failed" in stopped
+            (only / "filler").unlink()
+            broker.start()
+            assert values(broker.address, "t") == ["kept"]
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["the directory", "what is in it"])
+def test_nothing_is_acknowledged_from_files_that_were_removed(tmp_path: Path, whole: bool) -> None:
+    with BrokerProcess(tmp_path) as broker:
+        with Line(broker.address) as line:
+            create_topics(line, ["t"])
+            assert produced(line, "t", batch("before")).base_offset == 0
+            remove(broker.dirs[0], whole=whole)
+            assert produced(line, "t", batch("after")).error_code is FAILED
+        assert broker.ends() == 1
+        [stopped] = broker.warnings()
+        assert "was removed while the broker was running" in stopped
+
+
+def remove(directory: Path, *, whole: bool) -> None:
+    for path in directory.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    if whole:
+        directory.rmdir()
+
+
+def test_a_broker_whose_files_were_removed_stops_though_nobody_waits_for_the_disk(
+    tmp_path: Path,
+) -> None:
+    """acks=1 is answered from the page cache, so it takes a moment longer."""
+    with BrokerProcess(tmp_path) as broker:
+        with Line(broker.address) as line:
+            create_topics(line, ["t"])
+            shutil.rmtree(broker.dirs[0])
+            line.send_request(PRODUCE, 9, **produce_fields("t", batch("after"), acks=1))
+            assert next(codes_until_closed(line)) in (ErrorCode.none, FAILED)
+        assert broker.ends() == 1
+        [stopped] = broker.warnings()
+        assert f"every log directory failed: {broker.dirs[0]}" in stopped
 
 
 # A disk that comes back as another

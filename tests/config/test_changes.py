@@ -44,6 +44,11 @@ INVALID_REQUEST, INVALID_CONFIG = ErrorCode.invalid_request, ErrorCode.invalid_c
             {"cleanup.policy": "compact"},
         ),
         (
+            {"cleanup.policy": "delete,delete"},
+            Alteration("cleanup.policy", SUBTRACT, "delete"),
+            {"cleanup.policy": "delete"},
+        ),
+        (
             {"leader.replication.throttled.replicas": "0:1"},
             Alteration("leader.replication.throttled.replicas", APPEND, "1:2,0:1"),
             {"leader.replication.throttled.replicas": "0:1,1:2"},
@@ -90,10 +95,16 @@ def test_a_topics_bad_change_is_refused_with_kafkas_code_and_the_key(
 @pytest.mark.parametrize(
     ("alterations", "whole_cluster", "code"),
     [
-        ([Alteration("no.such", SET, "1")], False, INVALID_CONFIG),
+        ([Alteration("no.such", APPEND, "1")], False, INVALID_CONFIG),
+        ([Alteration("ssl.keystore.password", SET, "1")], False, INVALID_REQUEST),
+        ([Alteration("node.id", SET, "1")], False, INVALID_REQUEST),
+        ([Alteration("log.retention.ms", SET, "")], False, INVALID_REQUEST),
+        ([Alteration("num.io.threads", SET, "17")], False, INVALID_REQUEST),
+        ([Alteration("num.io.threads", SET, "3")], True, INVALID_REQUEST),
         ([Alteration("broker.id", SET, "1")], False, INVALID_REQUEST),
         ([Alteration("num.partitions", SET, "2")], True, INVALID_REQUEST),
-        ([Alteration("advertised.listeners", SET, "PLAINTEXT://a:1")], True, INVALID_REQUEST),
+        ([Alteration("advertised.listeners", SET, "PLAINTEXT://a:1")], False, INVALID_REQUEST),
+        ([Alteration("listeners", SET, "PLAINTEXT://a:1")], True, INVALID_REQUEST),
         ([Alteration("log.cleaner.threads", SET, "lots")], True, INVALID_REQUEST),
         ([Alteration("max.connections.per.ip", SET, "0")], False, INVALID_REQUEST),
     ],
@@ -115,8 +126,30 @@ def test_a_broker_and_all_brokers_are_changed_apart() -> None:
         "message.max.bytes": "5",
     }
     assert altered_broker(config, change, whole_cluster=False) == {"message.max.bytes": "5"}
-    told = [Alteration("advertised.listeners", SET, "PLAINTEXT://outside:1")]
-    assert altered_broker(config, told, whole_cluster=False)
+    bound = [Alteration("listeners", SET, "PLAINTEXT://outside:1")]
+    assert altered_broker(config, bound, whole_cluster=False)
+
+
+@pytest.mark.parametrize("whole_cluster", [False, True])
+def test_a_broker_setting_that_nobody_knows_is_stored_and_can_be_deleted(
+    whole_cluster: bool,
+) -> None:
+    config = DynamicConfig({})
+    change = [Alteration("my.plugin.key", SET, "x")]
+    stored = altered_broker(config, change, whole_cluster=whole_cluster)
+    assert stored == {"my.plugin.key": "x"}
+    before = config.current
+    (config.set_cluster if whole_cluster else config.set_broker)(stored)
+    assert config.current == before
+    change = [Alteration("my.plugin.key", DELETE, None)]
+    assert altered_broker(config, change, whole_cluster=whole_cluster) == {}
+
+
+def test_the_number_of_threads_changes_by_half_to_double_at_a_time() -> None:
+    config = DynamicConfig({})
+    for number in ("4", "8", "16"):
+        change = [Alteration("num.io.threads", SET, number)]
+        assert altered_broker(config, change, whole_cluster=False) == {"num.io.threads": number}
 
 
 def test_a_whole_replacement_forgets_what_is_not_named() -> None:

@@ -71,13 +71,44 @@ def test_synonyms_come_strongest_first() -> None:
 def test_a_setting_said_in_other_units_is_a_synonym() -> None:
     config = DynamicConfig({"log.retention.hours": "2", "log.retention.minutes": "1"})
     entry = one(describe_topic(config, "orders", ["retention.ms"]))
-    assert (entry.value, entry.source) == ("60000", Source.STATIC)
+    assert (entry.value, entry.source, entry.synonyms) == ("60000", Source.DEFAULT, ())
+    assert one(describe_broker(config, ["log.retention.ms"])).value is None
+    config.set_cluster({"log.retention.ms": "5"})
+    entry = one(describe_topic(config, "orders", ["retention.ms"]))
+    assert (entry.value, entry.source) == ("5", Source.DYNAMIC_CLUSTER)
     assert entry.synonyms == (
+        Synonym("log.retention.ms", "5", Source.DYNAMIC_CLUSTER),
         Synonym("log.retention.minutes", "1", Source.STATIC),
         Synonym("log.retention.hours", "2", Source.STATIC),
         Synonym("log.retention.hours", "168", Source.DEFAULT),
     )
-    assert one(describe_broker(config, ["log.retention.ms"])).value is None
+    hours = one(describe_broker(config, ["log.retention.hours"]))
+    assert [synonym.name for synonym in hours.synonyms] == ["log.retention.hours"] * 2
+
+
+def test_a_list_is_shown_in_the_order_it_was_given_in() -> None:
+    config = DynamicConfig({})
+    config.set_topic("orders", {"cleanup.policy": " delete , compact "})
+    entry = one(describe_topic(config, "orders", ["cleanup.policy"]))
+    assert entry.value == entry.synonyms[0].value == "delete,compact"
+    config.set_cluster({"log.cleanup.policy": "delete,compact"})
+    assert one(describe_broker(config, ["log.cleanup.policy"])).value == "delete,compact"
+    assert one(describe_topic(config, "other", ["cleanup.policy"])).value == "delete,compact"
+
+
+def test_a_stored_setting_that_nobody_knows_is_shown_without_its_value() -> None:
+    config = DynamicConfig({})
+    config.set_cluster({"my.plugin.key": "y"})
+    config.set_broker({"my.plugin.key": "x"})
+    entry = one(describe_broker(config, ["my.plugin.key"]))
+    assert (entry.value, entry.read_only, entry.sensitive) == (None, True, True)
+    assert (entry.kind, entry.source) == (Type.UNKNOWN, Source.DYNAMIC_BROKER)
+    assert entry.synonyms == (
+        Synonym("my.plugin.key", None, Source.DYNAMIC_BROKER),
+        Synonym("my.plugin.key", None, Source.DYNAMIC_CLUSTER),
+    )
+    assert one(describe_cluster(config)).source is Source.DYNAMIC_CLUSTER
+    assert one(describe_cluster(config)).value is None
 
 
 def test_only_what_was_changed_for_all_brokers_is_shown_for_them() -> None:
@@ -92,10 +123,10 @@ def test_only_what_was_changed_for_all_brokers_is_shown_for_them() -> None:
 
 
 def test_what_cannot_change_live_is_read_only_and_topic_settings_never_are() -> None:
-    entries = describe_broker(DynamicConfig({}), ["broker.id", "log.retention.ms", "listeners"])
+    entries = describe_broker(DynamicConfig({}), ["broker.id", "advertised.listeners", "listeners"])
     assert {e.name: e.read_only for e in entries} == {
         "broker.id": True,
-        "log.retention.ms": False,
+        "advertised.listeners": True,
         "listeners": False,
     }
     assert not any(entry.read_only for entry in describe_topic(DynamicConfig({}), "t"))
@@ -111,7 +142,7 @@ def test_no_names_means_all_of_them() -> None:
 
 def test_sources_and_kinds_have_kafkas_numbers() -> None:
     assert [int(source) for source in Source] == [0, 1, 2, 3, 4, 5, 8]
-    assert [int(kind) for kind in Type] == list(range(1, 10))
+    assert [int(kind) for kind in Type] == list(range(10))
 
 
 def test_a_groups_settings_come_from_it_or_from_the_broker() -> None:

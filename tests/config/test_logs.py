@@ -29,7 +29,7 @@ ROWS: list[Row] = [
     ("log.cleanup.policy", "delete", "cluster", spec("CFG-038")),
     ("log.cleaner.delete.retention.ms", "86400000", "cluster", spec("CFG-039")),
     ("log.cleaner.min.cleanable.ratio", "0.5", "cluster", spec("CFG-040")),
-    ("log.cleaner.threads", "1", "cluster", spec("CFG-041")),
+    ("log.cleaner.threads", "1", "cluster"),
     ("log.segment.delete.delay.ms", "60000", "cluster", spec("CFG-042")),
     ("log.flush.offset.checkpoint.interval.ms", "60000", "start", spec("CFG-043")),
     ("log.flush.start.offset.checkpoint.interval.ms", "60000", "start", spec("CFG-044")),

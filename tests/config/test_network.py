@@ -8,7 +8,7 @@ from tests.config.defaults import Row, check, marked, spec
 INT_MAX = "2147483647"
 ROWS: list[Row] = [
     ("listeners", "PLAINTEXT://:9092", "broker", spec("CFG-006")),
-    ("advertised.listeners", None, "broker", spec("CFG-007")),
+    ("advertised.listeners", None, "start", spec("CFG-007")),
     (
         "listener.security.protocol.map",
         "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL",
@@ -16,13 +16,13 @@ ROWS: list[Row] = [
         spec("CFG-008"),
     ),
     ("control.plane.listener.name", None, "start", spec("CFG-009")),
-    ("num.network.threads", "3", "cluster", spec("CFG-010")),
-    ("num.io.threads", "8", "cluster", spec("CFG-011")),
+    ("num.network.threads", "3", "cluster"),
+    ("num.io.threads", "8", "cluster"),
     ("queued.max.requests", "500", "start", spec("CFG-012")),
     ("socket.send.buffer.bytes", "102400", "start", spec("CFG-013")),
     ("socket.receive.buffer.bytes", "-1", "start", spec("CFG-014")),  # decision 0013
     ("socket.request.max.bytes", "104857600", "start", spec("CFG-015")),
-    ("connection.failed.authentication.delay.ms", "100", "start", spec("CFG-016")),
+    ("connection.failed.authentication.delay.ms", "100", "start"),
     ("connections.max.idle.ms", "600000", "start", spec("CFG-017")),
     ("max.connections.per.ip", INT_MAX, "cluster", spec("CFG-018")),
     ("max.connections", INT_MAX, "cluster", spec("CFG-018")),

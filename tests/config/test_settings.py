@@ -30,7 +30,7 @@ class Sample(Settings):
     a_flag: Annotated[bool, Doc("A flag.")] = True
     a_word: Annotated[str, OneOf(("red", "blue")), Dynamic("broker"), Doc("A word.")] = "red"
     some_words: Annotated[Words, Matches("[a-z]+", "small letters"), Doc("Words.")] = ("x",)
-    a_set: Annotated[frozenset[str], OneOf(("p", "q")), Doc("A set.")] = frozenset({"p"})
+    a_set: Annotated[Words, OneOf(("p", "q")), Doc("A set.")] = ("p",)
     a_secret: Annotated[str | None, Type.PASSWORD, Doc("A secret.")] = None
 
 
@@ -54,7 +54,7 @@ def test_text_becomes_typed_values() -> None:
             "a.flag": "FALSE",
             "a.word": "blue",
             "some.words": "a, b ,c",
-            "a.set": "q,p",
+            "a.set": "q,p,q",
             "not.a.setting": "is left alone",
         }
     )
@@ -66,7 +66,7 @@ def test_text_becomes_typed_values() -> None:
         a_flag=False,
         a_word="blue",
         some_words=("a", "b", "c"),
-        a_set=frozenset({"p", "q"}),
+        a_set=("q", "p"),
     )
 
 
@@ -86,6 +86,7 @@ def test_text_becomes_typed_values() -> None:
         ("a.short", "-32769", "at most 16 bits"),
         ("a.long", "9223372036854775808", "at most 64 bits"),
         ("a.long", "-1", "between 0 and"),
+        ("a.long", "", "a whole number"),
         ("a.ratio", "half", "a number"),
         ("a.ratio", "nan", "a number"),
         ("a.ratio", "1.2.3", "a number"),
@@ -109,8 +110,15 @@ def test_a_bad_value_is_refused_naming_the_key_the_value_and_what_was_expected(
 
 
 def test_an_empty_text_unsets_an_optional_setting_and_empties_a_list() -> None:
-    sample = Sample.parse({"a.long": "", "some.words": "", "a.set": ""})
-    assert (sample.a_long, sample.some_words, sample.a_set) == (None, (), frozenset())
+    sample = Sample.parse({"a.secret": "", "some.words": "", "a.set": ""})
+    assert (sample.a_secret, sample.some_words, sample.a_set) == (None, (), ())
+
+
+def test_a_list_keeps_the_order_it_was_given_in() -> None:
+    setting = Sample.SETTINGS["a.set"]
+    for text in ("p,q", "q,p"):
+        assert setting.show(setting.read(text)) == text
+    assert setting.show(setting.read("q, p ,q")) == "q,p"
 
 
 def test_settings_do_not_change() -> None:
@@ -171,12 +179,12 @@ VALUES = st.one_of(
     st.tuples(st.just("a.long"), st.integers(0, 2**62)),
     st.tuples(st.just("a.ratio"), st.floats(0, 1)),
     st.tuples(st.just("a.flag"), st.booleans()),
-    st.tuples(st.just("a.set"), st.frozensets(st.sampled_from("pq"))),
+    st.tuples(st.just("a.set"), st.lists(st.sampled_from("pq"), unique=True).map(tuple)),
 )
 
 
 @given(VALUES)
-def test_what_is_shown_can_be_read_again(pair: tuple[str, int | float | frozenset[str]]) -> None:
+def test_what_is_shown_can_be_read_again(pair: tuple[str, int | float | tuple[str, ...]]) -> None:
     name, value = pair
     setting = Sample.SETTINGS[name]
     shown = setting.show(value)

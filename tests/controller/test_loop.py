@@ -381,7 +381,7 @@ def test_a_lost_log_directory_moves_the_leaders_that_were_on_it() -> None:
     run(story())
 
 
-@pytest.mark.spec("CTL-09", "CTL-68", "CTL-78")
+@pytest.mark.spec("CTL-09", "CTL-68", "CTL-78", "TOOL-17")
 def test_a_preferred_election_written_into_the_store_is_carried_out() -> None:
     async def story() -> None:
         async with control_plane() as plane:

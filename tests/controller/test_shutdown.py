@@ -7,12 +7,12 @@ import pytest
 from tests.controller.transcript import Actor, play
 
 
-@pytest.mark.spec("CTL-34", "CTL-69", "CTL-76")
+@pytest.mark.spec("CTL-34", "CTL-69")
 def test_a_stopping_broker_loses_its_leaders_and_leaves_the_isrs() -> None:
     play("controlled_shutdown")
 
 
-@pytest.mark.spec("CTL-69", "CTL-76")
+@pytest.mark.spec("CTL-69")
 def test_partitions_that_nobody_else_can_lead_are_named_in_the_answer() -> None:
     actor = Actor()
     actor.run("elected 1 1 2 t-0=1,2/1/1 t-1=1,2/1/1,2")

@@ -29,13 +29,17 @@ PAGE_BYTES: Final = 64  # far smaller than a real page, so that one small batch 
 class Inode:
     """A file's bytes: `data` in the page cache; on the platter `data[:clean]`, then `stale`."""
 
-    __slots__ = ("clean", "data", "mtime_ms", "stale")
+    __slots__ = ("clean", "data", "links", "mtime_ms", "stale")
 
     def __init__(self, mtime_ms: int) -> None:
+        self.links = 0
         self.data = bytearray()
         self.clean = 0
         self.stale = b""
         self.mtime_ms = mtime_ms
+
+    def link(self, by: int) -> None:
+        self.links += by
 
     def truncate(self, size: int) -> None:
         if size < self.clean:
@@ -48,6 +52,7 @@ class Inode:
         self.stale = b""
 
     def crash(self, dice: Random) -> None:
+        self.links = 1  # a name that survived leads here
         if self.clean == len(self.data) and not self.stale:
             return
         old = bytes(self.data[: self.clean]) + self.stale
@@ -84,8 +89,18 @@ class Folder:
 
     def change(self, changes: dict[str, Node | None]) -> None:
         """One step that happens whole or not at all; None removes a name."""
+        for name, node in changes.items():
+            if name in self.entries:
+                self.entries[name].link(-1)
+            if node is not None:
+                node.link(1)
         _apply(self.entries, changes)
         self._pending.append(changes)
+
+    def link(self, by: int) -> None:
+        """A folder that is moved or removed takes along what is in it."""
+        for node in self.entries.values():
+            node.link(by)
 
     def sync(self) -> None:
         self._durable = dict(self.entries)
@@ -177,6 +192,9 @@ class _ForgettingFile:
     def truncate(self, size: int) -> None:
         self._open.check()
         self._open.inode.truncate(size)
+
+    def is_unlinked(self) -> bool:
+        return self._open.inode.links == 0
 
     def close(self) -> None:
         """Nothing to do: an open file is only a reference."""
@@ -318,6 +336,9 @@ class ForgettingDisk:
             return path.name in self._folder(path.parent).entries
         except FileNotFoundError:
             return False
+
+    def identity(self, path: Path) -> tuple[int, int]:
+        return 0, id(self._folder(path))
 
     def file_size(self, path: Path) -> int:
         return len(self._inode(path).data)

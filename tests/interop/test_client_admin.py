@@ -196,7 +196,7 @@ def test_transactions(admin: ottla.Admin, cluster_under_test: nodes.Node, topic:
     assert code(unknown) is ErrorCode.transactional_id_not_found
 
 
-@pytest.mark.spec("TOOL-16", "TOOL-17")
+@pytest.mark.spec("TOOL-16")
 def test_replicas(admin: ottla.Admin, topic: str) -> None:
     partition = TopicPartition(topic, 0)
     [broker] = admin.describe_topic(topic).partitions[0].replicas

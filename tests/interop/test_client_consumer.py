@@ -392,7 +392,7 @@ def test_records_of_every_codec_as_objects_and_as_columns(site: Site, codec: str
     assert all(row["headers"] == [{"key": "n", "value": row["key"]}] for row in rows)
 
 
-@pytest.mark.spec("CON-54", "CFG-085")
+@pytest.mark.spec("CFG-085")
 def test_connections_that_idle_are_closed_and_come_back(site: Site) -> None:
     topic = site.topic(1, records=1)
     with site.consumer(topic, connections_max_idle_ms=100, fetch_max_wait_ms=50) as consumer:

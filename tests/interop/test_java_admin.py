@@ -34,7 +34,6 @@ def test_log_directories_tell_the_size_of_a_partition(
     assert 100_000 < int(size) < 101_000
 
 
-@pytest.mark.spec("TOOL-17")
 def test_an_election_that_changes_nothing_is_told_so(
     java: JavaClient, make_topic: MakeTopic
 ) -> None:

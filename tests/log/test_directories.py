@@ -140,7 +140,7 @@ def test_a_failed_directory_takes_only_its_own_partitions_with_it() -> None:
     assert told == [(A, [T2])]  # and T0, which the caller knows of
     assert directories.get(T2) is None and directories.get(T1) is not None
     assert directories.create(TopicPartition("u", 0), TOPIC_ID, CONFIG).dir == B / "u-0"
-    assert [one.failure for one in directories.all] == ["Input/output error", None]
+    assert [one.failure for one in directories.all] == ["Input/output error: a/t-0", None]
 
 
 @pytest.mark.spec("REP-74")

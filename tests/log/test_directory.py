@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from ottla.log.checkpoint import HIGH_WATERMARKS
-from ottla.log.directory import CLEAN_SHUTDOWN, Directory
+from ottla.log.directory import CLEAN_SHUTDOWN, LOCK_FILE, WRITE_CHECK_BYTES, Directory
 from ottla.log.directory_names import Kind, Named
 from ottla.log.meta_properties import MetaProperties
 from ottla.model.errors import UserError
@@ -37,6 +38,34 @@ def test_a_directory_is_made_for_good_and_locked() -> None:
     directory.release()
     disk.crash(0)
     assert disk.exists(A)
+
+
+def test_a_directory_that_takes_no_bytes_is_not_opened_and_nothing_is_left_of_the_attempt(
+    disk: ForgettingDisk,
+) -> None:
+    disk.capacity_bytes = disk.written_bytes + WRITE_CHECK_BYTES - 1
+    with pytest.raises(OSError, match="No space left"):
+        Directory(A, disk).open()
+    disk.kill()
+    disk.capacity_bytes = None
+    disk.sync_error = OSError(errno.EIO, "Input/output error")
+    with pytest.raises(OSError, match="Input/output error"):
+        Directory(A, disk).open()
+    assert disk.list(A) == [LOCK_FILE]
+
+
+def test_a_directory_that_was_removed_or_replaced_is_not_in_its_place(
+    disk: ForgettingDisk,
+) -> None:
+    directory = Directory(A, disk)
+    directory.open()
+    directory.check_in_place()
+    disk.rename(A, Path("data/away"))
+    with pytest.raises(FileNotFoundError):
+        directory.check_in_place()
+    disk.mkdir(A)
+    with pytest.raises(FileNotFoundError, match="replaced while the broker was running"):
+        directory.check_in_place()
 
 
 @pytest.mark.spec("LOG-15", "CTL-74")

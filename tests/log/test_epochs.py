@@ -53,7 +53,7 @@ def test_a_history_that_was_never_saved_is_even_when_it_is_empty() -> None:
     assert LeaderEpochs(saved=False).to_save(5) == b"0\n0\n"
 
 
-@pytest.mark.spec("LOG-96", "REP-38")
+@pytest.mark.spec("LOG-96")
 @pytest.mark.parametrize(
     ("asked", "answer"),
     [

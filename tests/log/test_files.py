@@ -136,7 +136,7 @@ def test_a_file_in_use_is_not_the_one_that_gives_way(tmp_path: Path) -> None:
     assert busy.slice(0, 0).fileno() == held.fileno()
 
 
-@pytest.mark.spec("LOG-30", "LOG-97")
+@pytest.mark.spec("LOG-30")
 def test_a_slice_outlives_eviction_and_deletion_of_its_file(tmp_path: Path) -> None:
     disk = RealDisk(open_files_limit=1)
     file = disk.open_append(tmp_path / "a")
@@ -185,3 +185,25 @@ def test_a_write_that_does_not_fit_leaves_the_file_as_it_was(tmp_path: Path) -> 
     assert file.size == (tmp_path / "a").stat().st_size == 6_000
     file.append([b"z"])
     assert file.pread(2, 5_999) == b"xz"
+
+
+def test_a_file_that_somebody_removed_says_so_while_it_is_open(tmp_path: Path) -> None:
+    disk = RealDisk()
+    file = disk.open_append(tmp_path / "a")
+    file.append([b"x"])
+    disk.rename(tmp_path / "a", tmp_path / "b")
+    assert not file.is_unlinked()
+    disk.remove(tmp_path / "b")
+    assert file.is_unlinked()
+    file.append([b"y"])  # which the kernel takes without a word
+    file.sync()
+
+
+def test_a_folder_is_told_from_another_of_the_same_name(tmp_path: Path) -> None:
+    disk = RealDisk()
+    disk.mkdir(tmp_path / "a")
+    first = disk.identity(tmp_path / "a")
+    assert disk.identity(tmp_path / "a") == first
+    disk.rename(tmp_path / "a", tmp_path / "b")
+    disk.mkdir(tmp_path / "a")
+    assert disk.identity(tmp_path / "a") != first

@@ -27,7 +27,7 @@ def disk() -> ForgettingDisk:
     return ForgettingDisk()
 
 
-@pytest.mark.spec("LOG-01", "LOG-02", "LOG-09", "LOG-40")
+@pytest.mark.spec("LOG-01", "LOG-02", "LOG-09")
 def test_partitions_are_found_again_with_all_they_had(disk: ForgettingDisk) -> None:
     directories = started(disk)
     for partition, value in ((T0, b"zero"), (T1, b"one")):

@@ -122,6 +122,23 @@ def test_a_producer_out_of_order_is_refused_and_nothing_changes(
 
 
 @pytest.mark.spec("LOG-23")
+def test_an_append_is_in_the_page_cache_and_on_the_disk_only_once_flushed() -> None:
+    disk = ForgettingDisk()
+    log = Workbench(disk).create()
+    disk.sync_everything()
+    before = disk.syncs
+    for number in range(10):
+        add(log, b"%d" % number)
+    assert disk.syncs == before
+    assert values(log) == [b"%d" % number for number in range(10)]  # readers need no flush
+    assert log.recovery_point == 0
+    flush = log.flush_begin()
+    flush.run()
+    log.flush_done(flush)
+    assert disk.syncs > before
+    assert log.recovery_point == 10
+
+
 @pytest.mark.parametrize("producer", [-1, 3])
 def test_a_full_disk_fails_the_append_and_no_offset_is_used_up(producer: int) -> None:
     disk = ForgettingDisk()

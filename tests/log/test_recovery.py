@@ -123,7 +123,7 @@ def test_a_lost_tail_in_the_middle_ends_the_log_there() -> None:
 
 @pytest.mark.spec("LOG-74")
 def test_gaps_that_compaction_left_are_no_holes() -> None:
-    bench = Workbench(cleanup_policy=frozenset({"compact"}))
+    bench = Workbench(cleanup_policy=("compact",))
     two_segments(bench)
     size = bench.disk.file_size(bench.dir / FIRST)
     bench.disk.open_append(bench.dir / FIRST).truncate(size * 4 // 6)
@@ -211,7 +211,7 @@ def test_old_formats_are_recovered_and_cut_like_new_ones() -> None:
 
 def test_a_snapshot_does_not_outlive_the_batches_it_was_learnt_from() -> None:
     """Of a closed segment nothing came to the disk, of the snapshot behind it all."""
-    bench = Workbench(cleanup_policy=frozenset({"compact"}))
+    bench = Workbench(cleanup_policy=("compact",))
     log = bench.create()
     add(log, b"a", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
     log.roll(NOW_MS)

@@ -69,7 +69,7 @@ def test_nothing_above_the_high_watermark_goes() -> None:
 
 @pytest.mark.spec("LOG-63")
 def test_what_lies_before_the_start_goes_even_when_nothing_expires() -> None:
-    log = hourly(bench(cleanup_policy=frozenset({"compact"}), retention_ms=1))
+    log = hourly(bench(cleanup_policy=("compact",), retention_ms=1))
     log.delete_records(3)
     assert log.delete_old_segments(NOW_MS) == 3
     assert values(log) == [b"3", b"4"]

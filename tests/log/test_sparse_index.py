@@ -82,6 +82,7 @@ class CountedFile:
         self.source = file.source
         self.sync = file.sync
         self.truncate = file.truncate
+        self.is_unlinked = file.is_unlinked
         self.close = file.close
 
     @property

@@ -138,7 +138,7 @@ def test_bad_records_are_refused_where_records_are_walked(case: str) -> None:
 def test_walking_is_chosen_by_the_setting_or_forced_by_compaction_and_recompression() -> None:
     bad = REFUSED_WHEN_WALKED["fewer records than counted"]
     assert code_of(bad, HEADER_ONLY) is ErrorCode.none
-    assert code_of(bad, HEADER_ONLY.changed(cleanup_policy=frozenset({"compact"}))) is INVALID
+    assert code_of(bad, HEADER_ONLY.changed(cleanup_policy=("compact",))) is INVALID
     assert code_of(bad, HEADER_ONLY.changed(compression_type="gzip")) is INVALID
 
 
@@ -183,7 +183,7 @@ def test_a_batch_above_the_limit_is_too_large_before_anything_is_computed() -> N
 
 @pytest.mark.spec("REC-25")
 def test_a_compacted_topic_refuses_records_without_a_key_and_names_them() -> None:
-    compact = HEADER_ONLY.changed(cleanup_policy=frozenset({"compact"}))
+    compact = HEADER_ONLY.changed(cleanup_policy=("compact",))
     batch = build([RECORDS[0], NewRecord(None, b"v", timestamp=NOW)])
     assert code_of(batch, FULL) is ErrorCode.none
     with pytest.raises(RefusedRecords) as error:
@@ -301,7 +301,7 @@ def test_coordinators_may_write_markers_and_they_are_never_recompressed() -> Non
     marker = build_marker(
         EndTxnMarker(ControlType.ABORT, 3), producer_id=1, producer_epoch=0, timestamp=NOW
     )
-    config = TopicConfig(compression_type="gzip", cleanup_policy=frozenset({"compact"}))
+    config = TopicConfig(compression_type="gzip", cleanup_policy=("compact",))
     analysis = analyse(marker, config, now_ms=NOW, origin=Origin.COORDINATOR)
     assert not analysis.needs_rewrite
 

@@ -108,7 +108,7 @@ def files_open() -> int:
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
 
-@pytest.mark.spec("NET-01", "NET-03", "NET-08", "NET-24", "NET-26", "NET-28", "NET-36")
+@pytest.mark.spec("NET-01", "NET-03", "NET-24", "NET-26", "NET-28", "NET-36")
 @on_every_loop
 def test_requests_of_several_clients_are_answered_in_order(run: Run) -> None:
     async def main() -> None:
@@ -119,6 +119,32 @@ def test_requests_of_several_clients_are_answered_in_order(run: Run) -> None:
             for client in clients:
                 assert await client.numbers(300) == list(range(300))
             assert served.listener.connection_count == 5
+
+    run(main())
+
+
+@pytest.mark.spec("NET-08")
+@on_every_loop
+def test_connections_that_wait_to_be_accepted_are_read_without_another_word(run: Run) -> None:
+    """Their requests were sent before the loop had a chance to accept them."""
+
+    async def main() -> None:
+        async with serving(echo) as served:
+            with contextlib.ExitStack() as stack:
+                address = ("127.0.0.1", served.port)
+                early = [
+                    stack.enter_context(socket.create_connection(address, timeout=10))
+                    for _ in range(30)
+                ]
+                for number, each in enumerate(early):
+                    each.sendall(request(number))
+                assert served.network.census.total == 0
+                for number, each in enumerate(early):
+                    each.setblocking(False)
+                    loop = asyncio.get_running_loop()
+                    reply = await asyncio.wait_for(loop.sock_recv(each, 1_000), 10)
+                    assert numbers_in(reply) == [number]
+                assert served.network.census.total == 30
 
     run(main())
 
@@ -136,6 +162,34 @@ def test_large_frames_arrive_whole_in_both_directions(run: Run) -> None:
             for _ in range(3):
                 client.writer.write(struct.pack(">i", len(body)) + body)
                 assert await client.reply() == struct.pack(">i", len(body)) + body
+
+    run(main())
+
+
+class Unread(FakeSlice):
+    """A slice whose bytes the process may not look at."""
+
+    def read(self) -> bytes:
+        raise AssertionError("the bytes went through the process")
+
+
+@pytest.mark.spec("LOG-97", "LOG-98")
+@on_every_loop
+def test_a_file_goes_to_the_socket_without_passing_through_the_process(
+    run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "segment"
+    content = os.urandom(300_000)
+    path.write_bytes(content)
+
+    def fetch(_: memoryview, slot: Slot) -> None:
+        slot.reply([struct.pack(">i", len(content)), Unread(path, 0, len(content))])
+
+    async def main() -> None:
+        async with serving(fetch) as served:
+            client = await served.client()
+            client.writer.write(request(1))
+            assert (await client.reply())[4:] == content
 
     run(main())
 
@@ -346,7 +400,7 @@ def test_a_port_that_is_taken_is_an_error_at_start() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.spec("NET-07")
+@pytest.mark.spec("NET-20")
 def test_hundreds_of_idle_connections_keep_no_receive_memory() -> None:
     async def main() -> None:
         async with serving(echo) as served:

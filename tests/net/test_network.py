@@ -122,7 +122,7 @@ async def test_an_address_over_its_limit_is_refused_and_others_are_not() -> None
     assert not rig.connect(echo, address="10.0.0.1").transport.aborted
 
 
-@pytest.mark.spec("NET-40", "NET-06", "NET-27")
+@pytest.mark.spec("NET-40")
 @on_a_loop
 async def test_new_limits_hold_at_once_for_old_and_new_connections() -> None:
     rig, parked = Rig(), Parked()

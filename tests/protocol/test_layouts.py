@@ -63,6 +63,13 @@ LAYOUTS: Final = [
      "group_id:string generation_id:int32 member_id:string "
      "assignments[member_id:string assignment:bytes]"),
     (spec("WIRE-34"), 14, 0, RESPONSE, "error_code:error_code assignment:bytes"),
+    (spec("WIRE-34"), 14, 5, REQUEST,
+     "group_id:string generation_id:int32 member_id:string group_instance_id:string? "
+     "protocol_type:string? protocol_name:string? "
+     "assignments[member_id:string assignment:bytes]"),
+    (spec("WIRE-34"), 14, 5, RESPONSE,
+     "throttle_time:timedelta_i32 error_code:error_code protocol_type:string? "
+     "protocol_name:string? assignment:bytes"),
     (spec("WIRE-36"), 12, 0, REQUEST, "group_id:string generation_id:int32 member_id:string"),
     (spec("WIRE-36"), 12, 0, RESPONSE, "error_code:error_code"),
     (spec("WIRE-37"), 13, 0, REQUEST, "group_id:string member_id:string"),

@@ -60,7 +60,7 @@ def test_old_segments_go_when_retention_looks() -> None:
     run(story(), 10 * DAY // 1000)
 
 
-@pytest.mark.spec("LOG-62", "CFG-026")
+@pytest.mark.spec("LOG-58", "CFG-028")
 def test_a_changed_interval_takes_effect_soon_and_not_only_after_the_old_one() -> None:
     async def story() -> None:
         settings = {"log.retention.check.interval.ms": str(HOUR), "log.retention.ms": "1000"}
@@ -115,7 +115,7 @@ def test_the_three_checkpoints_follow_their_logs() -> None:
     run(story())
 
 
-@pytest.mark.spec("LOG-64", "CFG-058")
+@pytest.mark.spec("LOG-65", "CFG-042")
 def test_files_are_removed_a_while_after_they_were_deleted() -> None:
     async def story() -> None:
         settings = {**QUIET, "log.segment.delete.delay.ms": "60000", "log.retention.ms": "1"}
@@ -138,7 +138,7 @@ def test_files_are_removed_a_while_after_they_were_deleted() -> None:
     run(story())
 
 
-@pytest.mark.spec("CFG-075", "TXN-09")
+@pytest.mark.spec("TXN-09", "TXN-14")
 def test_silent_producers_are_forgotten() -> None:
     async def story() -> None:
         settings = {**QUIET, "producer.id.expiration.ms": str(DAY)}
@@ -158,7 +158,6 @@ def test_silent_producers_are_forgotten() -> None:
     run(story(), 2 * DAY // 1000)
 
 
-@pytest.mark.spec("CFG-030")
 def test_unflushed_data_is_flushed_when_the_topic_says_it_is_old() -> None:
     async def story() -> None:
         never = {"log.flush.interval.ms": str(10**12), "log.flush.scheduler.interval.ms": "1000"}

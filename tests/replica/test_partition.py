@@ -38,6 +38,22 @@ def test_a_new_leader_epoch_begins_at_the_log_end() -> None:
     run(story())
 
 
+@pytest.mark.spec("REP-38", "LOG-16")
+def test_epochs_are_in_the_partitions_directory_once_records_of_them_are_on_the_disk() -> None:
+    async def story() -> None:
+        async with data_side({"flush.before.ack": "all"}) as side:
+            partition = await side.lead(epoch=2)
+            file = partition.log.dir / "leader-epoch-checkpoint"
+            await side.append(b"a", b"b", acks=-1)
+            assert side.disk.read(file) == b"0\n1\n2 0\n"
+            await side.lead(epoch=5)
+            await side.append(b"c", acks=-1)
+            side.disk.crash(0)
+            assert side.disk.read(file) == b"0\n2\n2 0\n5 2\n"
+
+    run(story())
+
+
 @pytest.mark.spec("REP-67", "REP-13")
 def test_a_new_leader_knows_nothing_of_where_its_followers_are() -> None:
     async def story() -> None:

@@ -267,7 +267,7 @@ def test_a_follower_hears_of_a_newer_high_watermark_at_once() -> None:
     run(story())
 
 
-@pytest.mark.spec("REP-63", "REP-33", "REP-36")
+@pytest.mark.spec("REP-63", "REP-33")
 @pytest.mark.parametrize(("offset", "epoch"), [(2, 3), (2, 0), (5, -1), (0, -1)])
 def test_a_follower_that_must_cut_its_log_counts_for_nothing_until_it_has(
     offset: int, epoch: int

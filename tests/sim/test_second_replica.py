@@ -13,7 +13,7 @@ LAG_MS = 10_000
 QUICK = {"replica.lag.time.max.ms": str(LAG_MS)}
 
 
-@pytest.mark.spec("REP-02", "REP-03", "REP-10", "REP-11", "REP-12", "REP-14", "REP-15", "REP-16")
+@pytest.mark.spec("REP-02", "REP-03", "REP-10", "REP-11", "REP-14", "REP-15", "REP-16")
 @pytest.mark.parametrize("version", [4, 12, 13, 17])
 def test_the_high_watermark_follows_one_fetch_behind(version: int) -> None:
     async def story(pair: Pair) -> None:

@@ -53,7 +53,6 @@ def test_a_stream_goes_on_where_it_ended(cluster: Cluster) -> None:
     assert cluster.values(out) == ["a", "b", "c"]
 
 
-@pytest.mark.spec("APP-24")
 def test_a_new_partition_is_read_from_its_beginning(cluster: Cluster) -> None:
     topic, out, checkpoint = cluster.topic(1), cluster.topic(1), cluster.checkpoint()
     cluster.fill(topic, ["a"])

@@ -131,3 +131,13 @@ def _commit(database: Database, tree: Tree, ops: list[Create]) -> None:
     entries: dict[str, Entry | None] = draft.entries
     database.commit(entries, draft.zxid)
     tree.merge(draft)
+
+
+def test_what_is_written_to_a_removed_file_is_not_called_stored(tmp_path: Path) -> None:
+    path = tmp_path / FILE_NAME
+    database = Database(path)
+    tree = database.open()
+    path.unlink()
+    with pytest.raises(StoreUnavailable, match="removed while the broker was running"):
+        _commit(database, tree, [Create("/a")])
+    database.close()

@@ -47,6 +47,14 @@ def test_the_page_names_the_tests_and_the_reasons_of_each_item(tmp_path: Path) -
     assert "| 1 Log | 3 | 2 | 1 | 0 |" in page
 
 
+def test_a_note_may_leave_its_item_open(tmp_path: Path) -> None:
+    root = project(tmp_path, notes="LOG-03: open: nobody has begun\nGRP-*: later\n")
+    assert coverage.main([], root) == 0
+    page = (root / "docs/coverage.md").read_text()
+    assert "| 1 Log | 3 | 2 | 0 | 1 |" in page
+    assert "| LOG-03 | open: nobody has begun |" in page
+
+
 def test_a_mark_in_the_row_of_a_table_counts(tmp_path: Path) -> None:
     table = 'ROWS = [("a", spec("LOG-03")), ("b", spec(*ids))]'
     root = project(tmp_path, notes="LOG-*: no\nGRP-*: later\n", test=table)
@@ -68,6 +76,11 @@ def test_a_page_that_is_current_passes_the_check_and_a_stale_one_fails(tmp_path:
         ("LOG-*: a\nGRP-*: b\n", '@pytest.mark.spec("LOG-99")\ndef test_x(): ...', "LOG-99"),
         ("LOG-*: a\nGRP-*: b\nNET-01: c\n", TEST, "NET-01"),
         ("GRP-*: b\n", TEST, "LOG-03 has neither a test nor a reason"),
+        (
+            "LOG-03: shown by LOG-01 and GRP-01\nGRP-*: b\n",
+            TEST,
+            "LOG-03 points to GRP-01, which no test shows",
+        ),
     ],
 )
 def test_unknown_ids_and_unexplained_items_fail(

@@ -80,6 +80,8 @@ async def alter_topic(
     ctx: Context, name: str, change: Callable[[Overrides], Overrides], *, dry: bool
 ) -> None:
     """Try it on what holds here; the store tries it again on what is stored by then."""
+    if not name:
+        raise KafkaError(ErrorCode.invalid_request, "Default topic resources are not allowed.")
     known_topic(ctx, name)
     change(ctx.services.config.topic_overrides(name))
     if not dry:

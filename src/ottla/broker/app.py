@@ -126,6 +126,7 @@ class App:
         await control.facade.started()
         stack.push_async_callback(doors.stop)  # before the loops end, when all goes well
         stack.callback(data.services.reads.stop_waiting)
+        data.check_directories()  # loading and registering have written to all of them
         await doors.serve()
         await self._expose(stack)
         stack.callback(coordination.close)  # first of all: requests that wait for others end

@@ -44,6 +44,7 @@ from ottla.replica.isr_writer import StoredIsr
 from ottla.replica.move_loop import MoveLoop
 from ottla.replica.partition import Partition
 from ottla.replica.read import Reads
+from ottla.replica.removed_files_loop import RemovedFilesLoop
 from ottla.replica.services import ReplicaServices
 from ottla.replica.surroundings import Off, Surroundings
 from ottla.replica.traffic import Traffic
@@ -59,6 +60,11 @@ Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
 
 class NoDirectoryLeft(Exception):
     """Every log directory has failed: a broker that can keep nothing must not run."""
+
+    @classmethod
+    def of(cls, directories: LogDirectories) -> NoDirectoryLeft:
+        reasons = ", ".join(f"{one.path} ({one.failure})" for one in directories.all)
+        return cls(f"every log directory failed: {reasons}")
 
 
 class Data:
@@ -122,13 +128,21 @@ class Data:
             self._isr_writer.run(),
             self._compaction.run(),
             self._moves.run(),
+            RemovedFilesLoop(self.hosted, self._directories).run(),
             *self._care.loops(),
         ]
 
     async def close(self) -> None:
         """Flush and close every log, and say that the stop was clean."""
         self._flushes.close()
+        self._directories.on_failure = None  # nothing is served any more
         await close(self._directories, self._pace())
+        self.check_directories()
+
+    def check_directories(self) -> None:
+        """NoDirectoryLeft when every log directory has failed."""
+        if not self._directories.online:
+            raise NoDirectoryLeft.of(self._directories)
 
     def _pace(self) -> Pace:
         around = self._around
@@ -161,8 +175,7 @@ class Data:
         self._spawn(self._tell_controller(directory))
 
     async def _tell_controller(self, directory: Directory) -> None:
-        if not self._directories.online:
-            raise NoDirectoryLeft(f"{directory.path} was the last log directory, and it failed")
+        self.check_directories()
         path = f"{paths.LOG_DIR_EVENTS}/{paths.LOG_DIR_EVENT_PREFIX}"
         try:
             event = LogDirEventNode(self._around.me).encode()

@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from ottla.broker.app import App
+from ottla.broker.data import NoDirectoryLeft
 from ottla.broker.world import World
 from ottla.model.errors import UserError
 from ottla.store.port import SessionExpired, StoreUnavailable
@@ -43,6 +44,9 @@ def run(settings: Mapping[str, str]) -> int:
         raise
     except (StoreUnavailable, SessionExpired) as gone:
         log.critical("the broker stops: the metadata cannot be reached: %s", gone)
+        return 1
+    except NoDirectoryLeft as gone:
+        log.critical("broker stopped: %s; mend or replace the disk, then start it again", gone)
         return 1
     except Exception as failure:
         log.critical("the broker stops: %s", failure, exc_info=failure)

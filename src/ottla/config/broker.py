@@ -57,7 +57,7 @@ class BrokerConfig(
 
     @property
     def data_dirs(self) -> tuple[str, ...]:
-        return self.log_dirs or (self.log_dir,)
+        return self.log_dirs or self.log_dir
 
     @property
     def retention_ms(self) -> int:
@@ -100,7 +100,7 @@ class BrokerConfig(
 
     def _log_rules(self) -> str | None:
         directories = self.data_dirs
-        if not all(directories):
+        if not directories or not all(directories):
             return "log.dirs: expected directories without an empty name between commas"
         if len(set(directories)) < len(directories):
             return f"log.dirs={','.join(directories)}: the same directory twice"

@@ -8,16 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig, Overrides
 from ottla.config.group import GroupConfig
 from ottla.config.listeners import Listeners
 from ottla.config.of_listeners import base_name
+from ottla.config.retired import not_offered
 from ottla.config.settings import Setting, Settings, Type
 from ottla.config.topic import TopicConfig
 from ottla.model.errors import ErrorCode, KafkaError, UserError
+
+THREAD_COUNTS: Final = (
+    "background.threads",
+    "log.cleaner.threads",
+    "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+)
 
 
 class Operation(IntEnum):
@@ -77,9 +87,18 @@ def check(
 
 
 def check_broker(config: DynamicConfig, overrides: Overrides, *, whole_cluster: bool) -> None:
-    """Kafka answers INVALID_REQUEST where a known setting cannot be changed like this."""
+    """Kafka answers INVALID_REQUEST where a known setting cannot be changed like this.
+
+    A name that nobody knows is stored and has no effect, as in Kafka: it may belong to a plugin,
+    or to a newer version of the broker.
+    """
     for name in overrides:
-        setting = _known(BrokerConfig, base_name(name))
+        setting = BrokerConfig.SETTINGS.get(base_name(name))
+        if setting is None:
+            reason = not_offered(name)
+            if reason is not None:
+                raise KafkaError(ErrorCode.invalid_request, f"{name}: {reason}")
+            continue
         if setting.scope is None:
             raise KafkaError(
                 ErrorCode.invalid_request, f"{name} cannot be changed while the broker runs"
@@ -94,8 +113,19 @@ def check_broker(config: DynamicConfig, overrides: Overrides, *, whole_cluster: 
             broker=config.broker if whole_cluster else overrides,
         )
         Listeners.of(config.current).check_successor(Listeners.of(changed))
+        _check_thread_counts(config.current, changed)
     except UserError as error:
         raise KafkaError(ErrorCode.invalid_request, str(error)) from error
+
+
+def _check_thread_counts(now: BrokerConfig, changed: BrokerConfig) -> None:
+    """Kafka's bound on one step: from half to double the present number of threads."""
+    for name in THREAD_COUNTS:
+        before, after = int(now.text(name) or 0), int(changed.text(name) or 0)
+        if not before // 2 <= after <= before * 2:
+            raise UserError(
+                f"{name}={after}: expected between half and double the present {before}"
+            )
 
 
 def _applied(
@@ -126,9 +156,11 @@ def _alter(kind: type[Settings], overrides: dict[str, str], alteration: Alterati
             items += [item for item in _split(value) if item not in items]
             overrides[name] = ",".join(items)
         case Operation.SUBTRACT:
-            gone = set(_split(value))
             items = _items(kind, overrides, name)
-            overrides[name] = ",".join(item for item in items if item not in gone)
+            for item in _split(value):
+                if item in items:
+                    items.remove(item)
+            overrides[name] = ",".join(items)
         case _:
             raise KafkaError(ErrorCode.invalid_request, f"no operation has the number {operation}")
 

@@ -5,8 +5,9 @@ Owns: sources and synonyms. Pure; the handler turns entries into the reply.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from itertools import dropwhile
 from typing import Final, NamedTuple
 
 from ottla.config import group
@@ -60,18 +61,21 @@ _INTERNAL: Final = frozenset({"internal.segment.bytes"})
 
 def describe_broker(config: DynamicConfig, only: Collection[str] | None = None) -> list[Described]:
     """Every setting of this broker, or those named."""
-    return [
-        _described(setting, config.current.text(name), list(_synonyms(config, _alike(name))))
+    known = [
+        _described(setting, config.current.text(name), _synonyms(config, name))
         for name, setting in BrokerConfig.SETTINGS.items()
         if _wanted(name, only)
-    ] + [entry for entry in _of_listeners(config) if _wanted(entry.name, only)]
+    ]
+    of_listeners = [entry for entry in _of_listeners(config) if _wanted(entry.name, only)]
+    stored = (config.broker, Source.DYNAMIC_BROKER), (config.cluster, Source.DYNAMIC_CLUSTER)
+    return known + of_listeners + _unknown(stored, only)
 
 
 def _of_listeners(config: DynamicConfig) -> Iterator[Described]:
     """What was set for single listeners; there is nothing to show of the others."""
     named = {*config.static, *config.cluster, *config.broker}
     for name in sorted(filter(is_of_listener, named)):
-        synonyms = list(_synonyms(config, (name, base_name(name))))
+        synonyms = list(_all_synonyms(config, (name, base_name(name))))
         setting = BrokerConfig.SETTINGS[base_name(name)]._replace(name=name)
         yield _described(setting, synonyms[0].value, synonyms)
 
@@ -86,7 +90,7 @@ def describe_cluster(config: DynamicConfig, only: Collection[str] | None = None)
         )
         for name, text in sorted(config.cluster.items())
         if base_name(name) in BrokerConfig.SETTINGS and _wanted(name, only)
-    ]
+    ] + _unknown([(config.cluster, Source.DYNAMIC_CLUSTER)], only)
 
 
 def describe_topic(
@@ -118,11 +122,12 @@ def _of_one(config: DynamicConfig, own: Own, only: Collection[str] | None) -> It
     for name, setting in own.values.SETTINGS.items():
         if not _wanted(name, only):
             continue
-        synonyms = list(_synonyms(config, own.synonyms.get(name, ())))
+        names = own.synonyms.get(name)
+        synonyms = _synonyms(config, names[0]) if names else []
+        value = own.values.text(name)
         if name in own.overrides:
-            synonyms.insert(0, Synonym(name, own.overrides[name], own.source))
-        entry = _described(setting, own.values.text(name), synonyms)
-        yield entry._replace(read_only=False)
+            synonyms.insert(0, Synonym(name, value, own.source))
+        yield _described(setting, value, synonyms)._replace(read_only=False)
 
 
 def _described(setting: Setting, value: str | None, synonyms: Sequence[Synonym]) -> Described:
@@ -140,7 +145,17 @@ def _described(setting: Setting, value: str | None, synonyms: Sequence[Synonym])
     )
 
 
-def _synonyms(config: DynamicConfig, names: Sequence[str]) -> Iterator[Synonym]:
+def _synonyms(config: DynamicConfig, name: str) -> list[Synonym]:
+    """Who has something to say about a broker setting, strongest first.
+
+    As in Kafka, what stands before the first entry under the setting's own name is left out: it
+    was said of the same thing in another unit.
+    """
+    said = _all_synonyms(config, _ALIKE.get(name, (name,)))
+    return list(dropwhile(lambda synonym: synonym.name != name, said))
+
+
+def _all_synonyms(config: DynamicConfig, names: Sequence[str]) -> Iterator[Synonym]:
     for texts, source in (
         (config.broker, Source.DYNAMIC_BROKER),
         (config.cluster, Source.DYNAMIC_CLUSTER),
@@ -156,8 +171,19 @@ def _synonyms(config: DynamicConfig, names: Sequence[str]) -> Iterator[Synonym]:
             yield Synonym(name, default, Source.DEFAULT)
 
 
-def _alike(name: str) -> Sequence[str]:
-    return _ALIKE.get(name, (name,))
+def _unknown(
+    stored: Iterable[tuple[Overrides, Source]], only: Collection[str] | None
+) -> list[Described]:
+    """Stored settings that no version of this broker knows, hidden: any may be a secret."""
+    synonyms: dict[str, list[Synonym]] = {}
+    for texts, source in stored:
+        for name in texts:
+            if base_name(name) not in BrokerConfig.SETTINGS and _wanted(name, only):
+                synonyms.setdefault(name, []).append(Synonym(name, None, source))
+    return [
+        Described(name, None, said[0].source, True, True, Type.UNKNOWN, "", tuple(said))
+        for name, said in sorted(synonyms.items())
+    ]
 
 
 def _wanted(name: str, only: Collection[str] | None) -> bool:

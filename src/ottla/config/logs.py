@@ -25,7 +25,7 @@ class LogSettings(Settings):
     log_dirs: Annotated[Words | None, Doc("Directories of the logs; `log.dir` when not set.")] = (
         None
     )
-    log_dir: Annotated[str, Doc("The directory of the logs.")] = "./data"
+    log_dir: Annotated[Words, Doc("The same; `log.dirs` wins.")] = ("./data",)
     log_dirs_accept_missing: Annotated[
         bool, Doc("Ours. Start though a log directory of this broker is gone, without its records.")
     ] = False
@@ -87,11 +87,11 @@ class LogSettings(Settings):
         Long, AtLeast(0), Dynamic("cluster"), Doc("Wait between a segment's rename and removal.")
     ] = 60_000
     log_cleanup_policy: Annotated[
-        frozenset[str],
+        Words,
         OneOf(("compact", "delete")),
         Dynamic("cluster"),
         Doc("What happens to old records: delete, compact, or both."),
-    ] = frozenset({"delete"})
+    ] = ("delete",)
 
     log_cleaner_enable: Annotated[bool, Doc("Compact at all.")] = True
     log_cleaner_threads: Annotated[

@@ -11,6 +11,7 @@ from ottla.config.settings import (
     NoEffect,
     OneOf,
     Settings,
+    Type,
     Words,
 )
 
@@ -28,11 +29,11 @@ class NetworkSettings(Settings):
     ] = ("PLAINTEXT://:9092",)
     advertised_listeners: Annotated[
         Words | None,
-        Dynamic("broker"),
         Doc("Addresses told to clients and other brokers; `listeners` when not set."),
     ] = None
     listener_security_protocol_map: Annotated[
         Words,
+        Type.STRING,  # Kafka's type; it is read as a list
         Dynamic("broker"),
         Doc("Which security protocol each listener name stands for."),
     ] = DEFAULT_PROTOCOLS

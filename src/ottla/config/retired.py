@@ -106,12 +106,22 @@ def translate(texts: Mapping[str, str], known: Iterable[str]) -> Translated:
     return Translated(kept, warnings)
 
 
+def not_offered(key: str) -> str | None:
+    """Why this setting of Kafka's does nothing here; None for a name that Kafka does not have."""
+    if key in REPLACED:
+        return f"obsolete: {REPLACED[key]}"
+    for name, reason in NOT_OFFERED.items():
+        if key == name or (name.endswith(".") and key.startswith(name)):
+            return reason
+    return None
+
+
 def _remark(key: str, names: set[str]) -> str:
     if key in REPLACED:
         return f"{key} is obsolete: {REPLACED[key]}"
-    for name, reason in NOT_OFFERED.items():
-        if key == name or (name.endswith(".") and key.startswith(name)):
-            return f"{key} has no effect: {reason}"
+    reason = not_offered(key)
+    if reason is not None:
+        return f"{key} has no effect: {reason}"
     nearest = get_close_matches(key, sorted(names), n=1, cutoff=0.75)
     hint = f"; did you mean {nearest[0]}?" if nearest else ""
     return f"{key} has no effect: no setting has this name{hint}"

@@ -38,12 +38,13 @@ from typing import (
 from ottla.model.errors import UserError
 
 Scope: TypeAlias = Literal["broker", "cluster"]
-Value: TypeAlias = bool | int | float | str | tuple[str, ...] | frozenset[str] | None
+Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 
 
 class Type(IntEnum):
     """The value types of DescribeConfigs, with Kafka's numbers."""
 
+    UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
     INT = 3
@@ -110,11 +111,11 @@ class Between(NamedTuple):
 
 
 class OneOf(NamedTuple):
-    """One of these words; of a list, each item."""
+    """One of these words; of a list, each item, and an item given twice counts once."""
 
     words: tuple[str, ...]
 
-    def allows(self, value: str | tuple[str, ...] | frozenset[str]) -> bool:
+    def allows(self, value: str | tuple[str, ...]) -> bool:
         return all(word in self.words for word in ([value] if isinstance(value, str) else value))
 
     def __str__(self) -> str:
@@ -157,7 +158,6 @@ _OF_PYTHON: Final = {
     float: Type.DOUBLE,
     str: Type.STRING,
     tuple: Type.LIST,
-    frozenset: Type.LIST,
 }
 
 
@@ -179,7 +179,7 @@ class Setting(NamedTuple):
     def read(self, text: str, *, source: str = "") -> Value:
         """The value `text` stands for, or a UserError that names this setting."""
         text = text.strip()
-        if not text and self.optional:
+        if not text and self.optional and self.kind not in _EXPECTED:
             return None
         value = self._typed(text)
         if value is None:
@@ -203,8 +203,6 @@ class Setting(NamedTuple):
                 return repr(value).upper().replace("E+", "E")
             case tuple():
                 return ",".join(value)
-            case frozenset():
-                return ",".join(sorted(value))
             case _:
                 return str(value)
 
@@ -217,6 +215,8 @@ class Setting(NamedTuple):
         return self.kind is Type.PASSWORD
 
     def _typed(self, text: str) -> Value:
+        if self.python is tuple:
+            return self._items(text)
         match self.kind:
             case Type.BOOLEAN:
                 return {"true": True, "false": False}.get(text.lower())
@@ -224,11 +224,14 @@ class Setting(NamedTuple):
                 return int(text) if re.fullmatch(r"[+-]?[0-9]{1,40}", text) else None
             case Type.DOUBLE:
                 return float(text) if re.fullmatch(_DOUBLE, text) else None
-            case Type.LIST:
-                items = [item.strip() for item in text.split(",")] if text else []
-                return frozenset(items) if self.python is frozenset else tuple(items)
             case _:
                 return text
+
+    def _items(self, text: str) -> tuple[str, ...]:
+        """The items of a list, in the order given."""
+        items = [item.strip() for item in text.split(",")] if text else []
+        fixed = any(isinstance(check, OneOf) for check in self.checks)
+        return tuple(dict.fromkeys(items) if fixed else items)
 
     def _refused(self, text: str, expected: str, source: str) -> UserError:
         shown = "[hidden]" if self.sensitive else repr(text)

@@ -70,10 +70,10 @@ _DERIVED: Final[Mapping[str, str]] = {
 
 class TopicConfig(Settings):
     cleanup_policy: Annotated[
-        frozenset[str],
+        Words,
         OneOf(("compact", "delete")),
         Doc("What happens to old records: delete, compact, or both."),
-    ] = frozenset({"delete"})
+    ] = ("delete",)
     compression_type: Annotated[
         str, OneOf(CODECS), Doc("Codec of stored batches; producer keeps theirs.")
     ] = "producer"

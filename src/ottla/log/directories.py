@@ -194,9 +194,11 @@ class LogDirectories:
                 raise
 
     def _fail(self, directory: Directory, error: OSError) -> list[TopicPartition]:
-        directory.failure = error.strerror or str(error)
+        directory.failure = _reason(directory, error)
         lost = sorted(p for p, held in self.held.items() if held.directory is directory)
-        logger.error("%s has failed, %d partitions with it: %s", directory.path, len(lost), error)
+        if self.online:  # else whoever stops the broker for it says so
+            logger.error("log directory %s failed, %d partitions with it: %s",
+                         directory.path, len(lost), error)  # fmt: skip
         self.held = {p: held for p, held in self.held.items() if held.directory is not directory}
         self.futures = {p: h for p, h in self.futures.items() if h.directory is not directory}
         if self.on_failure is not None:
@@ -210,6 +212,13 @@ class LogDirectories:
         if not counts:
             raise KafkaError(ErrorCode.kafka_storage_error, "every log directory has failed")
         return min(self.online, key=lambda directory: counts[id(directory)])
+
+
+def _reason(directory: Directory, error: OSError) -> str:
+    """Why a directory failed, with the file it failed on."""
+    reason = error.strerror or str(error)
+    at_itself = error.filename in (None, str(directory.path))
+    return reason if at_itself else f"{reason}: {error.filename}"
 
 
 def renamed(held: Held, kind: Kind, unique: UUID) -> Path:

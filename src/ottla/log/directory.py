@@ -9,9 +9,11 @@ in between can therefore make a clean stop look unclean, never the other way rou
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -27,6 +29,9 @@ logger = logging.getLogger(__name__)
 
 LOCK_FILE: Final = ".lock"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+WRITE_CHECK: Final = ".write-check"
+WRITE_CHECK_BYTES: Final = 65_536
+"""A disk with less room than this cannot hold a segment and its indexes."""
 
 
 class CheckpointWrite(NamedTuple):
@@ -54,6 +59,7 @@ class Directory:
         self.newest: dict[str, int] = {}
         self._taken: dict[str, Mapping[TopicPartition, Offset]] = {}
         self._lock: Lock | None = None
+        self._identity: tuple[int, int] | None = None
 
     @property
     def online(self) -> bool:
@@ -69,10 +75,28 @@ class Directory:
             self._lock = self.disk.lock(self.path / LOCK_FILE)
         except BlockingIOError:
             raise UserError(f"{self.path}: another process is using this data directory") from None
+        self._identity = self.disk.identity(self.path)
+        self._check_writable()
         path = self.path / meta_properties.FILE_NAME
         if self.disk.exists(path):
             text = self.disk.read(path).decode("utf-8", "replace")
             self.meta = MetaProperties.parse(text, source=str(path))
+
+    def _check_writable(self) -> None:
+        """Write and sync a file, and remove it again: an OSError now, not at the first record."""
+        path = self.path / WRITE_CHECK
+        try:
+            self.disk.replace(path, bytes(WRITE_CHECK_BYTES))
+        finally:
+            with suppress(OSError):
+                for name in (path, path.with_name(path.name + ".tmp")):
+                    self.disk.remove(name)
+
+    def check_in_place(self) -> None:
+        """An OSError when the path leads to another directory than the one opened, or to none."""
+        if self.disk.identity(self.path) != self._identity:
+            said = "the directory was replaced while the broker was running"
+            raise FileNotFoundError(errno.ENOENT, said, str(self.path))
 
     def claim(self, meta: MetaProperties) -> None:
         """Write down whose directory this is, if it does not say so already."""

@@ -58,6 +58,10 @@ class File(Protocol):
 
     def truncate(self, size: int) -> None: ...
 
+    def is_unlinked(self) -> bool:
+        """Whether it is open though no name leads to it any more: what is written is lost."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -91,6 +95,10 @@ class Disk(Protocol):
     def list(self, path: Path) -> list[str]: ...
 
     def exists(self, path: Path) -> bool: ...
+
+    def identity(self, path: Path) -> tuple[int, int]:
+        """What tells this file or folder from another of the same name."""
+        ...
 
     def file_size(self, path: Path) -> int: ...
 
@@ -227,6 +235,12 @@ class RealFile:
         os.ftruncate(self.opened().fd, size)
         self._size = size
 
+    def is_unlinked(self) -> bool:
+        handle = self.handle
+        if handle is None:
+            return False  # opening it again will fail
+        return os.fstat(handle.fd).st_nlink == 0
+
     def close(self) -> None:
         self._open_files.drop(self)
         self.handle = None
@@ -294,6 +308,10 @@ class RealDisk:
 
     def exists(self, path: Path) -> bool:
         return path.exists()
+
+    def identity(self, path: Path) -> tuple[int, int]:
+        found = path.stat()
+        return found.st_dev, found.st_ino
 
     def file_size(self, path: Path) -> int:
         return path.stat().st_size

@@ -10,6 +10,7 @@ holds the recovery point is always walked. A closed segment's are, once.
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,18 @@ class Flush:
                 self._disk.sync_dir(folder)
             except FileNotFoundError:
                 continue  # the partition was renamed or removed meanwhile
+
+
+def removed(log: Log) -> OSError | None:
+    """The error of a log whose newest records go to a file that somebody has removed.
+
+    The kernel takes writes to such a file, and syncs it, without a word.
+    """
+    active = log.segments.active
+    if not active.unlinked:
+        return None
+    said = "the file was removed while the broker was running"
+    return FileNotFoundError(errno.ENOENT, said, str(active.path()))
 
 
 def begin_flush(log: Log) -> Flush:

@@ -227,6 +227,11 @@ class Segment:
             self._file = self.disk.open_append(self.path())
         return self._file
 
+    @property
+    def unlinked(self) -> bool:
+        """Whether its open file was removed by somebody else; a system call, and no more."""
+        return self._file is not None and self._file.is_unlinked()
+
     def indexes(self) -> SegmentIndexes:
         if self._indexes is None:
             indexes = SegmentIndexes(self.disk, self.path(INDEX), self.path(TIME_INDEX))

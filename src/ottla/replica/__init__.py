@@ -21,6 +21,7 @@ controller.
 - `care_loop`       retention, checkpoints, flushes, expiry
 - `compaction_loop` compaction, the dirtiest log first
 - `move_loop`       partitions on their way to another log directory
+- `removed_files_loop` files that were removed under the broker
 - `gauges`          numbers worked out when somebody asks
 - `traffic`         bytes and messages by topic
 - `surroundings`    what all partitions share

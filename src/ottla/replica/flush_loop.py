@@ -2,7 +2,8 @@
 
 Owns which partitions want a flush and which are being flushed. Never decides whether an append
 must wait (the partition does) and never retries: after a failed fsync the kernel may have dropped
-the dirty pages and forgotten the error, so the directory is given up.
+the dirty pages and forgotten the error, so the directory is given up. So it is when the file that
+was synced has been removed meanwhile: nobody will find those records again.
 
 Where the kernel takes many syncs in one call (`log/ring.py`) it is given them. Else partitions are
 flushed in shares, one job on the pool for each, no more than `SHARES` at a time: to hand work to a
@@ -18,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Final, Protocol, TypeAlias
 
+from ottla.log.flush import removed
 from ottla.log.log import Flush
 from ottla.log.slices import Source
 from ottla.model.ids import Offset
@@ -144,6 +146,8 @@ class FlushLoop:
     def _flushed(self, partition: Partition, flush: Flush, error: Exception | None) -> None:
         partition.flushing = False
         if error is None:
+            error = self._removed(partition)
+        if error is None:
             partition.log.flush_done(flush)
         if self._awaited:
             self._tell(partition, error)
@@ -158,6 +162,12 @@ class FlushLoop:
             self._hosted.waiting.produce.check(partition.key)
         if partition.waits_for_flush:
             self.want(partition)
+
+    def _removed(self, partition: Partition) -> OSError | None:
+        """Whether the disk has what it said it has: one fstat for each flush."""
+        if self._hosted.find(partition.key) is not partition:
+            return None  # deleted, and its files may be gone
+        return removed(partition.log)
 
     def _tell(self, partition: Partition, error: BaseException | None) -> None:
         for waiter in self._awaited.pop(partition, ()):

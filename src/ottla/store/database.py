@@ -45,6 +45,7 @@ class Database:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
+        self._opened = -1
 
     def open(self) -> Tree:
         """Open or create the file, keep every other process out of it, and read the tree."""
@@ -54,6 +55,7 @@ class Database:
                 self._path, timeout=0, isolation_level=None, check_same_thread=False
             )
             self._prepare(self._connection)
+            self._opened = self._inode()
             return self._read(self._connection)
         except sqlite3.Error as error:
             self.close()
@@ -78,6 +80,19 @@ class Database:
             full = error.sqlite_errorcode == sqlite3.SQLITE_FULL
             code = errno.ENOSPC if full else errno.EIO
             raise StoreUnavailable(code, str(error), str(self._path)) from error
+        self._check_in_place()
+
+    def _check_in_place(self) -> None:
+        """SQLite writes to a file that somebody has removed without a word."""
+        if self._inode() != self._opened:
+            said = "the file was removed while the broker was running"
+            raise StoreUnavailable(errno.ENOENT, said, str(self._path))
+
+    def _inode(self) -> int:
+        try:
+            return self._path.stat().st_ino
+        except FileNotFoundError:
+            return -1
 
     def close(self) -> None:
         if self._connection is not None:
@@ -117,6 +132,8 @@ class Database:
     def _advice(self, error: sqlite3.Error) -> str:
         if "locked" in str(error):
             return f"{self._path} is in use by another process; is a broker running on this data?"
+        if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+            return f"{self._path}: no space left on the disk; free some, then start again"
         return (
             f"{self._path} cannot be read ({error}); restore it from a copy, or move it away and "
             "run `ottla adopt` on the data directory to rebuild the topics from their files"

@@ -12,7 +12,6 @@ from tests.fakes.control_plane import control_plane, settle
 from tests.fakes.virtual_loop import run
 
 
-@pytest.mark.spec("CTL-76", "CFG-059")
 def test_the_reply_names_what_the_broker_still_leads() -> None:
     async def story() -> None:
         async with control_plane() as plane:

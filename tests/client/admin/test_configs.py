@@ -19,9 +19,9 @@ def test_settings_are_set_described_with_their_source_and_deleted(
     admin: ottla.Admin, topic: str
 ) -> None:
     resource = Resource.topic(topic)
-    admin.incremental_alter_configs({resource: {"segment.ms": "1234"}}).all()
+    admin.incremental_alter_configs({resource: {"max.message.bytes": "1234"}}).all()
     entry = admin.describe_configs([resource], synonyms=True, documentation=True).one()[
-        "segment.ms"
+        "max.message.bytes"
     ]
     assert (entry.value, entry.source) == ("1234", ConfigSource.DYNAMIC_TOPIC_CONFIG)
     assert not entry.is_default
@@ -30,8 +30,12 @@ def test_settings_are_set_described_with_their_source_and_deleted(
         ConfigSource.DEFAULT_CONFIG,
     ]
     assert entry.documentation
-    admin.incremental_alter_configs({resource: {"segment.ms": None}}).all()
-    assert admin.describe_configs([resource], names=["segment.ms"]).one()["segment.ms"].is_default
+    admin.incremental_alter_configs({resource: {"max.message.bytes": None}}).all()
+    assert (
+        admin.describe_configs([resource], names=["max.message.bytes"])
+        .one()["max.message.bytes"]
+        .is_default
+    )
 
 
 def test_lists_grow_and_shrink(admin: ottla.Admin, topic: str) -> None:

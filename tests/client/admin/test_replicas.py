@@ -7,7 +7,7 @@ from ottla import ErrorCode, KafkaError, TopicPartition
 from ottla.client.admin import ElectionKind
 
 
-@pytest.mark.spec("TOOL-17", "TOOL-18")
+@pytest.mark.spec("TOOL-18")
 def test_an_election_that_changes_nothing_is_told_so(admin: ottla.Admin, topic: str) -> None:
     partition = TopicPartition(topic, 0)
     for kind in ElectionKind:

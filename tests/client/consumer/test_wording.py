@@ -19,7 +19,7 @@ from ottla.model.ids import TopicPartition
 PARTITIONS = st.builds(TopicPartition, st.text(max_size=4), st.integers(0, 2**31 - 1))
 
 
-@pytest.mark.spec("CON-29")
+@pytest.mark.spec("CON-29", "WIRE-32")
 def test_a_subscription_is_worded_as_the_java_client_words_it() -> None:
     told = Subscription(("t",), b"\x01", (TopicPartition("t", 2),), 7, "eu")
     encoded = encode_subscription(told)
@@ -28,6 +28,17 @@ def test_a_subscription_is_worded_as_the_java_client_words_it() -> None:
     )
 
 
+@pytest.mark.spec("WIRE-32", "WIRE-35")
+def test_the_oldest_wording_is_understood() -> None:
+    said = bytes.fromhex("0000 00000002 0001 74 0001 75 00000002 0102")
+    assert decode_subscription(said) == Subscription(("t", "u"), b"\x01\x02")
+    nothing_more = bytes.fromhex("0000 00000001 0001 74 ffffffff")
+    assert decode_subscription(nothing_more) == Subscription(("t",), None)
+    share = bytes.fromhex("0000 00000001 0001 74 00000002 00000000 00000005 ffffffff")
+    assert decode_assignment(share) == (TopicPartition("t", 0), TopicPartition("t", 5))
+
+
+@pytest.mark.spec("WIRE-35")
 def test_an_assignment_is_worded_as_the_java_client_words_it() -> None:
     encoded = encode_assignment([TopicPartition("t", 1), TopicPartition("t", 0)])
     assert encoded == bytes.fromhex("0003 00000001 0001 74 00000002 00000000 00000001 ffffffff")

@@ -11,7 +11,7 @@ from tests.client.producer.broker_rig import producing, run, until
 from tests.fakes.scripted_broker import HANG_UP, METADATA, PRODUCE, SILENCE, ScriptedBroker
 
 
-@pytest.mark.spec("PRD-42", "PRD-43", "PRD-46", "TXN-08", "OPEN-02", "OPEN-11")
+@pytest.mark.spec("PRD-42", "PRD-43", "TXN-08", "OPEN-02", "OPEN-11")
 def test_no_more_requests_are_unanswered_than_allowed_and_order_is_kept() -> None:
     async def main() -> None:
         async with ScriptedBroker() as broker, producing(broker, batch_size=10) as producer:

@@ -22,7 +22,20 @@ def group(*members: Member) -> ClassicGroup:
     return made
 
 
-@pytest.mark.spec("GRP-19", "GRP-16")
+@pytest.mark.spec("GRP-19")
+def test_a_protocol_has_a_vote_of_each_member_that_knows_it() -> None:
+    made = group(member("a", "range", "roundrobin"), member("b", "range"))
+    stranger = member("c", "roundrobin", "sticky")
+    assert not made.supports("consumer", stranger.protocols), "nothing has the votes of all three"
+    made.add(stranger, "consumer")
+    assert made._votes == {"range": 2, "roundrobin": 2, "sticky": 1}
+    made.remove("a")
+    assert made._votes == {"range": 1, "roundrobin": 1, "sticky": 1}
+    made.remove("c")
+    assert made._votes == {"range": 1}
+
+
+@pytest.mark.spec("GRP-16")
 def test_who_shares_no_protocol_with_all_others_cannot_belong() -> None:
     made = group(member("a", "range", "roundrobin"), member("b", "range"))
     assert not made.supports("consumer", member("c", "roundrobin", "sticky").protocols)

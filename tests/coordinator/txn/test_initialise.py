@@ -66,10 +66,17 @@ def test_an_open_transaction_is_aborted_under_an_epoch_nobody_has() -> None:
     assert reply.producer == (7, 5)
 
 
-@pytest.mark.spec("TXN-29")
-@pytest.mark.parametrize("state", [S.PREPARE_COMMIT, S.PREPARE_ABORT])
-def test_a_decided_transaction_is_let_finish_first(state: TxnState) -> None:
+@pytest.mark.spec("TXN-29", "ERR-50")
+@pytest.mark.parametrize(
+    ("state", "decided"),
+    [(S.PREPARE_COMMIT, S.COMPLETE_COMMIT), (S.PREPARE_ABORT, S.COMPLETE_ABORT)],
+)
+def test_a_decided_transaction_is_let_finish_first(state: TxnState, decided: TxnState) -> None:
     assert refusal(txn(state), ASKED) is ErrorCode.concurrent_transactions
+    done = complete(txn(state, partitions=A), NOW)
+    assert done.state is decided, "as it was decided, not as it was asked for since"
+    reply, _ = initialise("tx", done, ASKED, None, NOW)
+    assert reply == Initialised(Producer(P7, 4), NOBODY)
 
 
 @pytest.mark.spec("TXN-30")

@@ -65,7 +65,6 @@ def master(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.spec("APP-24")
 def test_a_pipeline_runs_on_a_cluster_as_it_does_on_one_machine(
     master: str, tmp_path: Path
 ) -> None:

@@ -195,7 +195,7 @@ def test_compact_keeps_the_latest_value_of_every_key(stage: Stage) -> None:
     assert len(rows(stage, "customers")) == 3
 
 
-@pytest.mark.spec("APP-02", "APP-06")
+@pytest.mark.spec("APP-06")
 def test_views_cleans_counts_and_keeps_sessions(stage: Stage) -> None:
     written = ("clean-views", "top-pages", "sessions", "page-views-dead")
     stage.topics("page-views", *written, partitions=1)
