@@ -16,10 +16,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ottla.model.errors import UserError
-from ottla.spark.pipelines.java import check_java
-from tools import nodes
-from tools.demo import clients
 from tools.demo.seconds import Mistake, seconds_of
 
 
@@ -34,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
         signal.signal(one, lambda *_: stop.set())
     with tempfile.TemporaryDirectory(prefix="ottla-demo-") as folder:
         here = Path.cwd()
-        os.chdir(folder)  # Spark writes where it is started
+        os.chdir(folder)  # Spark, and Hypothesis when kio imports it, write where they are started
         try:
             return _shown(Path(folder), seconds, stop)
         finally:
@@ -42,6 +38,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _shown(folder: Path, seconds: float | None, stop: threading.Event) -> int:
+    from tools import nodes
+    from tools.demo import clients
+
     began = time.monotonic()
     with nodes.ottla(folder / "broker") as node:
         print(f"{node.said.read_text().splitlines()[-1]} ({time.monotonic() - began:.2f} s)")
@@ -57,16 +56,24 @@ def _shown(folder: Path, seconds: float | None, stop: threading.Event) -> int:
 
 def _pipeline(bootstrap: str, folder: Path, seconds: float | None, stop: threading.Event) -> bool:
     """Whether everything came out; True where there is no Java to run it on."""
+    from ottla.model.errors import UserError
+    from ottla.spark.pipelines.java import check_java
+
     try:
         check_java(os.environ)
     except UserError as lacking:
         print(f"The second part, a pipeline on Spark, is left out: {lacking}", flush=True)
         return True
+    from ottla.spark.pipelines.run import QueryFailed
     from tools.demo import shop
 
     how_long = "until Ctrl-C" if seconds is None else f"for {seconds:.0f} s"
     print(f"A shop opens: events come in and a pipeline on Spark runs {how_long}.", flush=True)
-    return shop.show(bootstrap, folder / "shop", seconds, stop)
+    try:
+        return shop.show(bootstrap, folder / "shop", seconds, stop)
+    except QueryFailed as failure:
+        print(f"demo: {failure}", file=sys.stderr)
+        return False
 
 
 if __name__ == "__main__":
