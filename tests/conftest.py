@@ -11,7 +11,8 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["ottla.testing.plugin"]  # for a checkout that is not installed
+# The first for a checkout that is not installed.
+pytest_plugins = ["ottla.testing.plugin", "tests.skips"]
 
 # Deadlines measure the machine, which is shared, and not the code.
 settings.register_profile("ottla", deadline=None, suppress_health_check=[HealthCheck.too_slow])

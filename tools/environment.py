@@ -1,26 +1,38 @@
-"""Makes the development environment: `.venv`, and the programs the tests drive.
+"""Makes the development environment: `.venv`, and the programs that pip cannot bring.
 
-Owns: `.venv` and the stamp inside it that says for which lock file it was made.
+Owns: `.venv`, the stamp inside it that says for which lock file it was made, and the list of
+Debian packages that were asked for once.
 Never: imports anything outside the standard library, or names a package index; where packages
-come from is the machine's own pip configuration.
+come from is the machine's own pip and apt configuration.
 
-A second run finds the stamp and returns at once, without the network.
+    python -m tools.environment            .venv; a second time returns at once, without the network
+    python -m tools.environment java       the program that `make run` wants besides
+    python -m tools.environment programs   those that the tests want
+
+Programs are installed where that is allowed: by root, and by whom sudo asks for no password. Where
+it is not, or does not work, one line for each says what it is for and how to get it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import queue
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tools.pip_progress import Shown, packages_of
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 VENV: Final = ROOT / ".venv"
 STAMP: Final = VENV / "made-for"
+ASKED: Final = VENV / "asked-apt-for"
 LOCK: Final = ROOT / "requirements.lock"
 
 
@@ -32,29 +44,41 @@ class Program(NamedTuple):
     needed_for: str
 
 
+class Failed(Exception):
+    """The environment cannot be made; the message says why, and what to do."""
+
+
+JAVA: Final = Program("java", "default-jdk-headless", "pipelines on Spark and the Java clients")
 PROGRAMS: Final = (
-    Program("java", "default-jdk-headless", "the Java clients, Kafka's tools and Spark"),
+    JAVA,
     Program("javac", "default-jdk-headless", "the Java client tests"),
     Program("mvn", "maven", "fetching Kafka's clients and tools"),
     Program("kcat", "kcat", "the kcat tests"),
 )
+WANTED: Final = {"java": (JAVA,), "programs": PROGRAMS}
 
 
-def main() -> int:
-    wanted = fingerprint()
-    fetch = None
-    if not STAMP.is_file() or STAMP.read_text() != wanted:
-        fetch = apt_install if can_apt() else None
-        try:
-            make_venv()
-            install()
-        except subprocess.CalledProcessError as failure:
-            print(f"setup: failed: {' '.join(map(str, failure.cmd))}", file=sys.stderr)
-            return 1
-        STAMP.write_text(wanted)
-    for line in provide(PROGRAMS, shutil.which, fetch):
-        print(f"setup: {line}", file=sys.stderr)
+def main(arguments: Sequence[str]) -> int:
+    try:
+        if arguments:
+            for line in provide(WANTED[arguments[0]], shutil.which, fetcher()):
+                print(f"setup: {line}", file=sys.stderr)
+        else:
+            make()
+    except Failed as failure:
+        print(f"setup: {failure}", file=sys.stderr)
+        return 1
     return 0
+
+
+def make() -> None:
+    """The virtual environment, unless it is there."""
+    wanted = fingerprint()
+    if STAMP.is_file() and STAMP.read_text() == wanted:
+        return
+    make_venv()
+    install()
+    STAMP.write_text(wanted)
 
 
 def fingerprint() -> str:
@@ -68,14 +92,21 @@ def make_venv() -> None:
     say("making .venv")
     if (VENV / "bin" / "pip").exists() and same_python():
         return
-    shutil.rmtree(VENV, ignore_errors=True)
     command = [sys.executable, "-m", "venv", str(VENV)]
-    if subprocess.run(command, capture_output=True, check=False).returncode == 0:
-        return
-    if can_apt():  # Debian ships Python without ensurepip
-        apt_install("python3-venv")
+    for attempt in range(2):
+        shutil.rmtree(VENV, ignore_errors=True)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return
+        # Debian ships Python without ensurepip.
+        if attempt or not (can_apt() and apt_install("python3-venv")):
+            break
     shutil.rmtree(VENV, ignore_errors=True)
-    run(command)
+    if "ensurepip" in done.stdout + done.stderr:
+        raise Failed(
+            "Python's venv module lacks ensurepip; Debian, as root: apt-get install python3-venv"
+        )
+    raise Failed(f"{' '.join(command)} failed: {_last_line(done.stderr or done.stdout)}")
 
 
 def same_python() -> bool:
@@ -86,10 +117,48 @@ def same_python() -> bool:
 def install() -> None:
     """The locked packages, checked by hash, then this project in place."""
     say("installing what requirements.lock names (the first time takes minutes: Spark is large)")
-    pip = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-    pip += ["--disable-pip-version-check"]
-    run([*pip, "--require-hashes", "--requirement", str(LOCK)])
-    run([*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)])
+    pip = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
+    pip += ["--progress-bar", "off"]
+    shown = Shown(packages_of(LOCK))
+    try:
+        run_pip([*pip, "--require-hashes", "--requirement", str(LOCK)], shown)
+        run_pip([*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)], None)
+    finally:
+        shown.over()
+
+
+def run_pip(command: Sequence[str], shown: Shown | None) -> None:
+    """Run pip to its end, and show how far it is; Failed with what it said if it fails."""
+    began = time.monotonic()
+    said: list[str] = []
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as pip:
+        heard: queue.Queue[str | None] = queue.Queue()
+        threading.Thread(target=_listen, args=(pip, heard), daemon=True).start()
+        while True:
+            try:
+                line = heard.get(timeout=1)
+            except queue.Empty:
+                line = ""
+            if line is None:
+                break
+            if line:
+                said.append(line.rstrip())
+            if shown is not None:
+                shown.heard(line or None, time.monotonic() - began)
+    if pip.returncode != 0:
+        if shown is not None:
+            shown.over()
+        told = [line for line in said if line.startswith("ERROR")] or said[-5:]
+        raise Failed("pip failed: " + "\n".join([*told, f"({' '.join(command)})"]))
+
+
+def _listen(pip: subprocess.Popen[str], heard: queue.Queue[str | None]) -> None:
+    assert pip.stdout is not None
+    for line in pip.stdout:
+        heard.put(line)
+    heard.put(None)
 
 
 def provide(
@@ -101,7 +170,6 @@ def provide(
     missing = []
     for command, package, needed_for in programs:
         if find(command) is None and fetch is not None:
-            say(f"installing {package}")
             fetch(package)
         if find(command) is None:
             missing.append(
@@ -111,22 +179,50 @@ def provide(
     return missing
 
 
+def fetcher() -> Callable[[str], bool] | None:
+    """What installs a package, once for each environment; None where nobody may."""
+    asked = set(ASKED.read_text().split()) if ASKED.is_file() else set()
+
+    def fetch(package: str) -> bool:
+        if package in asked or not can_apt():
+            return False
+        asked.add(package)
+        ASKED.write_text("\n".join(sorted(asked)))
+        return apt_install(package)
+
+    return fetch
+
+
 def can_apt() -> bool:
-    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+    """Whether packages can be installed without asking anybody."""
+    return shutil.which("apt-get") is not None and as_root() is not None
+
+
+def as_root() -> list[str] | None:
+    """What a command of root's begins with; None if we are not root and may not be."""
+    if os.geteuid() == 0:
+        return []
+    if shutil.which("sudo") is None:
+        return None
+    asks_nothing = subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False)
+    return ["sudo", "-n"] if asks_nothing.returncode == 0 else None
 
 
 def apt_install(package: str) -> bool:
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    install = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", package]
-    for command in (install, ["apt-get", "update", "--quiet"], install):
-        done = subprocess.run(command, env=environment, capture_output=True, check=False)
+    say(f"installing {package} with apt-get (as root)")
+    apt = [*(as_root() or []), "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
+    install = [*apt, "install", "--yes", "--quiet", "--no-install-recommends", package]
+    for command in (install, [*apt, "update", "--quiet"], install):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if command is install and done.returncode == 0:
             return True
+    say(f"apt-get could not install {package}: {_last_line(done.stderr)}")
     return False
 
 
-def run(command: list[str]) -> None:
-    subprocess.run(command, check=True)
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "it said nothing"
 
 
 def say(text: str) -> None:
@@ -134,4 +230,4 @@ def say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

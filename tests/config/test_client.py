@@ -102,7 +102,7 @@ def test_two_phase_commit_needs_a_name_and_no_timeout() -> None:
     "CFG-083", "CFG-084", "CFG-085", "CFG-086", "CFG-090", "CFG-091", "CFG-092", "CFG-093",
     "CFG-094", "CFG-095", "CFG-097", "CFG-100", "CFG-101",
 )  # fmt: skip
-def test_defaults_are_kafkas() -> None:
+def test_defaults_are_kafkas_but_for_larger_batches() -> None:
     config = ProducerConfig.from_options({})
     shown = {name: config.text(name) for name in config.SETTINGS}
     assert shown["request.timeout.ms"] == "30000"
@@ -110,7 +110,7 @@ def test_defaults_are_kafkas() -> None:
     assert shown["connections.max.idle.ms"] == "540000"
     assert shown["retry.backoff.ms"] == "100"
     assert shown["retries"] == str(2**31 - 1)
-    assert shown["batch.size"] == "16384"
+    assert shown["batch.size"] == "1000000", "librdkafka's: docs/clients.md says why"
     assert shown["linger.ms"] == "5"
     assert shown["buffer.memory"] == str(32 << 20)
     assert shown["max.block.ms"] == "60000"

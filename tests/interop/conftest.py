@@ -21,6 +21,7 @@ from tests.interop.java_client import Java4Client, Java39Client
 from tests.interop.kafka_python_client import KafkaPythonClient
 from tests.interop.kcat_client import KcatClient
 from tests.interop.reading import Site, numbers
+from tests.skips import skip_without
 from tools import kafka_cache, nodes
 
 MakeTopic = Callable[..., str]
@@ -149,7 +150,7 @@ def make_topic(opened: Opened) -> MakeTopic:
 
 def open_client(name: str, bootstrap: str) -> Client:
     if name == "kcat" and shutil.which("kcat") is None:
-        pytest.skip("kcat is not installed; as root: make setup")
+        skip_without("kcat is missing; as root: apt-get install kcat")
     try:
         return CLIENTS[name](bootstrap)
     except kafka_cache.Missing as missing:

@@ -16,6 +16,8 @@ from tests.spark.killed_story import STEPS, Story, upto
 
 KILLS = 2
 """Of each seed; 25 seeds are fifty runs."""
+SHORT_SEED = 13
+"""A Python process of Spark's dies, about three seconds after the query began."""
 
 
 @pytest.mark.spec("APP-11")
@@ -36,10 +38,10 @@ def test_every_step_of_a_decision_is_one_at_which_a_driver_is_killed() -> None:
     assert {step.value for step in Step} == set(STEPS)
 
 
-def killed_again_and_again(story: Story, dice: Random) -> None:
+def killed_again_and_again(story: Story, dice: Random, kills: int = KILLS) -> None:
     """Run after run is killed, each with more to do; then one is left alone."""
     killed = 0
-    while killed < KILLS:
+    while killed < kills:
         story.feed()
         told = story.live_and_be_killed(dice)
         killed += told is not None
@@ -47,6 +49,16 @@ def killed_again_and_again(story: Story, dice: Random) -> None:
         story.looked(at_rest=True)
     assert story.live() == 0, story.log
     assert story.left_open() == []
+
+
+@pytest.mark.parametrize("seed", [SHORT_SEED])
+def test_a_query_killed_once_at_random_neither_loses_nor_repeats(
+    broker: Broker, tmp_path: Path, seed: int
+) -> None:
+    """The short form of those below."""
+    story = Story(broker.bootstrap_servers, tmp_path, f"short-{seed}")
+    killed_again_and_again(story, Random(seed), kills=1)
+    assert story.seen() == upto(story.batches)
 
 
 @pytest.mark.slow

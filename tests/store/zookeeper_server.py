@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 from kazoo.client import KazooClient
 
+from tests.skips import skip_without
 from tools.kafka_cache import cache_dir
 from tools.nodes import free_ports
 
@@ -76,7 +76,7 @@ class Server:
 def zookeeper_server(folder: Path) -> Iterator[Server]:
     found = sorted((cache_dir() / "jars").glob("server-3.9-*"))
     if not found or shutil.which("java") is None:
-        pytest.skip("no JDK, or the jars of Kafka 3.9 were never fetched")
+        skip_without("no JDK, or the jars of Kafka 3.9 were never fetched: make setup")
     server = Server(folder, found[-1])
     try:
         yield server

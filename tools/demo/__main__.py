@@ -1,11 +1,13 @@
 """`python -m tools.demo [SECONDS]`: a broker, two clients, and a pipeline on Spark.
 
-Owns: a broker process and a folder; both are gone afterwards. With a number of seconds it ends by
-itself, 0 leaves the pipeline out; without one it runs until Ctrl-C.
+Owns: a broker process and a folder; both are gone afterwards, and nothing is written elsewhere but
+the picture, whose place is told. With a number of seconds it ends by itself, 0 leaves the pipeline
+out; without one it runs until Ctrl-C. Without Java the pipeline is left out too, and that is said.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import tempfile
@@ -14,25 +16,38 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools import nodes
-from tools.demo import clients
+from tools.demo.seconds import Mistake, seconds_of
 
 
 def main(arguments: Sequence[str]) -> int:
-    seconds = float(arguments[0]) if arguments and arguments[0] else None
+    try:
+        seconds = seconds_of(arguments)
+    except Mistake as mistake:
+        print(f"demo: {mistake}", file=sys.stderr)
+        return 2
     stop = threading.Event()
     for one in (signal.SIGINT, signal.SIGTERM):
         signal.signal(one, lambda *_: stop.set())
+    with tempfile.TemporaryDirectory(prefix="ottla-demo-") as folder:
+        here = Path.cwd()
+        os.chdir(folder)  # Spark, and Hypothesis when kio imports it, write where they are started
+        try:
+            return _shown(Path(folder), seconds, stop)
+        finally:
+            os.chdir(here)
+
+
+def _shown(folder: Path, seconds: float | None, stop: threading.Event) -> int:
+    from tools import nodes
+    from tools.demo import clients
+
     began = time.monotonic()
-    with (
-        tempfile.TemporaryDirectory(prefix="ottla-demo-") as folder,
-        nodes.ottla(Path(folder) / "broker") as node,
-    ):
+    with nodes.ottla(folder / "broker") as node:
         print(f"{node.said.read_text().splitlines()[-1]} ({time.monotonic() - began:.2f} s)")
         if not clients.show(node.bootstrap):
             print("demo: records are missing", file=sys.stderr)
             return 1
-        if seconds != 0 and not _pipeline(node.bootstrap, Path(folder), seconds, stop):
+        if seconds != 0 and not _pipeline(node.bootstrap, folder, seconds, stop):
             print("demo: what came out is not what went in", file=sys.stderr)
             return 1
     print("Every record was written and read. Start a broker of your own: .venv/bin/ottla serve")
@@ -40,11 +55,25 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _pipeline(bootstrap: str, folder: Path, seconds: float | None, stop: threading.Event) -> bool:
+    """Whether everything came out; True where there is no Java to run it on."""
+    from ottla.model.errors import UserError
+    from ottla.spark.pipelines.java import check_java
+
+    try:
+        check_java(os.environ)
+    except UserError as lacking:
+        print(f"The second part, a pipeline on Spark, is left out: {lacking}", flush=True)
+        return True
+    from ottla.spark.pipelines.run import QueryFailed
     from tools.demo import shop
 
     how_long = "until Ctrl-C" if seconds is None else f"for {seconds:.0f} s"
     print(f"A shop opens: events come in and a pipeline on Spark runs {how_long}.", flush=True)
-    return shop.show(bootstrap, folder / "shop", seconds, stop)
+    try:
+        return shop.show(bootstrap, folder / "shop", seconds, stop)
+    except QueryFailed as failure:
+        print(f"demo: {failure}", file=sys.stderr)
+        return False
 
 
 if __name__ == "__main__":

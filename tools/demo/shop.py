@@ -7,10 +7,11 @@ sent.
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import ottla
 from ottla.cli.console import table
@@ -27,8 +28,12 @@ from ottla.spark.pipelines.spec import FilesTarget, Pipeline
 from ottla.spark.pipelines.views import Views
 from tools.demo.shoppers import TOPICS, Shoppers
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 HERE: Final = Path(__file__).parent
-PICTURE: Final = Path("build", "shop.png")
+PICTURE: Final = "ottla-shop.png"
+"""In the folder for temporary files: a checkout stays as it was."""
 WRITTEN: Final = ("shop-events", "shop-dead", "top-pages", "visits")
 PARTITIONS: Final = 2
 POLL_S: Final = 3.0
@@ -37,24 +42,33 @@ POLL_S: Final = 3.0
 def show(bootstrap: str, folder: Path, seconds: float | None, stop: threading.Event) -> bool:
     """Run until the time is over, or until stopped; whether everything that went in came out."""
     pipeline = opened(bootstrap, folder)
+    with session(pipeline.name, None, pipeline.spark) as spark:
+        return show_on(spark, pipeline, seconds, stop)
+
+
+def show_on(
+    spark: SparkSession, pipeline: Pipeline, seconds: float | None, stop: threading.Event
+) -> bool:
+    """The same on a Spark that is there, for a pipeline that `opened` gives."""
+    bootstrap = pipeline.bootstrap
     with ottla.Admin(bootstrap_servers=bootstrap) as admin:
         admin.create_topics([NewTopic(name, PARTITIONS) for name in (*TOPICS, *WRITTEN)]).all()
-    spark = session(pipeline.name, None, pipeline.spark)
-    shoppers, leave = Shoppers(bootstrap), threading.Event()
+    shoppers, leave = Shoppers(bootstrap, seconds=seconds), threading.Event()
     crowd = threading.Thread(target=shoppers.go_on_until, args=(leave,), name="shoppers")
     shown = display(as_json=False)
     clock = SystemClock()
     with TopicEnds(pipeline.sources, clock) as ends, shown:
         made = list(outputs(pipeline, Views(spark, pipeline)))
-        closing = Closing(shoppers, leave, stop, seconds)
+        closing = Closing(shoppers, stop)
         running = Run(made, ends, clock, [shown, History(pipeline.checkpoint)], [closing.look])
         closing.running = running
         crowd.start()
-        running.until(closing.over)
-    leave.set()
-    crowd.join()
-    rows = spark.read.parquet(str(folder / "lake")).count()
-    spark.stop()
+        try:
+            running.until(closing.over)
+        finally:
+            leave.set()
+            crowd.join()
+    rows = spark.read.parquet(_lake(pipeline)).count()
     shown.summary(running.totals.values())
     _draw(pipeline)
     return checked(bootstrap, shoppers, rows) if closing.caught_up else True
@@ -71,29 +85,25 @@ def opened(bootstrap: str, folder: Path) -> Pipeline:
     return replace(made, sinks=sinks, checkpoint=str(folder / "checkpoints"))
 
 
-class Closing:
-    """When the shop closes: people leave, and the queries read what they left."""
+def _lake(pipeline: Pipeline) -> str:
+    """Where the table of events is."""
+    [target] = [sink.target for sink in pipeline.sinks if isinstance(sink.target, FilesTarget)]
+    return target.path
 
-    def __init__(
-        self,
-        shoppers: Shoppers,
-        leave: threading.Event,
-        stop: threading.Event,
-        seconds: float | None,
-    ) -> None:
+
+class Closing:
+    """When the shop closes: people have left, and the queries have read what they left."""
+
+    def __init__(self, shoppers: Shoppers, stop: threading.Event) -> None:
         self.over = threading.Event()
         self.caught_up = False
         self.running: Run | None = None
         self._shoppers = shoppers
-        self._leave = leave
         self._stop = stop
-        self._ends_ms = None if seconds is None else SystemClock().mono_ms() + int(seconds * 1000)
 
     def look(self) -> None:
         if self._stop.is_set():
             self.over.set()
-        elif self._ends_ms is not None and SystemClock().mono_ms() >= self._ends_ms:
-            self._leave.set()
         if self._shoppers.done.is_set() and self.running is not None:
             sent = self._shoppers.sent.total()
             self.caught_up = all(one.rows_in >= sent for one in self.running.totals.values())
@@ -129,6 +139,6 @@ def _count(bootstrap: str, topic: str) -> int:
 def _draw(pipeline: Pipeline) -> None:
     history = history_path(pipeline.checkpoint)
     if history is not None and history.is_file():
-        PICTURE.parent.mkdir(exist_ok=True)
-        draw(read(history), "What the shop's queries did", PICTURE)
-        print(f"{PICTURE}: throughput and lag, drawn")
+        picture = Path(tempfile.gettempdir(), PICTURE)
+        draw(read(history), "What the shop's queries did", picture)
+        print(f"{picture}: throughput and lag, drawn")

@@ -60,10 +60,11 @@ def _happening(dice: Random, id: str) -> Happening:
 
 
 class Shoppers:
-    """Write what happens to a broker, at a steady rate, until they are stopped."""
+    """Write what happens to a broker, at a steady rate, until they are stopped or leave."""
 
-    def __init__(self, bootstrap: str, seed: int = 1) -> None:
+    def __init__(self, bootstrap: str, seed: int = 1, seconds: float | None = None) -> None:
         self._bootstrap = bootstrap
+        self._most = None if seconds is None else int(seconds * A_SECOND)
         self._dice = Random(seed)
         self.sent: Counter[bool] = Counter()
         self.done = Event()
@@ -72,8 +73,9 @@ class Shoppers:
         events = happenings(self._dice, int(time.time() * 1000))
         began = time.monotonic()
         with ottla.Producer(bootstrap_servers=self._bootstrap, linger_ms=50) as producer:
-            while not stop.wait(0.05):
+            while not stop.wait(0.05) and self.sent.total() != self._most:
                 due = int((time.monotonic() - began) * A_SECOND)
+                due = due if self._most is None else min(due, self._most)
                 now = _iso(time.time())
                 for _ in range(due - self.sent.total()):
                     one = next(events)

@@ -149,8 +149,10 @@ class ProducerConfig(ClientConfig):
         Doc("Who must have a record before it counts as sent: nobody, the leader, all in sync."),
     ] = "all"
     batch_size: Annotated[
-        int, AtLeast(0), Doc("Bytes of a batch; a batch for each partition is gathered at a time.")
-    ] = 16_384
+        int,
+        AtLeast(0),
+        Doc("Bytes of a batch at most; it is sent when it is full, or has waited for `linger.ms`."),
+    ] = 1_000_000
     linger_ms: Annotated[
         Long, AtLeast(0), Doc("How long a batch waits for more records before it is sent.")
     ] = 5

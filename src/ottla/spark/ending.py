@@ -53,7 +53,7 @@ async def _commit(session: Session, who: PreparedTransaction) -> None:
         "producer_epoch": who.epoch,
         "committed": True,
     }
-    level = (await session.cluster.features()).get(FEATURE, 0)
+    level = (await session.outlasting(session.cluster.features)).get(FEATURE, 0)
     at_most = None if level >= ADDS_ITSELF else LAST_EXPLICIT_END
 
     async def ask(node: To, ids: list[str]) -> Answers[str, Any]:

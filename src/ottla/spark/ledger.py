@@ -7,6 +7,10 @@ Never: decides (`decisions`), nor in what order things are done (`exactly_once`)
 An entry and the offset that points to it are written in one transaction, so the pointer is never
 wrong: finding the last decision takes two questions, however long the topic is. A pointer that has
 expired is made up for by reading the topic. Its format: docs/formats/sink-commits.md.
+
+Everything asked here outlasts a restart of the brokers: see `Session.view` and `Session.each` for
+what is tried again, within `default.api.timeout.ms`, and `Producer` for what is within
+`max.block.ms` and `delivery.timeout.ms`.
 """
 
 from __future__ import annotations
@@ -97,9 +101,9 @@ class KeptLedger:
     async def _place(self) -> TopicPartition:
         """The partition of this sink's entries; the topic is made if there is none."""
         cluster = self._session.cluster
-        view = cluster.metadata.topics.get(TOPIC) or (await cluster.refresh([TOPIC])).topics.get(
-            TOPIC
-        )
+        view = cluster.metadata.topics.get(TOPIC)
+        if view is None:
+            view = (await self._session.view([TOPIC])).topics.get(TOPIC)
         if view is None:
             await _make_topic(self._session)
             view = await cluster.topic(TOPIC, timeout_ms=READ_TIMEOUT_MS)
@@ -163,7 +167,7 @@ class KeptHeld:
 
 
 async def _make_topic(session: Session) -> None:
-    copies = min(COPIES, len(await session.brokers()))
+    copies = min(COPIES, len((await session.view()).nodes))
     configs = {"cleanup.policy": "compact", "min.insync.replicas": str(max(copies - 1, 1))}
     wish = NewTopic(TOPIC, PARTITIONS, copies, configs=configs)
     for failure in (await create_topics(session, [wish])).failed.values():

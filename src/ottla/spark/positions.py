@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from ottla.client.admin.log_dirs import describe_log_dirs
 from ottla.client.admin.offsets import OffsetSpec, list_offsets
 from ottla.client.admin.session import Session
+from ottla.client.view import ClusterView
 from ottla.model.errors import ErrorCode, KafkaError, UserError
 from ottla.model.ids import TopicPartition
 from ottla.spark.offsets import EARLIEST, LATEST, AtOffsets, AtTimes, Edge, Offsets, check_named
@@ -24,19 +25,30 @@ GONE: Final = frozenset({ErrorCode.unknown_topic_or_partition, ErrorCode.unknown
 
 
 async def partitions(session: Session, what: Subscription) -> list[TopicPartition]:
-    """The partitions that are there now; topics that are not have none."""
+    """The partitions that are there now; topics that are not have none.
+
+    A query that runs outlasts a restart of the brokers (`Session.view`).
+    """
+    return _of(what, await session.view(_asked(what)))
+
+
+def _asked(what: Subscription) -> Sequence[str] | None:
+    """The topics to ask for; None: all."""
     if what.partitions:
-        view = await session.cluster.refresh(sorted({tp.topic for tp in what.partitions}))
+        return sorted({tp.topic for tp in what.partitions})
+    return None if what.pattern is not None else what.topics
+
+
+def _of(what: Subscription, view: ClusterView) -> list[TopicPartition]:
+    if what.partitions:
         return [tp for tp in what.partitions if view.partition(tp) is not None]
     if what.pattern is not None:
-        view = await session.cluster.refresh(None)
         names = [
             name
             for name, topic in sorted(view.topics.items())
             if re.fullmatch(what.pattern, name) and not topic.internal
         ]
     else:
-        view = await session.cluster.refresh(what.topics)
         names = [name for name in what.topics if name in view.topics]
     return sorted(
         TopicPartition(name, each.index) for name in names for each in view.topics[name].partitions
@@ -44,9 +56,10 @@ async def partitions(session: Session, what: Subscription) -> list[TopicPartitio
 
 
 async def begun(session: Session, options: SourceOptions) -> list[TopicPartition]:
-    """The partitions of a query that begins: what it names must be there."""
-    found = await _again(options, lambda: partitions(session, options.subscription))
-    what, there = options.subscription, {tp.topic for tp in found}
+    """The partitions of a query that begins: what it names must be there, and a broker too."""
+    what = options.subscription
+    found = _of(what, await _again(options, lambda: session.cluster.refresh(_asked(what))))
+    there = {tp.topic for tp in found}
     for topic in what.topics:
         if topic not in there:
             raise UserError(f"subscribe: there is no topic {topic}")

@@ -13,6 +13,7 @@ import pytest
 
 from ottla.cli.kafka.main import run
 from ottla.cli.kafka.zookeeper_start import MAIN, command, jars
+from tests.skips import skip_without
 from tools.nodes import free_ports
 
 WAIT_S = 60.0
@@ -21,7 +22,7 @@ WAIT_S = 60.0
 @pytest.fixture
 def settings(tmp_path: Path) -> Iterator[tuple[Path, int]]:
     if shutil.which("java") is None:
-        pytest.skip("no Java")
+        skip_without("java is missing; as root: apt-get install default-jdk-headless")
     [port] = free_ports(1)
     file = tmp_path / "zookeeper.properties"
     # What a server of an ensemble has, too: docs/cli.md explains each line.

@@ -94,10 +94,39 @@ def test_an_empty_batch_takes_a_record_of_any_size() -> None:
 
 
 @pytest.mark.spec("PRD-21", "PRD-24")
-def test_a_batch_takes_its_whole_size_from_memory_at_once() -> None:
-    rig = Rig(batch_size=16_384)
-    rig.intake.append(record(b"x"))
-    assert rig.queues.memory.free == rig.config.buffer_memory - 16_384
+def test_a_batch_takes_memory_as_it_grows() -> None:
+    rig = Rig(batch_size=50_000)
+    taken = []
+    for _ in range(60):
+        rig.intake.append(record(b"x" * 1_000))
+        taken.append(rig.config.buffer_memory - rig.queues.memory.free)
+    assert sorted(set(taken)) == [16_384, 32_768, 50_000, 66_384], "another one begins"
+    first, second = rig.queues.at(TP).batches
+    assert first.is_closed
+    assert 48_000 < first.size <= 50_000
+    assert (first.reserved, second.reserved) == (50_000, 16_384)
+
+
+@pytest.mark.spec("PRD-21")
+def test_a_batch_that_finds_no_memory_to_grow_is_closed_and_another_is_waited_for() -> None:
+    rig = Rig(batch_size=50_000, buffer_memory=20_000)
+    while rig.intake.append(record(b"x" * 1_000)) is not None:
+        pass
+    [only] = rig.queues.at(TP).batches
+    assert only.is_closed
+    assert only.reserved == 16_384
+
+
+def test_a_hundred_partitions_have_open_batches_in_the_memory_that_comes_by_default() -> None:
+    rig = Rig()
+    for partition in range(100):
+        assert rig.intake.append(record(b"x", TopicPartition("t", partition))) is not None
+
+
+@pytest.mark.spec("PRD-21", "PRD-24")
+def test_a_buffer_smaller_than_a_batch_still_takes_records() -> None:
+    rig = Rig(buffer_memory=1_000)
+    assert rig.intake.append(record(b"x")) is not None
 
 
 @pytest.mark.spec("PRD-21", "PRD-25")

@@ -37,3 +37,4 @@ def test_a_session_knows_the_source_and_what_the_file_says() -> None:
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=env)
     assert done.returncode == 0, done.stderr[-3_000:]
+    assert done.stderr == "", "nothing that is nobody's concern"

@@ -61,7 +61,7 @@ async def describe_log_dirs(
     chosen = None
     if partitions is not None:
         chosen = indexes_by_topic("partitions", partitions, name="topic")
-    asked = await session.brokers() if brokers is None else brokers
+    asked = sorted((await session.view()).nodes) if brokers is None else brokers
 
     async def ask(node: To, ids: list[int]) -> Answers[int, tuple[LogDir, ...]]:
         reply = await session.ask(node, keys.DESCRIBE_LOG_DIRS, {"topics": chosen})

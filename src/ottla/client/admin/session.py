@@ -16,7 +16,8 @@ from ottla.client.admin.outcomes import Item, Outcomes, Result
 from ottla.client.admin.places import AtBroker, AtCoordinator, AtLeader, AtTarget, Place
 from ottla.client.cluster import Cluster, CoordinatorKind, Target, To
 from ottla.client.errors import ErrorCode, KafkaError, refusal
-from ottla.client.retry import Deadline, said
+from ottla.client.retry import Deadline, retrying, said
+from ottla.client.view import ClusterView
 from ottla.config.client import AdminConfig
 from ottla.protocol.wire import Fields
 
@@ -73,8 +74,24 @@ class Session:
         return (await self.each([target], AtTarget(self.cluster, target), ask)).one()
 
     async def brokers(self) -> list[int]:
-        """Every broker there is."""
+        """Every broker there is, asked for once; ConnectionError if none answers."""
         return sorted((await self.cluster.refresh(())).nodes)
+
+    async def view(self, topics: Iterable[str] | None = ()) -> ClusterView:
+        """The metadata of these topics, or of all, asked for until a broker answers.
+
+        A cluster whose brokers all restart is waited for: a broker that cannot be reached
+        (OSError) and refusals that Kafka calls retriable are tried again, after pauses of
+        `retry.backoff.ms`, until `default.api.timeout.ms` is over; then TimeoutError.
+        """
+        wanted = None if topics is None else tuple(topics)
+        return await self.outlasting(lambda: self.cluster.refresh(wanted))
+
+    async def outlasting(self, look_up: Callable[[], Awaitable[Result]]) -> Result:
+        """Do a look-up that changes nothing until it succeeds, as `view` does."""
+        return await retrying(
+            self.cluster, look_up, Deadline(self.cluster.clock, self._api_timeout_ms)
+        )
 
     async def on_every_broker(self, key: int, fields: Fields) -> Outcomes[int, Any]:
         """The same question to all."""
@@ -83,7 +100,7 @@ class Session:
             reply = await self.ask(node, key, fields)
             return {brokers[0]: judged(reply, reply)}
 
-        return await self.each(await self.brokers(), self.own_broker, ask)
+        return await self.each(sorted((await self.view()).nodes), self.own_broker, ask)
 
     async def each(
         self, items: Iterable[Item], place: Place[Item], ask: AskNode[Item, Result]

@@ -31,6 +31,7 @@ SHARE_BYTES: Final = 256 << 10
 """Smaller pieces are quicker: rows that are put in order by partition are found in the processor's
 own memory (50 ns a row instead of 120), and the broker has work sooner. But each partition should
 get that much of one, for the sake of its batches."""
+LEAST_BYTES: Final = 16_384
 REQUEST_OVERHEAD: Final = 512
 """What a request has besides one batch, so that the batch can fill it."""
 
@@ -73,7 +74,7 @@ class TableWriter:
         if not config.is_given("batch_size"):
             # Nothing has to be gathered: a batch may be as large as a request.
             largest = config.max_request_size - REQUEST_OVERHEAD
-            self._batch_bytes = max(config.batch_size, min(largest, config.buffer_memory // PIECES))
+            self._batch_bytes = max(LEAST_BYTES, min(largest, config.buffer_memory // PIECES))
 
     def parts(self, table: Any) -> Iterator[list[Batch]]:
         """The batches of a table, as many at a time as need their memory at once.

@@ -141,6 +141,12 @@ class Batch:
         self.room -= size_of(key, value, headers)
         return index
 
+    def grow(self, more: int) -> None:
+        """Take more bytes of records than it was to; the memory for them was taken."""
+        self.limit += more
+        self.room += more
+        self.reserved += more
+
     def close(self) -> None:
         """No more records."""
         if not self.is_closed:

@@ -75,9 +75,7 @@ class Coordination:
         }
         oldest = FIRST_TWO_PHASE if two_phase or keep_prepared else 0
         reply = await self._ask(INIT_PRODUCER_ID, fields, deadline, oldest=oldest)
-        node = await self._coordinator(deadline)
-        level = (await self._cluster.features(node)).get(FEATURE, 0)
-        self._transaction.adds_itself = level >= ADDS_ITSELF
+        self._transaction.adds_itself = await self._level(deadline) >= ADDS_ITSELF
         self._sequences.begin(Identity(reply.producer_id, reply.producer_epoch))
         if keep_prepared and reply.ongoing_txn_producer_id >= 0:
             self._transaction.kept = PreparedTransaction(
@@ -224,6 +222,15 @@ class Coordination:
             return reply
 
         return await retrying(self._cluster, attempt, deadline)
+
+    async def _level(self, deadline: Deadline) -> int:
+        """The protocol of transactions that the coordinator speaks; it may just be restarting."""
+
+        async def look() -> int:
+            features = await self._cluster.features(await self._coordinator(deadline))
+            return features.get(FEATURE, 0)
+
+        return await retrying(self._cluster, look, deadline)
 
     async def _coordinator(self, deadline: Deadline) -> int:
         return await self._cluster.coordinator(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import Final
 
 from ottla.client.errors import RecordTooLarge, UserError
 from ottla.client.interceptors import ProducerChain, ProducerRecord
@@ -25,6 +26,13 @@ from ottla.config.client import ProducerConfig
 from ottla.model.clock import Clock
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.header import HEADER_SIZE
+
+FIRST_BYTES: Final = 16_384
+"""Memory that a batch begins with; it grows to `batch.size` as records come."""
+STAY_BYTES: Final = 16_384
+"""Records without a key go on to another partition with the first batch after so many bytes.
+Kafka's producer takes `batch.size` for it, which there is as much by default: with large batches a
+topic of few records would stay with one partition for minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +121,7 @@ class Intake:
         waiting: list[int] = []
         if self._config.partitioner_adaptive_partitioning_enable and len(choice) > 1:
             waiting = [queues.waiting(TopicPartition(view.name, each)) for each in choice]
-        return sticky.choose(choice, waiting, self._config.batch_size)
+        return sticky.choose(choice, waiting, min(self._config.batch_size, STAY_BYTES))
 
     def spread(self, view: TopicView, size: int) -> int:
         """A partition for records without a key, which take `size` bytes."""
@@ -137,7 +145,9 @@ class Intake:
         with queues.lock:
             queue = queues.at(tp)
             batch = queue.open
-            if batch is not None and (batch.room >= size or not batch.values):
+            if batch is not None and (
+                batch.room >= size or not batch.values or self._grown(batch, size, claim)
+            ):
                 if claim is not None:
                     queues.memory.give_back(claim.size)
                 return Delivery.of(batch, batch.append(key, value, headers, stamp_ns))
@@ -147,7 +157,8 @@ class Intake:
             if claim is None and not queues.memory.take(needed):
                 self.means.wake()  # what was closed can go, and make room
                 return None
-            batch = Batch(tp, self._room(tp.topic), needed, self.means.clock.mono_ms(), queues.lock)
+            room = min(self._room(tp.topic), needed)
+            batch = Batch(tp, room, needed, self.means.clock.mono_ms(), queues.lock)
             batch.transactional = self._transaction is not None
             queues.begin(queue, batch)
             if sticky:
@@ -179,7 +190,20 @@ class Intake:
 
     def needed(self, record: Prepared) -> int:
         """Memory for the batch that this record would begin."""
-        return max(self._room(record.tp.topic), record.size + HEADER_SIZE)
+        begins = min(self._room(record.tp.topic), FIRST_BYTES, self._config.buffer_memory)
+        return max(begins, record.size + HEADER_SIZE)
+
+    def _grown(self, batch: Batch, size: int, claim: Claim | None) -> bool:
+        """Let a batch become twice as large, for a record of this size; whether it could.
+
+        Memory is taken as records come: thousands of partitions with a few records each fit into
+        what a few busy ones take with batches of a megabyte.
+        """
+        more = min(max(batch.limit, size), self._room(batch.tp.topic) - batch.limit)
+        if claim is not None or batch.room + more < size or not self.queues.memory.take(more):
+            return False
+        batch.grow(more)
+        return True
 
     def claim(self, size: int, wake: Callable[[], object]) -> Claim:
         """Queue for memory; `wake` is called when it is there, maybe at once."""

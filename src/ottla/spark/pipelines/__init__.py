@@ -10,7 +10,7 @@
 - `dead_letters` rows that were refused, with reason and origin; and back again (`replay`)
 - `outputs`      what becomes of a view: one streaming query for each sink
 - `lake`         tables in a lake, without a jar: of `delta` or of `iceberg`
-- `session`      the Spark session a pipeline runs in
+- `session`      the Spark session a pipeline runs in, and the `java` it runs on
 - `run`          queries started, watched and stopped
 - `progress`     what a query has done, as rows, as a line, as a summary; pure
 - `ends`         how far topics could be read, for the lag

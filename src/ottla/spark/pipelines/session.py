@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlparse
 
 import ottla.spark
+from ottla.spark.pipelines.java import OF_PANDAS, launch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,16 +47,23 @@ rename by FileContext is one step, and another writer is found out by it."""
 def session(
     name: str, master: str | None, settings: Mapping[str, str], checkpoint: str | None = None
 ) -> SparkSession:
-    """A session with `format("ottla")`, its workers on this interpreter unless told otherwise."""
+    """A session with `format("ottla")`, its workers on this interpreter unless told otherwise.
+
+    UserError where there is no Java.
+    """
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = master or settings.get("spark.master") or LOCAL
     builder = SparkSession.builder.appName(name).master(master)
     local = ON_ONE_MACHINE if master.startswith("local") else {}
-    for key, value in {**SETTINGS, **local, **settings}.items():
+    told = {**SETTINGS, **local, **settings}
+    launch({**told, "spark.master": master, "spark.app.name": name})
+    for key, value in told.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", OF_PANDAS, FutureWarning)
+        spark = builder.getOrCreate()
     if checkpoint is not None and _is_on_a_disk(spark, checkpoint):
         for key, value in LOCAL_CHECKPOINTS.items():
             spark.conf.set(key, settings.get(key, value))

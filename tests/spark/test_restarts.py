@@ -1,0 +1,150 @@
+"""Every step of a query's sink and source, begun while no broker answers."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future, wait
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.client.admin.sync import Admin
+from ottla.client.admin.topics import NewTopic
+from ottla.client.producer.aio import Producer
+from ottla.config.client import ConsumerConfig
+from ottla.model.ids import TopicPartition
+from ottla.spark import exactly_once, positions
+from ottla.spark.abandoned import end_what_jobs_left
+from ottla.spark.connection import Connection
+from ottla.spark.decisions import Entry, Sink
+from ottla.spark.exactly_once import Unwatched
+from ottla.spark.ledger import KeptLedger
+from ottla.spark.options import stream_source
+from ottla.testing import Broker
+from tools import nodes
+
+HANGS_UP = 4
+DEADLINE_S = 60.0
+
+
+class Restarting:
+    """A broker at one address that goes away and comes back with its data."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._port = nodes.free_ports(1)[0]
+        self.servers = f"127.0.0.1:{self._port}"
+        self.client = {"bootstrap.servers": self.servers}
+
+    @contextmanager
+    def up(self) -> Iterator[None]:
+        listeners = {"listeners": f"PLAINTEXT://127.0.0.1:{self._port}"}
+        with Broker(listeners, data_dir=self._folder):
+            yield
+
+    def hang_up_on(self, doing: Sequence[Future[Any]]) -> None:
+        """Accept and close connections, a few for each, while they are being tried."""
+        with socket.create_server(("127.0.0.1", self._port)) as listener:
+            listener.settimeout(0.2)
+            left, ends = HANGS_UP * len(doing), time.monotonic() + DEADLINE_S
+            while left and not all(each.done() for each in doing):
+                assert time.monotonic() < ends, "they do not try again"
+                try:
+                    listener.accept()[0].close()
+                    left -= 1
+                except TimeoutError:
+                    continue
+
+
+Step = Callable[[Connection, KeptLedger], Coroutine[Any, Any, object]]
+TP = TopicPartition("in", 0)
+
+
+async def _prepares(connection: Connection, ledger: KeptLedger) -> object:
+    async with Producer(
+        config=ledger.client,
+        transactional_id=ledger.sink.query,
+        transaction_two_phase_commit_enable=True,
+    ) as producer:
+        await producer.init_transactions(keep_prepared=True)
+        producer.begin()
+        await (await producer.send("in", b"x"))
+        return await producer.prepare_transaction()
+
+
+async def _looks_for_partitions(connection: Connection, ledger: KeptLedger) -> object:
+    given = {"kafka.bootstrap.servers": ledger.client["bootstrap.servers"], "subscribe": "in"}
+    found = await positions.partitions(connection.session, stream_source(given).subscription)
+    assert found == [TP]
+    return found
+
+
+STEPS: dict[str, Step] = {
+    "read": lambda _, ledger: ledger.read(),
+    "take over": lambda _, ledger: exactly_once.take_over(ledger, "b"),
+    "decide": lambda _, ledger: exactly_once.decide(ledger, "a", 0, [], Unwatched()),
+    "give up": lambda _, ledger: exactly_once.give_up(ledger, "a", 0, []),
+    "end": lambda _, ledger: exactly_once.end(ledger),
+    "open transactions": lambda _, ledger: ledger.open_transactions(),
+    "end what jobs left": lambda link, ledger: end_what_jobs_left(link, ledger.client),
+    "prepare": _prepares,
+    "partitions": _looks_for_partitions,
+}
+
+
+CASES = [(step, known) for step in STEPS for known in (False, True)]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Restarting:
+    made = Restarting(tmp_path_factory.mktemp("restarting"))
+    with made.up(), Admin(bootstrap_servers=made.servers) as admin:
+        admin.create_topics([NewTopic("in", 1)]).all()
+    return made
+
+
+@pytest.fixture(scope="module")
+def outcomes(cluster: Restarting) -> Iterator[dict[tuple[str, bool], Future[Any]]]:
+    """Every step, all of them begun in one absence of the broker.
+
+    Each has a connection of its own: one that knows the cluster, or one that has yet to meet it.
+    """
+    config = ConsumerConfig.from_options({}, cluster.client)
+    with ExitStack() as stack:
+        links = {case: stack.enter_context(Connection(config)) for case in CASES}
+        ledgers = {
+            (step, known): KeptLedger(Sink(f"{step}-{known}"), link, cluster.client)
+            for (step, known), link in links.items()
+        }
+        with cluster.up(), Connection(config) as other:
+            for (_, known), ledger in ledgers.items():
+                asked = ledger if known else replace(ledger, connection=other)
+                assert asked.connection.run(exactly_once.take_over(asked, "a")) == Entry("a", 1)
+        doing = {
+            case: link.submit(STEPS[case[0]](link, ledgers[case])) for case, link in links.items()
+        }
+        cluster.hang_up_on(list(doing.values()))
+        with cluster.up():
+            wait(doing.values(), DEADLINE_S)
+            yield doing
+
+
+@pytest.mark.parametrize(("step", "known"), CASES)
+def test_a_step_begun_without_a_broker_is_done_when_it_is_back(
+    outcomes: dict[tuple[str, bool], Future[Any]], step: str, known: bool
+) -> None:
+    outcomes[step, known].result(0)
+
+
+def test_a_broker_that_does_not_come_back_is_given_up_within_the_bound() -> None:
+    nobody = {"bootstrap.servers": f"127.0.0.1:{nodes.free_ports(1)[0]}"}
+    config = ConsumerConfig.from_options({}, {**nobody, "default.api.timeout.ms": "500"})
+    with Connection(config) as connection:
+        ledger = KeptLedger(Sink("never"), connection, nobody)
+        with pytest.raises(TimeoutError, match="no success in 500 ms: no broker answered"):
+            connection.run(ledger.read())

@@ -1,0 +1,87 @@
+"""Which tests were skipped, and why: counted by suite and reason, told at the end of a run.
+
+Owns: the files in the folder that `OTTLA_SKIPS` names, one for each run of pytest, and the lines
+that tell of them. Never: decides what is skipped.
+
+    python -m tools.skips FOLDER    tells what every run has left there
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+FOLDER: Final = "OTTLA_SKIPS"
+SAID: Final = "skipped:"
+"""How every line begins, so that it can be found among others."""
+REASON_CHARS: Final = 160
+
+
+class Skip(NamedTuple):
+    """Tests of one suite that were skipped for one reason."""
+
+    suite: str
+    reason: str
+    missing: bool
+    """A client, a jar or a program is not there: with CI set it would be a failure."""
+
+
+def is_ci(environment: Mapping[str, str]) -> bool:
+    """Whether this is a run that must not leave anything out."""
+    return environment.get("CI", "").lower() not in ("", "0", "false", "no")
+
+
+def skip(path: str, reason: str, *, missing: bool) -> Skip:
+    """A skipped test, by the file that it is in and what was said."""
+    parts = Path(path).parts
+    suite = parts[1] if len(parts) > 2 and parts[0] == "tests" else parts[0]
+    lines = [line.strip() for line in reason.removeprefix("Skipped: ").splitlines() if line.strip()]
+    told = lines[0] if len(lines) < 2 else f"{lines[0]} {_worst(lines)}"
+    return Skip(suite, told[:REASON_CHARS], missing)
+
+
+def _worst(lines: Sequence[str]) -> str:
+    """Of what a program said: its first error, or else its last word."""
+    return next((line for line in lines if "ERROR" in line), lines[-1])
+
+
+def lines(counted: Mapping[Skip, int]) -> list[str]:
+    """What is told of them; nothing if there are none."""
+    if not counted:
+        return []
+    lacking = sum(count for one, count in counted.items() if one.missing)
+    want = f"{lacking} for want of a client, a jar or a program; with CI set they would fail"
+    told = [f"{SAID} {sum(counted.values())} tests, {want if lacking else 'nothing is missing'}"]
+    for one, count in sorted(counted.items(), key=lambda each: (not each[0].missing, each[0])):
+        told.append(f"{SAID} {count:5} {one.suite}: {one.reason}")
+    return told
+
+
+def keep(counted: Mapping[Skip, int], folder: Path) -> None:
+    """Leave them for whoever tells of all runs."""
+    rows = [[*one, count] for one, count in counted.items()]
+    (folder / f"{os.getpid()}.json").write_text(json.dumps(rows))
+
+
+def kept(files: Iterable[Path]) -> Counter[Skip]:
+    """What all runs have left."""
+    found: Counter[Skip] = Counter()
+    for file in files:
+        for suite, reason, missing, count in json.loads(file.read_text()):
+            found[Skip(suite, reason, missing)] += count
+    return found
+
+
+def main(arguments: Sequence[str]) -> int:
+    told = lines(kept(sorted(Path(arguments[0]).glob("*.json"))))
+    print("\n".join(told or [f"{SAID} no test"]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
