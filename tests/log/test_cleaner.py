@@ -17,7 +17,7 @@ from ottla.log.compaction import Dirt, survey
 from ottla.log.dump import dump
 from ottla.log.dump_rows import Complaint, Wishes
 from ottla.log.files import Disk, RealDisk
-from ottla.log.loader import Place, create
+from ottla.log.loader import Known, Place, create, load
 from ottla.log.log import Origin
 from ottla.log.producer_history import replay
 from ottla.log.producers import ProducerStates
@@ -48,6 +48,7 @@ class Compacted:
         place = Place(disk, Random(1), self.now_ms)
         self.log = create(partition, folder, config, place, NO_TOPIC_ID)
         self.cleaned_to: int | None = None
+        self.epoch = 0
 
     def put(
         self, *records: tuple[bytes, bytes | None], producer: int = -1, codec: Codec = Codec.NONE
@@ -64,7 +65,7 @@ class Compacted:
             base_sequence=sequence,
             transactional=producer >= 0,
         )
-        self.log.append(batch, leader_epoch=0, now_ms=self.now_ms)
+        self.log.append(batch, leader_epoch=self.epoch, now_ms=self.now_ms)
         self.log.raise_high_watermark(self.log.end_offset)
 
     def end(self, producer: int, kind: ControlType) -> None:
@@ -341,6 +342,86 @@ def test_a_log_that_moved_on_meanwhile_is_left_as_it_is(compacted: Compacted, ch
     assert not files(compacted, ".cleaned")
 
 
+def empty_batches(compacted: Compacted) -> list[int]:
+    return [batch.base_offset for batch, _ in compacted.batches() if not read_count(batch)]
+
+
+def read_count(batch: StoredBatch) -> int:
+    assert batch.header is not None
+    return batch.header.count
+
+
+def overtaken() -> Compacted:
+    """Four closed segments, each too large to be merged; of two nothing is newest."""
+    compacted = Compacted(FOLDER, in_memory(), internal_segment_bytes="300")
+    for value in (b"1" * 200, b"2" * 200, b"3" * 200):
+        compacted.put((b"a", value))
+        compacted.roll()
+        compacted.epoch = 1  # whose first record is overtaken too
+    compacted.put((b"b", b"1" * 200))
+    compacted.roll()
+    compacted.put((b"active", b""))
+    return compacted
+
+
+def test_no_batch_without_records_is_left_where_others_follow() -> None:
+    compacted = overtaken()
+    compacted.clean()
+    assert len(compacted.log.segments) == 5, "each was a group of its own"
+    assert [segment.size for segment in compacted.log.segments][:2] == [0, 0]
+    assert empty_batches(compacted) == []
+    assert [record.offset for record in compacted.records()] == [2, 3, 4]
+    end = compacted.log.end_offset
+    found = compacted.log.read(0, 1 << 20, end=end, min_one=True).slice
+    assert found is not None, "the first read finds the first record"
+    assert [record.offset for record in read_records(found.read())] == [2]
+
+
+def test_a_log_with_emptied_segments_is_loaded_as_it_was() -> None:
+    compacted = overtaken()
+    log = compacted.log
+    compacted.clean()
+    log.flush()
+    epochs, place = log.epochs.entries, Place(log.disk, Random(1), compacted.now_ms)
+    for point in (log.end_offset, 4, 3, 2):
+        known = Known(clean=False, recovery_point=point)
+        again = load(log.partition, FOLDER, log.config, place, known)
+        assert (again.start_offset, again.end_offset) == (log.start_offset, log.end_offset)
+        assert again.epochs.entries == epochs
+        contents = (content for segment in again.segments for _, content in segment.batches())
+        stored = [record.offset for content in contents for record in read_records(content)]
+        assert stored == [2, 3, 4]
+
+
+def test_the_last_batch_that_may_be_compacted_stays_until_others_follow_it() -> None:
+    compacted = Compacted(FOLDER, in_memory())
+    compacted.put((b"a", b"1"))
+    compacted.put((b"a", None))
+    compacted.roll()
+    compacted.clean()
+    compacted.now_ms += 2 * HOUR
+    compacted.clean()
+    assert empty_batches(compacted) == [1], "nothing else says how far the log reaches"
+    compacted.put((b"b", b"1"))
+    compacted.roll()
+    compacted.clean()
+    assert empty_batches(compacted) == []
+    assert [record.offset for record in compacted.records()] == [2]
+
+
+def test_the_mark_at_the_end_of_a_copy_goes_with_its_index_entries() -> None:
+    compacted = Compacted(
+        FOLDER, in_memory(), internal_segment_bytes="400", index_interval_bytes="0"
+    )
+    for number in range(40):
+        compacted.put((b"k%d" % (number % 9), b"%d" % number * 20))
+        if number % 5 == 4:
+            compacted.roll()
+    compacted.clean()
+    assert empty_batches(compacted) == []
+    assert faults(compacted) == []
+
+
 def test_the_indexes_of_a_compacted_log_fit_it(compacted: Compacted) -> None:
     compacted.log.config = compacted.log.config.changed(index_interval_bytes=0)
     for n in range(60):
@@ -352,13 +433,17 @@ def test_the_indexes_of_a_compacted_log_fit_it(compacted: Compacted) -> None:
                 compacted.end(producer, ControlType(n % 20 == 9))
             compacted.roll()
     compacted.clean()
-    complaints = [
+    assert faults(compacted) == []
+
+
+def faults(compacted: Compacted) -> list[Complaint]:
+    """What the dump finds wrong with the files."""
+    return [
         item
         for name in files(compacted, ".log", ".index", ".timeindex", ".txnindex")
         for item in dump(FOLDER / name, compacted.log.disk, Wishes(deep_iteration=True))
         if isinstance(item, Complaint) and item.is_fault
     ]
-    assert complaints == []
 
 
 operations = st.lists(
@@ -385,12 +470,12 @@ operations = st.lists(
 
 
 @pytest.mark.spec("LOG-67", "LOG-70", "LOG-72", "LOG-74")
-@given(history=operations)
+@given(history=operations, segment_bytes=st.sampled_from(["150", "400", "1048576"]))
 @settings(max_examples=300)
 def test_no_history_of_writes_and_rounds_changes_what_readers_end_up_with(
-    history: list[tuple[object, ...]],
+    history: list[tuple[object, ...]], segment_bytes: str
 ) -> None:
-    compacted = Compacted(FOLDER, in_memory())
+    compacted = Compacted(FOLDER, in_memory(), internal_segment_bytes=segment_bytes)
     written: dict[int, Record] = {}
     open_: dict[int, list[int]] = {}  # offsets of each producer's open transaction
     aborted: set[int] = set()
@@ -429,6 +514,7 @@ def check_round(
     assert all(written[record.offset] == record for record in left)
     ends = [batch.last_offset for batch, _ in compacted.batches()]
     assert ends == sorted(set(ends))
+    check_emptied(compacted, end)
     after = [bytes(content) for batch, content in compacted.batches() if batch.base_offset >= end]
     assert after == beyond
     assert known_producers(compacted) == producers
@@ -436,6 +522,21 @@ def check_round(
         clean = [record for record in left if record.offset < end]
         assert not aborted & {record.offset for record in clean}
         assert len({record.key for record in clean}) == len(clean)
+
+
+def check_emptied(compacted: Compacted, end: int) -> None:
+    """A batch without records is a producer's last, or the last that could be compacted."""
+    last = {entry.last_offset for entry in compacted.log.producers.entries()}
+    epochs = {entry.producer_id: entry.epoch for entry in compacted.log.producers.entries()}
+    for batch, _ in compacted.batches():
+        header = batch.header
+        assert header is not None
+        assert (
+            header.count
+            or header.last_offset in last
+            or (header.is_control and epochs.get(header.producer_id) == header.producer_epoch)
+            or header.last_offset + 1 == end
+        )
 
 
 def known_producers(compacted: Compacted) -> dict[int, tuple[int, int, int]]:
