@@ -6,7 +6,7 @@ import pytest
 
 from ottla.config.topic import TopicConfig
 from ottla.log import record_errors
-from ottla.log.record_errors import Claims, RecordError, RecordRules, RefusedRecords, may_refuse
+from ottla.log.record_errors import RecordError, RecordRules, RefusedRecords, may_refuse
 from ottla.log.validate import analyse, rewrite
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
@@ -142,10 +142,13 @@ def test_most_batches_need_no_second_look() -> None:
     header = read_header(batch_of((b"k", NOW)))
     plain, compact = RecordRules(TopicConfig(), NOW), RecordRules(COMPACT, NOW)
     limited = RecordRules(TopicConfig(message_timestamp_before_max_ms=10), NOW)
-    good, unstamped = Claims(NOW - 5, NOW + 5, False), Claims(-1, -1, False)
+
+    def suspect(rules: RecordRules, oldest: int, newest: int, *, null_key: bool = False) -> bool:
+        return may_refuse(oldest, newest, has_null_key=null_key, header=header, rules=rules)
+
     for rules in (plain, compact, limited):
-        assert not may_refuse(good, header, rules)
-        assert not may_refuse(unstamped, header, rules)
-    assert not may_refuse(good._replace(has_null_key=True), header, plain)
-    assert may_refuse(good._replace(has_null_key=True), header, compact)
-    assert may_refuse(good._replace(oldest=-1), header, limited), "it may hide an old one"
+        assert not suspect(rules, NOW - 5, NOW + 5)
+        assert not suspect(rules, -1, -1)
+    assert not suspect(plain, NOW - 5, NOW + 5, null_key=True)
+    assert suspect(compact, NOW - 5, NOW + 5, null_key=True)
+    assert suspect(limited, -1, NOW + 5), "it may hide an old one"

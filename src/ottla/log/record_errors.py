@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
-from ottla.protocol.records.header import CODEC_BITS, NO_TIMESTAMP, BatchHeader
+from ottla.protocol.records.header import CODEC_BITS, LOG_APPEND_TIME_BIT, NO_TIMESTAMP, BatchHeader
 from ottla.protocol.records.record import INT64_MIN, record_sizes
 
 if TYPE_CHECKING:
@@ -41,14 +41,6 @@ class RefusedRecords(KafkaError):
         self.errors = errors
 
 
-class Claims(NamedTuple):
-    """What is known of a batch's records as a whole."""
-
-    oldest: int
-    newest: int
-    has_null_key: bool
-
-
 class RecordRules(NamedTuple):
     """What is asked of each record of a partition at a moment."""
 
@@ -65,19 +57,22 @@ class RecordRules(NamedTuple):
         return self.now_ms + self.config.message_timestamp_after_max_ms
 
 
-def may_refuse(claims: Claims, header: BatchHeader, rules: RecordRules) -> bool:
-    """Whether a record that would be refused can be among them."""
-    oldest, newest, has_null_key = claims
-    config = rules.config
+def may_refuse(
+    oldest: int, newest: int, *, has_null_key: bool, header: BatchHeader, rules: RecordRules
+) -> bool:
+    """Whether a record that is refused can be among those of these times. Hot."""
+    config, now_ms, _ = rules
     if has_null_key and "compact" in config.cleanup_policy:
         return True
-    if header.timestamp_type:
+    append_time = header.attributes & LOG_APPEND_TIME_BIT
+    if append_time:
         oldest = newest = header.max_timestamp
-    if config.message_timestamp_type == "LogAppendTime":
-        return bool(header.timestamp_type)
-    if oldest == newest == NO_TIMESTAMP:
-        return bool(header.timestamp_type)
-    return newest > rules.latest_ms or oldest < rules.earliest_ms
+    if config.message_timestamp_type == "LogAppendTime" or oldest == newest == NO_TIMESTAMP:
+        return bool(append_time)
+    return (
+        newest > now_ms + config.message_timestamp_after_max_ms
+        or oldest < now_ms - config.message_timestamp_before_max_ms
+    )
 
 
 def check_records(section: bytes | memoryview, header: BatchHeader, rules: RecordRules) -> None:

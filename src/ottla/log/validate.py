@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ottla.log.files import Buffer
 from ottla.log.record_errors import (
-    Claims,
     RecordError,
     RecordRules,
     RefusedRecords,
@@ -130,9 +129,9 @@ def analyse(
     codec = attributes & CODEC_BITS
     if codec > Codec.ZSTD or (codec == Codec.ZSTD and not zstd):
         raise KafkaError(ErrorCode.unsupported_compression_type, f"codec {codec} cannot be used")
-    if _changes_codec(header, config):
+    if config.compression_type != "producer" and _changes_codec(header, config):
         return _new(Analysis, (view, header, True, False))
-    stamped = _examined(view, header, RecordRules(config, now_ms, partition))
+    stamped = _examined(view, header, _new(RecordRules, (config, now_ms, partition)))
     if stamped is None:
         return _new(Analysis, (view, header, True, False))
     return _new(Analysis, (view, stamped, False, stamped is not header))
@@ -148,12 +147,12 @@ def _examined(view: memoryview, header: BatchHeader, rules: RecordRules) -> Batc
     if walked:
         if native is None and not small:
             return None
-        summary = _checked(_inflated(view, header), header)
-        claims = _claims(summary)
+        section = _inflated(view, header) if codec else view[HEADER_SIZE:]
+        oldest, newest, _, null_key = summary = _checked(section, header)
         stamped = _with_newest(header, summary)
     else:
-        claims = _new(Claims, (header.base_timestamp, header.max_timestamp, False))
-    if may_refuse(claims, header, rules):
+        oldest, newest, null_key = header.base_timestamp, header.max_timestamp, -1
+    if may_refuse(oldest, newest, has_null_key=null_key >= 0, header=header, rules=rules):
         if not small:
             return None
         _refuse_bad(view[HEADER_SIZE:], header, rules, walked=walked)
@@ -167,8 +166,8 @@ def rewrite(
     header = analysis.header
     rules = RecordRules(config, now_ms, partition)
     section = _inflated(analysis.content, header)
-    summary = _checked(section, header)
-    if may_refuse(_claims(summary), header, rules):
+    oldest, newest, _, null_key = summary = _checked(section, header)
+    if may_refuse(oldest, newest, has_null_key=null_key >= 0, header=header, rules=rules):
         check_records(section, header, rules)
     stamped = _with_time(_with_newest(header, summary), config, now_ms)
     if not _changes_codec(header, config):
@@ -265,11 +264,6 @@ def _changes_codec(header: BatchHeader, config: TopicConfig) -> bool:
     if wanted == "producer" or attributes & CONTROL_BIT:
         return False
     return CODECS[wanted] != attributes & CODEC_BITS
-
-
-def _claims(summary: Summary) -> Claims:
-    oldest, newest, _, null_key = summary
-    return _new(Claims, (oldest, newest, null_key >= 0))
 
 
 def _refuse_bad(
