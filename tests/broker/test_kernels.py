@@ -41,10 +41,10 @@ asyncio.run(main())
 """
 
 
-def told(*first_on_path: Path) -> subprocess.CompletedProcess[str]:
+def told(*first_on_path: Path, before: str = "") -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join(map(str, [*first_on_path, ROOT / "src"]))
     return subprocess.run(
-        [sys.executable, "-c", STORY],
+        [sys.executable, "-c", before + STORY],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
@@ -52,15 +52,24 @@ def told(*first_on_path: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_once_the_kernels_are_loaded_every_record_is_looked_at() -> None:
+def test_every_record_is_looked_at_before_the_kernels_are_loaded_and_after() -> None:
     pytest.importorskip("numba")
     run = told()
-    assert run.stdout.split() == ["taken", "invalid_record"]
-    assert "native kernels" in run.stderr
+    assert run.stdout.split() == ["invalid_record", "invalid_record"]
+    assert "runs on native kernels" in run.stderr
 
 
-def test_a_broker_without_them_looks_at_headers_and_goes_on(tmp_path: Path) -> None:
-    (tmp_path / "numba.py").write_text("raise ImportError('not installed')")
+def test_a_broker_whose_kernels_cannot_be_loaded_goes_on_in_python_and_says_so(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("numba")
+    (tmp_path / "numba.py").write_text("raise ImportError('a library is missing')")
     run = told(tmp_path)
+    assert run.stdout.split() == ["invalid_record", "invalid_record"]
+    assert "in Python, not on native kernels: a library is missing" in run.stderr
+
+
+def test_a_broker_without_them_looks_at_headers_and_goes_on() -> None:
+    run = told(before="import sys; sys.modules['numba'] = None")
     assert run.stdout.split() == ["taken", "taken"]
     assert "native kernels" not in run.stderr

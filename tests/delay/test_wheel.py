@@ -84,6 +84,17 @@ def test_a_cancelled_entry_is_gone_at_once_and_can_be_added_again() -> None:
     assert wheel.advance(70) == [alarm]
 
 
+@pytest.mark.spec("DLY-13")
+def test_a_bucket_that_was_not_waited_for_is_queued_again_for_the_same_time() -> None:
+    wheel, alarm = TimingWheel(0), Alarm()
+    wheel.add(alarm, 7)
+    wheel.cancel(alarm)
+    assert wheel.next_ms() is None, "its bucket leaves the queue, empty"
+    wheel.add(alarm, 7)
+    assert wheel.next_ms() == 7
+    assert wheel.advance(7) == [alarm]
+
+
 @pytest.mark.spec("DLY-07")
 def test_adding_an_entry_that_waits_moves_it() -> None:
     wheel, alarm = TimingWheel(0), Alarm()

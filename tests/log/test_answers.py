@@ -18,7 +18,7 @@ def test_an_append_is_analysed_and_then_says_where_it_went() -> None:
     log = Workbench().create()
     add(log, b"before")
     sent = batch(b"a", b"b", b"c", codec=Codec.GZIP)
-    analysis = analyse(sent, TopicConfig(), now_ms=NOW_MS)
+    analysis = analyse(sent, TopicConfig(record_validation="header"), now_ms=NOW_MS)
     assert bytes(analysis.content) == sent
     assert (analysis.header.codec, analysis.header.count) == (Codec.GZIP, 3)
     assert (analysis.header.max_timestamp, analysis.header.size) == (NOW_MS, len(sent))

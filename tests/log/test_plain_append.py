@@ -14,13 +14,24 @@ from ottla.log import validate
 from ottla.log.log import Log
 from ottla.log.plain_append import DECLINED
 from ottla.model.errors import KafkaError
-from ottla.protocol.records.batch import compute_crc
+from ottla.protocol.records.batch import build, compute_crc
 from ottla.protocol.records.compression import Codec
-from ottla.protocol.records.record import validate_records
+from ottla.protocol.records.record import NewRecord, validate_records
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.log.workbench import NOW_MS, Workbench, batch
 
 PRODUCER = {"producer_id": 7, "producer_epoch": 0}
+
+
+def with_a_value_past_the_end() -> bytes:
+    """Under a checksum that fits."""
+    bad = bytearray(batch(b"a"))
+    bad[-3] = 0x7F
+    bad[17:21] = compute_crc(bad).to_bytes(4, "big")
+    return bytes(bad)
+
+
+RUNS_PAST_THE_END = with_a_value_past_the_end()
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +68,8 @@ def everything(log: Log) -> tuple[Any, ...]:
 def test_a_plain_batch_is_appended_at_the_next_offset() -> None:
     log = opened(Workbench())
     assert plain(log, batch(b"a", b"b")) == 1
+    assert plain(log, batch(b"c", codec=Codec.ZSTD)) == DECLINED, "it must be unpacked"
+    log.config = TopicConfig(record_validation="header")
     assert plain(log, batch(b"c", codec=Codec.ZSTD)) == 3
     assert log.end_offset == 4
 
@@ -67,7 +80,6 @@ def test_a_plain_batch_is_appended_at_the_next_offset() -> None:
         {"compression_type": "gzip"},
         {"message_timestamp_type": "LogAppendTime"},
         {"cleanup_policy": ("compact",)},
-        {"record_validation": "full"},
         {"flush_messages": 2},
     ],
 )
@@ -114,6 +126,24 @@ def test_a_producer_is_followed_from_its_second_batch_on() -> None:
     assert (again.duplicate, again.first_offset) == (True, 2)
 
 
+@pytest.mark.parametrize("mode", ["auto", "full"])
+def test_records_are_walked_before_the_kernels_are_loaded_and_after(mode: str) -> None:
+    log = opened(Workbench(record_validation=mode))
+    large = batch(bytes(validate.INLINE_BYTES))
+    assert plain(log, RUNS_PAST_THE_END) == DECLINED
+    assert plain(log, large) == DECLINED, "Python would take too long"
+    validate.use_native_kernels(validate_records)
+    assert plain(log, RUNS_PAST_THE_END) == DECLINED
+    assert plain(log, large) == 1
+
+
+def test_a_record_that_is_too_old_does_not_hide_behind_one_without_a_time() -> None:
+    log = opened(Workbench(message_timestamp_before_max_ms=1_000))
+    mixed = build([NewRecord(b"k", b"v", timestamp=stamp) for stamp in (-1, 5, NOW_MS)])
+    assert plain(log, mixed) == DECLINED
+    assert general(log, mixed, 0) == "invalid_timestamp"
+
+
 def test_a_batch_that_fills_the_segment_is_left_to_the_path_that_rolls() -> None:
     log = opened(Workbench(segment_bytes=1_000))
     while plain(log, batch(bytes(200))) != DECLINED:
@@ -126,15 +156,12 @@ def test_changed_settings_hold_from_the_next_batch_on() -> None:
     assert plain(log, batch(b"a")) == 1
     log.config = TopicConfig(max_message_bytes=10)
     assert plain(log, batch(b"a")) == DECLINED
-    log.config = TopicConfig(record_validation="auto")
+    log.config = TopicConfig(record_validation="header")
     assert plain(log, batch(b"a")) == 2
-    bad = bytearray(batch(b"a"))
-    bad[-3] = 0x7F  # a value that runs past the end, under a checksum that fits
-    bad[17:21] = compute_crc(bad).to_bytes(4, "big")
-    assert plain(log, bytes(bad)) == 3
-    validate.use_native_kernels(validate_records)
+    assert plain(log, RUNS_PAST_THE_END) == 3
+    log.config = TopicConfig(record_validation="auto")
     assert plain(log, batch(b"a")) == 4
-    assert plain(log, bytes(bad)) == DECLINED, "records are walked now"
+    assert plain(log, RUNS_PAST_THE_END) == DECLINED, "records are walked now"
     assert plain(log, batch(b"a", codec=Codec.LZ4)) == DECLINED, "and these unpacked"
 
 

@@ -110,6 +110,25 @@ def test_flushed_bytes_that_are_missing_are_corruption_too() -> None:
         bench.load(clean=False, recovery_point=10)
 
 
+@pytest.mark.spec("LOG-34")
+@pytest.mark.parametrize("again_from", [0, 3])
+def test_offsets_that_run_backwards_end_the_log(again_from: int) -> None:
+    """Old pages of the file came back behind its end: sound batches, but of offsets before."""
+    bench = Workbench()
+    two_segments(bench)
+    whole = bench.disk.read(bench.dir / SECOND)
+    size = len(whole) // 4
+    old = whole[again_from * size : (again_from + 1) * size]
+    bench.disk.open_append(bench.dir / SECOND).append([old])
+    again = bench.load(clean=False, recovery_point=6)
+    assert values(again) == DIGITS
+    assert again.end_offset == 10
+    assert bench.disk.read(bench.dir / f"{SECOND}.{len(whole)}.cut") == old
+    state = again.producers.get(1)
+    assert state is not None
+    assert state.last_sequence == 9
+
+
 def test_a_lost_tail_in_the_middle_ends_the_log_there() -> None:
     """Two segments were unflushed; of the first the last pages were lost, whole batches long."""
     bench = Workbench()

@@ -168,7 +168,7 @@ def test_the_last_batch_of_an_active_producer_stays_though_it_is_empty() -> None
 
 
 @pytest.mark.parametrize("magic", [0, 1, 2])
-def test_the_last_batch_of_a_new_segment_stays_so_that_its_end_is_known(magic: int) -> None:
+def test_the_last_batch_that_may_be_compacted_stays_so_that_its_end_is_known(magic: int) -> None:
     records = [Record(12, 5, b"c", b"3")]
     batch = build(records, base_offset=12) if magic == 2 else legacy.build(records, magic=magic)
     gone, view = a_round({b"c": 52}), memoryview(batch)

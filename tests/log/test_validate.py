@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given
@@ -111,6 +111,11 @@ REFUSED_WHEN_WALKED: dict[str, bytes] = {
 }
 
 
+def examined(records: bytes | memoryview | None, config: TopicConfig) -> Analysis:
+    analysis = analyse(records, config, now_ms=NOW)
+    return rewrite(analysis, config, NOW) if analysis.needs_rewrite else analysis
+
+
 def code_of(records: bytes | None, config: TopicConfig, *, zstd: bool = True) -> ErrorCode:
     try:
         analysis = analyse(records, config, now_ms=NOW, zstd=zstd)
@@ -142,21 +147,67 @@ def test_walking_is_chosen_by_the_setting_or_forced_by_compaction_and_recompress
     assert code_of(bad, HEADER_ONLY.changed(compression_type="gzip")) is INVALID
 
 
-def test_auto_walks_once_the_kernels_are_there() -> None:
-    bad = REFUSED_WHEN_WALKED["fewer records than counted"]
-    auto = TopicConfig(record_validation="auto")
+@pytest.fixture
+def no_kernels() -> Iterator[None]:
+    """As in the first moments of a broker."""
+    loaded = validate.native
     validate.use_native_kernels(None)
-    assert code_of(bad, auto) is ErrorCode.none
+    yield
+    validate.use_native_kernels(loaded)
+
+
+@pytest.mark.usefixtures("no_kernels")
+@pytest.mark.parametrize("case", REFUSED_WHEN_WALKED)
+@pytest.mark.parametrize("mode", ["auto", "full"])
+def test_bad_records_are_refused_before_the_kernels_are_loaded(mode: str, case: str) -> None:
+    config = TopicConfig(record_validation=mode)
+    assert code_of(REFUSED_WHEN_WALKED[case], config) is INVALID
     validate.use_native_kernels(validate_records)
-    assert code_of(bad, auto) is INVALID
-    validate.use_native_kernels(None)
+    assert code_of(REFUSED_WHEN_WALKED[case], config) is INVALID
+
+
+def test_auto_means_header_where_there_are_no_kernels_to_load(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(validate, "installed", False)
+    bad = REFUSED_WHEN_WALKED["fewer records than counted"]
+    assert code_of(bad, TopicConfig(record_validation="auto")) is ErrorCode.none
+    assert code_of(bad, FULL) is INVALID
+
+
+@pytest.mark.usefixtures("no_kernels")
+def test_what_takes_long_to_walk_in_python_is_left_for_another_thread() -> None:
+    many = build([NewRecord(b"k", b"v", timestamp=NOW)] * 5_000)
+    packed = build([NewRecord(b"k", b"v", timestamp=NOW)] * 5, codec=Codec.GZIP)
+    for batch in (many, packed):
+        analysis = analyse(batch, FULL, now_ms=NOW)
+        assert analysis == Analysis(memoryview(batch), read_header(batch), True, False)
+        done = rewrite(analysis, FULL, NOW)
+        assert done == Analysis(memoryview(batch), read_header(batch), False, False)
+    validate.use_native_kernels(validate_records)
+    assert not analyse(many, FULL, now_ms=NOW).needs_rewrite
+    assert not analyse(packed, FULL, now_ms=NOW).needs_rewrite
+
+
+def test_a_large_batch_with_records_to_name_is_left_for_another_thread() -> None:
+    many = build([NewRecord(b"k", b"v", timestamp=5)] * 5_000)
+    config = FULL.changed(message_timestamp_before_max_ms=1_000)
+    validate.use_native_kernels(validate_records)
+    try:
+        analysis = analyse(many, config, now_ms=NOW)
+    finally:
+        validate.use_native_kernels(None)
+    assert analysis.needs_rewrite
+    with pytest.raises(RefusedRecords) as refusal:
+        rewrite(analysis, config, NOW)
+    assert len(refusal.value.errors) == 5_000
 
 
 @pytest.mark.parametrize("codec", list(Codec))
 @pytest.mark.parametrize("config", [FULL, HEADER_ONLY], ids=["full", "header"])
 def test_good_batches_of_every_codec_pass_unchanged(codec: Codec, config: TopicConfig) -> None:
     batch = build(RECORDS, codec=codec, producer_id=5, producer_epoch=0, base_sequence=0)
-    analysis = analyse(memoryview(batch), config, now_ms=NOW)
+    analysis = examined(memoryview(batch), config)
     assert analysis == Analysis(memoryview(batch), read_header(batch), False, False)
 
 
@@ -267,13 +318,10 @@ def test_a_topic_codec_is_applied_and_the_records_stay_the_same(source: Codec, t
     batch = build(
         RECORDS, codec=source, producer_id=5, producer_epoch=1, base_sequence=8, transactional=True
     )
-    analysis = analyse(batch, config, now_ms=NOW)
-    same = validate.CODECS[target] is source
-    assert analysis.needs_rewrite is not same
-    if same:
-        return
-    again = rewrite(analysis, config, NOW)
+    again = examined(batch, config)
     assert not again.needs_rewrite
+    if validate.CODECS[target] is source:
+        assert again == Analysis(memoryview(batch), read_header(batch), False, False)
     stored = stamped_head(again, 0, 0) + bytes(again.content[61:])
     assert crc_ok(stored)
     assert read_header(stored).codec is validate.CODECS[target]
@@ -288,7 +336,7 @@ def test_a_recompressed_batch_carries_our_time_where_the_topic_wants_it() -> Non
     analysis = analyse(build(RECORDS), config, now_ms=NOW)
     again = rewrite(analysis, config, NOW + 5)
     assert again.header.timestamp_type == 1
-    assert again.header.max_timestamp == NOW
+    assert again.header.max_timestamp == NOW + 5
 
 
 def test_a_batch_that_grew_too_large_when_recompressed_is_refused() -> None:
@@ -328,7 +376,7 @@ def test_no_damage_gets_through_or_breaks_anything(
     if fix_checksum and len(batch) >= 61:
         struct.pack_into(">I", batch, 17, compute_crc(batch))
     try:
-        analysis = analyse(bytes(batch), FULL, now_ms=NOW)
+        analysis = examined(bytes(batch), FULL)
     except KafkaError:
         return
     stored = stamped_head(analysis, 0, 0) + bytes(analysis.content[61:])

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 
+from ottla.log import validate
 from ottla.log.log import Origin
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import CONSUMER_OFFSETS, TopicPartition
 from ottla.protocol.hot import ProducedPartition
-from ottla.protocol.records.batch import read_header
+from ottla.protocol.records.batch import build, compute_crc, read_header
 from ottla.protocol.records.compression import Codec
+from ottla.protocol.records.record import NewRecord
 from ottla.replica.append import AppendTerms, ToAppend
 from tests.fakes.data_side import ME, OTHER, TP, DataSide, data_side, values_of
 from tests.fakes.virtual_loop import run
 
 TWO = (ME, OTHER)
 SECOND, NOWHERE = TopicPartition("t", 1), TopicPartition("u", 0)
+
+
+@pytest.fixture
+def no_kernels() -> Iterator[None]:
+    """As in the first moments of a broker."""
+    loaded = validate.native
+    validate.use_native_kernels(None)
+    yield
+    validate.use_native_kernels(loaded)
 
 
 def idempotent(side: DataSide, sequence: int, *values: bytes, epoch: int = 0) -> bytes:
@@ -228,9 +240,11 @@ def test_a_refusal_says_which_record_and_why() -> None:
             await side.lead()
             refused = await side.append(b"x")
             assert refused.error_code is ErrorCode.invalid_record
-            assert refused.base_offset == -1
+            assert (refused.base_offset, refused.log_start_offset) == (-1, 0)
             assert refused.error_message
-            assert [index for index, _ in refused.record_errors] == [0]
+            assert refused.record_errors == [
+                (0, "Compacted topic cannot accept message without key in topic partition t-0")
+            ]
 
     run(story())
 
@@ -272,7 +286,7 @@ def test_a_repeat_of_what_is_not_replicated_yet_waits_like_the_first() -> None:
     run(story())
 
 
-GZIP = {"compression.type": "gzip"}
+GZIP = {"compression.type": "gzip", "record.validation": "header"}
 
 
 @pytest.mark.spec("LOG-46")
@@ -366,6 +380,66 @@ def test_a_rewrite_that_fails_in_an_unforeseen_way_does_not_hold_up_the_partitio
 
     run(story())
     assert "t-0 could not be rewritten" in caplog.text
+
+
+def test_records_that_take_long_to_examine_are_examined_off_the_loop_and_in_order(
+    no_kernels: None,
+) -> None:
+    async def story() -> None:
+        async with data_side() as side:
+            partition = await side.lead(TP)
+            other = await side.lead(SECOND)
+            side.pool.held = True
+            many = [b"%d" % number for number in range(5_000)]
+            first = side.start_append(records=idempotent(side, 0, *many))
+            second = side.start_append(records=idempotent(side, 5_000, b"small"))
+            bad = bytearray(side.batch(*many))
+            bad[-1] = 2  # the last record says that it has a header
+            bad[17:21] = compute_crc(bad).to_bytes(4, "big")
+            third = side.start_append(records=bytes(bad))
+            fourth = side.start_append(records=idempotent(side, 5_001, b"last"))
+            elsewhere = side.start_append(b"a", key=SECOND)
+            await side.settle()
+            assert elsewhere.done(), "another partition does not wait"
+            assert other.log.end_offset == 1
+            assert partition.log.end_offset == 0
+            while not fourth.done():
+                side.pool.run_all()
+                await side.settle()
+            assert (first.result().base_offset, second.result().base_offset) == (0, 5_000)
+            assert third.result().error_code is ErrorCode.invalid_record
+            assert fourth.result().base_offset == 5_001
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("code", "log_start"),
+    [
+        (ErrorCode.corrupt_message, -1),
+        (ErrorCode.message_too_large, -1),
+        (ErrorCode.invalid_timestamp, 1),
+        (ErrorCode.out_of_order_sequence_number, 1),
+    ],
+)
+def test_a_refusal_says_where_the_log_starts_where_kafka_says_it(
+    code: ErrorCode, log_start: int
+) -> None:
+    async def story() -> None:
+        async with data_side({"message.max.bytes": "500"}) as side:
+            partition = await side.lead()
+            await side.start_append(records=idempotent(side, 0, b"a"))
+            partition.log.raise_start_offset(1)
+            records = {
+                ErrorCode.corrupt_message: side.batch(b"a")[:-1] + b"?",
+                ErrorCode.message_too_large: side.batch(bytes(1_000)),
+                ErrorCode.invalid_timestamp: build([NewRecord(None, b"v", timestamp=2**60)]),
+                ErrorCode.out_of_order_sequence_number: idempotent(side, 5, b"a"),
+            }[code]
+            refused = await side.start_append(records=records)
+            assert (refused.error_code, refused.log_start_offset) == (code, log_start)
+
+    run(story())
 
 
 @pytest.mark.spec("MON-12", "MON-26")

@@ -6,7 +6,8 @@ import errno
 
 import pytest
 
-from ottla.log.checkpoint import CLEANED_OFFSETS, read_offsets
+from ottla.log.checkpoint import CLEANED_OFFSETS, RECOVERY_POINTS, read_offsets
+from ottla.log.cleaner import Swap
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import LeaderEpoch, TopicPartition
 from ottla.replica.compaction_loop import CompactionLoop
@@ -55,6 +56,30 @@ def test_one_round_keeps_the_last_of_each_key_and_remembers_how_far_it_came() ->
             assert side.count("kafka_log_logcleaner_cleaned_bytes_total") > 0
 
     run(story())
+
+
+def test_before_a_segment_is_replaced_it_is_written_down_that_the_log_is_on_the_disk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a start after a crash would read the segments again, and cut the log at a gap."""
+    told: list[int] = []
+
+    async def story() -> None:
+        async with data_side(COMPACT) as side:
+            await side.lead()
+            partition = await fill(side)
+            path = partition.log.dir.parent / RECOVERY_POINTS
+
+            def perform(swap: Swap, now_ms: int) -> None:
+                told.append(read_offsets(side.disk, path)[TP])
+                replace(swap, now_ms)
+
+            replace = Swap.perform
+            monkeypatch.setattr(Swap, "perform", perform)
+            assert await loop_of(side).compact_one()
+
+    run(story())
+    assert told == [7]
 
 
 def test_the_dirtiest_log_goes_first_and_logs_that_are_not_compacted_never() -> None:

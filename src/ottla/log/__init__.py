@@ -4,7 +4,8 @@ May import `protocol`, `config` and `model`. All disk access goes through `files
 look like is in docs/formats/.
 
 - `log`              the face: append, read, truncate, flush, close; `answers`: what it says
-- `validate`         what a record set must be before a leader appends it (pure)
+- `validate`         what a record set must be before a leader appends it (pure);
+                     `record_errors`: which of its records a topic refuses, and why (pure)
 - `plain_append`     the same and the append in one pass, for batches with nothing special
 - `producers`        sequences, epochs and open transactions; `producer_history`,
                      `producer_snapshot`: the same on disk; `recall`: what a snapshot leaves out

@@ -22,7 +22,7 @@ from ottla.log.offset_map import OffsetMap
 from ottla.log.replacement import Replacement
 from ottla.log.segment import Segment
 from ottla.log.stored import StoredBatch, checksum_ok, walk_whole
-from ottla.log.survivors import Round, keys, surviving
+from ottla.log.survivors import Round, keys, surviving, without_records
 from ottla.log.transaction_trail import TransactionTrail
 from ottla.log.txn_index import overlapping
 from ottla.model.ids import Offset
@@ -57,6 +57,10 @@ class Swap(NamedTuple):
     originals: Sequence[Segment]
     sizes: Sequence[int]
     rests_on: Offset
+    end_mark: Offset | None = None
+    """Where a batch without records stands that only says which segments the copy replaces: a
+    crash in the middle of the swap is completed by it. Then it goes, for readers would take it for
+    the end of the log."""
 
     def perform(self, now_ms: int) -> None:
         """On the thread that owns the log. Abandoned, and no trace left, if the log moved on."""
@@ -65,6 +69,8 @@ class Swap(NamedTuple):
             self.cleaned.delete()
             raise Abandoned(f"{self.log.partition}: changed while it was being compacted")
         self.log.replace_segments(self.cleaned, self.originals, now_ms, self.rests_on)
+        if self.end_mark is not None:
+            self.cleaned.drop_last(self.end_mark)
 
 
 Step: TypeAlias = Progress | Swap
@@ -125,17 +131,21 @@ class Cleaning:
         """Copy what survives of neighbouring segments into one."""
         sizes = [segment.size for segment in group]
         copy = Replacement(self.log, group[0].base_offset)
-        read, unread = 0, sum(sizes)
+        read, unread, end_mark = 0, sum(sizes), None
         for batch, content in self._batches(group):
             unread -= batch.size
-            copy.add(surviving(batch, content, trail, self._round, is_last=unread == 0))
+            is_last = batch.last_offset + 1 == self._dirt.end
+            kept = surviving(batch, content, trail, self._round, is_last=is_last)
+            if not kept and not unread:
+                kept, end_mark = without_records(batch, content), batch.base_offset
+            copy.add(kept)
             read += batch.size
             if read >= STEP_BYTES:
                 yield Progress(read, copy.write())
                 read = 0
         yield Progress(read, copy.write())
         cleaned = copy.finish(trail.take_kept())
-        yield Swap(self.log, cleaned, group, sizes, self.rests_on)
+        yield Swap(self.log, cleaned, group, sizes, self.rests_on, end_mark)
 
     def _batches(self, segments: Sequence[Segment]) -> Iterator[tuple[StoredBatch, memoryview]]:
         """Through files of our own: the log may let go of its own at any moment."""

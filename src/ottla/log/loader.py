@@ -124,10 +124,11 @@ def _load_epochs(log: Log, names: list[str]) -> None:
     _learn_epochs(log)
 
 
-def _check_epochs(log: Log, end: End) -> None:
-    """The last epoch must be the last batch's, else the file is of another time."""
+def _check_epochs(log: Log, end: End, last_batch_end: Offset | None = None) -> None:
+    """The last batch must be of the epoch of its offset, else the file is of another time."""
     log.epochs.truncate_from_end(end.offset)
-    if end.leader_epoch != log.epochs.latest and end.leader_epoch >= 0:
+    last = (end.offset if last_batch_end is None else last_batch_end) - 1
+    if end.leader_epoch != log.epochs.epoch_of(last) and end.leader_epoch >= 0:
         logger.warning("%s: leader epochs read from the log: they do not fit it", log.partition)
         _learn_epochs(log)
         log.epochs.truncate_from_end(end.offset)
@@ -161,7 +162,9 @@ def _check_flushed(log: Log, names: list[str], recovery_point: Offset) -> None:
     _rebuild_missing(log, flushed, names)
     if flushed:
         flushed[-1].check_newest()
-        _check_epochs(log, flushed[-1].load_end())
+        end = flushed[-1].load_end()
+        # Compaction may have left nothing of an epoch that began before the next segment.
+        _check_epochs(log, end._replace(offset=log.segments[len(flushed)].base_offset), end.offset)
 
 
 def _rebuild_missing(log: Log, segments: list[Segment], names: list[str]) -> None:

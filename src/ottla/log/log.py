@@ -171,9 +171,9 @@ class Log:
         """
         config = self.config
         if not isinstance(batch, Analysis):
-            batch = analyse(batch, config, now_ms=now_ms, origin=origin)
+            batch = analyse(batch, config, now_ms=now_ms, origin=origin, partition=self.partition)
         if batch.needs_rewrite:
-            batch = rewrite(batch, config, now_ms)
+            batch = rewrite(batch, config, now_ms, self.partition)
         content, header, _, restamped = batch
         size = header.length + OVERHEAD
         if size > config.segment_bytes:

@@ -21,6 +21,7 @@ from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.corrupt import CorruptBatch
 from ottla.protocol.records.crc import crc32c
 from ottla.protocol.records.header import ATTRIBUTES_AT, MAX_SEQUENCE
+from ottla.protocol.records.record import validate_records
 
 if TYPE_CHECKING:
     from ottla.config.topic import TopicConfig
@@ -41,14 +42,16 @@ class PlainRules:
     def __init__(self, config: TopicConfig) -> None:
         self.config = config
         self.native = validate.native
-        self.walk = validate.native if validate.walks_records(config) else None
+        walks = validate.walks_records(config)
+        self.walk = (validate.native or validate_records) if walks else None
         ordinary = (
             config.compression_type == "producer"
             and config.message_timestamp_type == "CreateTime"
             and "compact" not in config.cleanup_policy
-            and (self.walk is not None or not validate.walks_records(config))
         )
         self.max_bytes = min(config.max_message_bytes, config.segment_bytes) if ordinary else 0
+        if walks and validate.native is None:  # more would take too long in Python
+            self.max_bytes = min(self.max_bytes, validate.INLINE_BYTES)
         self.max_after_ms = config.message_timestamp_after_max_ms
         self.max_before_ms = config.message_timestamp_before_max_ms
         self.segment_bytes = config.segment_bytes
@@ -84,7 +87,7 @@ def append_plain(log: Log, batch: memoryview, leader_epoch: int, now_ms: int) ->
         or attributes > Codec.ZSTD  # flags of any kind, or a codec nobody knows
         or attributes < 0
         or newest > now_ms + rules.max_after_ms
-        or (oldest < now_ms - rules.max_before_ms and oldest != -1)
+        or oldest < now_ms - rules.max_before_ms
         or not position
         or began < 0  # its age is counted otherwise
         or position + size > rules.segment_bytes

@@ -104,6 +104,7 @@ class Segment:
     note_stored = segment_upkeep.note_stored
     load_end = segment_upkeep.load_end
     check_newest = segment_upkeep.check_newest
+    drop_last = segment_upkeep.drop_last
     truncate_to = segment_upkeep.truncate_to
     largest_timestamp = segment_upkeep.largest_timestamp
     rename = segment_files.rename

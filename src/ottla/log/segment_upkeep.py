@@ -117,6 +117,16 @@ def largest_timestamp(segment: Segment) -> int:
     return newest if newest > 0 else segment.disk.mtime_ms(segment.path())
 
 
+def drop_last(segment: Segment, offset: Offset) -> None:
+    """Drop the last batch, which begins at `offset` and holds no records: no time changes."""
+    position = segment.position_of(offset)
+    segment.file().truncate(position)
+    segment.size = position
+    segment.indexes().cut_from(offset - segment.base_offset)
+    segment.recent = None
+    segment.known_first_timestamp = None
+
+
 def truncate_to(segment: Segment, offset: Offset) -> None:
     """Drop batches from the one that holds `offset` on."""
     position = segment.position_of(offset)

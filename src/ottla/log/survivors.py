@@ -52,7 +52,8 @@ def surviving(
 ) -> Batch:
     """The batch as it goes on: itself, a smaller one, one without records, or nothing (b"").
 
-    The last one of a new segment always goes on: its offset says how far the segment reaches.
+    The last one of what may be compacted always goes on, as Kafka has it: its offset says how far
+    the log reaches there.
     """
     header = batch.header
     if header is None:
@@ -96,6 +97,13 @@ def keys(
             yield record.key, record.offset
 
 
+def without_records(batch: StoredBatch, content: memoryview) -> bytes:
+    """What says how far a segment reaches, of a batch of which nothing survived."""
+    if batch.header is not None:
+        return _rebuilt(batch.header, [], None)
+    return _built_from_old(content, [], None)
+
+
 def _surviving_old(content: memoryview, round_: Round, is_last: bool) -> Batch:
     """Of an entry in an older format: itself or, when something goes, a batch of the new one.
 
@@ -109,13 +117,18 @@ def _surviving_old(content: memoryview, round_: Round, is_last: bool) -> Batch:
     waits = _has_tombstone(kept)
     if len(kept) == len(records) and not waits:
         return content
-    base_offset = records[0].offset
+    return _built_from_old(content, kept, round_.horizon_ms if waits else None)
+
+
+def _built_from_old(content: memoryview, kept: list[Record], horizon_ms: int | None) -> bytes:
+    entry = next(legacy.entries(content))
+    base_offset = legacy.records(entry)[0].offset
     return build(
         kept,
         base_offset=base_offset,
         codec=entry.codec,
         timestamp_type=entry.timestamp_type,
-        delete_horizon_ms=round_.horizon_ms if waits else None,
+        delete_horizon_ms=horizon_ms,
         last_offset_delta=entry.offset - base_offset,
         max_timestamp=entry.timestamp if entry.timestamp_type or not kept else None,
     )

@@ -6,17 +6,28 @@ CORRUPT_MESSAGE, what a client may not write is INVALID_RECORD.
 
 The header, lengths, checksum, count and codec are always checked. The records inside are walked
 for compacted topics, when the codec must change, and where `record.validation` says so: `full`,
-or `auto` once the native kernels are loaded (`use_native_kernels`).
+or `auto` where the native kernels are installed. Until they are loaded (`use_native_kernels`)
+records are walked in Python, which takes two microseconds for each: a batch that could hold up the
+loop is left to `rewrite`, and so is one of which many records may have to be named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ottla.log.files import Buffer
+from ottla.log.record_errors import (
+    RecordError,
+    RecordRules,
+    RefusedRecords,
+    check_records,
+    may_refuse,
+)
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import TopicPartition
 from ottla.protocol.records import record
 from ottla.protocol.records.batch import (
     HEADER,
@@ -33,13 +44,16 @@ from ottla.protocol.records.header import (
     CONTROL_BIT,
     LOG_APPEND_TIME_BIT,
     MAGIC_AT,
-    NO_TIMESTAMP,
 )
 from ottla.protocol.records.record import Summary, records_section
 
 if TYPE_CHECKING:
     from ottla.config.topic import TopicConfig
 
+__all__ = ["Analysis", "Origin", "RecordError", "RefusedRecords", "analyse", "rewrite"]
+
+INLINE_BYTES: Final = 16 * 1024
+"""The largest records section that is walked in Python on the loop: a few milliseconds."""
 LEGACY_OVERHEAD: Final = 14  # the least that any format has after offset and length
 _new: Final = tuple.__new__  # half the cost of a named tuple's own constructor
 CODECS: Final = {
@@ -61,36 +75,23 @@ class Origin(Enum):
     REPLICATION = 3
 
 
-class RecordError(NamedTuple):
-    """Why one record of a batch was refused, for a produce reply's `record_errors`."""
-
-    batch_index: int
-    message: str
-
-
-class RefusedRecords(KafkaError):
-    """A batch refused because of records in it, with the reasons one by one."""
-
-    def __init__(self, code: ErrorCode, message: str, errors: list[RecordError]) -> None:
-        super().__init__(code, message)
-        self.errors = errors
-
-
 class Analysis(NamedTuple):
     """One batch that may be appended: its bytes, and what its header should say."""
 
     content: memoryview
     header: BatchHeader
-    needs_rewrite: bool  # the codec must change; `rewrite` first
+    needs_rewrite: bool  # the codec must change, or the records take long; `rewrite` first
     restamped: bool  # `header` differs from the bytes: write it, with a new checksum
 
 
+installed: bool = all(find_spec(name) is not None for name in ("numba", "pyarrow"))
+"""Whether there are native kernels to load, so that `record.validation=auto` means full."""
 native: Walk | None = None
 """The compiled walk over a batch's records, once it is loaded and warm."""
 
 
 def use_native_kernels(walk: Walk | None) -> None:
-    """Walk records with this from now on, and let `record.validation=auto` mean full."""
+    """Walk records with this from now on, instead of in Python."""
     global native  # set once
     native = walk
 
@@ -102,16 +103,17 @@ def analyse(
     now_ms: int,
     origin: Origin = Origin.CLIENT,
     zstd: bool = True,
+    partition: TopicPartition | None = None,
 ) -> Analysis:
     """Check one record set; KafkaError if it must not be appended. Hot: benchmarks/log.py.
 
-    `zstd` says whether the request's version knows that codec.
+    `zstd` says whether the request's version knows that codec; `partition` is for texts.
     """
     view = records if type(records) is memoryview else memoryview(records or b"")
     if len(view) < HEADER_SIZE:
         raise _too_short(view)
     header = _new(BatchHeader, HEADER.unpack_from(view))
-    base, length, _, magic, crc, attributes, _, oldest, _, _, _, _, _ = header
+    base, length, _, magic, crc, attributes, _, _, _, _, _, _, _ = header
     size = length + OVERHEAD
     if magic != 2 or size != len(view) or base:
         view = _only_batch(view, header, origin)
@@ -127,33 +129,54 @@ def analyse(
     codec = attributes & CODEC_BITS
     if codec > Codec.ZSTD or (codec == Codec.ZSTD and not zstd):
         raise KafkaError(ErrorCode.unsupported_compression_type, f"codec {codec} cannot be used")
-    wanted = config.compression_type
-    control = attributes & CONTROL_BIT
-    rewrites = wanted != "producer" and CODECS[wanted] != codec and not control
+    if config.compression_type != "producer" and _changes_codec(header, config):
+        return _new(Analysis, (view, header, True, False))
+    stamped = _examined(view, header, _new(RecordRules, (config, now_ms, partition)))
+    if stamped is None:
+        return _new(Analysis, (view, header, True, False))
+    return _new(Analysis, (view, stamped, False, stamped is not header))
+
+
+def _examined(view: memoryview, header: BatchHeader, rules: RecordRules) -> BatchHeader | None:
+    """What the header should say, once the records were looked at; None if that takes long."""
+    config = rules.config
+    codec = header.attributes & CODEC_BITS
+    small = not codec and len(view) <= INLINE_BYTES
+    walked = not header.attributes & CONTROL_BIT and walks_records(config)
     stamped = header
-    if not rewrites and not control and walks_records(config):
-        summary = _walk_records(view, header, config)
-        oldest = summary.min_timestamp
+    if walked:
+        if native is None and not small:
+            return None
+        section = _inflated(view, header) if codec else view[HEADER_SIZE:]
+        oldest, newest, _, null_key = summary = _checked(section, header)
         stamped = _with_newest(header, summary)
-    _check_times(stamped, config, oldest, now_ms)
-    stamped = _with_time(stamped, config, now_ms)
-    return _new(Analysis, (view, stamped, rewrites, stamped is not header))
+    else:
+        oldest, newest, null_key = header.base_timestamp, header.max_timestamp, -1
+    if may_refuse(oldest, newest, has_null_key=null_key >= 0, header=header, rules=rules):
+        if not small:
+            return None
+        _refuse_bad(view[HEADER_SIZE:], header, rules, walked=walked)
+    return _with_time(stamped, config, rules.now_ms)
 
 
-def rewrite(analysis: Analysis, config: TopicConfig, now_ms: int) -> Analysis:
-    """The same records under the topic's own codec. Slow: a caller may use another thread."""
+def rewrite(
+    analysis: Analysis, config: TopicConfig, now_ms: int, partition: TopicPartition | None = None
+) -> Analysis:
+    """The same records, every one examined, under the topic's own codec. Slow: not on the loop."""
     header = analysis.header
+    rules = RecordRules(config, now_ms, partition)
     section = _inflated(analysis.content, header)
-    summary = _checked(section, header)
-    _check_keys(summary, config)
-    header = _with_newest(header, summary)
-    if not header.timestamp_type:  # else `analyse` has put our own time there
-        _check_times(header, config, summary.min_timestamp, now_ms)
+    oldest, newest, _, null_key = summary = _checked(section, header)
+    if may_refuse(oldest, newest, has_null_key=null_key >= 0, header=header, rules=rules):
+        check_records(section, header, rules)
+    stamped = _with_time(_with_newest(header, summary), config, now_ms)
+    if not _changes_codec(header, config):
+        return Analysis(analysis.content, stamped, False, stamped is not header)
     codec = CODECS[config.compression_type]
     packed = compress(codec, bytes(section), _level(codec, config))
-    header = header._replace(
+    header = stamped._replace(
         length=HEADER_SIZE - OVERHEAD + len(packed),
-        attributes=header.attributes & ~CODEC_BITS | codec,
+        attributes=stamped.attributes & ~CODEC_BITS | codec,
     )
     if header.size > config.max_message_bytes:
         raise KafkaError(
@@ -232,17 +255,24 @@ def _check_client_batch(header: BatchHeader) -> None:
 def walks_records(config: TopicConfig) -> bool:
     """Whether every record of a batch is looked at."""
     mode = config.record_validation
-    return (
-        mode == "full"
-        or (mode == "auto" and native is not None)
-        or "compact" in config.cleanup_policy
-    )
+    return mode == "full" or (mode == "auto" and installed) or "compact" in config.cleanup_policy
 
 
-def _walk_records(content: memoryview, header: BatchHeader, config: TopicConfig) -> Summary:
-    summary = _checked(_inflated(content, header), header)
-    _check_keys(summary, config)
-    return summary
+def _changes_codec(header: BatchHeader, config: TopicConfig) -> bool:
+    wanted = config.compression_type
+    attributes = header.attributes
+    if wanted == "producer" or attributes & CONTROL_BIT:
+        return False
+    return CODECS[wanted] != attributes & CODEC_BITS
+
+
+def _refuse_bad(
+    section: memoryview, header: BatchHeader, rules: RecordRules, *, walked: bool
+) -> None:
+    """Name the records that are refused; a header that lies about its times is no reason."""
+    if not walked:
+        _checked(section, header)
+    check_records(section, header, rules)
 
 
 def _inflated(content: memoryview, header: BatchHeader) -> bytes | memoryview:
@@ -259,36 +289,11 @@ def _checked(section: bytes | memoryview, header: BatchHeader) -> Summary:
         raise KafkaError(ErrorCode.invalid_record, str(fault)) from None
 
 
-def _check_keys(summary: Summary, config: TopicConfig) -> None:
-    if summary.first_null_key >= 0 and "compact" in config.cleanup_policy:
-        raise RefusedRecords(
-            ErrorCode.invalid_record,
-            "a compacted topic takes no record without a key",
-            [RecordError(summary.first_null_key, "record has no key")],
-        )
-
-
 def _with_newest(header: BatchHeader, summary: Summary) -> BatchHeader:
     """The largest timestamp is what the records say, not what the producer claims."""
     if header.timestamp_type or header.max_timestamp == summary.max_timestamp:
         return header
     return header._replace(max_timestamp=summary.max_timestamp)
-
-
-def _check_times(header: BatchHeader, config: TopicConfig, oldest: int, now_ms: int) -> None:
-    if config.message_timestamp_type == "LogAppendTime":
-        if header.timestamp_type:
-            raise KafkaError(ErrorCode.invalid_timestamp, "a producer may not set the append time")
-        return
-    newest = header.max_timestamp
-    if newest > now_ms + config.message_timestamp_after_max_ms or (
-        oldest != NO_TIMESTAMP and oldest < now_ms - config.message_timestamp_before_max_ms
-    ):
-        raise RefusedRecords(
-            ErrorCode.invalid_timestamp,
-            f"timestamps from {oldest} to {newest} are out of range at {now_ms}",
-            [RecordError(0, "timestamp is out of range")],
-        )
 
 
 def _with_time(header: BatchHeader, config: TopicConfig, now_ms: int) -> BatchHeader:

@@ -4,10 +4,10 @@ Owns the order of an append's steps and the wait for acks=all. Never decodes a r
 a reply. Hot: benchmarks/small_requests.py.
 
 Appends run inline, on the loop, straight from the receive buffer. A batch that must be rewritten
-first (another codec) is copied and rewritten on the pool; until it is appended, later appends to
-that partition queue behind it, so that a producer's sequence is kept. The first batch of a
-transaction waits at the gate until its coordinator knows of the partition, and that producer's
-later ones behind it.
+first (another codec), or whose records take long to examine (`validate`), is copied and goes to the
+pool; until it is appended, later appends to that partition queue behind it, so that a producer's
+sequence is kept. The first batch of a transaction waits at the gate until its coordinator knows of
+the partition, and that producer's later ones behind it.
 """
 
 from __future__ import annotations
@@ -35,6 +35,18 @@ log = logging.getLogger(__name__)
 ALL: Final = -1
 GOOD: Final = ErrorCode.none
 PENDING: Final = ProducedPartition(-1)
+SAY_NOTHING_OF_THE_LOG: Final = frozenset(
+    (
+        ErrorCode.unknown_topic_or_partition,
+        ErrorCode.not_leader_or_follower,
+        ErrorCode.message_too_large,
+        ErrorCode.record_list_too_large,
+        ErrorCode.corrupt_message,
+        ErrorCode.kafka_storage_error,
+        ErrorCode.invalid_topic_exception,
+    )
+)
+"""With any other refusal of a record set the reply says where the log starts, as Kafka's does."""
 _new: Final = tuple.__new__  # a named tuple at half its price; hot
 
 Outcome: TypeAlias = ProducedPartition
@@ -83,12 +95,14 @@ class _Work:
         self.outcomes: list[Outcome] = []
         self.waits: list[_Wait] = []
 
-    def refuse(self, at: int, key: TopicPartition, refusal: KafkaError) -> None:
+    def refuse(
+        self, at: int, key: TopicPartition, refusal: KafkaError, log_start: Offset = -1
+    ) -> None:
         errors = refusal.errors if isinstance(refusal, RefusedRecords) else ()
         self.outcomes[at] = ProducedPartition(
             key.partition,
             refusal.code,
-            log_start_offset=self.outcomes[at].log_start_offset,
+            log_start_offset=max(log_start, self.outcomes[at].log_start_offset),
             error_message=refusal.message,
             record_errors=errors,
         )
@@ -146,7 +160,12 @@ class Appends:
             partition.traffic.total_produce_requests.value += 1
             now_ms = self._clock.wall_ms()
             analysis = analyse(
-                records, partition.log.config, now_ms=now_ms, origin=terms.origin, zstd=terms.zstd
+                records,
+                partition.log.config,
+                now_ms=now_ms,
+                origin=terms.origin,
+                zstd=terms.zstd,
+                partition=key,
             )
             if analysis.header.attributes & TRANSACTIONAL_BIT and self._waits_at_gate(
                 work, at, partition, analysis
@@ -187,8 +206,11 @@ class Appends:
     def _refused(
         self, work: _Work, at: int, key: TopicPartition, size: int, refusal: KafkaError
     ) -> None:
-        work.refuse(at, key, refusal)
         partition = self._hosted.find(key)
+        log_start = -1
+        if partition is not None and refusal.code not in SAY_NOTHING_OF_THE_LOG:
+            log_start = partition.log.start_offset
+        work.refuse(at, key, refusal, log_start)
         counted = (self._total,) if partition is None else (self._total, partition.traffic)
         for traffic in counted:
             traffic.failed_produce_requests.value += 1
@@ -269,7 +291,9 @@ class Appends:
         partition.rewriting = deque()
         kept = _kept(analysis)
         off = self._hosted.around.off
-        rewritten = off.run(rewrite, kept, partition.log.config, self._clock.wall_ms())
+        rewritten = off.run(
+            rewrite, kept, partition.log.config, self._clock.wall_ms(), partition.key
+        )
         size = len(kept.content)
         rewritten.add_done_callback(lambda done: self._rewritten(work, at, partition, size, done))
 

@@ -117,12 +117,17 @@ class CompactionLoop:
         """What overtook a dropped record is on the disk before the record goes."""
         off = self._hosted.around.off
         steps: Iterator[Step] = cleaning.steps()
+        swapped = False
         while True:
             step = await off.run(next, steps, DONE)
             if step is None:
                 return
             if isinstance(step, Swap):
                 await self._flushes.until(partition, cleaning.rests_on)
+                if not swapped:  # or a start after a crash could take a gap for a lost tail
+                    for write in self._checkpoints.recovery_points():
+                        await off.run(write.run)
+                    swapped = True
                 step.perform(self._hosted.around.clock.wall_ms())
             else:
                 self._cleaned.value += step.bytes_read

@@ -85,6 +85,34 @@ def test_an_assignment_stored_after_the_next_rebalance_began_reaches_nobody() ->
     assert scene.group.phase is Phase.PREPARING
 
 
+@pytest.mark.spec("GRP-42")
+def test_an_assignment_stored_while_the_next_generation_waits_for_its_own_reaches_nobody() -> None:
+    scene = Scene()
+    leader, other = joined(scene)
+    scene.held = []
+    scene.start_sync(leader, {other.member_id: b"old part"})
+    scene.start_join()
+    rejoined = [scene.start_join(one.member_id) for one in (leader, other)]
+    scene.pass_ms(1)
+    assert (scene.phase(), scene.group.generation) == (Phase.COMPLETING, 2)
+    waiting = scene.start_sync(rejoined[1][0])
+    scene.commit_held()
+    assert (waiting, scene.phase()) == ([], Phase.COMPLETING)
+    scene.start_sync(rejoined[0][0], {other.member_id: b"new part"})
+    assert waiting[0].assignment == b"new part"
+
+
+@pytest.mark.spec("GRP-40")
+@pytest.mark.parametrize("generation", [0, 2])
+def test_a_stable_group_gives_its_assignments_to_nobody_of_another_generation(
+    generation: int,
+) -> None:
+    scene = Scene()
+    [leader] = scene.stable()
+    refused = code_of(scene.start_sync, leader, generation=generation)
+    assert refused is ErrorCode.illegal_generation
+
+
 def test_members_that_never_ask_for_their_part_are_out() -> None:
     scene = Scene()
     leader, silent = joined(scene, session_ms=60_000, rebalance_ms=7_000)

@@ -109,6 +109,7 @@ public final class InteropDriver {
             case "trim": return done(admin.deleteRecords(Map.of(first(topic), RecordsToDelete.beforeOffset(Long.parseLong(asked[2])))).all());
             case "produce": return produce(topic, asked[2], Integer.parseInt(asked[3]), Long.parseLong(asked[4]), HEADERS.get(asked[5]), Integer.parseInt(asked[6]));
             case "read": return read(topic, Integer.parseInt(asked[2]), asked[3].equals("True"), Long.parseLong(asked[4]));
+            case "polls": return polls(topic, Long.parseLong(asked[2]));
             case "offset": return String.valueOf(admin.listOffsets(Map.of(first(topic), spec(asked[2]))).partitionResult(first(topic)).get().offset());
             case "cluster": return cluster();
             case "bytes": return bytesOnDisk(topic);
@@ -222,6 +223,27 @@ public final class InteropDriver {
             }
         }
         return found + "\t" + HexFormat.of().formatHex(digest.digest());
+    }
+
+    /** The offsets that each poll returns, up to the end of the partition; "-" for a poll that returns none. */
+    private String polls(String topic, long end) {
+        Map<String, Object> settings = new HashMap<>(common);
+        settings.put("auto.offset.reset", "earliest");
+        settings.put("enable.auto.commit", false);
+        settings.put("max.poll.records", 10_000);
+        List<String> seen = new ArrayList<>();
+        try (KafkaConsumer<byte[], byte[]> consumer =
+                new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+            consumer.assign(List.of(first(topic)));
+            while (consumer.position(first(topic)) < end) {
+                List<String> offsets = new ArrayList<>();
+                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(WAIT)) {
+                    offsets.add(String.valueOf(record.offset()));
+                }
+                seen.add(offsets.isEmpty() ? "-" : String.join(",", offsets));
+            }
+        }
+        return String.join("\t", seen);
     }
 
     private static byte[] serialised(ConsumerRecord<byte[], byte[]> record, boolean stamped) throws IOException {

@@ -182,6 +182,19 @@ def validate_records(section: Bytes, header: BatchHeader, *, dense: bool) -> Sum
     return Summary(lowest, highest, highest_delta, null_key)
 
 
+def record_sizes(section: Bytes, header: BatchHeader) -> Iterator[tuple[int, int, int]]:
+    """Timestamp, size of the key and size of the value (-1 for null) of each record."""
+    append_time = header.max_timestamp if header.timestamp_type else None
+    for timestamp_delta, _, key_at, key_end, value_at, value_end, _ in _walk(
+        bytes(section), header
+    ):
+        yield (
+            header.base_timestamp + timestamp_delta if append_time is None else append_time,
+            -1 if key_at < 0 else key_end - key_at,
+            -1 if value_at < 0 else value_end - value_at,
+        )
+
+
 Spans: TypeAlias = tuple[int, int, int, int, int, int, int]
 
 
