@@ -129,3 +129,17 @@ def test_mistakes_are_said_in_a_line(run: Run, topic: str) -> None:
     run("consume", "nowhere").failed(1, "nowhere: unknown topic or partition")
     run("consume", "nowhere", "--group", "g").failed(1, "nowhere")
     run("consume").failed(2, "TOPIC")
+
+
+def test_json_is_an_option_of_its_own_as_it_is_of_other_commands(run: Run, topic: str) -> None:
+    run("produce", topic, stdin="x")
+    [line] = run("consume", topic, "--json").out.splitlines()
+    assert line == run("consume", topic, "--format", "json").out.strip()
+
+
+def test_numbers_and_times_that_cannot_be_are_said_in_a_line(run: Run, topic: str) -> None:
+    huge = "9" * 30
+    run("consume", topic, "--from", f"@{huge}").failed(2, "too large")
+    run("consume", topic, "--from", huge).failed(2, "too large")
+    run("consume", topic, "--from", "99999999h").failed(2, "before 1970; use earliest")
+    run("consume", topic, "-n", huge).failed(2, "--max-messages")

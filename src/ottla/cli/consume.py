@@ -10,7 +10,7 @@ import typer
 
 from ottla.cli.connect import connected
 from ottla.cli.console import patience
-from ottla.cli.names import offset_spec, topic_partitions
+from ottla.cli.names import INT64_MAX, offset_spec, topic_partitions, whole_number
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Properties, pairs
 from ottla.cli.records.printing import Showing, print_all
@@ -35,11 +35,13 @@ To = Annotated[
 ]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Wait for more, until interrupted.")]
 Most = Annotated[
-    int | None, typer.Option("--max-messages", "-n", min=1, help="Stop after so many.")
+    int | None,
+    typer.Option("--max-messages", "-n", min=1, max=INT64_MAX, help="Stop after so many."),
 ]
 GroupName = Annotated[
     str | None, typer.Option("--group", "-g", help="Read, and commit, as this group.")
 ]
+Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 Look = Annotated[Format, typer.Option("--format", help="What a record looks like.")]
 Shown = Annotated[
     str | None,
@@ -63,6 +65,7 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     max_messages: Most = None,
     group: GroupName = None,
     format: Look = Format.TEXT,
+    as_json: Json = False,
     show: Shown = None,
     filters: Filters = None,
     read_committed: Committed = False,
@@ -77,10 +80,11 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     Examples:
       ottla consume orders
       ottla consume orders:0 --from @1 --to @3 --show key,offset
-      ottla consume orders --from 2h --format json --max-messages 10
+      ottla consume orders --from 2h --json --max-messages 10
       ottla consume orders --group billing --filter value=^t --filter header.source=shop
     """
-    showing = Showing(shower(format, parts("--show", show)), wanted(filters or ()), max_messages)
+    look = Format.JSON if as_json else format
+    showing = Showing(shower(look, parts("--show", show)), wanted(filters or ()), max_messages)
     chosen = [topic_partitions("TOPIC", text) for text in topics]
     config = {
         "isolation.level": "read_committed" if read_committed else "read_uncommitted",
@@ -135,7 +139,7 @@ def _offset(option: str, text: str | None) -> int | None:
         return None
     if not text[1:].isascii() or not text[1:].isdigit():
         raise UserError(f"{option} {text!r}: expected an offset such as @42")
-    return int(text[1:])
+    return whole_number(option, text[1:], "an offset")
 
 
 def _as_group(

@@ -10,7 +10,7 @@ import typer
 
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, failures, show
-from ottla.cli.names import topic_partitions
+from ottla.cli.names import INT32_MAX, topic_partitions, whole_number, whole_value
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.model.errors import UserError
@@ -61,9 +61,7 @@ def delete_records(
 def _offset(text: str) -> int:
     if text == END:
         return EVERYTHING
-    if not text.isascii() or not text.isdigit():
-        raise UserError(f"--before {text!r}: expected an offset from 0 on, or end")
-    return int(text)
+    return whole_number("--before", text, "an offset from 0 on, or end")
 
 
 def _from_file(path: Path) -> dict[TopicPartition, int]:
@@ -71,12 +69,14 @@ def _from_file(path: Path) -> dict[TopicPartition, int]:
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))["partitions"]
         return {
-            TopicPartition(str(row["topic"]), int(row["partition"])): int(row["offset"])
+            TopicPartition(str(row["topic"]), whole_value(row["partition"], most=INT32_MAX)): (
+                whole_value(row["offset"])
+            )
             for row in rows
         }
     except OSError as error:
         raise UserError(f"--file {path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         raise UserError(
             f"--file {path}: expected JSON such as "
             '{"partitions": [{"topic": "orders", "partition": 0, "offset": 10}]}'

@@ -13,7 +13,7 @@ import typer
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, show
 from ottla.cli.groups.plan import Move, Wish, at_time, bounds, planned
-from ottla.cli.names import moment_ms, topic_partitions
+from ottla.cli.names import INT64_MAX, moment_ms, topic_partitions, whole_number
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.client.admin.sync import Admin
@@ -41,7 +41,13 @@ def reset_offsets(
         ),
     ] = None,
     shift_by: Annotated[
-        int | None, typer.Option(metavar="N", help="Forward, or back where it is negative.")
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=-INT64_MAX,
+            max=INT64_MAX,
+            help="Forward, or back where it is negative.",
+        ),
     ] = None,
     execute: Annotated[
         bool, typer.Option("--execute/--dry-run", help="Do it; otherwise it is only shown.")
@@ -87,9 +93,8 @@ def wished(to: str | None, to_time: str | None, shift_by: int | None) -> Wish:
     assert to is not None
     if to in ("earliest", "latest", "current"):
         return Wish(Move(to))
-    if not to.isascii() or not to.isdigit():
-        raise UserError(f"--to {to!r}: expected earliest, latest, current or an offset")
-    return Wish(Move.OFFSET, int(to))
+    offset = whole_number("--to", to, "earliest, latest, current or an offset")
+    return Wish(Move.OFFSET, offset)
 
 
 def require_inactive(admin: Admin, group: str) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, patience, show
+from ottla.cli.names import INT64_MAX
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, pairs
 from ottla.cli.perf.figures import summary
 from ottla.cli.perf.produce import Size
@@ -23,7 +24,8 @@ def latency(
     topic: Annotated[str, typer.Argument(metavar="TOPIC")],
     *,
     records: Annotated[
-        int, typer.Option("--records", "-n", min=1, help="How many, one after another.")
+        int,
+        typer.Option("--records", "-n", min=1, max=INT64_MAX, help="How many, one after another."),
     ] = 1_000,
     size: Size = 100,
     properties: Properties = None,

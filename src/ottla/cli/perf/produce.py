@@ -10,6 +10,7 @@ import typer
 
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, patience, show
+from ottla.cli.names import INT64_MAX
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, pairs
 from ottla.cli.perf.figures import rate, summary
 from ottla.client.producer.delivery import Delivery
@@ -17,9 +18,14 @@ from ottla.client.producer.sync import Producer
 from ottla.model.clock import SystemClock
 
 TELL_EVERY = 50_000
+SIZE_MAX = 100_000_000
 
-Records = Annotated[int, typer.Option("--records", "-n", min=1, help="How many to send.")]
-Size = Annotated[int, typer.Option("--size", "-s", min=0, help="Bytes of each value.")]
+Records = Annotated[
+    int, typer.Option("--records", "-n", min=1, max=INT64_MAX, help="How many to send.")
+]
+Size = Annotated[
+    int, typer.Option("--size", "-s", min=0, max=SIZE_MAX, help="Bytes of each value.")
+]
 
 
 def produce(

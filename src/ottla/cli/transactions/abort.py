@@ -13,7 +13,7 @@ import typer
 
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, failures, show
-from ottla.cli.names import topic_partitions
+from ottla.cli.names import INT64_MAX, topic_partitions
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.cli.transactions.hanging import open_transactions
 from ottla.client.admin.sync import Admin
@@ -36,7 +36,7 @@ def abort(
         str | None, typer.Option(metavar="TOPIC:PARTITION", help="Where one hangs.")
     ] = None,
     start_offset: Annotated[
-        int | None, typer.Option(min=0, help="Where the one that hangs begins.")
+        int | None, typer.Option(min=0, max=INT64_MAX, help="Where the one that hangs begins.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would end.")] = False,
     as_json: AsJson = False,
