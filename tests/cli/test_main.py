@@ -203,7 +203,10 @@ def test_ctrl_c_while_the_program_loads_ends_it_without_a_traceback() -> None:
 
 
 def test_the_package_imports_nothing_before_the_program_can_be_interrupted() -> None:
-    program = "import sys; before = set(sys.modules); import ottla; print(sorted(set(sys.modules) - before))"
+    program = (
+        "import sys; before = set(sys.modules); import ottla\n"
+        "print(sorted(set(sys.modules) - before))"
+    )
     done = subprocess.run(
         [sys.executable, "-S", "-c", program], capture_output=True, text=True, check=True
     )

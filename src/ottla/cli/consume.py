@@ -16,6 +16,7 @@ from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Properties, pairs
 from ottla.cli.records.printing import Showing, print_all
 from ottla.cli.records.reading import Batch, Span, read_group, read_span, span
 from ottla.cli.records.shown import Format, parts, shower
+from ottla.cli.records.termination import interrupted_by_sigterm
 from ottla.cli.records.wanted import wanted
 from ottla.client.admin import OffsetSpec
 from ottla.client.admin.sync import Admin
@@ -98,7 +99,7 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
         return _as_group(group, chosen, limits, showing, config)
     with connected(bootstrap) as admin:
         where = limits.of(admin, expanded(admin, chosen))
-    with Consumer[bytes, bytes](config=config) as consumer:
+    with interrupted_by_sigterm(), Consumer[bytes, bytes](config=config) as consumer:
         return _show(read_span(consumer, where), showing, total=where.total)
 
 
@@ -156,7 +157,10 @@ def _as_group(
         )
     with connected(config["bootstrap.servers"]) as admin:
         expanded(admin, chosen)  # a topic that is not there is said at once
-    with Consumer[bytes, bytes](config={**config, "group.id": group}) as consumer:
+    with (
+        interrupted_by_sigterm(),
+        Consumer[bytes, bytes](config={**config, "group.id": group}) as consumer,
+    ):
         batches = read_group(consumer, [topic for topic, _ in chosen], follow=limits.follow)
         return _show(batches, showing, commits=consumer)
 

@@ -7,7 +7,8 @@ decided is committed); and one that hangs in a partition because its coordinator
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Final
 
 import typer
 
@@ -18,9 +19,11 @@ from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.cli.transactions.hanging import open_transactions
 from ottla.client.admin.sync import Admin
 from ottla.config.client import ClientConfig
-from ottla.model.errors import UserError
+from ottla.model.errors import ErrorCode, KafkaError, UserError
 from ottla.model.ids import TopicPartition
 from ottla.spark.abandoned import ended, left_open
+
+ABORTED: Final = ("transactional id", "state before", "producer id", "epoch")
 
 
 def abort(
@@ -61,12 +64,31 @@ def abort(
         with connected(bootstrap):
             return _end_query(bootstrap, query, dry_run=dry_run, as_json=as_json)
     with connected(bootstrap) as admin:
+        known = admin.describe_transactions(ids or [])
         if dry_run:
-            return _would_abort(ids or [], as_json=as_json)
-        outcomes = admin.fence_producers(ids or [])
-    rows = [(id, one.producer_id, one.producer_epoch) for id, one in outcomes.succeeded.items()]
-    show(Table("aborted", ("transactional id", "producer id", "epoch"), rows), as_json=as_json)
-    return failures(outcomes.failed)
+            _would_abort(list(known.succeeded), as_json=as_json)
+            return _unknown(known.failed)
+        # Fencing an id that no coordinator knows would create it.
+        outcomes = admin.fence_producers(known.succeeded)
+    rows = [
+        (id, known.succeeded[id].state, one.producer_id, one.producer_epoch)
+        for id, one in outcomes.succeeded.items()
+    ]
+    if rows or as_json:
+        show(Table("aborted", ABORTED, rows), as_json=as_json)
+    return _unknown(known.failed) | failures(outcomes.failed)
+
+
+def _unknown(failed: Mapping[str, Exception]) -> int:
+    """Say which ids no coordinator knows; the exit code."""
+    return failures(
+        {
+            id: KafkaError(error.code, "no such transactional id; see: ottla transactions list")
+            if isinstance(error, KafkaError) and error.code is ErrorCode.transactional_id_not_found
+            else error
+            for id, error in failed.items()
+        }
+    )
 
 
 def _end_query(bootstrap: str, query: str, *, dry_run: bool, as_json: bool) -> int:
