@@ -107,8 +107,8 @@ def _refuse_unclean(surveys: Sequence[Survey], allowed: bool) -> None:
     if unclean and not allowed:
         raise UserError(
             f"{', '.join(unclean)}: the broker was not stopped cleanly here. Start it once more "
-            "and stop it (Kafka's with kafka-server-stop.sh), or give --recover: each log is then read "
-            "from its last checkpoint on and cut at the first torn record"
+            "and stop it (Kafka's with kafka-server-stop.sh), or give --recover: each log is then "
+            "read from its last checkpoint on and cut at the first torn record"
         )
 
 

@@ -17,6 +17,8 @@ from typing import Annotated, Any, Final, NamedTuple
 import typer
 
 import ottla
+from ottla.cli.options import Program
+from ottla.model.errors import UserError
 
 
 class Command(NamedTuple):
@@ -57,6 +59,11 @@ COMMANDS: Final = (
     Command(("pipeline", "run"), "ottla.cli.pipeline.run:run"),
     Command(("pipeline", "validate"), "ottla.cli.pipeline.validate:validate"),
     Command(("produce",), "ottla.cli.produce:produce"),
+    Command(("profile", "add"), "ottla.cli.profile.add:add"),
+    Command(("profile", "list"), "ottla.cli.profile.list:list_"),
+    Command(("profile", "remove"), "ottla.cli.profile.remove:remove"),
+    Command(("profile", "show"), "ottla.cli.profile.show:show"),
+    Command(("profile", "use"), "ottla.cli.profile.use:use"),
     Command(("reassign", "execute"), "ottla.cli.reassign.execute:execute"),
     Command(("reassign", "plan"), "ottla.cli.reassign.plan:plan"),
     Command(("reassign", "verify"), "ottla.cli.reassign.verify:verify"),
@@ -79,10 +86,12 @@ NOUNS: Final = {
     "offsets": "Where partitions begin, end, and were at a time.",
     "perf": "Measure how fast a cluster is, from here.",
     "pipeline": "Jobs on Spark, each described by one file.",
+    "profile": "Keep clusters under names, and choose the one that is used.",
     "reassign": "Move partitions to other brokers, by a plan.",
     "topics": "Create, see, change and delete topics.",
     "transactions": "See transactions, and end those that hang.",
 }
+PROGRAM_OPTIONS: Final = ("-b", "--bootstrap-server", "--profile")
 EXAMPLES: Final = "Examples:\n"
 HELP: Final = """A distributed commit log that speaks Kafka's protocol.
 
@@ -125,14 +134,25 @@ def help_of(function: Callable[..., int]) -> str:
 def asked_for(arguments: Sequence[str]) -> Sequence[Command]:
     if list(arguments) == ["--version"]:
         return ()
+    words = after_program_options(arguments)
     for command in COMMANDS:
-        if tuple(arguments[: len(command.words)]) == command.words:
+        if tuple(words[: len(command.words)]) == command.words:
             return (command,)
     return COMMANDS
 
 
+def after_program_options(arguments: Sequence[str]) -> Sequence[str]:
+    """The arguments from the command on, without the options that stand before it."""
+    rest = list(arguments)
+    while rest and rest[0].startswith(PROGRAM_OPTIONS):
+        is_alone = rest[0] in PROGRAM_OPTIONS
+        del rest[: 2 if is_alone else 1]  # `-b HOST` is two words, `-bHOST` and `--x=HOST` are one
+    return rest
+
+
 def _serve() -> None:
     """Only listed here: `main` has called it before typer was imported."""
+    raise UserError("serve: no options stand before it; its own are in: ottla serve --help")
 
 
 def _version(asked: bool) -> None:
@@ -142,11 +162,26 @@ def _version(asked: bool) -> None:
 
 
 def _options(
+    context: typer.Context,
+    bootstrap: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-server",
+            "-b",
+            metavar="HOST:PORT,...",
+            help="Brokers to begin with, for the command that follows.",
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The cluster of this profile; see ottla profile."),
+    ] = None,
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Options of the program itself."""
+    context.obj = Program(bootstrap, profile)
 
 
 def _function(command: Command) -> Callable[..., int]:

@@ -12,7 +12,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Timer
-from typing import TYPE_CHECKING, Final, NamedTuple, TextIO, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TextIO, TypeVar
+
+from ottla.cli.table_layout import fitted, is_number
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +29,8 @@ class Table(NamedTuple):
     name: str
     columns: tuple[str, ...]
     rows: Sequence[Sequence[object]]
+    least: tuple[str, ...] = ()
+    """Columns that may go on a narrow terminal, the first to go first; none that names a row."""
 
 
 def show(*tables: Table, as_json: bool, file: TextIO | None = None) -> None:
@@ -34,7 +38,7 @@ def show(*tables: Table, as_json: bool, file: TextIO | None = None) -> None:
     if not as_json:
         for each in tables:
             if each.rows:
-                table(each.name, each.columns, each.rows, file)
+                draw(each, file)
             else:
                 print(f"{each.name}: none", file=file or sys.stdout)
         return
@@ -46,17 +50,35 @@ def show(*tables: Table, as_json: bool, file: TextIO | None = None) -> None:
 def table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], file: TextIO | None = None
 ) -> None:
+    """Draw a table of which nothing may go."""
+    draw(Table(title, tuple(columns), list(rows)), file)
+
+
+def draw(wanted: Table, file: TextIO | None = None) -> None:
     """Draw a table; numbers stand to the right, so that they can be compared."""
     from rich.table import Table as Drawn
 
-    cells = [[_cell(cell) for cell in row] for row in rows]
-    drawn = Drawn(title=title or None, title_justify="left")
-    for at, name in enumerate(columns):
-        numeric = bool(cells) and all(_is_number(row[at]) or row[at] == "-" for row in cells)
-        drawn.add_column(name, justify="right" if numeric else "left", no_wrap=numeric)
+    screen = console(file or sys.stdout)
+    cells = [[_cell(cell) for cell in row] for row in wanted.rows]
+    layout = fitted(wanted.columns, cells, wanted.least, screen.width)
+    drawn = Drawn(title=wanted.name or None, title_justify="left", show_header=not layout.is_turned)
+    if layout.is_turned:
+        drawn.add_column(overflow="fold")
+        drawn.add_column(overflow="fold")
+        for row in cells:
+            for name, cell in zip(wanted.columns, row, strict=True):
+                drawn.add_row(name, cell, end_section=name == wanted.columns[-1])
+        screen.print(drawn)
+        return
+    for at, width in layout.widths.items():
+        numeric = bool(cells) and all(is_number(row[at]) or row[at] == "-" for row in cells)
+        justify: Literal["right", "left"] = "right" if numeric else "left"
+        drawn.add_column(wanted.columns[at], justify=justify, overflow="fold", width=width)
     for row in cells:
-        drawn.add_row(*row)
-    console(file or sys.stdout).print(drawn)
+        drawn.add_row(*(row[at] for at in layout.widths))
+    screen.print(drawn)
+    if layout.dropped:
+        screen.print(f"(no room for: {', '.join(layout.dropped)}; see --json)")
 
 
 def console(file: TextIO) -> Console:
@@ -130,7 +152,3 @@ def _cell(value: object) -> str:
             return "\n".join(f"{key}={each}" for key, each in value.items()) or "-"
         case _:
             return str(value)
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(",", "").replace(".", "", 1).removeprefix("-").isdigit()

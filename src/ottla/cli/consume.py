@@ -13,6 +13,7 @@ from ottla.cli.console import patience
 from ottla.cli.names import INT64_MAX, offset_spec, topic_partitions, whole_number
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Properties, pairs
+from ottla.cli.profile.cluster import client_config
 from ottla.cli.records.printing import Showing, print_all
 from ottla.cli.records.reading import Batch, Span, read_group, read_span, span
 from ottla.cli.records.shown import Format, parts, shower
@@ -21,6 +22,7 @@ from ottla.cli.records.wanted import wanted
 from ottla.client.admin import OffsetSpec
 from ottla.client.admin.sync import Admin
 from ottla.client.consumer.sync import Consumer
+from ottla.config.client import ConsumerConfig
 from ottla.model.clock import SystemClock
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
@@ -91,14 +93,19 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
         "isolation.level": "read_committed" if read_committed else "read_uncommitted",
         "auto.offset.reset": "earliest",
         "enable.auto.commit": "false",
-        "bootstrap.servers": bootstrap,
+        **client_config(bootstrap, ConsumerConfig),
         **pairs("--set", properties),
     }
     limits = Limits(start, to, follow, read_committed)
     if group is not None:
-        return _as_group(group, chosen, limits, showing, config)
+        limits.require_none(chosen)
     with connected(bootstrap) as admin:
-        where = limits.of(admin, expanded(admin, chosen))
+        partitions = expanded(admin, chosen)  # a topic that is not there is said at once
+        where = Span({}, None) if group is not None else limits.of(admin, partitions)
+    if group is not None:
+        return _as_group(
+            [topic for topic, _ in chosen], follow, showing, {**config, "group.id": group}
+        )
     with interrupted_by_sigterm(), Consumer[bytes, bytes](config=config) as consumer:
         return _show(read_span(consumer, where), showing, total=where.total)
 
@@ -110,6 +117,14 @@ class Limits(NamedTuple):
     to: str | None
     follow: bool
     read_committed: bool
+
+    def require_none(self, chosen: list[tuple[str, tuple[int, ...] | None]]) -> None:
+        """A group has limits of its own."""
+        if self.start is not None or self.to is not None or any(some for _, some in chosen):
+            raise UserError(
+                "--group: its committed offsets say where to begin; leave --from, --to and "
+                "partitions out, or move it with: ottla groups reset-offsets"
+            )
 
     def of(self, admin: Admin, partitions: list[TopicPartition]) -> Span:
         """The offsets that are meant."""
@@ -143,25 +158,9 @@ def _offset(option: str, text: str | None) -> int | None:
     return whole_number(option, text[1:], "an offset")
 
 
-def _as_group(
-    group: str,
-    chosen: list[tuple[str, tuple[int, ...] | None]],
-    limits: Limits,
-    showing: Showing,
-    config: dict[str, Any],
-) -> int:
-    if limits.start is not None or limits.to is not None or any(some for _, some in chosen):
-        raise UserError(
-            "--group: its committed offsets say where to begin; leave --from, --to and partitions "
-            "out, or move it with: ottla groups reset-offsets"
-        )
-    with connected(config["bootstrap.servers"]) as admin:
-        expanded(admin, chosen)  # a topic that is not there is said at once
-    with (
-        interrupted_by_sigterm(),
-        Consumer[bytes, bytes](config={**config, "group.id": group}) as consumer,
-    ):
-        batches = read_group(consumer, [topic for topic, _ in chosen], follow=limits.follow)
+def _as_group(topics: list[str], follow: bool, showing: Showing, config: dict[str, Any]) -> int:
+    with interrupted_by_sigterm(), Consumer[bytes, bytes](config=config) as consumer:
+        batches = read_group(consumer, topics, follow=follow)
         return _show(batches, showing, commits=consumer)
 
 

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import typer
 
+from ottla.cli.profile.cluster import DEFAULT_SERVER as LOCAL_SERVER
+from ottla.cli.profile.cluster import SERVERS_VARIABLE, Cluster, resolved
 from ottla.model.errors import UserError
 
-DEFAULT_SERVER: Final = "localhost:9092"
+
+class Program(NamedTuple):
+    """Options that stand before the command."""
+
+    bootstrap: str | None = None
+    profile: str | None = None
+
+
+def _cluster(context: typer.Context, value: str | None) -> Cluster:
+    """The cluster that is meant: by this option, or by what stands elsewhere."""
+    program = context.find_root().obj or Program()
+    return resolved(value or None, program.bootstrap, program.profile)
+
+
+DEFAULT_SERVER: Final = ""  # the callback decides what that is
 
 Bootstrap = Annotated[
     str,
@@ -17,8 +33,10 @@ Bootstrap = Annotated[
         "--bootstrap-server",
         "-b",
         metavar="HOST:PORT,...",
-        envvar="OTTLA_BOOTSTRAP_SERVER",
-        help="Brokers to begin with.",
+        callback=_cluster,
+        show_default=False,
+        help=f"Brokers to begin with; by default ${SERVERS_VARIABLE}, the profile's, or "
+        f"{LOCAL_SERVER}.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]

@@ -16,9 +16,11 @@ from ottla.cli.connect import connected
 from ottla.cli.console import patience
 from ottla.cli.names import INT32_MAX, require_topic_name
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Properties, pairs
+from ottla.cli.profile.cluster import client_config
 from ottla.cli.records.drafts import Reading, drafts, header
 from ottla.cli.records.sending import send_all
 from ottla.client.producer.sync import Producer
+from ottla.config.client import ProducerConfig
 from ottla.model.errors import UserError
 
 
@@ -87,11 +89,12 @@ def produce(  # noqa: PLR0913 - a command's options are its parameters
         as_json,
     )
     config = {"acks": acks, "compression.type": compression.value, "linger.ms": "20"}
-    config |= pairs("--set", properties)
+    config |= client_config(bootstrap, ProducerConfig) | pairs("--set", properties)
+    with connected(bootstrap):
+        pass  # a broker out of reach is said at once; then nothing else may write to the terminal
     with (
         _lines(file) as lines,
-        connected(bootstrap),
-        Producer(config={**config, "bootstrap.servers": bootstrap}) as producer,
+        Producer(config=config) as producer,
         patience("sending", quiet=lines.isatty()) as tell,
     ):
         sent = send_all(producer, topic, drafts(lines, how), partition=partition, tell=tell)

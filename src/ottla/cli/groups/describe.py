@@ -46,8 +46,8 @@ def describe(
     ]
     partitions = [_row(group.id, row) for group, rows in behind.items() for row in rows]
     show(
-        Table("groups", GROUPS, groups),
-        Table("partitions", PARTITIONS, partitions),
+        Table("groups", GROUPS, groups, ("coordinator", "type", "assignor")),
+        Table("partitions", PARTITIONS, partitions, ("host", "client", "member")),
         as_json=as_json,
     )
     return failures(outcomes.failed)

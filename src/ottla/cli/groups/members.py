@@ -50,5 +50,5 @@ def members(
         (one.id, one.instance_id, one.client_id, one.host, [str(each) for each in one.assignment])
         for one in described.members
     ]
-    show(Table(f"members of {group}", COLUMNS, rows), as_json=as_json)
+    show(Table(f"members of {group}", COLUMNS, rows, ("host", "client")), as_json=as_json)
     return 0

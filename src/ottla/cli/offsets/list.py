@@ -83,5 +83,5 @@ def _both_ends(
             count = (end.offset or 0) - (start.offset or 0)
             rows.append((one.topic, one.partition, start.offset, end.offset, count))
     columns = ("topic", "partition", "start", "end", "offsets")
-    show(Table("offsets", columns, rows), as_json=as_json)
+    show(Table("offsets", columns, rows, ("offsets",)), as_json=as_json)
     return failures({**first.failed, **last.failed})

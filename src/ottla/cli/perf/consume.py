@@ -13,9 +13,11 @@ from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, pairs
 from ottla.cli.perf.figures import rate
 from ottla.cli.perf.produce import Records
+from ottla.cli.profile.cluster import client_config
 from ottla.cli.records.reading import read_span, span
 from ottla.client.admin import OffsetSpec
 from ottla.client.consumer.sync import Consumer
+from ottla.config.client import ConsumerConfig
 from ottla.model.clock import SystemClock
 
 
@@ -36,8 +38,8 @@ def consume(
     config = {
         "enable.auto.commit": "false",
         "max.poll.records": "10000",
+        **client_config(bootstrap, ConsumerConfig),
         **pairs("--set", properties),
-        "bootstrap.servers": bootstrap,
     }
     chosen = [topic_partitions("TOPIC", topic)]
     clock, count, size = SystemClock(), 0, 0

@@ -13,8 +13,10 @@ from ottla.cli.console import Table, patience, show
 from ottla.cli.names import INT64_MAX
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, pairs
 from ottla.cli.perf.figures import rate, summary
+from ottla.cli.profile.cluster import client_config
 from ottla.client.producer.delivery import Delivery
 from ottla.client.producer.sync import Producer
+from ottla.config.client import ProducerConfig
 from ottla.model.clock import SystemClock
 
 TELL_EVERY = 50_000
@@ -43,7 +45,7 @@ def produce(
       ottla perf produce speed --records 1000
       ottla perf produce speed --records 1000 --size 1000 --set linger.ms=20 --json
     """
-    config = {**pairs("--set", properties), "bootstrap.servers": bootstrap}
+    config = {**client_config(bootstrap, ProducerConfig), **pairs("--set", properties)}
     clock, value = SystemClock(), b"x" * size
     took: list[int] = []
 

@@ -52,7 +52,12 @@ def create(
     ]
     if rows or as_json:
         show(
-            Table("created", ("topic", "partitions", "replication factor", "id"), rows),
+            Table(
+                "created",
+                ("topic", "partitions", "replication factor", "id"),
+                rows,
+                ("replication factor",),
+            ),
             as_json=as_json,
         )
     return failures(

@@ -15,6 +15,8 @@ from ottla.client.admin.sync import Admin
 TOPICS = ("topic", "id", "partitions", "replication factor", "internal", "configs")
 PARTITIONS = ("topic", "partition", "leader", "epoch", "replicas", "in sync", "offline")
 
+LEAST = ("internal", "replication factor")
+
 
 def describe(
     names: Annotated[
@@ -47,9 +49,11 @@ def describe(
         if (not under_replicated or one.under_replicated)
         and (not unavailable or one.leader is None)
     ]
-    tables = [Table("partitions", PARTITIONS, partitions)]
+    tables = [Table("partitions", PARTITIONS, partitions, ("epoch", "offline"))]
     if not (under_replicated or unavailable):
-        tables.insert(0, Table("topics", TOPICS, [_row(one, configs[one.name]) for one in topics]))
+        tables.insert(
+            0, Table("topics", TOPICS, [_row(one, configs[one.name]) for one in topics], LEAST)
+        )
     show(*tables, as_json=as_json)
     return failures(outcomes.failed)
 

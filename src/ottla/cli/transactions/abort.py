@@ -16,6 +16,7 @@ from ottla.cli.connect import connected
 from ottla.cli.console import Table, failures, show
 from ottla.cli.names import INT64_MAX, topic_partitions
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+from ottla.cli.profile.cluster import client_config
 from ottla.cli.transactions.hanging import open_transactions
 from ottla.client.admin.sync import Admin
 from ottla.config.client import ClientConfig
@@ -93,7 +94,7 @@ def _unknown(failed: Mapping[str, Exception]) -> int:
 
 def _end_query(bootstrap: str, query: str, *, dry_run: bool, as_json: bool) -> int:
     """What the query had decided is committed all the same: its next run would have done that."""
-    config = ClientConfig.from_options({"bootstrap_servers": bootstrap})
+    config = ClientConfig.from_options({}, client_config(bootstrap, ClientConfig))
     found = left_open(config, query)
     if dry_run or not found:
         return _would_abort(found, as_json=as_json)

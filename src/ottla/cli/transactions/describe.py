@@ -23,6 +23,8 @@ COLUMNS = (
     "partitions",
 )
 
+LEAST = ("timeout ms", "coordinator", "epoch")
+
 
 def describe(
     ids: Annotated[list[str], typer.Argument(metavar="TRANSACTIONAL_ID")],
@@ -38,7 +40,7 @@ def describe(
     with connected(bootstrap) as admin:
         outcomes = admin.describe_transactions(ids)
     rows = [_row(one) for one in outcomes.succeeded.values()]
-    show(Table("transactions", COLUMNS, rows), as_json=as_json)
+    show(Table("transactions", COLUMNS, rows, LEAST), as_json=as_json)
     return failures(outcomes.failed)
 
 
