@@ -8,16 +8,19 @@ that is asked for is imported; `--help` imports them all.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import wraps
 from importlib import import_module
 from inspect import getdoc
+from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
 import ottla
-from ottla.cli.options import Program
+from ottla.broker.log_format import FORMATS, LEVELS
+from ottla.cli.completion import broker_settings, completed_words, profile_names
 from ottla.model.errors import UserError
 
 
@@ -67,6 +70,7 @@ COMMANDS: Final = (
     Command(("reassign", "execute"), "ottla.cli.reassign.execute:execute"),
     Command(("reassign", "plan"), "ottla.cli.reassign.plan:plan"),
     Command(("reassign", "verify"), "ottla.cli.reassign.verify:verify"),
+    Command(("top",), "ottla.cli.top:top"),
     Command(("topics", "alter"), "ottla.cli.topics.alter:alter"),
     Command(("topics", "create"), "ottla.cli.topics.create:create"),
     Command(("topics", "delete"), "ottla.cli.topics.delete:delete"),
@@ -103,6 +107,11 @@ Examples:
 """
 
 
+def _of(words: Sequence[str]) -> Callable[[str], list[str]]:
+    """Completes one of these words."""
+    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+
+
 def application(arguments: Sequence[str]) -> typer.Typer:
     """The commands to choose from: the one the arguments name, or all of them."""
     app = typer.Typer(
@@ -111,7 +120,7 @@ def application(arguments: Sequence[str]) -> typer.Typer:
     app.callback()(_options)
     app.command("serve", help="Run a broker; see ottla serve --help.")(_serve)
     nouns: dict[str, typer.Typer] = {}
-    for command in asked_for(arguments):
+    for command in asked_for(arguments or completed_words(os.environ)):
         parent, *rest = command.words
         if rest and parent not in nouns:
             nouns[parent] = typer.Typer(help=NOUNS[parent], no_args_is_help=True)
@@ -150,8 +159,18 @@ def after_program_options(arguments: Sequence[str]) -> Sequence[str]:
     return rest
 
 
-def _serve() -> None:
-    """Only listed here: `main` has called it before typer was imported."""
+def _serve(
+    file: Annotated[Path | None, typer.Argument(metavar="server.properties")] = None,
+    *,
+    set_: Annotated[list[str] | None, typer.Option("--set", autocompletion=broker_settings)] = None,
+    listeners: str = "",
+    data_dir: str = "",
+    metrics_port: str = "",
+    log_level: Annotated[str, typer.Option(autocompletion=_of(LEVELS))] = "",
+    log_format: Annotated[str, typer.Option(autocompletion=_of(FORMATS))] = "",
+    print_sample_config: Annotated[bool, typer.Option("--print-sample-config")] = False,
+) -> None:
+    """Only listed here, for help and completion: `main` has called it before typer was imported."""
     raise UserError("serve: no options stand before it; its own are in: ottla serve --help")
 
 
@@ -162,7 +181,6 @@ def _version(asked: bool) -> None:
 
 
 def _options(
-    context: typer.Context,
     bootstrap: Annotated[
         str | None,
         typer.Option(
@@ -174,14 +192,17 @@ def _options(
     ] = None,
     profile: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The cluster of this profile; see ottla profile."),
+        typer.Option(
+            metavar="NAME",
+            help="The cluster of this profile; see ottla profile.",
+            autocompletion=profile_names,
+        ),
     ] = None,
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Options of the program itself."""
-    context.obj = Program(bootstrap, profile)
+    """Options of the program itself; commands find them in the parameters of the root context."""
 
 
 def _function(command: Command) -> Callable[..., int]:

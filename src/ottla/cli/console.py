@@ -42,9 +42,18 @@ def show(*tables: Table, as_json: bool, file: TextIO | None = None) -> None:
             else:
                 print(f"{each.name}: none", file=file or sys.stdout)
         return
+    print(json.dumps(as_value(*tables), indent=2, default=str), file=file or sys.stdout)
+
+
+def as_value(*tables: Table) -> object:
+    """Tables as JSON has them."""
     told = {_key(each.name): [_object(each.columns, row) for row in each.rows] for each in tables}
-    value: object = next(iter(told.values())) if len(told) == 1 else told
-    print(json.dumps(value, indent=2, default=str), file=file or sys.stdout)
+    return next(iter(told.values())) if len(told) == 1 else told
+
+
+def line(value: object) -> str:
+    """A value as one line of JSON."""
+    return json.dumps(value, default=str)
 
 
 def table(
@@ -54,11 +63,11 @@ def table(
     draw(Table(title, tuple(columns), list(rows)), file)
 
 
-def draw(wanted: Table, file: TextIO | None = None) -> None:
+def draw(wanted: Table, file: TextIO | None = None, *, width: int | None = None) -> None:
     """Draw a table; numbers stand to the right, so that they can be compared."""
     from rich.table import Table as Drawn
 
-    screen = console(file or sys.stdout)
+    screen = console(file or sys.stdout, width=width)
     cells = [[_cell(cell) for cell in row] for row in wanted.rows]
     layout = fitted(wanted.columns, cells, wanted.least, screen.width)
     drawn = Drawn(title=wanted.name or None, title_justify="left", show_header=not layout.is_turned)
@@ -81,11 +90,12 @@ def draw(wanted: Table, file: TextIO | None = None) -> None:
         screen.print(f"(no room for: {', '.join(layout.dropped)}; see --json)")
 
 
-def console(file: TextIO) -> Console:
+def console(file: TextIO, *, width: int | None = None) -> Console:
     """Rich's way to a stream. Into a pipe nothing is cut: what reads it wants it whole."""
     from rich.console import Console
 
-    width = None if file.isatty() else 1_000
+    if width is None and not file.isatty():
+        width = 1_000
     return Console(file=file, highlight=False, markup=False, width=width)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from ottla.cli.completion import group_names, topic_names
 from ottla.cli.connect import connected
 from ottla.cli.console import patience
 from ottla.cli.names import INT64_MAX, offset_spec, topic_partitions, whole_number
@@ -27,7 +28,12 @@ from ottla.model.clock import SystemClock
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 
-Topics = Annotated[list[str], typer.Argument(metavar="TOPIC[:PARTITION,...]", help="What to read.")]
+Topics = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TOPIC[:PARTITION,...]", help="What to read.", autocompletion=topic_names
+    ),
+]
 From = Annotated[
     str | None,
     typer.Option("--from", metavar="WHERE", help="earliest, latest, @OFFSET, or a time."),
@@ -42,7 +48,10 @@ Most = Annotated[
     typer.Option("--max-messages", "-n", min=1, max=INT64_MAX, help="Stop after so many."),
 ]
 GroupName = Annotated[
-    str | None, typer.Option("--group", "-g", help="Read, and commit, as this group.")
+    str | None,
+    typer.Option(
+        "--group", "-g", help="Read, and commit, as this group.", autocompletion=group_names
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 Look = Annotated[Format, typer.Option("--format", help="What a record looks like.")]

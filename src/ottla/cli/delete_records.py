@@ -10,6 +10,7 @@ from typing import Annotated, Final
 
 import typer
 
+from ottla.cli.completion import topic_names
 from ottla.cli.confirmation import DryRun, Yes, agreed, require_terminal
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, failures, show
@@ -29,7 +30,10 @@ PREVIEW: Final = ("topic", "partition", "records to go", "records to stay", "byt
 
 def delete_records(
     topic: Annotated[
-        str | None, typer.Argument(metavar="TOPIC[:PARTITION,...]", help="Whose records.")
+        str | None,
+        typer.Argument(
+            metavar="TOPIC[:PARTITION,...]", help="Whose records.", autocompletion=topic_names
+        ),
     ] = None,
     *,
     before: Annotated[

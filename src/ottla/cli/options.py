@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 import typer
 
+from ottla.cli.completion import client_settings, topic_settings
 from ottla.cli.profile.cluster import DEFAULT_SERVER as LOCAL_SERVER
 from ottla.cli.profile.cluster import SERVERS_VARIABLE, Cluster, resolved
 from ottla.model.errors import UserError
 
 
-class Program(NamedTuple):
-    """Options that stand before the command."""
-
-    bootstrap: str | None = None
-    profile: str | None = None
-
-
 def _cluster(context: typer.Context, value: str | None) -> Cluster:
-    """The cluster that is meant: by this option, or by what stands elsewhere."""
-    program = context.find_root().obj or Program()
-    return resolved(value or None, program.bootstrap, program.profile)
+    """The cluster that is meant: by this option, or by those that stand before the command."""
+    program = context.find_root().params
+    return resolved(value or None, program.get("bootstrap"), program.get("profile"))
 
 
 DEFAULT_SERVER: Final = ""  # the callback decides what that is
@@ -42,11 +36,22 @@ Bootstrap = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Configs = Annotated[
     list[str] | None,
-    typer.Option("--config", "-c", metavar="KEY=VALUE", help="A setting; may be given again."),
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="KEY=VALUE",
+        help="A setting; may be given again.",
+        autocompletion=topic_settings,
+    ),
 ]
 Properties = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A client's setting, under Kafka's name."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="A client's setting, under Kafka's name.",
+        autocompletion=client_settings,
+    ),
 ]
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, BinaryIO, Final
 
 import typer
 
+from ottla.cli.completion import topic_names
 from ottla.cli.connect import connected
 from ottla.cli.console import patience
 from ottla.cli.names import INT32_MAX, require_topic_name
@@ -58,7 +59,7 @@ Acks = Annotated[str, typer.Option(help="Who must have it: all, 1 or 0.")]
 
 
 def produce(  # noqa: PLR0913 - a command's options are its parameters
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=topic_names)],
     *,
     file: File = None,
     key_separator: Separator = None,

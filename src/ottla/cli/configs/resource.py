@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import resource_names
 from ottla.cli.names import INT32_MAX, whole_number
 from ottla.client.admin import Resource
 from ottla.config.broker import BrokerConfig
@@ -31,7 +32,12 @@ KindArgument = Annotated[
 ]
 NameOption = Annotated[
     str | None,
-    typer.Option("--name", "-n", help="The topic, broker or group; every one but for brokers."),
+    typer.Option(
+        "--name",
+        "-n",
+        help="The topic, broker or group; every one but for brokers.",
+        autocompletion=resource_names,
+    ),
 ]
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import group_names, topic_names
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, show
 from ottla.cli.groups.plan import Move, Wish, at_time, bounds, planned
@@ -25,11 +26,15 @@ COLUMNS = ("group", "topic", "partition", "from", "to")
 
 
 def reset_offsets(
-    group: Annotated[str, typer.Argument(metavar="GROUP")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", autocompletion=group_names)],
     *,
     topic: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOPIC[:PARTITION,...]", help="Which; all it committed by default."),
+        typer.Option(
+            metavar="TOPIC[:PARTITION,...]",
+            help="Which; all it committed by default.",
+            autocompletion=topic_names,
+        ),
     ] = None,
     to: Annotated[
         str | None, typer.Option(metavar="WHERE", help="earliest, latest, current or an offset.")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import topic_names
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, failures, show
 from ottla.cli.names import offset_spec, shown_time, topic_partitions
@@ -18,7 +19,10 @@ from ottla.model.ids import TopicPartition
 
 def list_(
     topics: Annotated[
-        list[str], typer.Argument(metavar="TOPIC[:PARTITION,...]", help="Topics to look at.")
+        list[str],
+        typer.Argument(
+            metavar="TOPIC[:PARTITION,...]", help="Topics to look at.", autocompletion=topic_names
+        ),
     ],
     *,
     at: Annotated[

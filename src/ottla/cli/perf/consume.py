@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import topic_names
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, patience, show
 from ottla.cli.names import topic_partitions
@@ -22,7 +23,9 @@ from ottla.model.clock import SystemClock
 
 
 def consume(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC[:PARTITION,...]")],
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC[:PARTITION,...]", autocompletion=topic_names)
+    ],
     *,
     records: Records = 100_000,
     properties: Properties = None,

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
+from ottla.cli.completion import topic_names
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, patience, show
 from ottla.cli.names import INT64_MAX
@@ -23,7 +24,7 @@ WAIT_S: Final = 30.0
 
 
 def latency(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=topic_names)],
     *,
     records: Annotated[
         int,

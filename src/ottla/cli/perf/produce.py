@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import topic_names
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, patience, show
 from ottla.cli.names import INT64_MAX
@@ -31,7 +32,7 @@ Size = Annotated[
 
 
 def produce(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=topic_names)],
     *,
     records: Records = 100_000,
     size: Size = 100,

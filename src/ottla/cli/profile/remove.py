@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import profile_names
 from ottla.cli.profile.profiles import file_path, load, save
 
 
-def remove(name: Annotated[str, typer.Argument(metavar="NAME")]) -> int:
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=profile_names)],
+) -> int:
     """Remove a profile; if it was the one in use, none is.
 
     Examples:

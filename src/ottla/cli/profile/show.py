@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import profile_names
 from ottla.cli.console import Table
 from ottla.cli.console import show as show_tables
 from ottla.cli.options import AsJson
@@ -16,7 +17,10 @@ from ottla.model.errors import UserError
 
 def show(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The one in use by default.")
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="The one in use by default.", autocompletion=profile_names
+        ),
     ] = None,
     *,
     as_json: AsJson = False,

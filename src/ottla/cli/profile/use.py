@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import profile_names
 from ottla.cli.profile.profiles import SERVERS, file_path, load, save
 
 
-def use(name: Annotated[str, typer.Argument(metavar="NAME")]) -> int:
+def use(name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=profile_names)]) -> int:
     """Use a profile for all commands that say nothing else.
 
     Examples:

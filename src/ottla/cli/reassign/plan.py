@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import topic_names
 from ottla.cli.connect import connected
 from ottla.cli.names import INT16_MAX, INT32_MAX, whole_number
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap
@@ -14,7 +15,10 @@ from ottla.model.errors import UserError
 
 
 def plan(
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Which to move.")],
+    topics: Annotated[
+        list[str],
+        typer.Argument(metavar="TOPIC", help="Which to move.", autocompletion=topic_names),
+    ],
     *,
     brokers: Annotated[
         str | None, typer.Option(metavar="ID,...", help="Where to; all brokers by default.")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import topic_names
 from ottla.cli.connect import connected
 from ottla.cli.names import INT32_MAX
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Configs, pairs
@@ -16,7 +17,7 @@ from ottla.model.errors import KafkaError, UserError
 
 
 def alter(
-    name: Annotated[str, typer.Argument(metavar="TOPIC")],
+    name: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=topic_names)],
     *,
     partitions: Annotated[
         int | None,

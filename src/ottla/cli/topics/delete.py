@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import topic_names
 from ottla.cli.confirmation import DryRun, Yes, agreed, require_terminal
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, failures, show
@@ -20,7 +21,10 @@ from ottla.model.ids import TopicPartition
 
 
 def delete(
-    names: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Topics to delete.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="TOPIC", help="Topics to delete.", autocompletion=topic_names),
+    ],
     *,
     if_exists: Annotated[
         bool, typer.Option("--if-exists", help="Let a topic that does not exist be.")

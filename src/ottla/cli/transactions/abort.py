@@ -12,6 +12,7 @@ from typing import Annotated, Final
 
 import typer
 
+from ottla.cli.completion import transactional_ids
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, failures, show
 from ottla.cli.names import INT64_MAX, topic_partitions
@@ -29,7 +30,10 @@ ABORTED: Final = ("transactional id", "state before", "producer id", "epoch")
 
 def abort(
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="TRANSACTIONAL_ID", help="Whose to abort.")
+        list[str] | None,
+        typer.Argument(
+            metavar="TRANSACTIONAL_ID", help="Whose to abort.", autocompletion=transactional_ids
+        ),
     ] = None,
     *,
     query: Annotated[

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import transactional_ids
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, failures, show
 from ottla.cli.names import shown_time
@@ -27,7 +28,9 @@ LEAST = ("timeout ms", "coordinator", "epoch")
 
 
 def describe(
-    ids: Annotated[list[str], typer.Argument(metavar="TRANSACTIONAL_ID")],
+    ids: Annotated[
+        list[str], typer.Argument(metavar="TRANSACTIONAL_ID", autocompletion=transactional_ids)
+    ],
     *,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
