@@ -6,12 +6,12 @@ a program that only wants one of them pay for nothing else. `ottla.aio` has the 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
-
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # type checkers know the name; importing typing takes longer than all of this
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from ottla import serializers
     from ottla.client.admin.acls import AclFilter, AclRule
     from ottla.client.admin.sync import Admin
@@ -126,6 +126,8 @@ _HOMES: Final = {
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
     if name == "serializers":
         return import_module("ottla.serializers")
     if name not in _HOMES:

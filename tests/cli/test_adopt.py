@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 
+import ottla
 from ottla.cli.main import run
 from ottla.log.directories import LogDirectories
 from ottla.log.files import RealDisk
@@ -19,6 +20,7 @@ from ottla.store import paths
 from ottla.store.database import FILE_NAME, Database
 from ottla.store.embedded import EmbeddedStore
 from ottla.store.nodes import ConfigNode, TopicNode
+from ottla.testing import Broker
 from tests.fakes.manual_time import ManualClock
 from tests.log.hosting import CONFIG, write
 
@@ -100,7 +102,7 @@ def test_settings_come_from_the_file(data: Path, tmp_path: Path) -> None:
 def test_a_directory_in_use_is_refused(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lock = RealDisk().lock(data / ".lock")
     assert run(["adopt", str(data)]) == 2
-    assert "in use by another process; stop Kafka first" in capsys.readouterr().err
+    assert "in use by another process; stop that broker first" in capsys.readouterr().err
     lock.release()
     assert run(["adopt", str(data)]) == 0
 
@@ -131,3 +133,25 @@ def test_a_path_that_is_no_data_directory_is_named(
 ) -> None:
     assert run(["adopt", str(tmp_path / path)]) == 2
     assert str(tmp_path / path) in capsys.readouterr().err
+
+
+def test_a_directory_of_our_own_is_taken_over_when_its_store_is_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the error of a damaged store advises; a partition that was never led has no epochs."""
+    data = tmp_path / "data"
+    with Broker({"offsets.topic.num.partitions": "1"}, data_dir=data) as broker:
+        with ottla.Admin(bootstrap_servers=broker.bootstrap_servers) as admin:
+            admin.create_topic("orders", partitions=2)
+        with ottla.Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
+            producer.send("orders", b"kept", partition=1).result(30)
+    (data / FILE_NAME).write_bytes(b"no database at all, and long enough to be one" * 200)
+    assert run(["adopt", str(data)]) == 2
+    said = capsys.readouterr().err
+    assert "move it away and run `ottla adopt`" in said
+    (data / FILE_NAME).unlink()
+    assert run(["adopt", str(data)]) == 0
+    topics, _ = asyncio.run(read(data))
+    assert "orders" in topics
+    assert run(["adopt", str(data)]) == 2
+    assert f"start the broker with: ottla serve --data-dir {data}" in capsys.readouterr().err

@@ -129,3 +129,41 @@ def test_mistakes_are_said_in_a_line(run: Run, topic: str) -> None:
     run("consume", "nowhere").failed(1, "nowhere: unknown topic or partition")
     run("consume", "nowhere", "--group", "g").failed(1, "nowhere")
     run("consume").failed(2, "TOPIC")
+
+
+def test_json_is_an_option_of_its_own_as_it_is_of_other_commands(run: Run, topic: str) -> None:
+    run("produce", topic, stdin="x")
+    [line] = run("consume", topic, "--json").out.splitlines()
+    assert line == run("consume", topic, "--format", "json").out.strip()
+
+
+def test_numbers_and_times_that_cannot_be_are_said_in_a_line(run: Run, topic: str) -> None:
+    huge = "9" * 30
+    run("consume", topic, "--from", f"@{huge}").failed(2, "too large")
+    run("consume", topic, "--from", huge).failed(2, "too large")
+    run("consume", topic, "--from", "99999999h").failed(2, "before 1970; use earliest")
+    run("consume", topic, "-n", huge).failed(2, "--max-messages")
+
+
+def test_sigterm_makes_a_member_leave_its_group(
+    cli_broker: Broker, admin: ottla.Admin, topic: str, run: Run
+) -> None:
+    run("produce", topic, stdin="x")
+    words = ["consume", topic, "--group", f"left-{topic}", "--follow"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "ottla", *words, "-b", cli_broker.bootstrap_servers],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"x\n"
+            assert len(admin.describe_group(f"left-{topic}").members) == 1
+            process.terminate()
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert (process.returncode, said) == (0, b"")
+    assert admin.describe_group(f"left-{topic}").members == ()
+    committed = admin.list_group_offsets(f"left-{topic}").all()
+    assert sum(one.offset for one in committed.values()) == 1, "what was shown is committed"

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import errno
 import gc
 import os
+import signal
 import subprocess
 import sys
 
@@ -99,7 +101,7 @@ def test_a_command_that_did_not_succeed_is_one_line_and_exit_code_1(run: Run) ->
 
 
 def test_an_interrupt_ends_as_shells_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(arguments: object) -> int:
+    def interrupted(arguments: object, ready: object) -> int:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(main, "_command", interrupted)
@@ -144,3 +146,76 @@ def test_shells_complete_commands_and_options(shell: str) -> None:
 def test_completion_can_be_installed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["--help"]) == 0
     assert "--install-completion" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["topics", "list"], ["topics", "describe"], ["topics", "list", "--json"]]
+)
+def test_a_full_device_is_one_line(words: list[str], cli_broker: Broker, topic: str) -> None:
+    environment = {**os.environ, "OTTLA_BOOTSTRAP_SERVER": cli_broker.bootstrap_servers}
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
+        done = subprocess.run(
+            [sys.executable, "-m", "ottla", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            check=False,
+            timeout=60,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "ottla: cannot write the output: No space left on device\n"
+
+
+def test_an_argument_or_variable_that_is_not_utf_8_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    run("topics", "create", "caf\udce9").failed(2, "argument b'caf\\xe9' is not UTF-8")
+    run("serve", "--data-dir", "caf\udce9").failed(2, "argument b'caf\\xe9' is not UTF-8")
+    monkeypatch.setenv("OTTLA_BOOTSTRAP_SERVER", "\udce9")
+    run("topics", "list").failed(2, "OTTLA_BOOTSTRAP_SERVER b'\\xe9' is not UTF-8")
+
+
+INTERRUPTIBLE = """
+import signal
+import ottla.__main__
+from ottla.cli import main
+print(signal.getsignal(signal.SIGINT).name)
+main.raise_on_interrupt()
+print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+main.end_on_interrupt()
+print(signal.getsignal(signal.SIGINT).name)
+"""
+
+
+def test_ctrl_c_while_the_program_loads_ends_it_without_a_traceback() -> None:
+    def as_a_shell_starts_it() -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTIBLE],
+        capture_output=True,
+        text=True,
+        check=True,
+        preexec_fn=as_a_shell_starts_it,
+    )
+    assert done.stdout.split() == ["SIG_DFL", "True", "SIG_DFL"]
+
+
+def test_the_package_imports_nothing_before_the_program_can_be_interrupted() -> None:
+    program = (
+        "import sys; before = set(sys.modules); import ottla\n"
+        "print(sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "['__future__', 'ottla']\n"
+
+
+def test_an_error_of_the_system_names_the_file() -> None:
+    missing = FileNotFoundError(errno.ENOENT, "No such file or directory", "gone")
+    assert main.describe_os_error(missing) == "gone: No such file or directory"
+    refused = ConnectionError("nobody answered")
+    assert main.describe_os_error(refused) is refused
+    assert main.describe_os_error(OSError(errno.EINVAL, "Invalid argument")) == "Invalid argument"

@@ -12,9 +12,11 @@ from ottla.cli.names import (
     moment_ms,
     offset_spec,
     pattern,
+    require_topic_name,
     shown_time,
     sorted_partitions,
     topic_partitions,
+    whole_value,
 )
 from ottla.client.admin import OffsetSpec
 from ottla.model.errors import UserError
@@ -92,3 +94,36 @@ def test_names_match_as_a_whole_and_partitions_are_in_order() -> None:
     assert matching(["a", "b"], None) == ["a", "b"]
     mixed = [TopicPartition("b", 0), TopicPartition("a", 10), TopicPartition("a", 9)]
     assert sorted_partitions(mixed)[0] == TopicPartition("a", 9)
+
+
+HUGE = "9" * 5_000  # more digits than Python turns into a number
+
+
+@pytest.mark.parametrize("text", [HUGE, str(2**63), f"{HUGE}h", f"{2**62}d"])
+def test_a_number_that_the_protocol_cannot_hold_is_refused_in_a_line(text: str) -> None:
+    for read in (lambda: moment_ms("--from", text, NOW), lambda: duration_ms("--from", text)):
+        with pytest.raises(UserError, match=r"--from .*too large") as refused:
+            read()
+        assert len(str(refused.value)) < 6_000
+    with pytest.raises(UserError, match="too large"):
+        topic_partitions("TOPIC", f"orders:{HUGE}")
+
+
+@pytest.mark.parametrize("text", ["99999999h", "1969-12-31T00:00:00+00:00"])
+def test_a_time_before_1970_is_refused_with_what_to_use_instead(text: str) -> None:
+    with pytest.raises(UserError, match="before 1970; use earliest instead"):
+        moment_ms("--from", text, NOW)
+
+
+@pytest.mark.parametrize("name", ["bad topic", "", ".", "..", "a/b", "x" * 250])
+def test_what_no_topic_can_be_called_is_refused_with_what_is_allowed(name: str) -> None:
+    with pytest.raises(UserError, match="invalid topic name: allowed are letters, digits"):
+        require_topic_name("TOPIC", name)
+    require_topic_name("TOPIC", "x" * 249)
+
+
+def test_a_number_of_a_file_is_within_what_the_protocol_holds() -> None:
+    assert [whole_value(one) for one in (-1, 0, 2**63 - 1)] == [-1, 0, 2**63 - 1]
+    for bad in (2**63, -2, float("nan")):
+        with pytest.raises(ValueError):
+            whole_value(bad)

@@ -55,4 +55,36 @@ def test_mistakes_are_said_in_a_line(run: Run, topic: str, tmp_path: Path) -> No
 def test_records_that_are_not_taken_are_counted(run: Run, topic: str, admin: ottla.Admin) -> None:
     ran = run("produce", topic, "--set", "max.request.size=2000", stdin="x" * 9000 + "\nsmall\n")
     ran.failed(1, f"sent 1 of 2 records to {topic}\nottla: ")
-    run("produce", "bad name", "--set", "max.block.ms=500", stdin="x").failed(1, "bad name")
+
+
+@pytest.mark.parametrize(
+    ("option", "line", "shown"),
+    [
+        ("→", "k→v", "k\tv"),
+        ("\\", "k\\v", "k\tv"),
+        (r"\x1f", "k\x1fv", "k\tv"),
+        (r"\\", "k\\v", "k\tv"),
+        (r"\q", r"k\qv", "k\tv"),
+        ("é\\t", "ké\tv", "k\tv"),
+    ],
+)
+def test_a_separator_is_any_text_and_a_lone_backslash_stands_for_itself(
+    run: Run, topic: str, option: str, line: str, shown: str
+) -> None:
+    assert run("produce", topic, "-K", option, stdin=line + "\n").code == 0
+    assert run("consume", topic, "--show", "key").out == shown + "\n"
+
+
+def test_a_partition_that_is_not_there_is_refused_at_once_with_how_many_there_are(
+    run: Run, topic: str
+) -> None:
+    """A producer waits max.block.ms for it: longer than the whole suite may take."""
+    said = f"partition 99: topic {topic} has 2 partitions, 0 to 1"
+    patient = ("--set", "max.block.ms=3600000")
+    run("produce", topic, "-p", 99, *patient, stdin="x").failed(2, said)
+    run("produce", topic, "--json", *patient, stdin='{"partition": 99}').failed(2, said)
+
+
+def test_a_name_that_no_topic_can_have_is_refused_before_a_broker_is_asked(run: Run) -> None:
+    ran = run("produce", "bad topic", "-b", "localhost:1", stdin="x")
+    ran.failed(2, "'bad topic': invalid topic name: allowed are letters, digits, '.', '_' and '-'")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from struct import pack
 from uuid import UUID
 
 import pytest
 
+from ottla.log.files import RealDisk
 from ottla.log.survey import survey
 from ottla.model.errors import UserError
 from ottla.model.ids import TRANSACTION_STATE, TopicPartition
@@ -105,3 +107,11 @@ def test_a_directory_without_meta_properties_is_no_data_directory(disk: Forgetti
     disk.remove(A / "meta.properties")
     with pytest.raises(UserError, match=r"no meta\.properties"):
         survey(A, disk)
+
+
+def test_a_partition_without_a_file_of_epochs_is_found(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=0\ncluster.id=x\n")
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / "00000000000000000000.log").touch()
+    [found] = survey(tmp_path, RealDisk()).partitions
+    assert (found.end_offset, found.leader_epoch) == (0, -1)

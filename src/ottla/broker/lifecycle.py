@@ -16,13 +16,13 @@ from typing import Any, Final
 
 from ottla.broker.app import App
 from ottla.broker.data import NoDirectoryLeft
+from ottla.broker.log_format import LogStyle
 from ottla.broker.world import World
 from ottla.model.errors import UserError
 from ottla.store.port import SessionExpired, StoreUnavailable
 
 log = logging.getLogger("ottla")
 
-FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 GC_THRESHOLDS: Final = (5_000, 2, 2_000)
 """Requests make few cycles, and what stays (a group, a connection) stays for long: look through new
 objects a few at a time, and through all of them hardly ever. With 5,000 groups an object costs up
@@ -32,9 +32,9 @@ SWITCH_S: Final = 0.0005
 produce while a log is compacted was 8 ms: benchmarks/compaction_latency.py."""
 
 
-def run(settings: Mapping[str, str]) -> int:
+def run(settings: Mapping[str, str], logs: LogStyle | None = None) -> int:
     """Run a broker until SIGTERM or SIGINT; its exit code."""
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=FORMAT)
+    (logs or LogStyle()).apply()
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_S)
     _allow_descriptors()

@@ -1,4 +1,5 @@
-"""`ottla adopt DIR`: go on with a data directory that Apache Kafka wrote.
+"""`ottla adopt DIR`: go on with a data directory that Apache Kafka wrote, or with one of our own
+whose metadata store was lost.
 
 Reads what the directory holds, shows it, and writes the metadata store that a broker needs beside
 it. The records, and all else that Kafka wrote, stay as they are; to undo it, remove the store.
@@ -32,7 +33,7 @@ from ottla.store.embedded import EmbeddedStore
 
 def adopt(
     directories: Annotated[
-        list[Path], typer.Argument(metavar="DIR", help="Kafka's log.dirs, all of them.")
+        list[Path], typer.Argument(metavar="DIR", help="The broker's log.dirs, all of them.")
     ],
     configs: Annotated[
         Path | None,
@@ -45,10 +46,13 @@ def adopt(
         bool, typer.Option("--dry-run", help="Only show what would be taken over.")
     ] = False,
     recover: Annotated[
-        bool, typer.Option("--recover", help="Take it though Kafka was not stopped cleanly.")
+        bool, typer.Option("--recover", help="Take it though the broker was not stopped cleanly.")
     ] = False,
 ) -> int:
     """Take over a data directory of Apache Kafka (3.9 or 4.x), where it is.
+
+    A directory of Ottla's own whose metadata store is damaged is taken over the same way, once
+    ottla-store.sqlite has been moved away; settings of topics were in the store: see --configs.
 
     Examples:
       ottla adopt ./kafka-logs --dry-run
@@ -95,16 +99,16 @@ def _hold(path: Path, disk: Disk, held: ExitStack, *, dry_run: bool) -> None:
     try:
         held.callback(disk.lock(lock).release)
     except BlockingIOError:
-        raise UserError(f"{path}: in use by another process; stop Kafka first") from None
+        raise UserError(f"{path}: in use by another process; stop that broker first") from None
 
 
 def _refuse_unclean(surveys: Sequence[Survey], allowed: bool) -> None:
     unclean = [str(one.path) for one in surveys if not one.stopped_cleanly]
     if unclean and not allowed:
         raise UserError(
-            f"{', '.join(unclean)}: Kafka was not stopped cleanly here. Start it once more and "
-            "stop it with kafka-server-stop.sh, or give --recover: each log is then read from its "
-            "last checkpoint on and cut at the first torn record"
+            f"{', '.join(unclean)}: the broker was not stopped cleanly here. Start it once more "
+            "and stop it (Kafka's with kafka-server-stop.sh), or give --recover: each log is then "
+            "read from its last checkpoint on and cut at the first torn record"
         )
 
 
@@ -132,7 +136,10 @@ async def _write(planned: Plan, path: Path) -> None:
     await store.start()
     try:
         if await store.get(paths.TOPICS) is not None and await store.children(paths.TOPICS):
-            raise UserError(f"{path} holds topics already: this directory has been taken over")
+            raise UserError(
+                f"{path} holds topics already: this directory has been taken over; "
+                f"start the broker with: ottla serve --data-dir {path.parent}"
+            )
         wanted = nodes(planned)
         found = await store.get_many([node.path for node in wanted])
         await store.multi([node for node, old in zip(wanted, found, strict=True) if old is None])

@@ -8,15 +8,20 @@ that is asked for is imported; `--help` imports them all.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import wraps
 from importlib import import_module
 from inspect import getdoc
+from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
 import ottla
+from ottla.broker.log_format import FORMATS, LEVELS
+from ottla.cli.completion import broker_settings, completed_words, profile_names
+from ottla.model.errors import UserError
 
 
 class Command(NamedTuple):
@@ -57,9 +62,15 @@ COMMANDS: Final = (
     Command(("pipeline", "run"), "ottla.cli.pipeline.run:run"),
     Command(("pipeline", "validate"), "ottla.cli.pipeline.validate:validate"),
     Command(("produce",), "ottla.cli.produce:produce"),
+    Command(("profile", "add"), "ottla.cli.profile.add:add"),
+    Command(("profile", "list"), "ottla.cli.profile.list:list_"),
+    Command(("profile", "remove"), "ottla.cli.profile.remove:remove"),
+    Command(("profile", "show"), "ottla.cli.profile.show:show"),
+    Command(("profile", "use"), "ottla.cli.profile.use:use"),
     Command(("reassign", "execute"), "ottla.cli.reassign.execute:execute"),
     Command(("reassign", "plan"), "ottla.cli.reassign.plan:plan"),
     Command(("reassign", "verify"), "ottla.cli.reassign.verify:verify"),
+    Command(("top",), "ottla.cli.top:top"),
     Command(("topics", "alter"), "ottla.cli.topics.alter:alter"),
     Command(("topics", "create"), "ottla.cli.topics.create:create"),
     Command(("topics", "delete"), "ottla.cli.topics.delete:delete"),
@@ -79,10 +90,12 @@ NOUNS: Final = {
     "offsets": "Where partitions begin, end, and were at a time.",
     "perf": "Measure how fast a cluster is, from here.",
     "pipeline": "Jobs on Spark, each described by one file.",
+    "profile": "Keep clusters under names, and choose the one that is used.",
     "reassign": "Move partitions to other brokers, by a plan.",
     "topics": "Create, see, change and delete topics.",
     "transactions": "See transactions, and end those that hang.",
 }
+PROGRAM_OPTIONS: Final = ("-b", "--bootstrap-server", "--profile")
 EXAMPLES: Final = "Examples:\n"
 HELP: Final = """A distributed commit log that speaks Kafka's protocol.
 
@@ -94,6 +107,11 @@ Examples:
 """
 
 
+def _of(words: Sequence[str]) -> Callable[[str], list[str]]:
+    """Completes one of these words."""
+    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+
+
 def application(arguments: Sequence[str]) -> typer.Typer:
     """The commands to choose from: the one the arguments name, or all of them."""
     app = typer.Typer(
@@ -102,7 +120,7 @@ def application(arguments: Sequence[str]) -> typer.Typer:
     app.callback()(_options)
     app.command("serve", help="Run a broker; see ottla serve --help.")(_serve)
     nouns: dict[str, typer.Typer] = {}
-    for command in asked_for(arguments):
+    for command in asked_for(arguments or completed_words(os.environ)):
         parent, *rest = command.words
         if rest and parent not in nouns:
             nouns[parent] = typer.Typer(help=NOUNS[parent], no_args_is_help=True)
@@ -125,14 +143,35 @@ def help_of(function: Callable[..., int]) -> str:
 def asked_for(arguments: Sequence[str]) -> Sequence[Command]:
     if list(arguments) == ["--version"]:
         return ()
+    words = after_program_options(arguments)
     for command in COMMANDS:
-        if tuple(arguments[: len(command.words)]) == command.words:
+        if tuple(words[: len(command.words)]) == command.words:
             return (command,)
     return COMMANDS
 
 
-def _serve() -> None:
-    """Only listed here: `main` has called it before typer was imported."""
+def after_program_options(arguments: Sequence[str]) -> Sequence[str]:
+    """The arguments from the command on, without the options that stand before it."""
+    rest = list(arguments)
+    while rest and rest[0].startswith(PROGRAM_OPTIONS):
+        is_alone = rest[0] in PROGRAM_OPTIONS
+        del rest[: 2 if is_alone else 1]  # `-b HOST` is two words, `-bHOST` and `--x=HOST` are one
+    return rest
+
+
+def _serve(
+    file: Annotated[Path | None, typer.Argument(metavar="server.properties")] = None,
+    *,
+    set_: Annotated[list[str] | None, typer.Option("--set", autocompletion=broker_settings)] = None,
+    listeners: str = "",
+    data_dir: str = "",
+    metrics_port: str = "",
+    log_level: Annotated[str, typer.Option(autocompletion=_of(LEVELS))] = "",
+    log_format: Annotated[str, typer.Option(autocompletion=_of(FORMATS))] = "",
+    print_sample_config: Annotated[bool, typer.Option("--print-sample-config")] = False,
+) -> None:
+    """Only listed here, for help and completion: `main` has called it before typer was imported."""
+    raise UserError("serve: no options stand before it; its own are in: ottla serve --help")
 
 
 def _version(asked: bool) -> None:
@@ -142,11 +181,28 @@ def _version(asked: bool) -> None:
 
 
 def _options(
+    bootstrap: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-server",
+            "-b",
+            metavar="HOST:PORT,...",
+            help="Brokers to begin with, for the command that follows.",
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The cluster of this profile; see ottla profile.",
+            autocompletion=profile_names,
+        ),
+    ] = None,
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Options of the program itself."""
+    """Options of the program itself; commands find them in the parameters of the root context."""
 
 
 def _function(command: Command) -> Callable[..., int]:

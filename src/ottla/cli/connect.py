@@ -11,18 +11,18 @@ from contextlib import contextmanager
 from typing import Final
 
 from ottla.cli.console import patience
+from ottla.cli.profile.cluster import client_config
 from ottla.client.admin.sync import Admin
+from ottla.config.client import AdminConfig
 
 CALL_TIMEOUT_MS: Final = 30_000
 
 
 @contextmanager
-def connected(bootstrap: str) -> Iterator[Admin]:
-    """An admin of a cluster that answers."""
-    with (
-        Admin(bootstrap_servers=bootstrap, default_api_timeout_ms=CALL_TIMEOUT_MS) as admin,
-        patience(f"waiting for {bootstrap}"),
-    ):
+def connected(bootstrap: str, *, quiet: bool = False) -> Iterator[Admin]:
+    """An admin of a cluster that answers; `quiet` where the command draws on the screen itself."""
+    config = {"default.api.timeout.ms": CALL_TIMEOUT_MS, **client_config(bootstrap, AdminConfig)}
+    with Admin(config=config) as admin, patience(f"waiting for {bootstrap}", quiet=quiet):
         reach(admin, bootstrap)
         yield admin
 
@@ -38,5 +38,5 @@ def reach(admin: Admin, bootstrap: str) -> None:
 def unreachable(bootstrap: str, error: OSError) -> ConnectionError:
     return ConnectionError(
         f"cannot reach a broker at {bootstrap} ({error}): check that one runs there (ottla serve) "
-        "and that --bootstrap-server or OTTLA_BOOTSTRAP_SERVER names it"
+        "and that --bootstrap-server, OTTLA_BOOTSTRAP_SERVER or the profile names it"
     )

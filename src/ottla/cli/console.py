@@ -12,7 +12,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Timer
-from typing import TYPE_CHECKING, Final, NamedTuple, TextIO, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TextIO, TypeVar
+
+from ottla.cli.table_layout import fitted, is_number
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +29,8 @@ class Table(NamedTuple):
     name: str
     columns: tuple[str, ...]
     rows: Sequence[Sequence[object]]
+    least: tuple[str, ...] = ()
+    """Columns that may go on a narrow terminal, the first to go first; none that names a row."""
 
 
 def show(*tables: Table, as_json: bool, file: TextIO | None = None) -> None:
@@ -34,36 +38,64 @@ def show(*tables: Table, as_json: bool, file: TextIO | None = None) -> None:
     if not as_json:
         for each in tables:
             if each.rows:
-                table(each.name, each.columns, each.rows, file)
+                draw(each, file)
             else:
                 print(f"{each.name}: none", file=file or sys.stdout)
         return
+    print(json.dumps(as_value(*tables), indent=2, default=str), file=file or sys.stdout)
+
+
+def as_value(*tables: Table) -> object:
+    """Tables as JSON has them."""
     told = {_key(each.name): [_object(each.columns, row) for row in each.rows] for each in tables}
-    value: object = next(iter(told.values())) if len(told) == 1 else told
-    print(json.dumps(value, indent=2, default=str), file=file or sys.stdout)
+    return next(iter(told.values())) if len(told) == 1 else told
+
+
+def line(value: object) -> str:
+    """A value as one line of JSON."""
+    return json.dumps(value, default=str)
 
 
 def table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], file: TextIO | None = None
 ) -> None:
+    """Draw a table of which nothing may go."""
+    draw(Table(title, tuple(columns), list(rows)), file)
+
+
+def draw(wanted: Table, file: TextIO | None = None, *, width: int | None = None) -> None:
     """Draw a table; numbers stand to the right, so that they can be compared."""
     from rich.table import Table as Drawn
 
-    cells = [[_cell(cell) for cell in row] for row in rows]
-    drawn = Drawn(title=title or None, title_justify="left")
-    for at, name in enumerate(columns):
-        numeric = bool(cells) and all(_is_number(row[at]) or row[at] == "-" for row in cells)
-        drawn.add_column(name, justify="right" if numeric else "left", no_wrap=numeric)
+    screen = console(file or sys.stdout, width=width)
+    cells = [[_cell(cell) for cell in row] for row in wanted.rows]
+    layout = fitted(wanted.columns, cells, wanted.least, screen.width)
+    drawn = Drawn(title=wanted.name or None, title_justify="left", show_header=not layout.is_turned)
+    if layout.is_turned:
+        drawn.add_column(overflow="fold")
+        drawn.add_column(overflow="fold")
+        for row in cells:
+            for name, cell in zip(wanted.columns, row, strict=True):
+                drawn.add_row(name, cell, end_section=name == wanted.columns[-1])
+        screen.print(drawn)
+        return
+    for at, width in layout.widths.items():
+        numeric = bool(cells) and all(is_number(row[at]) or row[at] == "-" for row in cells)
+        justify: Literal["right", "left"] = "right" if numeric else "left"
+        drawn.add_column(wanted.columns[at], justify=justify, overflow="fold", width=width)
     for row in cells:
-        drawn.add_row(*row)
-    console(file or sys.stdout).print(drawn)
+        drawn.add_row(*(row[at] for at in layout.widths))
+    screen.print(drawn)
+    if layout.dropped:
+        screen.print(f"(no room for: {', '.join(layout.dropped)}; see --json)")
 
 
-def console(file: TextIO) -> Console:
+def console(file: TextIO, *, width: int | None = None) -> Console:
     """Rich's way to a stream. Into a pipe nothing is cut: what reads it wants it whole."""
     from rich.console import Console
 
-    width = None if file.isatty() else 1_000
+    if width is None and not file.isatty():
+        width = 1_000
     return Console(file=file, highlight=False, markup=False, width=width)
 
 
@@ -130,7 +162,3 @@ def _cell(value: object) -> str:
             return "\n".join(f"{key}={each}" for key, each in value.items()) or "-"
         case _:
             return str(value)
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(",", "").replace(".", "", 1).removeprefix("-").isdigit()

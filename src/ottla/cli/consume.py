@@ -8,23 +8,32 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from ottla.cli.completion import group_names, topic_names
 from ottla.cli.connect import connected
 from ottla.cli.console import patience
-from ottla.cli.names import offset_spec, topic_partitions
+from ottla.cli.names import INT64_MAX, offset_spec, topic_partitions, whole_number
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Properties, pairs
+from ottla.cli.profile.cluster import client_config
 from ottla.cli.records.printing import Showing, print_all
 from ottla.cli.records.reading import Batch, Span, read_group, read_span, span
 from ottla.cli.records.shown import Format, parts, shower
+from ottla.cli.records.termination import interrupted_by_sigterm
 from ottla.cli.records.wanted import wanted
 from ottla.client.admin import OffsetSpec
 from ottla.client.admin.sync import Admin
 from ottla.client.consumer.sync import Consumer
+from ottla.config.client import ConsumerConfig
 from ottla.model.clock import SystemClock
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 
-Topics = Annotated[list[str], typer.Argument(metavar="TOPIC[:PARTITION,...]", help="What to read.")]
+Topics = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TOPIC[:PARTITION,...]", help="What to read.", autocompletion=topic_names
+    ),
+]
 From = Annotated[
     str | None,
     typer.Option("--from", metavar="WHERE", help="earliest, latest, @OFFSET, or a time."),
@@ -35,11 +44,16 @@ To = Annotated[
 ]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Wait for more, until interrupted.")]
 Most = Annotated[
-    int | None, typer.Option("--max-messages", "-n", min=1, help="Stop after so many.")
+    int | None,
+    typer.Option("--max-messages", "-n", min=1, max=INT64_MAX, help="Stop after so many."),
 ]
 GroupName = Annotated[
-    str | None, typer.Option("--group", "-g", help="Read, and commit, as this group.")
+    str | None,
+    typer.Option(
+        "--group", "-g", help="Read, and commit, as this group.", autocompletion=group_names
+    ),
 ]
+Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 Look = Annotated[Format, typer.Option("--format", help="What a record looks like.")]
 Shown = Annotated[
     str | None,
@@ -63,6 +77,7 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     max_messages: Most = None,
     group: GroupName = None,
     format: Look = Format.TEXT,
+    as_json: Json = False,
     show: Shown = None,
     filters: Filters = None,
     read_committed: Committed = False,
@@ -77,24 +92,30 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     Examples:
       ottla consume orders
       ottla consume orders:0 --from @1 --to @3 --show key,offset
-      ottla consume orders --from 2h --format json --max-messages 10
+      ottla consume orders --from 2h --json --max-messages 10
       ottla consume orders --group billing --filter value=^t --filter header.source=shop
     """
-    showing = Showing(shower(format, parts("--show", show)), wanted(filters or ()), max_messages)
+    look = Format.JSON if as_json else format
+    showing = Showing(shower(look, parts("--show", show)), wanted(filters or ()), max_messages)
     chosen = [topic_partitions("TOPIC", text) for text in topics]
     config = {
         "isolation.level": "read_committed" if read_committed else "read_uncommitted",
         "auto.offset.reset": "earliest",
         "enable.auto.commit": "false",
-        "bootstrap.servers": bootstrap,
+        **client_config(bootstrap, ConsumerConfig),
         **pairs("--set", properties),
     }
     limits = Limits(start, to, follow, read_committed)
     if group is not None:
-        return _as_group(group, chosen, limits, showing, config)
+        limits.require_none(chosen)
     with connected(bootstrap) as admin:
-        where = limits.of(admin, expanded(admin, chosen))
-    with Consumer[bytes, bytes](config=config) as consumer:
+        partitions = expanded(admin, chosen)  # a topic that is not there is said at once
+        where = Span({}, None) if group is not None else limits.of(admin, partitions)
+    if group is not None:
+        return _as_group(
+            [topic for topic, _ in chosen], follow, showing, {**config, "group.id": group}
+        )
+    with interrupted_by_sigterm(), Consumer[bytes, bytes](config=config) as consumer:
         return _show(read_span(consumer, where), showing, total=where.total)
 
 
@@ -105,6 +126,14 @@ class Limits(NamedTuple):
     to: str | None
     follow: bool
     read_committed: bool
+
+    def require_none(self, chosen: list[tuple[str, tuple[int, ...] | None]]) -> None:
+        """A group has limits of its own."""
+        if self.start is not None or self.to is not None or any(some for _, some in chosen):
+            raise UserError(
+                "--group: its committed offsets say where to begin; leave --from, --to and "
+                "partitions out, or move it with: ottla groups reset-offsets"
+            )
 
     def of(self, admin: Admin, partitions: list[TopicPartition]) -> Span:
         """The offsets that are meant."""
@@ -135,25 +164,12 @@ def _offset(option: str, text: str | None) -> int | None:
         return None
     if not text[1:].isascii() or not text[1:].isdigit():
         raise UserError(f"{option} {text!r}: expected an offset such as @42")
-    return int(text[1:])
+    return whole_number(option, text[1:], "an offset")
 
 
-def _as_group(
-    group: str,
-    chosen: list[tuple[str, tuple[int, ...] | None]],
-    limits: Limits,
-    showing: Showing,
-    config: dict[str, Any],
-) -> int:
-    if limits.start is not None or limits.to is not None or any(some for _, some in chosen):
-        raise UserError(
-            "--group: its committed offsets say where to begin; leave --from, --to and partitions "
-            "out, or move it with: ottla groups reset-offsets"
-        )
-    with connected(config["bootstrap.servers"]) as admin:
-        expanded(admin, chosen)  # a topic that is not there is said at once
-    with Consumer[bytes, bytes](config={**config, "group.id": group}) as consumer:
-        batches = read_group(consumer, [topic for topic, _ in chosen], follow=limits.follow)
+def _as_group(topics: list[str], follow: bool, showing: Showing, config: dict[str, Any]) -> int:
+    with interrupted_by_sigterm(), Consumer[bytes, bytes](config=config) as consumer:
+        batches = read_group(consumer, topics, follow=follow)
         return _show(batches, showing, commits=consumer)
 
 

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
+from ottla.cli.completion import topic_names
+from ottla.cli.confirmation import DryRun, Yes, agreed, require_terminal
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, failures, show
-from ottla.cli.names import topic_partitions
+from ottla.cli.names import INT32_MAX, topic_partitions, whole_number, whole_value
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+from ottla.cli.topics.delete import replica_bytes
+from ottla.client.admin import OffsetSpec
+from ottla.client.admin.sync import Admin
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 
 END: Final = "end"
 EVERYTHING: Final = -1
+PREVIEW: Final = ("topic", "partition", "records to go", "records to stay", "bytes now")
 
 
 def delete_records(
     topic: Annotated[
-        str | None, typer.Argument(metavar="TOPIC[:PARTITION,...]", help="Whose records.")
+        str | None,
+        typer.Argument(
+            metavar="TOPIC[:PARTITION,...]", help="Whose records.", autocompletion=topic_names
+        ),
     ] = None,
     *,
     before: Annotated[
@@ -32,15 +43,19 @@ def delete_records(
         Path | None,
         typer.Option(metavar="JSON", help="Offsets as kafka-delete-records.sh takes them."),
     ] = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Forget the records of partitions below an offset. There is no way back.
+    """Delete the records of partitions below an offset. There is no way back.
+
+    On a terminal it shows what would go, and asks; elsewhere it needs --yes.
 
     Examples:
-      ottla delete-records orders:0 --before 2
-      ottla delete-records clicks --before end
-      ottla delete-records --file offsets.json
+      ottla delete-records orders:0 --before 2 --dry-run
+      ottla delete-records clicks --before end --yes
+      ottla delete-records --file offsets.json --yes
     """
     offset = None if before is None else _offset(before)
     if (topic is None) == (file is None):
@@ -48,22 +63,44 @@ def delete_records(
     if topic is not None and offset is None:
         raise UserError("--before: say below which offset, or end for everything")
     asked = {} if file is None else _from_file(file)
+    if not (yes or dry_run):
+        require_terminal("delete-records")
     with connected(bootstrap) as admin:
         if topic is not None and offset is not None:
             partitions = expanded(admin, [topic_partitions("TOPIC", topic)])
             asked = dict.fromkeys(partitions, offset)
+        if dry_run or not yes:
+            table = _to_be_deleted(admin, asked)
+            show(table, as_json=as_json and dry_run, file=sys.stdout if dry_run else sys.stderr)
+            if dry_run:
+                return 0
+            if not agreed("delete them?"):
+                print("ottla: nothing was deleted", file=sys.stderr)
+                return 1
         outcomes = admin.delete_records(asked)
     rows = [(one.topic, one.partition, start) for one, start in outcomes.succeeded.items()]
     show(Table("begins now at", ("topic", "partition", "offset"), rows), as_json=as_json)
     return failures(outcomes.failed)
 
 
+def _to_be_deleted(admin: Admin, asked: Mapping[TopicPartition, int]) -> Table:
+    """How many records of each partition would go, and how many bytes it has in all."""
+    starts = admin.list_offsets(dict.fromkeys(asked, OffsetSpec.EARLIEST)).all()
+    ends = admin.list_offsets(dict.fromkeys(asked, OffsetSpec.LATEST)).all()
+    sizes = replica_bytes(admin, list(asked))
+    rows = []
+    for one, before in asked.items():
+        start, end = starts[one].offset or 0, ends[one].offset or 0
+        until = end if before == EVERYTHING else min(before, end)
+        gone = max(until - start, 0)
+        rows.append((one.topic, one.partition, gone, end - start - gone, sizes[one]))
+    return Table("to be deleted", PREVIEW, rows)
+
+
 def _offset(text: str) -> int:
     if text == END:
         return EVERYTHING
-    if not text.isascii() or not text.isdigit():
-        raise UserError(f"--before {text!r}: expected an offset from 0 on, or end")
-    return int(text)
+    return whole_number("--before", text, "an offset from 0 on, or end")
 
 
 def _from_file(path: Path) -> dict[TopicPartition, int]:
@@ -71,12 +108,14 @@ def _from_file(path: Path) -> dict[TopicPartition, int]:
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))["partitions"]
         return {
-            TopicPartition(str(row["topic"]), int(row["partition"])): int(row["offset"])
+            TopicPartition(str(row["topic"]), whole_value(row["partition"], most=INT32_MAX)): (
+                whole_value(row["offset"])
+            )
             for row in rows
         }
     except OSError as error:
         raise UserError(f"--file {path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         raise UserError(
             f"--file {path}: expected JSON such as "
             '{"partitions": [{"topic": "orders", "partition": 0, "offset": 10}]}'

@@ -7,9 +7,19 @@ from typing import Annotated, Final
 
 import typer
 
+from ottla.cli.completion import client_settings, topic_settings
+from ottla.cli.profile.cluster import DEFAULT_SERVER as LOCAL_SERVER
+from ottla.cli.profile.cluster import SERVERS_VARIABLE, Cluster, resolved
 from ottla.model.errors import UserError
 
-DEFAULT_SERVER: Final = "localhost:9092"
+
+def _cluster(context: typer.Context, value: str | None) -> Cluster:
+    """The cluster that is meant: by this option, or by those that stand before the command."""
+    program = context.find_root().params
+    return resolved(value or None, program.get("bootstrap"), program.get("profile"))
+
+
+DEFAULT_SERVER: Final = ""  # the callback decides what that is
 
 Bootstrap = Annotated[
     str,
@@ -17,18 +27,31 @@ Bootstrap = Annotated[
         "--bootstrap-server",
         "-b",
         metavar="HOST:PORT,...",
-        envvar="OTTLA_BOOTSTRAP_SERVER",
-        help="Brokers to begin with.",
+        callback=_cluster,
+        show_default=False,
+        help=f"Brokers to begin with; by default ${SERVERS_VARIABLE}, the profile's, or "
+        f"{LOCAL_SERVER}.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Configs = Annotated[
     list[str] | None,
-    typer.Option("--config", "-c", metavar="KEY=VALUE", help="A setting; may be given again."),
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="KEY=VALUE",
+        help="A setting; may be given again.",
+        autocompletion=topic_settings,
+    ),
 ]
 Properties = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A client's setting, under Kafka's name."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="A client's setting, under Kafka's name.",
+        autocompletion=client_settings,
+    ),
 ]
 
 

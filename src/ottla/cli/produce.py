@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, BinaryIO, Final
 
 import typer
 
+from ottla.cli.completion import topic_names
 from ottla.cli.connect import connected
 from ottla.cli.console import patience
+from ottla.cli.names import INT32_MAX, require_topic_name
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Properties, pairs
+from ottla.cli.profile.cluster import client_config
 from ottla.cli.records.drafts import Reading, drafts, header
 from ottla.cli.records.sending import send_all
 from ottla.client.producer.sync import Producer
+from ottla.config.client import ProducerConfig
 from ottla.model.errors import UserError
 
 
@@ -29,6 +34,9 @@ class Codec(Enum):
     LZ4 = "lz4"
     ZSTD = "zstd"
 
+
+ESCAPES: Final = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"0": b"\0", b"\\": b"\\"}
+ESCAPE: Final = re.compile(rb"\\(t|n|r|0|\\|x[0-9a-fA-F]{2})")
 
 File = Annotated[Path | None, typer.Option("--file", "-f", help="Lines to send, not stdin's.")]
 Separator = Annotated[
@@ -43,14 +51,15 @@ HeaderList = Annotated[
     typer.Option("--header", "-H", metavar="NAME=VALUE", help="For every record; repeatable."),
 ]
 PartitionNumber = Annotated[
-    int | None, typer.Option("--partition", "-p", min=0, help="Where to; by key by default.")
+    int | None,
+    typer.Option("--partition", "-p", min=0, max=INT32_MAX, help="Where to; by key by default."),
 ]
 Compression = Annotated[Codec, typer.Option("--compression", "-z", help="How to compress.")]
 Acks = Annotated[str, typer.Option(help="Who must have it: all, 1 or 0.")]
 
 
 def produce(  # noqa: PLR0913 - a command's options are its parameters
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=topic_names)],
     *,
     file: File = None,
     key_separator: Separator = None,
@@ -73,6 +82,7 @@ def produce(  # noqa: PLR0913 - a command's options are its parameters
       printf 'a:1\\nb:2\\n' | ottla produce orders --key-separator : --header source=shop
       echo '{"key": "a", "value": {"n": 1}}' | ottla produce orders --json -z zstd
     """
+    require_topic_name("TOPIC", topic)
     how = Reading(
         None if key_separator is None else _separator(key_separator),
         None if null is None else null.encode(),
@@ -80,11 +90,12 @@ def produce(  # noqa: PLR0913 - a command's options are its parameters
         as_json,
     )
     config = {"acks": acks, "compression.type": compression.value, "linger.ms": "20"}
-    config |= pairs("--set", properties)
+    config |= client_config(bootstrap, ProducerConfig) | pairs("--set", properties)
+    with connected(bootstrap):
+        pass  # a broker out of reach is said at once; then nothing else may write to the terminal
     with (
         _lines(file) as lines,
-        connected(bootstrap),
-        Producer(config={**config, "bootstrap.servers": bootstrap}) as producer,
+        Producer(config=config) as producer,
         patience("sending", quiet=lines.isatty()) as tell,
     ):
         sent = send_all(producer, topic, drafts(lines, how), partition=partition, tell=tell)
@@ -95,10 +106,15 @@ def produce(  # noqa: PLR0913 - a command's options are its parameters
 
 
 def _separator(text: str) -> bytes:
-    """`\\t` and the like as they are meant, because shells make them hard to type."""
+    """`\\t` and the like as they are meant, because shells make them hard to type; a backslash that
+    begins none of them stands for itself."""
     if not text:
         raise UserError("--key-separator '': expected at least one character")
-    return text.encode().decode("unicode_escape").encode()
+    return ESCAPE.sub(lambda found: _escaped(found[1]), text.encode())
+
+
+def _escaped(name: bytes) -> bytes:
+    return bytes.fromhex(name[1:].decode()) if name.startswith(b"x") else ESCAPES[name]
 
 
 @contextmanager

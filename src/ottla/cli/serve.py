@@ -9,6 +9,7 @@ The options are read with argparse, because a broker carries what its process ha
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -26,6 +27,8 @@ examples:
   ottla serve
   ottla serve --listeners PLAINTEXT://127.0.0.1:0 --data-dir /tmp/ottla
   ottla serve server.properties --set log.retention.hours=24 --metrics-port 9404
+  ottla serve --log-level warning --log-format json
+  ottla serve --print-sample-config > server.properties
 """
 KEY_OF: Final = {
     "listeners": "listeners",
@@ -36,16 +39,34 @@ KEY_OF: Final = {
 
 def serve(arguments: Sequence[str]) -> int:
     """Run a broker until SIGTERM or SIGINT."""
+    options = _parser().parse_args(arguments)
+    if options.print_sample_config:
+        print(sample_config(), end="")
+        return 0
     file, sets = asked(arguments)
     # Imported as they are needed: --help and a mistake are answered at once.
     from ottla.config.properties import load
 
     loaded = load(file, environment=os.environ, sets=sets)
+    from ottla.broker.log_format import JSON, LogStyle
+
+    logs = LogStyle(options.log_level, options.log_format)
+    logs.apply()
     for warning in loaded.warnings:
-        print(f"ottla: {warning}", file=sys.stderr)
+        if options.log_format == JSON:  # whoever collects these lines reads no others
+            logging.getLogger("ottla").warning("%s", warning)
+        else:
+            print(f"ottla: {warning}", file=sys.stderr)
     from ottla.broker.lifecycle import run
 
-    return run(loaded.texts)
+    return run(loaded.texts, logs)
+
+
+def sample_config() -> str:
+    """A server.properties to begin with: the settings that most brokers need, at their defaults."""
+    from importlib.resources import files
+
+    return files("ottla.config").joinpath("server.properties").read_text(encoding="utf-8")
 
 
 def asked(arguments: Sequence[str]) -> tuple[Path | None, list[str]]:
@@ -94,5 +115,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--metrics-port", metavar="N", help="serve Prometheus metrics over HTTP here"
+    )
+    parser.add_argument(
+        "--log-level",
+        choices=("debug", "info", "warning", "error", "critical"),
+        default="info",
+        help="the least severe messages to log (info)",
+    )
+    parser.add_argument(
+        "--log-format",
+        choices=("text", "json"),
+        default="text",
+        help="how to log to stderr: lines of text, or a JSON object a line (text)",
+    )
+    parser.add_argument(
+        "--print-sample-config",
+        action="store_true",
+        help="print a server.properties to begin with, and end",
     )
     return parser

@@ -36,6 +36,8 @@ class _Log(NamedTuple):
 
     def reaching(self, offset: int, position: int) -> tuple[StoredBatch, memoryview] | None:
         """The first batch at or after a position that ends at `offset` or later."""
+        if position < 0:  # only a damaged index says so
+            return None
         try:
             for batch, content in walk_whole(self.file, position, self.size):
                 if batch.last_offset >= offset:

@@ -93,7 +93,7 @@ def _partition(disk: Disk, path: Path, partition: TopicPartition) -> FoundPartit
     first, last = (int(logs[0][:-4]), int(logs[-1][:-4])) if logs else (0, 0)
     try:
         history = epochs.read(disk, path)
-    except BadCheckpoint:
+    except (BadCheckpoint, FileNotFoundError):  # a partition that nobody has led yet has none
         history = None
     return FoundPartition(
         partition,

@@ -69,3 +69,21 @@ def test_a_file_that_cannot_be_read_is_named_in_one_line(
 ) -> None:
     assert run(["log", "dump", str(partition / name)]) == 2
     assert name in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", [None, "--verify-index-only"])
+def test_an_index_that_points_before_its_log_is_a_mismatch_not_a_failure(
+    partition: Path, option: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    index = partition / f"{NAME}.index"
+    index.write_bytes(b"\0\0\0\5" + b"\xff" * 4)
+    run(["log", "dump", str(index), *filter(None, [option])])
+    assert f"Mismatches in :{index}" in capsys.readouterr().err
+
+
+def test_a_failure_to_read_names_the_file(
+    partition: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (partition / f"{NAME}.log").unlink()
+    assert run(["log", "dump", str(partition / f"{NAME}.index")]) == 2
+    assert f"{NAME}.log: No such file or directory" in capsys.readouterr().err

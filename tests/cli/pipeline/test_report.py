@@ -30,3 +30,11 @@ def test_what_there_is_no_history_of_is_said_in_one_line(run: Run, views: Path) 
     run("pipeline", "report", views).failed(2, "there is no history yet")
     elsewhere = ("--set", "checkpoint=s3://bucket/x")
     run("pipeline", "report", views, *elsewhere).failed(2, "checkpoint: s3://bucket/x: a report")
+
+
+def test_a_folder_that_is_not_there_is_said_before_anything_is_drawn(
+    run: Run, views: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "none" / "views.png"
+    ran = run("pipeline", "report", views, "--to", target)
+    ran.failed(2, f"--to {target}: there is no folder {tmp_path / 'none'}")

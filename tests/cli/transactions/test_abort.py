@@ -64,3 +64,16 @@ def test_mistakes_are_said_in_a_line(run: Run) -> None:
     run(*abort, "--partition", "t").failed(2, "expected one, such as orders:0")
     run(*abort, "--partition", "t:0").failed(2, "--start-offset: say which")
     run(*abort, "--partition", "nowhere:0", "--start-offset", 0).failed(1, "nowhere")
+
+
+def test_an_unknown_id_is_refused_and_not_created(
+    run: Run, admin: ottla.Admin, topic: str, begin: Begin
+) -> None:
+    begin("known-1")
+    said = "typo: no such transactional id; see: ottla transactions list"
+    run("transactions", "abort", "typo", "--dry-run").failed(1, said)
+    ran = run("transactions", "abort", "typo", "known-1")
+    ran.failed(1, said)
+    assert "known-1" in ran.out and "Ongoing" in ran.out
+    assert readable(admin, topic) == 2, "the one that exists is aborted all the same"
+    assert "typo" not in {one.id for one in admin.list_transactions()}

@@ -184,3 +184,13 @@ def test_what_is_no_pipeline_file_is_said_so(tmp_path: Path, text: str | None, s
         path.write_text(text)
     with pytest.raises(UserError, match=said):
         file.load(path)
+
+
+def test_a_file_that_is_not_utf_8_is_said_with_the_place(tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_bytes(b"name: caf\xe9\n")
+    with pytest.raises(UserError, match=r"bad\.yaml: byte 9 is not UTF-8"):
+        file.load(path)
+    path.write_bytes(b"name: good\n")
+    with pytest.raises(UserError, match="--set a=\\[: not YAML"):
+        file.load(path, ["a=["])

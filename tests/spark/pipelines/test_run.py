@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import Event
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from ottla.spark.pipelines.outputs import Output
 from ottla.spark.pipelines.progress import Ends, Moment
-from ottla.spark.pipelines.run import QueryFailed, Run, history_path
+from ottla.spark.pipelines.run import ASK_EVERY_MS, FINISH_MS, QueryFailed, Run, history_path
 from tests.fakes.manual_time import ManualClock
 
 
@@ -17,13 +18,18 @@ class Query:
     """One of Spark's, as far as a run knows: it has done some batches, and ends."""
 
     def __init__(
-        self, *reports: dict[str, Any], failure: Exception | None = None, busy_looks: int = 0
+        self,
+        *reports: dict[str, Any],
+        failure: Exception | None = None,
+        busy_looks: int = 0,
+        on_start: Callable[[], None] = lambda: None,
     ) -> None:
         self.recentProgress = reports
         self.isActive = False
         self.stopped = False
         self.busy_looks = busy_looks
         self._failure = failure
+        self._on_start = on_start
 
     @property
     def status(self) -> dict[str, Any]:
@@ -32,6 +38,7 @@ class Query:
         return {"message": "Processing new data", "isTriggerActive": self.busy_looks > 0}
 
     def start(self) -> Query:
+        self._on_start()
         return self
 
     def exception(self) -> Exception | None:
@@ -118,21 +125,19 @@ def test_a_query_whose_python_is_slow_to_start_is_started_again() -> None:
 
 
 def test_told_to_stop_it_stops_the_queries() -> None:
-    query = Query()
+    stop = Event()
+    query = Query(on_start=stop.set)
     query.isActive = True
     made, _ = run({"a": query})
-    stop = Event()
-    stop.set()
     made.until(stop)
     assert query.stopped
 
 
 def test_a_query_is_stopped_between_two_batches() -> None:
-    query = Query(busy_looks=5)
+    stop = Event()
+    query = Query(busy_looks=5, on_start=stop.set)
     query.isActive = True
     made, _ = run({"a": query})
-    stop = Event()
-    stop.set()
     made.until(stop)
     assert query.stopped
     assert query.busy_looks <= 0
@@ -142,3 +147,51 @@ def test_a_history_is_kept_where_checkpoints_are_on_this_machine() -> None:
     assert str(history_path("/tmp/x")) == "/tmp/x/progress.jsonl"
     assert str(history_path("file:///tmp/x")) == "/tmp/x/progress.jsonl"
     assert history_path("s3://bucket/x") is None
+
+
+class BusyQuery(Query):
+    """One that never comes to the gap between two batches; each look takes a tenth of a second."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__()
+        self.isActive = True
+        self._clock = clock
+
+    @property
+    def status(self) -> dict[str, Any]:
+        self._clock.ns += 100_000_000
+        return {"message": "Processing new data", "isTriggerActive": True}
+
+
+def test_all_queries_together_have_one_time_to_come_to_a_gap() -> None:
+    """With a time for each, a run of five queries took most of a minute to end."""
+    clock, stop = ManualClock(), Event()
+    queries = [BusyQuery(clock) for _ in range(5)]
+    looks = iter(range(1_000))
+    began_ms: list[int] = []
+
+    def stopping() -> Ends:
+        if next(looks) == 1:  # they all run by now
+            began_ms.append(clock.mono_ms())
+            stop.set()
+        clock.ns += ASK_EVERY_MS * 1_000_000
+        return {}
+
+    outputs = [Output(f"q{at}", query) for at, query in enumerate(queries)]  # type: ignore[arg-type]
+    Run(outputs, stopping, clock, []).until(stop)
+    assert all(query.stopped for query in queries)
+    assert clock.mono_ms() - began_ms[0] < 2 * FINISH_MS
+
+
+def test_told_to_stop_while_queries_start_it_starts_no_more_of_them() -> None:
+    stop = Event()
+
+    started: list[str] = []
+
+    def first() -> None:
+        started.append("a")
+        stop.set()
+
+    made, _ = run({"a": Query(on_start=first), "b": Query(on_start=lambda: started.append("b"))})
+    made.until(stop)
+    assert started == ["a"]

@@ -6,9 +6,6 @@ Owns: that only what was shown is removed, and after a yes.
 from __future__ import annotations
 
 import sys
-from typing import Annotated
-
-import typer
 
 from ottla.cli.acls.asked import (
     Allow,
@@ -23,13 +20,12 @@ from ottla.cli.acls.asked import (
     TransactionalIds,
     table,
 )
+from ottla.cli.confirmation import Yes, agreed
 from ottla.cli.connect import connected
 from ottla.cli.console import failures, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.client.admin import AclFilter, AclPattern
 from ottla.model.errors import UserError
-
-YES = ("y", "yes")
 
 
 def remove(  # noqa: PLR0913 - a command's options are its parameters
@@ -43,7 +39,7 @@ def remove(  # noqa: PLR0913 - a command's options are its parameters
     transactional_id: TransactionalIds = None,
     cluster: OnCluster = False,
     prefixed: Prefixed = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
@@ -64,7 +60,7 @@ def remove(  # noqa: PLR0913 - a command's options are its parameters
         found = sorted({rule for each in filters for rule in admin.describe_acls(each)})
     if found and not yes:
         show(table("to be removed", found), as_json=False, file=sys.stderr)
-        if not _agreed("remove them?"):
+        if not agreed("remove them?"):
             print("ottla: nothing was removed", file=sys.stderr)
             return 1
     with connected(bootstrap) as admin:
@@ -72,8 +68,3 @@ def remove(  # noqa: PLR0913 - a command's options are its parameters
     gone = [rule for rules in outcomes.succeeded.values() for rule in rules]
     show(table("removed", gone), as_json=as_json)
     return failures(outcomes.failed)
-
-
-def _agreed(question: str) -> bool:
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in YES

@@ -37,7 +37,7 @@ def describe(*, as_json: AsJson = False, bootstrap: Bootstrap = DEFAULT_SERVER) 
     ]
     show(
         Table("cluster", ("id", "controller"), [(cluster.id, cluster.controller)]),
-        Table("brokers", BROKERS, brokers),
+        Table("brokers", BROKERS, brokers, ("rack", "usable bytes", "controller")),
         Table("features", ("feature", "level", "from", "to"), levels),
         as_json=as_json,
     )

@@ -43,7 +43,7 @@ def describe(
         if everything or keys or not entry.is_default
     ]
     title = f"{kind.value} {name}" if name else kind.value
-    show(Table(title, COLUMNS, rows), as_json=as_json)
+    show(Table(title, COLUMNS, rows, ("documentation", "read-only")), as_json=as_json)
     return 0
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import resource_names
+from ottla.cli.names import INT32_MAX, whole_number
 from ottla.client.admin import Resource
+from ottla.config.broker import BrokerConfig
+from ottla.config.group import GroupConfig
+from ottla.config.topic import TopicConfig
 from ottla.model.errors import UserError
 
 
@@ -26,7 +32,12 @@ KindArgument = Annotated[
 ]
 NameOption = Annotated[
     str | None,
-    typer.Option("--name", "-n", help="The topic, broker or group; every one but for brokers."),
+    typer.Option(
+        "--name",
+        "-n",
+        help="The topic, broker or group; every one but for brokers.",
+        autocompletion=resource_names,
+    ),
 ]
 
 
@@ -42,6 +53,18 @@ def resource(kind: Kind, name: str | None) -> Resource:
         return Resource.topic(name)
     if kind is Kind.GROUP:
         return Resource.group(name)
-    if not name.isascii() or not name.isdigit():
-        raise UserError(f"--name {name!r}: expected the id of a broker, a number")
-    return Resource.broker(int(name)) if kind is Kind.BROKER else Resource.loggers(int(name))
+    broker = whole_number("--name", name, "the id of a broker, a number", most=INT32_MAX)
+    return Resource.broker(broker) if kind is Kind.BROKER else Resource.loggers(broker)
+
+
+def known_settings(kind: Kind) -> Iterable[str]:
+    """The names that settings of this kind have here; those of loggers are free."""
+    match kind:
+        case Kind.TOPIC:
+            return TopicConfig.SETTINGS
+        case Kind.BROKER | Kind.BROKERS:
+            return BrokerConfig.SETTINGS
+        case Kind.GROUP:
+            return GroupConfig.SETTINGS
+        case Kind.LOGGERS:
+            return ()

@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.configs.resource import KindArgument, NameOption, resource
+from ottla.cli.configs.resource import KindArgument, NameOption, known_settings, resource
 from ottla.cli.connect import connected
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, pairs
+from ottla.cli.setting_names import suggesting
+from ottla.model.errors import KafkaError
 
 
 def set_(
@@ -31,6 +33,9 @@ def set_(
     wanted = resource(kind, name)
     changes = dict[str, str | None](pairs("KEY=VALUE", settings))
     with connected(bootstrap) as admin:
-        admin.incremental_alter_configs({wanted: changes}, validate_only=dry_run).all()
+        try:
+            admin.incremental_alter_configs({wanted: changes}, validate_only=dry_run).all()
+        except KafkaError as error:
+            raise suggesting(error, changes, known_settings(kind)) from None
     print("accepted; nothing was changed" if dry_run else f"set {', '.join(changes)}")
     return 0

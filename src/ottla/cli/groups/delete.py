@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import group_names, topic_names
 from ottla.cli.connect import connected
 from ottla.cli.console import failures
 from ottla.cli.names import topic_partitions
@@ -14,11 +15,18 @@ from ottla.cli.options import DEFAULT_SERVER, Bootstrap
 
 
 def delete(
-    names: Annotated[list[str], typer.Argument(metavar="GROUP", help="Groups to forget.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="GROUP", help="Groups to forget.", autocompletion=group_names),
+    ],
     *,
     topic: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOPIC[:PARTITION,...]", help="Only the offsets of this topic."),
+        typer.Option(
+            metavar="TOPIC[:PARTITION,...]",
+            help="Only the offsets of this topic.",
+            autocompletion=topic_names,
+        ),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:

@@ -6,10 +6,13 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import group_names
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, failures, show
 from ottla.cli.groups.lag import PartitionLag, lags
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+from ottla.cli.watching import EVERY_S, Interval, Watch, forever, watched
+from ottla.client.admin.sync import Admin
 
 GROUPS = ("group", "type", "state", "assignor", "coordinator", "members", "lag")
 PARTITIONS = ("group", "topic", "partition", "committed", "end", "lag", "member", "client", "host")
@@ -17,9 +20,12 @@ PARTITIONS = ("group", "topic", "partition", "committed", "end", "lag", "member"
 
 def describe(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="GROUP", help="All of them by default.")
+        list[str] | None,
+        typer.Argument(metavar="GROUP", help="All of them by default.", autocompletion=group_names),
     ] = None,
     *,
+    watch: Watch = False,
+    interval: Interval = EVERY_S,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
@@ -29,9 +35,20 @@ def describe(
       ottla groups describe billing
       ottla groups describe --json
     """
-    with connected(bootstrap) as admin:
-        outcomes = admin.describe_groups(names or [one.id for one in admin.list_groups()])
-        behind = {group: lags(admin, group) for group in outcomes.succeeded.values()}
+    with connected(bootstrap, quiet=watch) as admin:
+        if watch:
+            return watched(
+                lambda: tables(admin, names)[0], as_json=as_json, every_s=interval, wait=forever()
+            )
+        found, failed = tables(admin, names)
+    show(*found, as_json=as_json)
+    return failures(failed)
+
+
+def tables(admin: Admin, names: list[str] | None) -> tuple[list[Table], dict[str, Exception]]:
+    """Groups and their partitions, and the groups that could not be described."""
+    outcomes = admin.describe_groups(names or [one.id for one in admin.list_groups()])
+    behind = {group: lags(admin, group) for group in outcomes.succeeded.values()}
     groups = [
         (
             group.id,
@@ -45,12 +62,11 @@ def describe(
         for group, rows in behind.items()
     ]
     partitions = [_row(group.id, row) for group, rows in behind.items() for row in rows]
-    show(
-        Table("groups", GROUPS, groups),
-        Table("partitions", PARTITIONS, partitions),
-        as_json=as_json,
-    )
-    return failures(outcomes.failed)
+    found = [
+        Table("groups", GROUPS, groups, ("coordinator", "type", "assignor")),
+        Table("partitions", PARTITIONS, partitions, ("host", "client", "member")),
+    ]
+    return found, outcomes.failed
 
 
 def _row(group: str, row: PartitionLag) -> tuple[object, ...]:

@@ -9,6 +9,8 @@ import typer
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+from ottla.cli.watching import EVERY_S, Interval, Watch, forever, watched
+from ottla.client.admin.sync import Admin
 
 
 def list_(
@@ -17,6 +19,8 @@ def list_(
         list[str] | None,
         typer.Option(help="Only groups in this state: Stable, Empty, ...; repeatable."),
     ] = None,
+    watch: Watch = False,
+    interval: Interval = EVERY_S,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
@@ -26,8 +30,19 @@ def list_(
       ottla groups list
       ottla groups list --state Empty --json
     """
-    with connected(bootstrap) as admin:
-        groups = admin.list_groups(states=state or ())
-    rows = [(one.id, one.type, one.protocol_type, one.state) for one in groups]
-    show(Table("groups", ("group", "type", "protocol", "state"), rows), as_json=as_json)
+    with connected(bootstrap, quiet=watch) as admin:
+        if watch:
+            return watched(
+                lambda: [_groups(admin, state)], as_json=as_json, every_s=interval, wait=forever()
+            )
+        groups = _groups(admin, state)
+    show(groups, as_json=as_json)
     return 0
+
+
+def _groups(admin: Admin, states: list[str] | None) -> Table:
+    rows = [
+        (one.id, one.type, one.protocol_type, one.state)
+        for one in admin.list_groups(states=states or ())
+    ]
+    return Table("groups", ("group", "type", "protocol", "state"), rows, ("protocol",))

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import group_names
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, failures, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
@@ -15,7 +16,7 @@ COLUMNS = ("member", "instance", "client", "host", "partitions")
 
 
 def members(
-    group: Annotated[str, typer.Argument(metavar="GROUP")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", autocompletion=group_names)],
     *,
     remove: Annotated[
         list[str] | None,
@@ -50,5 +51,5 @@ def members(
         (one.id, one.instance_id, one.client_id, one.host, [str(each) for each in one.assignment])
         for one in described.members
     ]
-    show(Table(f"members of {group}", COLUMNS, rows), as_json=as_json)
+    show(Table(f"members of {group}", COLUMNS, rows, ("host", "client")), as_json=as_json)
     return 0

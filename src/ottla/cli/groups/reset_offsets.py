@@ -10,10 +10,11 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import group_names, topic_names
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, show
 from ottla.cli.groups.plan import Move, Wish, at_time, bounds, planned
-from ottla.cli.names import moment_ms, topic_partitions
+from ottla.cli.names import INT64_MAX, moment_ms, topic_partitions, whole_number
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.client.admin.sync import Admin
@@ -25,11 +26,15 @@ COLUMNS = ("group", "topic", "partition", "from", "to")
 
 
 def reset_offsets(
-    group: Annotated[str, typer.Argument(metavar="GROUP")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", autocompletion=group_names)],
     *,
     topic: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOPIC[:PARTITION,...]", help="Which; all it committed by default."),
+        typer.Option(
+            metavar="TOPIC[:PARTITION,...]",
+            help="Which; all it committed by default.",
+            autocompletion=topic_names,
+        ),
     ] = None,
     to: Annotated[
         str | None, typer.Option(metavar="WHERE", help="earliest, latest, current or an offset.")
@@ -41,7 +46,13 @@ def reset_offsets(
         ),
     ] = None,
     shift_by: Annotated[
-        int | None, typer.Option(metavar="N", help="Forward, or back where it is negative.")
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=-INT64_MAX,
+            max=INT64_MAX,
+            help="Forward, or back where it is negative.",
+        ),
     ] = None,
     execute: Annotated[
         bool, typer.Option("--execute/--dry-run", help="Do it; otherwise it is only shown.")
@@ -87,9 +98,8 @@ def wished(to: str | None, to_time: str | None, shift_by: int | None) -> Wish:
     assert to is not None
     if to in ("earliest", "latest", "current"):
         return Wish(Move(to))
-    if not to.isascii() or not to.isdigit():
-        raise UserError(f"--to {to!r}: expected earliest, latest, current or an offset")
-    return Wish(Move.OFFSET, int(to))
+    offset = whole_number("--to", to, "earliest, latest, current or an offset")
+    return Wish(Move.OFFSET, offset)
 
 
 def require_inactive(admin: Admin, group: str) -> None:

@@ -20,6 +20,7 @@ from ottla.cli.names import pattern as read_pattern
 from ottla.cli.offsets.list import expanded
 from ottla.cli.records.printing import Showing, print_all
 from ottla.cli.records.reading import Batch, Span, read_group, read_span, span
+from ottla.cli.records.termination import interrupted_by_sigterm
 from ottla.client.admin import OffsetSpec
 from ottla.client.admin.sync import Admin
 from ottla.client.consumer.sync import Consumer
@@ -48,7 +49,10 @@ def run(arguments: Sequence[str]) -> int:
     with connected(servers) as admin:
         topics = _topics(admin, options)
         where = None if "group.id" in settings else _span(admin, topics, options)
-    with Consumer[bytes, bytes](config={**settings, AUTO_COMMIT: "false"}) as consumer:
+    with (
+        interrupted_by_sigterm(),
+        Consumer[bytes, bytes](config={**settings, AUTO_COMMIT: "false"}) as consumer,
+    ):
         if where is None:
             batches = read_group(consumer, topics, follow=True)
             return _show(batches, showing, consumer if commits else None)

@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from ottla.cli.main import describe_os_error, discard_output, require_utf8
 from ottla.model.errors import KafkaError, UserError
 
 TOOLS: Final[Mapping[str, str]] = {
@@ -38,13 +39,20 @@ def run(tool: str, arguments: Sequence[str]) -> int:
     """Run one of Kafka's commands; its exit code."""
     function: Callable[..., int] = import_module(TOOLS[tool]).run
     try:
+        require_utf8(arguments)
         if tool in STARTS:
             return function(arguments, Path(os.environ.get("LOG_DIR", "logs")))
-        return function(arguments)
+        code = function(arguments)
+        sys.stdout.flush()  # here a full device is an error message, at exit a traceback
+        return code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         return 0
-    except (UserError, KafkaError, OSError) as error:
+    except OSError as error:
+        discard_output()
+        print(f"{tool}: {describe_os_error(error)}", file=sys.stderr)
+        return 1
+    except (UserError, KafkaError) as error:
         print(f"{tool}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

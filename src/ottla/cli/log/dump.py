@@ -65,16 +65,16 @@ def dump(
             continue
         if not as_json:
             print(f"Dumping {path}")
-        complaints += _show(path, _readable(read(path, disk, wishes)), as_json)
+        complaints += _show(path, _readable(path, read(path, disk, wishes)), as_json)
     _complain(complaints)
     return 1 if any(complaint.is_fault for complaint in complaints) else 0
 
 
-def _readable(items: Iterator[Item]) -> Iterator[Item]:
+def _readable(path: Path, items: Iterator[Item]) -> Iterator[Item]:
     try:
         yield from items
     except OSError as error:
-        raise UserError(f"{error.filename}: {error.strerror}") from error
+        raise UserError(f"{error.filename or path}: {error.strerror}") from error
 
 
 def _show(path: Path, items: Iterator[Item], as_json: bool) -> Iterator[Complaint]:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import topic_names
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, failures, show
 from ottla.cli.names import offset_spec, shown_time, topic_partitions
@@ -18,7 +19,10 @@ from ottla.model.ids import TopicPartition
 
 def list_(
     topics: Annotated[
-        list[str], typer.Argument(metavar="TOPIC[:PARTITION,...]", help="Topics to look at.")
+        list[str],
+        typer.Argument(
+            metavar="TOPIC[:PARTITION,...]", help="Topics to look at.", autocompletion=topic_names
+        ),
     ],
     *,
     at: Annotated[
@@ -83,5 +87,5 @@ def _both_ends(
             count = (end.offset or 0) - (start.offset or 0)
             rows.append((one.topic, one.partition, start.offset, end.offset, count))
     columns = ("topic", "partition", "start", "end", "offsets")
-    show(Table("offsets", columns, rows), as_json=as_json)
+    show(Table("offsets", columns, rows, ("offsets",)), as_json=as_json)
     return failures({**first.failed, **last.failed})

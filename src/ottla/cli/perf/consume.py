@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import topic_names
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, patience, show
 from ottla.cli.names import topic_partitions
@@ -13,14 +14,18 @@ from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, pairs
 from ottla.cli.perf.figures import rate
 from ottla.cli.perf.produce import Records
+from ottla.cli.profile.cluster import client_config
 from ottla.cli.records.reading import read_span, span
 from ottla.client.admin import OffsetSpec
 from ottla.client.consumer.sync import Consumer
+from ottla.config.client import ConsumerConfig
 from ottla.model.clock import SystemClock
 
 
 def consume(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC[:PARTITION,...]")],
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC[:PARTITION,...]", autocompletion=topic_names)
+    ],
     *,
     records: Records = 100_000,
     properties: Properties = None,
@@ -36,8 +41,8 @@ def consume(
     config = {
         "enable.auto.commit": "false",
         "max.poll.records": "10000",
+        **client_config(bootstrap, ConsumerConfig),
         **pairs("--set", properties),
-        "bootstrap.servers": bootstrap,
     }
     chosen = [topic_partitions("TOPIC", topic)]
     clock, count, size = SystemClock(), 0, 0

@@ -6,13 +6,17 @@ from typing import Annotated, Final
 
 import typer
 
+from ottla.cli.completion import topic_names
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, patience, show
+from ottla.cli.names import INT64_MAX
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, pairs
 from ottla.cli.perf.figures import summary
 from ottla.cli.perf.produce import Size
+from ottla.cli.profile.cluster import client_config
 from ottla.client.consumer.sync import Consumer
 from ottla.client.producer.sync import Producer
+from ottla.config.client import ConsumerConfig, ProducerConfig
 from ottla.model.clock import SystemClock
 from ottla.model.ids import TopicPartition
 
@@ -20,10 +24,11 @@ WAIT_S: Final = 30.0
 
 
 def latency(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=topic_names)],
     *,
     records: Annotated[
-        int, typer.Option("--records", "-n", min=1, help="How many, one after another.")
+        int,
+        typer.Option("--records", "-n", min=1, max=INT64_MAX, help="How many, one after another."),
     ] = 1_000,
     size: Size = 100,
     properties: Properties = None,
@@ -39,13 +44,15 @@ def latency(
       ottla perf latency speed --records 20
       ottla perf latency speed --records 20 --set acks=1 --json
     """
-    at = {"bootstrap.servers": bootstrap}
+    sending = {"linger.ms": "0", **client_config(bootstrap, ProducerConfig)}
+    sending |= pairs("--set", properties)
+    reading = {"enable.auto.commit": "false", **client_config(bootstrap, ConsumerConfig)}
     partition = TopicPartition(topic, 0)
     clock, took, value = SystemClock(), list[int](), b"x" * size
     with (
         connected(bootstrap),
-        Producer(config={"linger.ms": "0", **pairs("--set", properties), **at}) as producer,
-        Consumer[bytes, bytes](config={"enable.auto.commit": "false", **at}) as consumer,
+        Producer(config=sending) as producer,
+        Consumer[bytes, bytes](config=reading) as consumer,
         patience("sending one at a time", records) as tell,
     ):
         producer.partitions_for(topic)

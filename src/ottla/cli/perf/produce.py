@@ -8,22 +8,31 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import topic_names
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, patience, show
+from ottla.cli.names import INT64_MAX
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, pairs
 from ottla.cli.perf.figures import rate, summary
+from ottla.cli.profile.cluster import client_config
 from ottla.client.producer.delivery import Delivery
 from ottla.client.producer.sync import Producer
+from ottla.config.client import ProducerConfig
 from ottla.model.clock import SystemClock
 
 TELL_EVERY = 50_000
+SIZE_MAX = 100_000_000
 
-Records = Annotated[int, typer.Option("--records", "-n", min=1, help="How many to send.")]
-Size = Annotated[int, typer.Option("--size", "-s", min=0, help="Bytes of each value.")]
+Records = Annotated[
+    int, typer.Option("--records", "-n", min=1, max=INT64_MAX, help="How many to send.")
+]
+Size = Annotated[
+    int, typer.Option("--size", "-s", min=0, max=SIZE_MAX, help="Bytes of each value.")
+]
 
 
 def produce(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=topic_names)],
     *,
     records: Records = 100_000,
     size: Size = 100,
@@ -37,7 +46,7 @@ def produce(
       ottla perf produce speed --records 1000
       ottla perf produce speed --records 1000 --size 1000 --set linger.ms=20 --json
     """
-    config = {**pairs("--set", properties), "bootstrap.servers": bootstrap}
+    config = {**client_config(bootstrap, ProducerConfig), **pairs("--set", properties)}
     clock, value = SystemClock(), b"x" * size
     took: list[int] = []
 

@@ -33,6 +33,8 @@ def report(
     if history is None:
         raise UserError(f"checkpoint: {pipeline.checkpoint}: a report needs one on this machine")
     target = to or Path(f"{pipeline.name}.png")
+    if not target.parent.is_dir():
+        raise UserError(f"--to {target}: there is no folder {target.parent}")
     draw(read(history), pipeline.name, target)
     print(f"{target}: throughput and lag of {pipeline.name}")
     return 0

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from ottla.cli.names import INT32_MAX, whole_value
 from ottla.client.admin import Topic
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
@@ -57,14 +58,14 @@ def read(path: Path) -> Plan:
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))["partitions"]
         plan = {
-            TopicPartition(str(row["topic"]), int(row["partition"])): tuple(
-                int(broker) for broker in row["replicas"]
+            TopicPartition(str(row["topic"]), whole_value(row["partition"], most=INT32_MAX)): tuple(
+                whole_value(broker, most=INT32_MAX) for broker in row["replicas"]
             )
             for row in rows
         }
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         raise UserError(
             f"{path}: expected JSON such as "
             '{"partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2]}]}'

@@ -6,20 +6,26 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import topic_names
 from ottla.cli.connect import connected
+from ottla.cli.names import INT16_MAX, INT32_MAX, whole_number
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap
 from ottla.cli.reassign.moves import as_json, current, proposed
 from ottla.model.errors import UserError
 
 
 def plan(
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Which to move.")],
+    topics: Annotated[
+        list[str],
+        typer.Argument(metavar="TOPIC", help="Which to move.", autocompletion=topic_names),
+    ],
     *,
     brokers: Annotated[
         str | None, typer.Option(metavar="ID,...", help="Where to; all brokers by default.")
     ] = None,
     replication_factor: Annotated[
-        int | None, typer.Option("--replication-factor", "-r", min=1, help="Copies; as now.")
+        int | None,
+        typer.Option("--replication-factor", "-r", min=1, max=INT16_MAX, help="Copies; as now."),
     ] = None,
     now: Annotated[
         bool, typer.Option("--current", help="Where they are now: keep it, to undo a move.")
@@ -45,4 +51,4 @@ def _ids(text: str) -> list[int]:
     words = text.split(",")
     if not all(word.isascii() and word.isdigit() for word in words) or len(set(words)) < len(words):
         raise UserError(f"--brokers {text!r}: expected different ids of brokers, such as 0,1,2")
-    return [int(word) for word in words]
+    return [whole_number("--brokers", word, "a broker's id", most=INT32_MAX) for word in words]

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+from ottla.cli.names import INT32_MAX, INT64_MAX
 from ottla.model.errors import UserError
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -84,8 +85,8 @@ def from_json(text: bytes, number: int) -> Draft:
         _bytes(fields, "value", number),
         _bytes(fields, "key", number),
         _headers(fields.get("headers"), number),
-        _whole(fields, "partition", number),
-        _whole(fields, "timestamp", number),
+        _whole(fields, "partition", number, INT32_MAX),
+        _whole(fields, "timestamp", number, INT64_MAX),
     )
 
 
@@ -107,7 +108,10 @@ def _bytes(fields: dict[str, Any], name: str, number: int) -> bytes | None:
     value = fields.get(name)
     if value is None:
         return None
-    return value.encode() if isinstance(value, str) else json.dumps(value).encode()
+    try:
+        return value.encode() if isinstance(value, str) else json.dumps(value).encode()
+    except UnicodeEncodeError:
+        raise UserError(f"line {number}: {name}: half of a surrogate pair is no text") from None
 
 
 def _headers(given: Any, number: int) -> Headers:
@@ -115,12 +119,16 @@ def _headers(given: Any, number: int) -> Headers:
     pairs = given.items() if isinstance(given, dict) else given or ()
     try:
         return tuple((str(name), None if v is None else str(v).encode()) for name, v in pairs)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError):  # also where a text is half of a surrogate pair
         raise UserError(f'line {number}: headers: expected {{"name": "value"}}') from None
 
 
-def _whole(fields: dict[str, Any], name: str, number: int) -> int | None:
+def _whole(fields: dict[str, Any], name: str, number: int, most: int) -> int | None:
     value = fields.get(name)
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise UserError(f"line {number}: {name}: expected a whole number from 0 on")
+    if value > most:
+        raise UserError(f"line {number}: {name}: {value} is too large; the largest is {most}")
     return value

@@ -8,6 +8,7 @@ from typing import Final
 from ottla.cli.records.drafts import Draft
 from ottla.client.producer.delivery import Delivery
 from ottla.client.producer.sync import Producer
+from ottla.model.errors import UserError
 
 TELL_EVERY: Final = 10_000
 
@@ -35,16 +36,23 @@ def send_all(
     partition: int | None = None,
     tell: Callable[[int], None] = lambda done: None,
 ) -> Sent:
-    """Send every draft and wait for its outcome."""
+    """Send every draft and wait for its outcome.
+
+    A partition that the topic does not have is refused at once: a producer would wait for it.
+    """
     sent = Sent()
+    partitions: int | None = None
     for draft in drafts:
+        target = partition if draft.partition is None else draft.partition
+        if target is not None and (partitions is None or target >= partitions):
+            partitions = len(producer.partitions_for(topic))
+            if target >= partitions:
+                raise UserError(
+                    f"partition {target}: topic {topic} has {partitions} partitions, "
+                    f"0 to {partitions - 1}"
+                )
         delivery = producer.send(
-            topic,
-            draft.value,
-            draft.key,
-            draft.headers or None,
-            partition if draft.partition is None else draft.partition,
-            draft.timestamp_ms,
+            topic, draft.value, draft.key, draft.headers or None, target, draft.timestamp_ms
         )
         delivery.add_done_callback(sent.done)
         sent.count += 1

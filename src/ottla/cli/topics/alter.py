@@ -6,18 +6,24 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import topic_names
 from ottla.cli.connect import connected
+from ottla.cli.names import INT32_MAX
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Configs, pairs
+from ottla.cli.setting_names import suggesting
 from ottla.client.admin import Resource
-from ottla.model.errors import UserError
+from ottla.config.topic import TopicConfig
+from ottla.model.errors import KafkaError, UserError
 
 
 def alter(
-    name: Annotated[str, typer.Argument(metavar="TOPIC")],
+    name: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=topic_names)],
     *,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "-p", min=1, help="How many there shall be, in all."),
+        typer.Option(
+            "--partitions", "-p", min=1, max=INT32_MAX, help="How many there shall be, in all."
+        ),
     ] = None,
     config: Configs = None,
     delete_config: Annotated[
@@ -42,7 +48,10 @@ def alter(
         raise UserError("topics alter: give --partitions, --config or --delete-config")
     with connected(bootstrap) as admin:
         if changes:
-            admin.incremental_alter_configs({Resource.topic(name): changes}).all()
+            try:
+                admin.incremental_alter_configs({Resource.topic(name): changes}).all()
+            except KafkaError as error:
+                raise suggesting(error, changes, TopicConfig.SETTINGS) from None
         if partitions is not None:
             admin.create_partitions({name: partitions}).all()
     print(f"altered {name}")

@@ -8,8 +8,11 @@ import typer
 
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, failures, show
+from ottla.cli.names import INT16_MAX, INT32_MAX
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Configs, pairs
+from ottla.cli.setting_names import suggesting
 from ottla.client.admin import NewTopic
+from ottla.config.topic import TopicConfig
 from ottla.model.errors import ErrorCode, KafkaError
 
 
@@ -18,11 +21,13 @@ def create(
     *,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "-p", min=1, help="How many; the broker's default."),
+        typer.Option(
+            "--partitions", "-p", min=1, max=INT32_MAX, help="How many; the broker's default."
+        ),
     ] = None,
     replication_factor: Annotated[
         int | None,
-        typer.Option("--replication-factor", "-r", min=1, help="Copies of each."),
+        typer.Option("--replication-factor", "-r", min=1, max=INT16_MAX, help="Copies of each."),
     ] = None,
     config: Configs = None,
     if_not_exists: Annotated[
@@ -47,12 +52,17 @@ def create(
     ]
     if rows or as_json:
         show(
-            Table("created", ("topic", "partitions", "replication factor", "id"), rows),
+            Table(
+                "created",
+                ("topic", "partitions", "replication factor", "id"),
+                rows,
+                ("replication factor",),
+            ),
             as_json=as_json,
         )
     return failures(
         {
-            name: error
+            name: suggesting(error, configs, TopicConfig.SETTINGS)
             for name, error in outcomes.failed.items()
             if not (if_not_exists and _exists(error))
         }

@@ -2,40 +2,99 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import topic_names
+from ottla.cli.confirmation import DryRun, Yes, agreed, require_terminal
 from ottla.cli.connect import connected
-from ottla.cli.console import failures
+from ottla.cli.console import Table, failures, show
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap
+from ottla.client.admin import OffsetSpec, Topic
+from ottla.client.admin.sync import Admin
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import TopicPartition
 
 
 def delete(
-    names: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Topics to delete.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="TOPIC", help="Topics to delete.", autocompletion=topic_names),
+    ],
     *,
     if_exists: Annotated[
         bool, typer.Option("--if-exists", help="Let a topic that does not exist be.")
     ] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
     """Delete topics with all their records. There is no way back.
 
+    On a terminal it shows what would go, and asks; elsewhere it needs --yes.
+
     Examples:
-      ottla topics delete old-orders
-      ottla topics delete old-clicks older-clicks --if-exists
+      ottla topics delete old-orders --dry-run
+      ottla topics delete old-orders --yes
+      ottla topics delete old-clicks older-clicks --if-exists --yes
     """
+    if not (yes or dry_run):
+        require_terminal("topics delete")
+    if dry_run or not yes:
+        with connected(bootstrap) as admin:
+            described = admin.describe_topics(names)
+            table = _to_be_deleted(admin, list(described.succeeded.values()))
+        show(table, as_json=False, file=sys.stdout if dry_run else sys.stderr)
+        if dry_run or not described.succeeded:
+            return _failures(described.failed, if_exists)
+        if not agreed("delete them?"):
+            print("ottla: nothing was deleted", file=sys.stderr)
+            return 1
     with connected(bootstrap) as admin:
         outcomes = admin.delete_topics(names)
     for name in outcomes.succeeded:
         print(f"deleted {name}")
+    return _failures(outcomes.failed, if_exists)
+
+
+def _to_be_deleted(admin: Admin, topics: Sequence[Topic]) -> Table:
+    """How much is in each topic; bytes are those of all replicas."""
+    partitions = [
+        TopicPartition(topic.name, one.index) for topic in topics for one in topic.partitions
+    ]
+    starts = admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.EARLIEST)).succeeded
+    ends = admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST)).succeeded
+    sizes = replica_bytes(admin, partitions)
+    records: Counter[str] = Counter()
+    size: Counter[str] = Counter()
+    for one in partitions:
+        if one in starts and one in ends:
+            records[one.topic] += (ends[one].offset or 0) - (starts[one].offset or 0)
+        size[one.topic] += sizes[one]
+    rows = [
+        (topic.name, len(topic.partitions), records[topic.name], size[topic.name])
+        for topic in topics
+    ]
+    return Table("to be deleted", ("topic", "partitions", "records", "bytes"), rows)
+
+
+def replica_bytes(admin: Admin, partitions: Sequence[TopicPartition]) -> Counter[TopicPartition]:
+    """What the replicas of partitions take on all disks together."""
+    found: Counter[TopicPartition] = Counter()
+    for directories in admin.describe_log_dirs(partitions=partitions).succeeded.values():
+        for directory in directories:
+            for partition, replica in directory.replicas.items():
+                found[partition] += replica.size_bytes
+    return found
+
+
+def _failures(failed: Mapping[str, Exception], if_exists: bool) -> int:
     return failures(
-        {
-            name: error
-            for name, error in outcomes.failed.items()
-            if not (if_exists and _missing(error))
-        }
+        {name: error for name, error in failed.items() if not (if_exists and _missing(error))}
     )
 
 

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
+from ottla.cli.completion import topic_names
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, failures, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+from ottla.cli.watching import EVERY_S, Interval, Watch, forever, watched
 from ottla.client.admin import Resource, Topic
 from ottla.client.admin.sync import Admin
 
 TOPICS = ("topic", "id", "partitions", "replication factor", "internal", "configs")
 PARTITIONS = ("topic", "partition", "leader", "epoch", "replicas", "in sync", "offline")
 
+LEAST = ("internal", "replication factor")
+
 
 def describe(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="TOPIC", help="All of them by default.")
+        list[str] | None,
+        typer.Argument(metavar="TOPIC", help="All of them by default.", autocompletion=topic_names),
     ] = None,
     *,
     under_replicated: Annotated[
@@ -27,6 +32,8 @@ def describe(
     unavailable: Annotated[
         bool, typer.Option("--unavailable", help="Only partitions without a leader.")
     ] = False,
+    watch: Watch = False,
+    interval: Interval = EVERY_S,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
@@ -36,22 +43,46 @@ def describe(
       ottla topics describe orders
       ottla topics describe --under-replicated
     """
-    with connected(bootstrap) as admin:
-        outcomes = admin.describe_topics(names or admin.list_topics(internal=True))
-        topics = list(outcomes.succeeded.values())
-        configs = overrides(admin, topics)
+    only = Only(under_replicated, unavailable)
+    with connected(bootstrap, quiet=watch) as admin:
+        if watch:
+            return watched(
+                lambda: _tables(admin, names, only)[0],
+                as_json=as_json,
+                every_s=interval,
+                wait=forever(),
+            )
+        tables, failed = _tables(admin, names, only)
+    show(*tables, as_json=as_json)
+    return failures(failed)
+
+
+class Only(NamedTuple):
+    """Which partitions are shown; all of them where neither is asked for."""
+
+    under_replicated: bool
+    unavailable: bool
+
+
+def _tables(
+    admin: Admin, names: list[str] | None, only: Only
+) -> tuple[list[Table], dict[str, Exception]]:
+    """Topics and their partitions, and the topics that could not be described."""
+    outcomes = admin.describe_topics(names or admin.list_topics(internal=True))
+    topics = list(outcomes.succeeded.values())
     partitions = [
         (topic.name, one.index, one.leader, one.leader_epoch, one.replicas, one.isr, one.offline)
         for topic in topics
         for one in topic.partitions
-        if (not under_replicated or one.under_replicated)
-        and (not unavailable or one.leader is None)
+        if (not only.under_replicated or one.under_replicated)
+        and (not only.unavailable or one.leader is None)
     ]
-    tables = [Table("partitions", PARTITIONS, partitions)]
-    if not (under_replicated or unavailable):
-        tables.insert(0, Table("topics", TOPICS, [_row(one, configs[one.name]) for one in topics]))
-    show(*tables, as_json=as_json)
-    return failures(outcomes.failed)
+    tables = [Table("partitions", PARTITIONS, partitions, ("epoch", "offline"))]
+    if not any(only):
+        configs = overrides(admin, topics)
+        rows = [_row(one, configs[one.name]) for one in topics]
+        tables.insert(0, Table("topics", TOPICS, rows, LEAST))
+    return tables, outcomes.failed
 
 
 def overrides(admin: Admin, topics: list[Topic]) -> dict[str, dict[str, str | None]]:

@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from ottla.cli.connect import connected
+from ottla.cli.console import Table
 from ottla.cli.names import matching
 from ottla.cli.names import pattern as read_pattern
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+from ottla.cli.watching import EVERY_S, Interval, Watch, forever, watched
 
 
 def list_(
@@ -22,6 +24,8 @@ def list_(
     internal: Annotated[
         bool, typer.Option("--internal", help="The brokers' own topics as well.")
     ] = False,
+    watch: Watch = False,
+    interval: Interval = EVERY_S,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
@@ -32,10 +36,21 @@ def list_(
       ottla topics list 'ord.*' --json
     """
     wanted = None if pattern is None else read_pattern("PATTERN", pattern)
-    with connected(bootstrap) as admin:
+    with connected(bootstrap, quiet=watch) as admin:
+        if watch:
+            return watched(
+                lambda: [_table(matching(admin.list_topics(internal=internal), wanted))],
+                as_json=as_json,
+                every_s=interval,
+                wait=forever(),
+            )
         names = matching(admin.list_topics(internal=internal), wanted)
     if as_json:
         print(json.dumps(names, indent=2))
     elif names:
         print("\n".join(names))
     return 0
+
+
+def _table(names: list[str]) -> Table:
+    return Table("topics", ("topic",), [(name,) for name in names])

@@ -7,25 +7,33 @@ decided is committed); and one that hangs in a partition because its coordinator
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Final
 
 import typer
 
+from ottla.cli.completion import transactional_ids
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, failures, show
-from ottla.cli.names import topic_partitions
+from ottla.cli.names import INT64_MAX, topic_partitions
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+from ottla.cli.profile.cluster import client_config
 from ottla.cli.transactions.hanging import open_transactions
 from ottla.client.admin.sync import Admin
 from ottla.config.client import ClientConfig
-from ottla.model.errors import UserError
+from ottla.model.errors import ErrorCode, KafkaError, UserError
 from ottla.model.ids import TopicPartition
 from ottla.spark.abandoned import ended, left_open
+
+ABORTED: Final = ("transactional id", "state before", "producer id", "epoch")
 
 
 def abort(
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="TRANSACTIONAL_ID", help="Whose to abort.")
+        list[str] | None,
+        typer.Argument(
+            metavar="TRANSACTIONAL_ID", help="Whose to abort.", autocompletion=transactional_ids
+        ),
     ] = None,
     *,
     query: Annotated[
@@ -36,7 +44,7 @@ def abort(
         str | None, typer.Option(metavar="TOPIC:PARTITION", help="Where one hangs.")
     ] = None,
     start_offset: Annotated[
-        int | None, typer.Option(min=0, help="Where the one that hangs begins.")
+        int | None, typer.Option(min=0, max=INT64_MAX, help="Where the one that hangs begins.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would end.")] = False,
     as_json: AsJson = False,
@@ -61,17 +69,36 @@ def abort(
         with connected(bootstrap):
             return _end_query(bootstrap, query, dry_run=dry_run, as_json=as_json)
     with connected(bootstrap) as admin:
+        known = admin.describe_transactions(ids or [])
         if dry_run:
-            return _would_abort(ids or [], as_json=as_json)
-        outcomes = admin.fence_producers(ids or [])
-    rows = [(id, one.producer_id, one.producer_epoch) for id, one in outcomes.succeeded.items()]
-    show(Table("aborted", ("transactional id", "producer id", "epoch"), rows), as_json=as_json)
-    return failures(outcomes.failed)
+            _would_abort(list(known.succeeded), as_json=as_json)
+            return _unknown(known.failed)
+        # Fencing an id that no coordinator knows would create it.
+        outcomes = admin.fence_producers(known.succeeded)
+    rows = [
+        (id, known.succeeded[id].state, one.producer_id, one.producer_epoch)
+        for id, one in outcomes.succeeded.items()
+    ]
+    if rows or as_json:
+        show(Table("aborted", ABORTED, rows), as_json=as_json)
+    return _unknown(known.failed) | failures(outcomes.failed)
+
+
+def _unknown(failed: Mapping[str, Exception]) -> int:
+    """Say which ids no coordinator knows; the exit code."""
+    return failures(
+        {
+            id: KafkaError(error.code, "no such transactional id; see: ottla transactions list")
+            if isinstance(error, KafkaError) and error.code is ErrorCode.transactional_id_not_found
+            else error
+            for id, error in failed.items()
+        }
+    )
 
 
 def _end_query(bootstrap: str, query: str, *, dry_run: bool, as_json: bool) -> int:
     """What the query had decided is committed all the same: its next run would have done that."""
-    config = ClientConfig.from_options({"bootstrap_servers": bootstrap})
+    config = ClientConfig.from_options({}, client_config(bootstrap, ClientConfig))
     found = left_open(config, query)
     if dry_run or not found:
         return _would_abort(found, as_json=as_json)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.completion import transactional_ids
 from ottla.cli.connect import connected
 from ottla.cli.console import Table, failures, show
 from ottla.cli.names import shown_time
@@ -23,9 +24,13 @@ COLUMNS = (
     "partitions",
 )
 
+LEAST = ("timeout ms", "coordinator", "epoch")
+
 
 def describe(
-    ids: Annotated[list[str], typer.Argument(metavar="TRANSACTIONAL_ID")],
+    ids: Annotated[
+        list[str], typer.Argument(metavar="TRANSACTIONAL_ID", autocompletion=transactional_ids)
+    ],
     *,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
@@ -38,7 +43,7 @@ def describe(
     with connected(bootstrap) as admin:
         outcomes = admin.describe_transactions(ids)
     rows = [_row(one) for one in outcomes.succeeded.values()]
-    show(Table("transactions", COLUMNS, rows), as_json=as_json)
+    show(Table("transactions", COLUMNS, rows, LEAST), as_json=as_json)
     return failures(outcomes.failed)
 
 

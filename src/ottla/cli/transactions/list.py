@@ -40,5 +40,5 @@ def list_(
             states=state or (), pattern=pattern, longer_than_ms=longer_than_ms
         )
     rows = [(one.id, one.state, one.producer_id, one.coordinator) for one in found]
-    show(Table("transactions", COLUMNS, rows), as_json=as_json)
+    show(Table("transactions", COLUMNS, rows, ("coordinator",)), as_json=as_json)
     return 0

@@ -56,7 +56,7 @@ def load(path: Path, sets: Sequence[str] = ()) -> Mapping[str, Any]:
     import yaml
 
     try:
-        words = yaml.safe_load(path.read_text())
+        words = yaml.safe_load(_text(path))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     except yaml.YAMLError as error:
@@ -66,6 +66,13 @@ def load(path: Path, sets: Sequence[str] = ()) -> Mapping[str, Any]:
     for one in sets:
         put(words, one)
     return words
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: byte {error.start} is not UTF-8") from None
 
 
 def put(words: dict[str, Any], setting: str) -> None:
@@ -82,7 +89,10 @@ def put(words: dict[str, Any], setting: str) -> None:
         if not isinstance(inner, dict):
             raise UserError(f"--set {setting}: {name} holds no names")
         place = inner
-    place[last] = yaml.safe_load(text)
+    try:
+        place[last] = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UserError(f"--set {setting}: not YAML: {error}") from None
 
 
 def parse(words: Mapping[str, Any], folder: Path = Path()) -> Pipeline:
@@ -164,7 +174,7 @@ def _format(node: Node, folder: Path) -> Format:
         path = folder / schema
         if not path.is_file():
             node.fail("schema", f"there is no file {path}")
-        schema = str(path.resolve()) if kind == "protobuf" else path.read_text()
+        schema = str(path.resolve()) if kind == "protobuf" else _text(path)
     elif kind == "protobuf":
         node.fail("schema", "expected a file of descriptors (protoc --descriptor_set_out=x.desc)")
     if kind == "protobuf" and not message:

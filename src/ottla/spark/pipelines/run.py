@@ -9,9 +9,9 @@ mended goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from urllib.parse import urlparse
 
@@ -28,9 +28,11 @@ STARTS: Final = 5
 TOO_SLOW: Final = "connect back"
 """What Spark says of a Python process that did not start in time."""
 ASK_EVERY_MS: Final = 1_000
-FINISH_LOOKS: Final = 1_000
+FINISH_MS: Final = 3_000
 FINISH_LOOK_S: Final = 0.01
-"""For how long it is waited for the gap between two batches when a run is to end."""
+"""How long all queries together may take to come to the gap between two batches when a run ends."""
+STOP_S: Final = 4.0
+"""How long a query may take to stop in the middle of a batch; Spark's own limit is none."""
 HISTORY: Final = "progress.jsonl"
 
 FindEnds: TypeAlias = Callable[[], Ends]
@@ -74,13 +76,14 @@ class Run:
         try:
             self._watch_the_ends()
             for output in self._outputs:
+                if stop.is_set():
+                    break
                 queries[output.name] = _started(output, stop)
             while not stop.wait(LOOK_EVERY_S) and self._look(queries):
                 for chore in self._chores:
                     chore()
         finally:
-            for query in queries.values():
-                _stop(query)
+            self._stop(queries.values())
         self._look(queries)
 
     def _look(self, queries: Mapping[str, StreamingQuery]) -> bool:
@@ -93,6 +96,24 @@ class Run:
             if failure is not None:
                 raise QueryFailed(f"{name}: {_reason(failure)}")
         return any(query.isActive for query in queries.values())
+
+    def _stop(self, queries: Iterable[StreamingQuery]) -> None:
+        """End queries between two batches, those that come to a gap soon enough.
+
+        Tasks and Python processes that are cut short tell of it at length, and the next run has to
+        do their work again. The time is one for all of them: a service manager that sent SIGTERM
+        does not wait for as many seconds as there are queries.
+        """
+        wait = Event().wait
+        until_ms = self._clock.mono_ms() + FINISH_MS
+        busy = list(queries)
+        while busy and self._clock.mono_ms() < until_ms:
+            idle = [query for query in busy if not _is_busy(query)]
+            _stop_all(idle)
+            busy = [query for query in busy if query not in idle]
+            if busy:
+                wait(FINISH_LOOK_S)
+        _stop_all(busy)
 
     def _watch_the_ends(self) -> None:
         """Ask where topics end, whether a batch has ended or not: lag in seconds is told by it."""
@@ -157,18 +178,18 @@ def _begins(query: StreamingQuery) -> bool:
     return doing.startswith(("Initializing", "Getting offsets"))
 
 
-def _stop(query: StreamingQuery) -> None:
-    """End a query between two batches, if there is a gap soon enough.
+def _is_busy(query: StreamingQuery) -> bool:
+    return bool(query.isActive and query.status["isTriggerActive"])
 
-    Tasks and Python processes that are cut short tell of it at length, and the next run has to do
-    their work again.
-    """
-    wait = Event().wait
-    for _ in range(FINISH_LOOKS):
-        if not (query.isActive and query.status["isTriggerActive"]):
-            break
-        wait(FINISH_LOOK_S)
-    query.stop()
+
+def _stop_all(queries: Sequence[StreamingQuery]) -> None:
+    """At the same time, and no longer than `STOP_S`: the session that is stopped next ends what is
+    left of them."""
+    threads = [Thread(target=query.stop, daemon=True) for query in queries]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(STOP_S)
 
 
 def _plain(report: Any) -> Mapping[str, Any]:

@@ -1,0 +1,6 @@
+"""`ottla profile <verb>`: clusters by name, with the client properties they need.
+
+- `profiles`  the file that keeps them
+- `cluster`   which cluster a command means: options, environment, profiles
+- `add`, `list`, `remove`, `show`, `use`   the commands
+"""

@@ -1,0 +1,24 @@
+"""`ottla profile use`: the profile of commands that name none."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from ottla.cli.completion import profile_names
+from ottla.cli.profile.profiles import SERVERS, file_path, load, save
+
+
+def use(name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=profile_names)]) -> int:
+    """Use a profile for all commands that say nothing else.
+
+    Examples:
+      ottla profile use staging
+    """
+    path = file_path(os.environ)
+    profiles = load(path).using(name)
+    save(path, profiles)
+    print(f"using profile {name}: {profiles.of(name).get(SERVERS, '')}")
+    return 0
