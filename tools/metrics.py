@@ -65,6 +65,8 @@ OURS: Final = frozenset(
         "kafka_controller_controllereventmanager_event_time_ms",
         "kafka_log_logcleaner_cleaned_bytes_total",
         "kafka_log_logcleaner_rounds_total",
+        "kafka_network_socketserver_requests_waiting_for_memory",
+        "kafka_network_socketserver_unsent_reply_bytes",
         "kafka_server_groupcoordinatormetrics_groups_removed_total",
         "kafka_server_socketservermetrics_client_versions",
         "kafka_server_socketservermetrics_connections_refused_total",

@@ -151,9 +151,9 @@ class Connection:
             self._count_waiting(slot)
             return
         self.ready.append(inflight.pop(0))
-        while inflight and inflight[0].parts is not None:
-            self.ready.append(inflight.pop(0))
-        if self.waiting_bytes:
+        if inflight and inflight[0].parts is not None:
+            while inflight and inflight[0].parts is not None:
+                self.ready.append(inflight.pop(0))
             self._count_again()
         if self._answering is None:
             self.wake()

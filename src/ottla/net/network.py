@@ -212,12 +212,12 @@ class Network:
             lambda: max(admission.limit - admission.used, 0),
         )
         gauge(
-            "ottla_network_requests_waiting_for_memory",
+            "kafka_network_socketserver_requests_waiting_for_memory",
             "Connections whose large requests wait for memory.",
             lambda: admission.waiting,
         )
         gauge(
-            "ottla_network_reply_bytes",
+            "kafka_network_socketserver_unsent_reply_bytes",
             "Bytes of replies in memory that their peers have not taken.",
             lambda: self.replies.total,
         )
