@@ -1,8 +1,9 @@
 """Every setting of a broker, and the rules between them.
 
 The settings of one concern stand together in `network`, `logs`, `replication`, `coordination` and
-`security`; here is what belongs to the broker as a whole. Defaults are Kafka 4.2's but for
-`broker.id`, `log.dir`, `transaction.two.phase.commit.enable` and settings marked "Ours".
+`security`; here is what belongs to the broker as a whole. Defaults are Kafka 4.3's but for
+`broker.id`, `log.dir`, `group.coordinator.rebalance.protocols`, `socket.receive.buffer.bytes`,
+`transaction.two.phase.commit.enable` and settings marked "Ours"; `tests/interop` compares them.
 """
 
 from collections.abc import Mapping

@@ -93,8 +93,12 @@ class Directory:
                     self.disk.remove(name)
 
     def check_in_place(self) -> None:
-        """An OSError when the path leads to another directory than the one opened, or to none."""
-        if self.disk.identity(self.path) != self._identity:
+        """An OSError when the path leads to another directory than the one opened, or to none.
+
+        Some file systems give a directory a new number now and then, so that alone is no proof.
+        """
+        moved = self.disk.identity(self.path) != self._identity
+        if moved and not self.disk.exists(self.path / meta_properties.FILE_NAME):
             said = "the directory was replaced while the broker was running"
             raise FileNotFoundError(errno.ENOENT, said, str(self.path))
 

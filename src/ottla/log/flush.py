@@ -59,8 +59,8 @@ def removed(log: Log) -> OSError | None:
     The kernel takes writes to such a file, and syncs it, without a word.
     """
     active = log.segments.active
-    if not active.unlinked:
-        return None
+    if not active.unlinked or log.disk.exists(active.path()):
+        return None  # the latter on a file system that does not count links
     said = "the file was removed while the broker was running"
     return FileNotFoundError(errno.ENOENT, said, str(active.path()))
 

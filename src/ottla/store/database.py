@@ -45,7 +45,6 @@ class Database:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
-        self._opened = -1
 
     def open(self) -> Tree:
         """Open or create the file, keep every other process out of it, and read the tree."""
@@ -55,7 +54,6 @@ class Database:
                 self._path, timeout=0, isolation_level=None, check_same_thread=False
             )
             self._prepare(self._connection)
-            self._opened = self._inode()
             return self._read(self._connection)
         except sqlite3.Error as error:
             self.close()
@@ -80,19 +78,9 @@ class Database:
             full = error.sqlite_errorcode == sqlite3.SQLITE_FULL
             code = errno.ENOSPC if full else errno.EIO
             raise StoreUnavailable(code, str(error), str(self._path)) from error
-        self._check_in_place()
-
-    def _check_in_place(self) -> None:
-        """SQLite writes to a file that somebody has removed without a word."""
-        if self._inode() != self._opened:
+        if not self._path.exists():  # SQLite writes to a removed file without a word
             said = "the file was removed while the broker was running"
             raise StoreUnavailable(errno.ENOENT, said, str(self._path))
-
-    def _inode(self) -> int:
-        try:
-            return self._path.stat().st_ino
-        except FileNotFoundError:
-            return -1
 
     def close(self) -> None:
         if self._connection is not None:

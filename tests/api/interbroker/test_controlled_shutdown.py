@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ottla.api.interbroker.controlled_shutdown import API
 from ottla.controller.events import NewTopic
 from ottla.model.errors import ErrorCode
