@@ -221,6 +221,8 @@ class Worker:
             fetch_max_wait_ms=100,
             max_poll_records=self._dice.choice([1, 5, 100]),
             default_api_timeout_ms=20_000,
+            # A JoinGroup waits this long on a connection whose other end lost its power.
+            max_poll_interval_ms=10_000,
             **({"session_timeout_ms": 6_000} if classic else {}),
         )
         producer = SimProducer(
