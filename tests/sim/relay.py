@@ -35,6 +35,11 @@ SOURCE: Final = NewTopic("source", 2)
 PATIENCE_S: Final = 90.0
 """Virtual seconds after the last record of the source within which every group has to be through:
 longer than any session and any transaction lasts."""
+CLASSIC: Final[dict[str, Any]] = {
+    "session_timeout_ms": 6_000,
+    # A JoinGroup waits this long on a connection whose other end lost its power.
+    "max_poll_interval_ms": 10_000,
+}
 LATE_S: Final = 3.0
 """After which nothing of a producer that gave up can still arrive."""
 TIMEOUT_MS: Final = 20_000
@@ -221,7 +226,7 @@ class Worker:
             fetch_max_wait_ms=100,
             max_poll_records=self._dice.choice([1, 5, 100]),
             default_api_timeout_ms=20_000,
-            **({"session_timeout_ms": 6_000} if classic else {}),
+            **(CLASSIC if classic else {}),
         )
         producer = SimProducer(
             self._clock,

@@ -47,6 +47,7 @@ def test_the_next_ones_say_what_changed() -> None:
     one.heartbeat({"t"}, {})
     assert one.heard(reply(ErrorCode.none, 3, 0, 1)) is After.GO_ON
     assert (one.epoch, one.interval_ms) == (3, 5_000)
+    assert one.heartbeat({"t"}, {})["topic_partitions"] == []
     quiet = one.heartbeat({"t"}, {})
     assert quiet["member_epoch"] == 3
     assert quiet["instance_id"] == "i", "a static member always says who it is"
@@ -55,6 +56,21 @@ def test_the_next_ones_say_what_changed() -> None:
     owning = one.heartbeat({"t"}, {ID: (0, 1)})
     assert owning["topic_partitions"] == [{"topic_id": ID, "partitions": [0, 1]}]
     assert one.heartbeat({"t", "u"}, {ID: (0, 1)})["subscribed_topic_names"] == ["t", "u"]
+
+
+def test_a_partition_that_was_taken_back_before_it_was_ever_had_is_said_not_to_be_had() -> None:
+    """The coordinator gives it to nobody else before it hears so."""
+    one = member()
+    one.heartbeat({"t"}, {})
+    one.heard(reply(ErrorCode.none, 1, 0))
+    one.heartbeat({"t"}, {ID: (0,)})
+    one.heard(reply(ErrorCode.none, 2, 0, 1))
+    one.heartbeat({"t"}, {ID: (0,)})  # its user does not poll: it takes nothing yet
+    one.heard(reply(ErrorCode.none, 2, 0))
+    said = one.heartbeat({"t"}, {ID: (0,)})["topic_partitions"]
+    assert said == [{"topic_id": ID, "partitions": [0]}]
+    one.heard(reply(ErrorCode.none, 3, none=True))
+    assert one.heartbeat({"t"}, {ID: (0,)})["topic_partitions"] is None
 
 
 def test_what_may_not_have_arrived_is_said_again() -> None:

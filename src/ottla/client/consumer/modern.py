@@ -111,6 +111,10 @@ class ModernMember:
                     each.topic_id: tuple(each.partitions)
                     for each in reply.assignment.topic_partitions
                 }
+                # The next heartbeat says what this member has, also if that is as before: it may
+                # never have taken a partition that it now has to give up, and the coordinator
+                # gives it to nobody else before it hears so.
+                self._said.pop("topic_partitions", None)
         elif after in (After.JOIN_ANEW, After.GIVE_UP):
             self.forget()
         else:
