@@ -86,7 +86,7 @@ def launch(settings: Mapping[str, str]) -> None:
     passing = threading.Thread(target=_pass_on, args=(read_end,), name="ottla-stderr", daemon=True)
     passing.start()
     try:
-        gateway = launch_gateway(conf, {"stderr": write_end})
+        gateway = launch_gateway(conf, {"stderr": write_end})  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as failure:
         if failure.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
