@@ -154,6 +154,25 @@ def test_what_lesser_acks_committed_is_acknowledged_to_acks_all_only_from_the_di
     run(story())
 
 
+def test_what_is_on_the_disk_does_not_wait_for_what_came_after_it() -> None:
+    async def story() -> None:
+        async with data_side({"flush.before.ack": "auto"}) as side:
+            partition = await side.lead()
+            side.pool.held = True
+            append(side, partition, b"a")
+            flush = partition.log.flush_begin()
+            append(side, partition, b"b")
+            flush.run()
+            partition.log.flush_done(flush)
+            partition.flushed()
+            partition.advance()
+            assert partition.acknowledged(partition.leader_epoch, 1) is ErrorCode.none
+            assert partition.acknowledged(partition.leader_epoch, 2) is None
+            side.pool.held = False
+
+    run(story())
+
+
 def test_a_flush_of_bytes_that_were_cut_off_meanwhile_counts_for_nothing() -> None:
     async def story() -> None:
         async with data_side({"flush.before.ack": "auto"}) as side:
