@@ -13,7 +13,6 @@ for a person to tell from one that a test is missing for.
 from __future__ import annotations
 
 import argparse
-import compileall
 import os
 import re
 import shutil
@@ -109,7 +108,6 @@ class Bench:
         self._timeout_s = timeout_s
         self._runner: subprocess.Popen[str] | None = None
         shutil.copytree(root / "src", folder / "src", ignore=shutil.ignore_patterns("*.pyc"))
-        compileall.compile_dir(folder / "src", quiet=1)
 
     def passes(self, tests: Sequence[str]) -> bool | None:
         """Whether these tests pass with the copy; None if they do not end."""

@@ -465,7 +465,7 @@ def known_producers(compacted: Compacted) -> dict[int, tuple[int, int, int]]:
     }
 
 
-@pytest.mark.parametrize("at", [1, 6, 70, 75, 85, 90])
+@pytest.mark.parametrize("at", [1, 6, 7, 70, 75, 85, 90])
 def test_rot_is_found_and_never_given_a_checksum_that_is_right(at: int) -> None:
     disk = ForgettingDisk()
     compacted = Compacted(FOLDER, disk)
