@@ -13,7 +13,6 @@ for a person to tell from one that a test is missing for.
 from __future__ import annotations
 
 import argparse
-import compileall
 import os
 import re
 import shutil
@@ -22,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -31,11 +30,15 @@ from random import Random
 from typing import Final, NamedTuple
 
 from tools.mutants import Mutant, mutants, mutated
+from tools.mutate_runner import TIMED_OUT
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PACKAGES: Final = ("log", "replica", "coordinator", "delay")
-PYTEST: Final = ("-q", "-x", "-p", "no:randomly", "-p", "no:cacheprovider", "--no-header")
-FAILED: Final = 1  # pytest's exit code; others say that it could not run
+PYTEST: Final = (
+    *("-q", "-x", "-p", "no:randomly", "-p", "no:cacheprovider"),
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # of what was loaded before the fork
+)
+INTERRUPTED: Final = 2  # pytest's exit code where a test file cannot be imported
 MAX_FILES: Final = 5  # of tests beyond a module's own
 KILLED: Final = "killed"
 SLOW: Final = "does not end"
@@ -103,29 +106,35 @@ class Bench:
         self._root = root
         self._folder = folder
         self._timeout_s = timeout_s
+        self._runner: subprocess.Popen[str] | None = None
         shutil.copytree(root / "src", folder / "src", ignore=shutil.ignore_patterns("*.pyc"))
-        compileall.compile_dir(folder / "src", quiet=1)
 
     def passes(self, tests: Sequence[str]) -> bool | None:
         """Whether these tests pass with the copy; None if they do not end."""
-        path = os.pathsep.join((str(self._folder / "src"), str(self._root)))
-        env = {**os.environ, "PYTHONPATH": path}
-        command = [sys.executable, "-m", "pytest", *PYTEST, *tests]
-        try:
-            done = subprocess.run(
-                command,
+        runner = self._runner
+        if runner is None:
+            path = os.pathsep.join((str(self._folder / "src"), str(self._root), str(ROOT)))
+            runner = self._runner = subprocess.Popen(
+                [sys.executable, "-m", "tools.mutate_runner", str(self._timeout_s)],
                 cwd=self._root,
-                env=env,
-                capture_output=True,
+                env={**os.environ, "PYTHONPATH": path},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
                 text=True,
-                check=False,
-                timeout=self._timeout_s,
             )
-        except subprocess.TimeoutExpired:
+        assert runner.stdin is not None and runner.stdout is not None
+        print(*PYTEST, *tests, sep="\t", file=runner.stdin, flush=True)
+        said = runner.stdout.readline().strip()
+        if said == TIMED_OUT:
             return None
-        if done.returncode > FAILED and "rror" not in done.stdout + done.stderr:
-            raise RuntimeError(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
-        return done.returncode == 0
+        if int(said) > INTERRUPTED:
+            raise RuntimeError(f"pytest ended with {said} on {' '.join(tests)}")
+        return int(said) == 0
+
+    def close(self) -> None:
+        if self._runner is not None:
+            self._runner.kill()
+            self._runner.communicate()
 
     def verdict(self, target: Target, stages: Sequence[Sequence[str]]) -> str:
         """What becomes of a mutant, once its tests have run."""
@@ -155,8 +164,9 @@ def run(
     """Each mutant's verdict, as they come; `users` are the packages whose tests it may meet too."""
     with tempfile.TemporaryDirectory(prefix="mutate-") as temporary:
         free: SimpleQueue[Bench] = SimpleQueue()
-        for number in range(jobs):
-            free.put(Bench(root, Path(temporary, str(number)), timeout_s))
+        benches = [Bench(root, Path(temporary, str(job)), timeout_s) for job in range(jobs)]
+        for bench in benches:
+            free.put(bench)
 
         def judge(target: Target) -> tuple[Target, str]:
             bench = free.get()
@@ -169,6 +179,19 @@ def run(
         with ThreadPoolExecutor(jobs) as pool:
             for future in as_completed([pool.submit(judge, target) for target in chosen]):
                 yield future.result()
+        for bench in benches:
+            bench.close()
+
+
+def check_unchanged(root: Path, tests: Iterable[str]) -> None:
+    """Tests that fail without a mutant say nothing of one."""
+    with tempfile.TemporaryDirectory(prefix="mutate-") as temporary:
+        bench = Bench(root, Path(temporary), timeout_s=3_600.0)
+        try:
+            if not bench.passes(sorted(tests)):
+                raise RuntimeError("the tests fail on the source as it is")
+        finally:
+            bench.close()
 
 
 def table(verdicts: Sequence[tuple[Target, str]]) -> list[str]:
@@ -204,6 +227,7 @@ def main(arguments: Sequence[str]) -> int:
     print(f"{len(chosen)} of {len(found)} mutants", flush=True)
     verdicts = []
     began = time.monotonic()
+    check_unchanged(ROOT, {test for target in chosen for test in own_tests(ROOT, target.module)})
     users = [] if asked.own_tests else asked.packages
     for target, verdict in run(ROOT, chosen, users, jobs=asked.jobs, timeout_s=asked.timeout):
         verdicts.append((target, verdict))

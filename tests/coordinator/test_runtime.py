@@ -13,6 +13,7 @@ from ottla.coordinator.journal import Producer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import ProducerId, TopicPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker
+from ottla.protocol.records.corrupt import CorruptBatch
 from tests.coordinator.coordinating import OFFSETS, coordinating
 from tests.coordinator.group.scene import code_of
 from tests.coordinator.group.test_service import joined
@@ -103,6 +104,21 @@ def test_a_load_that_is_not_wanted_any_more_ends_quietly() -> None:
             await made.side.lead(OFFSETS, epoch=4)
             await made.side.settle()
             assert await made.committed() == 5
+
+    run(story())
+
+
+def test_rot_that_is_found_while_it_loads_takes_the_partition_offline() -> None:
+    async def story() -> None:
+        async with coordinating() as made:
+            await made.commit(5)
+            await made.side.follow(OFFSETS, epoch=1)
+            made.side.pool.fault = CorruptBatch("rotten")
+            await made.side.lead(OFFSETS, epoch=2)
+            await made.side.settle()
+            made.side.pool.fault = None
+            assert made.runtime.active() == []
+            assert OFFSETS in made.side.hosted.offline
 
     run(story())
 

@@ -58,6 +58,19 @@ def test_a_call_without_delay_is_made_before_add_returns() -> None:
     assert scheduler.pending == []
 
 
+def test_a_wake_up_that_comes_too_early_is_asked_for_again() -> None:
+    """An event loop may call up to the resolution of its clock before the time."""
+    timers, scheduler, _ = manual()
+    made: list[str] = []
+    timers.call_later(10, lambda: made.append("call"))
+    [wake] = scheduler.pending
+    wake.cancel()
+    wake.callback()
+    assert made == []
+    scheduler.pass_ms(10)
+    assert made == ["call"]
+
+
 def test_an_earlier_timeout_moves_the_wake_up_forward() -> None:
     timers, scheduler, _ = manual()
     made: list[int] = []

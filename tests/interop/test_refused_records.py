@@ -76,7 +76,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Line, Line]
         ):
             for line in (one, two):
                 for topic, settings in TOPICS.items():
-                    create_topics(line, [topic], **settings)
+                    create_topics(line, [topic], 1, **settings)
                     until_led(line, topic)
             yield one, two
     except kafka_cache.Missing as missing:

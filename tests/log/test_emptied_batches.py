@@ -1,13 +1,16 @@
-"""Where compaction leaves a batch without records, and where it must not."""
+"""Where compaction leaves a batch without records, and that the indexes fit what is left."""
 
 from __future__ import annotations
 
 from random import Random
 
+from ottla.log.dump import dump
+from ottla.log.dump_rows import Complaint, Wishes
 from ottla.log.loader import Known, Place, load
 from ottla.log.stored import StoredBatch
+from ottla.protocol.records.control import ControlType
 from ottla.protocol.records.record import read_records
-from tests.log.test_cleaner import FOLDER, HOUR, Compacted, faults, in_memory
+from tests.log.test_cleaner import FOLDER, HOUR, Compacted, files, in_memory
 
 
 def empty_batches(compacted: Compacted) -> list[int]:
@@ -88,3 +91,28 @@ def test_the_mark_at_the_end_of_a_copy_goes_with_its_index_entries() -> None:
     compacted.clean()
     assert empty_batches(compacted) == []
     assert faults(compacted) == []
+
+
+def test_the_indexes_of_a_compacted_log_fit_it() -> None:
+    compacted = Compacted(FOLDER, in_memory())
+    compacted.log.config = compacted.log.config.changed(index_interval_bytes=0)
+    for n in range(60):
+        compacted.now_ms += 1
+        value = None if n % 7 == 0 else b"%d" % n
+        compacted.put((b"k%d" % (n % 9), value), producer=n % 3 - 1)
+        if n % 10 == 9:
+            for producer in (0, 1):
+                compacted.end(producer, ControlType(n % 20 == 9))
+            compacted.roll()
+    compacted.clean()
+    assert faults(compacted) == []
+
+
+def faults(compacted: Compacted) -> list[Complaint]:
+    """What the dump finds wrong with the files."""
+    return [
+        item
+        for name in files(compacted, ".log", ".index", ".timeindex", ".txnindex")
+        for item in dump(FOLDER / name, compacted.log.disk, Wishes(deep_iteration=True))
+        if isinstance(item, Complaint) and item.is_fault
+    ]

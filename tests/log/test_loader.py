@@ -117,6 +117,20 @@ def test_an_index_of_nothing_is_removed() -> None:
     assert not any(name.startswith("00000000000000000099") for name in bench.names())
 
 
+def test_leader_epochs_that_no_batch_was_written_under_are_forgotten(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Workbench()
+    log = ten(bench)
+    log.close()
+    entries = log.epochs.entries
+    text = "".join(f"{epoch} {start}\n" for epoch, start in [*entries[:-1], (9, 8)])
+    content = f"0\n{len(entries)}\n{text}".encode()
+    bench.disk.replace(bench.dir / "leader-epoch-checkpoint", content)
+    assert bench.load(clean=True).epochs.entries == entries
+    assert "they do not fit" in caplog.text
+
+
 @pytest.mark.spec("LOG-16", "LOG-35")
 @pytest.mark.parametrize("content", [None, b"", b"\0" * 9, b"0\n3\n0 0\n", b"0\n1\n5 9999999\n"])
 @pytest.mark.parametrize("clean", [True, False])

@@ -329,3 +329,35 @@ def test_a_log_goes_on_in_another_folder() -> None:
     assert values(log) == [A, B]
     log.remove()
     assert not bench.disk.exists(moved)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "coordinator", "code"),
+    [
+        (1, 4, ErrorCode.transaction_coordinator_fenced),
+        (0, 5, ErrorCode.invalid_producer_epoch),
+        (1, 5, None),
+    ],
+)
+def test_a_marker_of_an_older_coordinator_or_producer_is_refused(
+    epoch: int, coordinator: int, code: ErrorCode | None
+) -> None:
+    log = Workbench().create()
+
+    def mark(epoch: int, coordinator: int) -> None:
+        marker = build_marker(
+            EndTxnMarker(ControlType.COMMIT, coordinator),
+            producer_id=7,
+            producer_epoch=epoch,
+            timestamp=NOW_MS,
+        )
+        log.append(marker, leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
+
+    mark(1, 5)
+    if code is None:
+        mark(epoch, coordinator)
+        return
+    with pytest.raises(KafkaError) as refusal:
+        mark(epoch, coordinator)
+    assert refusal.value.code is code
+    assert log.end_offset == 1

@@ -43,6 +43,17 @@ def test_control_batches_that_end_nothing_are_no_markers() -> None:
     assert read_marker(build([leader_change], control=True)) is None
 
 
+def test_the_snapshot_at_the_start_of_the_log_knows_what_was_deleted_before_it() -> None:
+    bench = Workbench()
+    log = bench.create()
+    add(log, b"v", producer_id=7, producer_epoch=0, base_sequence=0)
+    log.roll(NOW_MS)
+    add(log, b"w")
+    log.segments.remove(log.segments.first)
+    states = states_at(bench.disk, bench.dir, log.segments, 2)
+    assert [entry.producer_id for entry in states.entries()] == [7]
+
+
 @pytest.mark.parametrize("end", range(9))
 def test_state_at_any_offset_is_what_it_was_then(end: int) -> None:
     bench = Workbench()

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from ottla.log.files import File
-from ottla.log.log import CorruptLog, Log
+from ottla.log.log import CorruptLog, Log, Origin
 from ottla.protocol.records import legacy
+from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
 from ottla.protocol.records.record import NewRecord
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.log.workbench import NOW_MS, PARTITION, Workbench, add, values
@@ -239,6 +240,17 @@ def test_a_snapshot_does_not_outlive_the_batches_it_was_learnt_from() -> None:
         again = bench.load(clean=False, recovery_point=recovery_point)
         assert len(again.producers) == 0
         assert again.last_stable_offset == again.high_watermark
+
+
+def test_a_transaction_index_without_entries_tells_that_none_was_lost() -> None:
+    bench = Workbench()
+    log = bench.create()
+    producer = {"producer_id": 1, "producer_epoch": 0}
+    add(log, b"v", base_sequence=0, transactional=True, **producer)
+    marker = build_marker(EndTxnMarker(ControlType.COMMIT, 0), timestamp=NOW_MS, **producer)
+    log.append(marker, leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
+    bench.load(clean=False)
+    assert bench.disk.read(bench.dir / FIRST.replace(".log", ".txnindex")) == b""
 
 
 def test_a_damaged_snapshot_or_index_does_not_matter_to_recovery() -> None:

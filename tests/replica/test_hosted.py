@@ -29,6 +29,9 @@ def test_a_partition_is_online_offline_elsewhere_or_nowhere() -> None:
             hosted.lose([TP])
             assert said_of(side, TP) is ErrorCode.kafka_storage_error
             assert hosted.offline == {TP}
+            with pytest.raises(KafkaError) as refusal:
+                partition.led()
+            assert refusal.value.code is ErrorCode.kafka_storage_error, "who holds it hears it too"
             hosted.drop(TP)
             assert said_of(side, TP) is ErrorCode.not_leader_or_follower, "others may lead it"
             assert hosted.offline == frozenset()

@@ -170,6 +170,54 @@ def test_what_lesser_acks_committed_is_acknowledged_to_acks_all_only_from_the_di
     run(story())
 
 
+def test_a_leader_that_is_left_alone_waits_for_the_disk_with_what_nobody_else_has() -> None:
+    async def story() -> None:
+        async with data_side({"flush.before.ack": "auto"}) as side:
+            partition = await side.lead(replicas=TWO)
+            side.pool.held = True
+            append(side, partition, b"a", acks=1)
+            assert not partition.waits_for_flush
+            partition.isr_is(frozenset({ME}), 1)
+            assert partition.waits_for_flush
+            assert not partition.advance()
+            side.pool.held = False
+
+    run(story())
+
+
+def test_a_repeat_of_what_is_on_the_disk_is_acknowledged_at_once() -> None:
+    async def story() -> None:
+        async with data_side({"flush.before.ack": "auto"}) as side:
+            partition = await side.lead()
+            batch = side.batch(b"a", producer_id=9, producer_epoch=0, base_sequence=0)
+            assert (await side.start_append(records=batch, acks=-1)).base_offset == 0
+            assert partition.log.recovery_point == 1
+            side.pool.held = True
+            assert side.start_append(records=batch, acks=-1).done()
+            side.pool.held = False
+
+    run(story())
+
+
+def test_what_is_on_the_disk_does_not_wait_for_what_came_after_it() -> None:
+    async def story() -> None:
+        async with data_side({"flush.before.ack": "auto"}) as side:
+            partition = await side.lead()
+            side.pool.held = True
+            append(side, partition, b"a")
+            flush = partition.log.flush_begin()
+            append(side, partition, b"b")
+            flush.run()
+            partition.log.flush_done(flush)
+            partition.flushed()
+            partition.advance()
+            assert partition.acknowledged(partition.leader_epoch, 1) is ErrorCode.none
+            assert partition.acknowledged(partition.leader_epoch, 2) is None
+            side.pool.held = False
+
+    run(story())
+
+
 def test_a_flush_of_bytes_that_were_cut_off_meanwhile_counts_for_nothing() -> None:
     async def story() -> None:
         async with data_side({"flush.before.ack": "auto"}) as side:

@@ -93,6 +93,8 @@ def test_all_of_the_records_we_write_are_taken_at_once() -> None:
     # An offset beyond 8,191 in its batch takes three bytes: those are read one by one.
     assert offsets.bulk.take(section, first.at, 6_000, 7).records == 4_192
     assert offsets.get("g", "t", 8_191) == Committed(8_191)
+    places = [int.from_bytes(packed[:8], "big") for packed in offsets.of("g")["t"].values()]
+    assert places == [7 + number for number in range(8_192)]
 
 
 def test_nothing_is_taken_where_bytes_are_missing() -> None:

@@ -89,6 +89,16 @@ def test_a_name_belongs_to_one_member_and_a_stranger_is_fenced() -> None:
     assert (made.leader, made.static, made.unsynced) == ("a-2", {"a": "a-2"}, {"a-2"})
 
 
+def test_a_static_member_that_goes_frees_its_name_and_one_that_comes_back_has_another_id() -> None:
+    made = group(member("a", instance="one"), member("b", instance="two"), member("c"))
+    made.remove("c")
+    assert made.static == {"one": "a", "two": "b"}
+    made.remove("b")
+    assert made.static == {"one": "a"}
+    assert made.rename("one", "a2").id == "a2"
+    assert (made.static, list(made.members)) == ({"one": "a2"}, ["a2"])
+
+
 def test_changed_protocols_change_the_votes() -> None:
     one = member("a", "range")
     made = group(one)

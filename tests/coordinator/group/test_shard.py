@@ -14,6 +14,18 @@ from ottla.model.errors import ErrorCode
 from tests.coordinator.group.scene import Scene, code_of, offset
 
 
+@pytest.mark.spec("GRP-74")
+def test_members_that_do_not_come_back_after_loading_are_out_when_their_session_ends() -> None:
+    scene = Scene()
+    scene.stable(session_ms=10_000)
+    after = scene.crash()
+    after.pass_ms(9_990)
+    assert after.phase() is Phase.STABLE
+    after.pass_ms(10)
+    assert (after.phase(), after.group.members) == (Phase.EMPTY, {})
+    assert after.group.subscribed is None, "nobody is known to read anything"
+
+
 @pytest.mark.spec("GRP-75", "GRP-76", "GRP-77", "GRP-74")
 def test_members_find_their_group_again_after_loading() -> None:
     scene = Scene()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ottla.coordinator.fields import Writer
 from ottla.coordinator.group.consumer.embedded import read_assignment
 from ottla.coordinator.group.liveness import Leaver
 from ottla.coordinator.group.member import JoinReply, Protocol
@@ -54,6 +55,15 @@ def test_a_classic_member_joins_syncs_and_stays() -> None:
     assert scene.heartbeat(reply) is ErrorCode.none
     assert indexes(a.held) == [0, 1]
     assert scene.it.state.value == "Stable"
+
+
+def test_it_keeps_its_rack_where_its_next_subscription_names_none() -> None:
+    scene, _, reply = mixed()
+    with_rack = Writer(3).array(1).string("t").blob(None).array(0).int32(7).string("rack").done()
+    joined(scene, reply.member_id, protocols=(Protocol("range", with_rack),))
+    assert scene.it.members[reply.member_id].profile.rack_id == "rack"
+    joined(scene, reply.member_id)
+    assert scene.it.members[reply.member_id].profile.rack_id == "rack"
 
 
 def test_one_without_an_id_is_given_one_first() -> None:

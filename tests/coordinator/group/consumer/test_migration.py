@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ottla.coordinator.group.classic import ClassicGroup
 from ottla.coordinator.group.consumer.embedded import read_assignment, write_assignment
+from ottla.coordinator.group.consumer.migration import can_downgrade
 from ottla.coordinator.group.liveness import Leaver
 from ottla.coordinator.group.member import JoinReply, Protocol
 from ottla.coordinator.group.phases import Phase
@@ -156,6 +158,19 @@ def test_when_the_last_consumer_member_goes_the_group_is_classic_again() -> None
     assert after.phase() is Phase.STABLE
     waiting = [scene.start_join(one.member_id, protocols=protocols("range")) for one in members]
     assert [replies[0].generation for replies in waiting] == [epoch + 1] * 2
+
+
+@pytest.mark.parametrize(("max_size", "can"), [(1, False), (2, True), (3, True)])
+def test_a_group_downgrades_while_its_members_are_no_more_than_a_classic_one_may_have(
+    max_size: int, can: bool
+) -> None:
+    scene = ConsumerScene()
+    first, second = classic_group(scene)
+    a = Client(scene, "a")
+    a.step()
+    del scene.it.members["a"]
+    assert sorted(scene.it.members) == sorted((first.member_id, second.member_id))
+    assert can_downgrade(scene.it, replace(scene.limits, max_size=max_size)) is can
 
 
 @pytest.mark.parametrize("way", ["leaves", "is silent"])
