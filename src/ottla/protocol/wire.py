@@ -17,7 +17,7 @@ from kio.serial import entity_reader
 
 from ottla.model.errors import Disconnect
 from ottla.protocol.encode import Encoded, Fields, Write, ms, writer_of
-from ottla.protocol.guard import Walk, check, read_uvarint, walk_of
+from ottla.protocol.guard import Walk, check, skip_tags, walk_of
 from ottla.protocol.schema import (
     Kind,
     UnknownApi,
@@ -38,7 +38,6 @@ __all__ = [
     "ms",
     "parse_call",
     "reply",
-    "skip_tags",
 ]
 
 API_VERSIONS: Final = 18
@@ -100,7 +99,7 @@ def parse_call(frame: memoryview) -> Call:
     call = Call(key, version, correlation_id, client_id, at)
     if call.flexible:
         try:
-            call.body_at = at + 1 if not frame[at] else skip_tags(frame, at)
+            call.body_at = at + 1 if not frame[at] else skip_tags(frame, at)[0]
         except IndexError:
             raise Disconnect("request header is cut short") from None
     return call
@@ -113,18 +112,6 @@ def _parse_short(frame: memoryview) -> Call:
         if key == CONTROLLED_SHUTDOWN and version == 0:
             return Call(key, version, correlation_id, None, _OLDEST_HEADER.size)
     raise Disconnect("request header is cut short")
-
-
-def skip_tags(data: memoryview, at: int) -> int:
-    """The position after the tagged fields at `at`, whatever they are."""
-    count, at = read_uvarint(data, at)
-    for _ in range(count):
-        _, at = read_uvarint(data, at)
-        size, at = read_uvarint(data, at)
-        at += size
-        if at > len(data):
-            raise Disconnect("tagged field runs past the end")
-    return at
 
 
 def decode(call: Call, frame: memoryview) -> Any:
@@ -143,7 +130,7 @@ def decode_reply(key: int, version: int, frame: memoryview) -> Any:
     at = 4
     if _reply_is_flexible(key, version):
         try:
-            at = skip_tags(frame, at)
+            at, _ = skip_tags(frame, at)
         except IndexError:
             raise Disconnect("reply header is cut short") from None
     check(walk, frame, at, _MAX_REPLY_VALUES)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from ottla.model.errors import Disconnect, ErrorCode
-from ottla.protocol.guard import MAX_STRING_BYTES, read_uvarint
+from ottla.protocol.guard import MAX_STRING_BYTES, MAX_TAGS, read_uvarint, skip_tags
 from ottla.protocol.hot.parts import (
     FRAME,
     INT16,
@@ -25,9 +25,9 @@ from ottla.protocol.hot.parts import (
     tagged,
     topic_bytes,
 )
-from ottla.protocol.wire import Call, skip_tags
+from ottla.protocol.wire import Call
 
-MAX_PARTITIONS: Final = 100_000  # in one Produce request
+MAX_PARTITIONS: Final = 25_000  # in one Produce request
 
 _ACKS_TIMEOUT_BYTE: Final = Struct(">hiB")
 _ACKS_TIMEOUT_COUNT: Final = Struct(">hii")
@@ -117,7 +117,7 @@ def _flexible(call: Call, frame: memoryview) -> ProduceRequest:
     at += 7
     if count > 0x7F:
         count, at = read_uvarint(frame, at - 1)
-    left = MAX_PARTITIONS - count
+    left, tags = MAX_PARTITIONS - count, MAX_TAGS
     if left < 0 or not count:
         raise Disconnect(f"array length ({count - 1})")
     topics: list[ProduceTopic] = []
@@ -136,18 +136,24 @@ def _flexible(call: Call, frame: memoryview) -> ProduceRequest:
         left -= count
         if left < 0 or not count:
             raise Disconnect(f"array length ({count - 1})")
-        partitions, at = _flexible_partitions(frame, at, count - 1)
+        partitions, at, tags = _flexible_partitions(frame, at, count - 1, tags)
         topics.append((name, topic_id, partitions))
-        at = skip_tags(frame, at) if frame[at] else at + 1
-    at = skip_tags(frame, at) if frame[at] else at + 1
+        at, tags = _skip_tags(frame, at, tags) if frame[at] else (at + 1, tags)
+    at, _ = _skip_tags(frame, at, tags) if frame[at] else (at + 1, tags)
     if at > len(frame):
         raise Disconnect("message is cut short")
     return ProduceRequest(transactional_id, acks, timeout_ms, topics)
 
 
+def _skip_tags(frame: memoryview, at: int, allowed: int) -> tuple[int, int]:
+    """The position after tagged fields, and how many more the request may have in all."""
+    at, count = skip_tags(frame, at, allowed)
+    return at, allowed - count
+
+
 def _flexible_partitions(
-    frame: memoryview, at: int, count: int
-) -> tuple[list[ProducePartition], int]:
+    frame: memoryview, at: int, count: int, tags: int
+) -> tuple[list[ProducePartition], int, int]:
     partitions: list[ProducePartition] = []
     for _ in range(count):
         index, size = _INDEX_BYTE.unpack_from(frame, at)
@@ -160,8 +166,11 @@ def _flexible_partitions(
             at = end
         else:
             partitions.append((index, None))
-        at = skip_tags(frame, at) if frame[at] else at + 1
-    return partitions, at
+        if frame[at]:
+            at, tags = _skip_tags(frame, at, tags)
+        else:
+            at += 1
+    return partitions, at, tags
 
 
 def _compact_string(frame: memoryview, at: int) -> tuple[str | None, int]:
