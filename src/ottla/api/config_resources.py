@@ -17,7 +17,12 @@ from ottla.config.dynamic import Overrides
 from ottla.controller.topic_rules import check_name
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId
+from ottla.model.slices import in_slices
 from ottla.security import acl
+
+
+SLICE: Final = 20
+"""Resources altered between two turns of the loop, where no store is waited for."""
 
 
 class Kind(IntEnum):
@@ -116,7 +121,7 @@ async def answer_each(
     asked = list(resources)
     times = Counter(asked)
     responses = []
-    for resource in times:
+    async for resource in in_slices(times, SLICE):
         code, message = ErrorCode.none, None
         try:
             if times[resource] > 1:

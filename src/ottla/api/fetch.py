@@ -6,18 +6,20 @@ benchmarks/requests.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from ottla.api.api import Api
 from ottla.api.services import Services
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
+from ottla.model.slices import SLICE, sliced, step_through
 from ottla.net.slot import Part, Peer, Slot
 from ottla.protocol import wire
 from ottla.protocol.hot import FetchedPartition, fetch_reply
 from ottla.protocol.wire import Call
-from ottla.replica.fetch_sessions import NO_SESSION, Asked
+from ottla.replica.fetch_sessions import NO_SESSION, Asked, Fetching
 from ottla.replica.read import FetchTerms, Isolation
 from ottla.replica.wanted import UNKNOWN_TOPIC, Fetched, Wanted
 from ottla.security.acl import Kind, Operation
@@ -25,49 +27,116 @@ from ottla.security.acl import Kind, Operation
 KEY: Final = 1
 FIRST_BY_ID: Final = 13
 FIRST_WITH_REPLICA_STATE: Final = 15
+SMALL_VALUES: Final = 2_500
+"""In a request that is decoded where it arrives: some 200 partitions."""
 LONGEST_WAIT_MS: Final = 300_000
 """Whoever asks for more hears after this that there is nothing, and may ask again."""
 
 
 def fetch(call: Call, frame: memoryview, slot: Slot, services: Services) -> None:
-    request = wire.decode(call, frame)
+    request = wire.decode(call, frame, SMALL_VALUES)
+    _serve(call, request, _asked(call, request, services), slot, services)
+
+
+async def fetch_many(call: Call, frame: memoryview, slot: Slot, services: Services) -> None:
+    """More partitions than are asked for in one piece; its session has heard of them afterwards."""
+    wire.check_request(call, frame)
+    await asyncio.sleep(0)
+    request = wire.read_request(call, frame)
+    await asyncio.sleep(0)
+    asked = _asked(call, request, services)
+    await asyncio.sleep(0)
+    _serve(call, request, asked, slot, services)
+
+
+def _asked(call: Call, request: Any, services: Services) -> Asked:
     by_id = call.version >= FIRST_BY_ID
-    now_ms = services.clock.mono_ms()
-    terms = _terms(call, request, services.config.current.fetch_max_bytes)
     names = services.metadata.image.names
-    asked = Asked(
+    return Asked(
         session_id=request.session_id,
         epoch=request.session_epoch,
         wanted=_wanted(request.topics, names, by_id),
         forgotten=_forgotten(request.forgotten_topics_data, names, by_id),
         by_id=by_id,
-        privileged=terms.from_follower,
+        privileged=_replica(call, request) >= 0,
     )
+
+
+def _serve(call: Call, request: Any, asked: Asked, slot: Slot, services: Services) -> None:
+    terms = _terms(call, request, services.config.current.fetch_max_bytes)
     try:
-        fetching = services.replicas.sessions.begin(asked, now_ms)
+        fetching = services.replicas.sessions.begin(asked, services.clock.mono_ms())
     except KafkaError as refusal:
         slot.reply(_parts(fetch_reply(call, 0, refusal.code, NO_SESSION, ())))
         return
+    work = _Fetch(call, slot, services, fetching, terms)
+    if len(fetching.wanted) > SLICE:
+        step_through(work.in_slices())
+    elif services.authorizer.in_force and not terms.from_follower:
+        work.read(*_parted(fetching.wanted, slot.peer, services))
+    else:
+        work.read(fetching.wanted, [])
 
-    wanted: list[Wanted] = fetching.wanted
-    refused: list[Fetched] = []
-    if services.authorizer.in_force and not terms.from_follower:
-        wanted, refused = _parted(wanted, slot.peer, services)
 
-    def answer(fetched: list[Fetched]) -> None:
-        if slot.alive:
-            if refused:
-                fetched = refused + fetched
-            session_id, news = fetching.finish(fetched, services.clock.mono_ms())
-            topics = _topics(news, by_id)
-            slot.reply(_parts(fetch_reply(call, 0, ErrorCode.none, session_id, topics)))
+class _Fetch:
+    """One fetch from what its session wants to the reply."""
 
-    if terms.from_follower and not _may_be_follower(slot, services):
-        answer([_refused(want, ErrorCode.topic_authorization_failed) for want in wanted])
-        return
-    parked = services.replicas.reads.fetch(wanted, terms, answer)
-    if parked is not None:
-        slot.on_gone = parked.forget
+    __slots__ = ("_call", "_fetching", "_refused", "_services", "_slot", "_terms")
+
+    def __init__(
+        self, call: Call, slot: Slot, services: Services, fetching: Fetching, terms: FetchTerms
+    ) -> None:
+        self._call = call
+        self._slot = slot
+        self._services = services
+        self._fetching = fetching
+        self._terms = terms
+        self._refused: list[Fetched] = []
+
+    def in_slices(self) -> Generator[None, None, None]:
+        """Many partitions, which are allowed and read some at a time."""
+        wanted, refused = self._fetching.wanted, []
+        if self._services.authorizer.in_force and not self._terms.from_follower:
+            wanted = []
+            for some in sliced(self._fetching.wanted):
+                good, bad = _parted(some, self._slot.peer, self._services)
+                wanted += good
+                refused += bad
+                yield
+        self.read(wanted, refused)
+
+    def read(self, wanted: list[Wanted], refused: list[Fetched]) -> None:
+        slot, services = self._slot, self._services
+        self._refused = refused
+        if self._terms.from_follower and not _may_be_follower(slot, services):
+            code = ErrorCode.topic_authorization_failed
+            self._answer([_refused(want, code) for want in wanted])
+            return
+        parked = services.replicas.reads.fetch(wanted, self._terms, self._answer)
+        if parked is not None:
+            slot.on_gone = parked.forget
+
+    def _answer(self, fetched: list[Fetched]) -> None:
+        if not self._slot.alive:
+            return
+        if self._refused:
+            fetched = self._refused + fetched
+        reply = self._reply(fetched)
+        if len(fetched) > SLICE:
+            step_through(reply)
+        else:
+            for _ in reply:
+                pass
+
+    def _reply(self, fetched: list[Fetched]) -> Generator[None, None, None]:
+        session_id, news = self._fetching.finish(fetched, self._services.clock.mono_ms())
+        yield
+        topics = _topics(news, self._call.version >= FIRST_BY_ID)
+        yield
+        if self._slot.alive:
+            self._slot.reply(
+                _parts(fetch_reply(self._call, 0, ErrorCode.none, session_id, topics))
+            )
 
 
 def _may_be_follower(slot: Slot, services: Services) -> bool:
@@ -112,12 +181,16 @@ def _parts(parts: Sequence[object]) -> Sequence[Part]:
     return cast(Sequence[Part], parts)
 
 
-def _terms(call: Call, request: Any, fetch_max_bytes: int) -> FetchTerms:
-    replica = request.replica_id
+def _replica(call: Call, request: Any) -> BrokerId:
+    """Who asks; -1 is a consumer."""
     if call.version >= FIRST_WITH_REPLICA_STATE:
-        replica = request.replica_state.replica_id
+        return BrokerId(request.replica_state.replica_id)
+    return BrokerId(request.replica_id)
+
+
+def _terms(call: Call, request: Any, fetch_max_bytes: int) -> FetchTerms:
     return FetchTerms(
-        replica_id=BrokerId(replica),
+        replica_id=_replica(call, request),
         max_wait_ms=min(wire.ms(request.max_wait), LONGEST_WAIT_MS),
         min_bytes=request.min_bytes,
         max_bytes=min(request.max_bytes, fetch_max_bytes),
@@ -161,4 +234,4 @@ def _topics(
     return list(topics.items())
 
 
-API = Api(KEY, "Fetch", range(4, 19), raw=fetch)
+API = Api(KEY, "Fetch", range(4, 19), raw=fetch, large=fetch_many)

@@ -39,7 +39,8 @@ class TooManyValues(Disconnect):
 def check(walk: Walk, body: memoryview, at: int, max_values: int = MAX_VALUES) -> None:
     """Raise Disconnect unless one whole message lies in the bytes from `at` on.
 
-    TooManyValues if it may be whole but holds more values than `max_values`.
+    TooManyValues if it holds more values than `max_values`, and may not hold more than are ever
+    allowed.
 
     What follows it is ignored, as Kafka does: librdkafka's Metadata requests end with bytes too
     many.
@@ -108,7 +109,9 @@ def _refuse(reason: str, number: int) -> NoReturn:
     raise Disconnect(f"{reason} ({number})")
 
 
-def _refuse_values(number: int) -> NoReturn:
+def _refuse_values(number: int, left: int) -> NoReturn:
+    if left < -MAX_VALUES:
+        raise Disconnect(f"array length ({number})")
     raise TooManyValues(f"array length ({number})")
 
 
@@ -214,7 +217,7 @@ def _array(field: Field, flexible: bool, scope: Scope) -> Lines:
         f"if n < {lowest} or n * {_smallest(item, flexible)} > len(data) - at: "
         "refuse('array length', n)"
     )
-    yield "if left < 0: refuse_values(n)"
+    yield "if left < 0: refuse_values(n, left)"
     if item.wire_type in FIXED:
         yield f"if n > 0: at += n * {_size(item)}"
     else:
