@@ -81,6 +81,10 @@ class Directory:
             self.disk.replace(path, meta.text().encode())
             self.meta = meta
 
+    def sync(self) -> None:
+        """Make durable which partitions are in here; waits for the disk, on any thread."""
+        self.disk.sync_dir(self.path)
+
     def release(self) -> None:
         if self._lock is not None:
             self._lock.release()
