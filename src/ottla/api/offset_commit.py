@@ -47,6 +47,7 @@ async def offset_commit(request: Request, ctx: Context) -> Fields:
     for some, where in zip(sliced(offsets, BATCH), sliced(places, BATCH), strict=True):
         stored = await ctx.services.groups.commit(_ask(request, ctx, some))
         codes.update(zip(where, stored, strict=True))
+        await slices.took(len(some))
     return _fields(request, codes)
 
 

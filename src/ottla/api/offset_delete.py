@@ -35,6 +35,7 @@ async def offset_delete(request: Request, ctx: Context) -> Fields:
     for some in sliced(known, BATCH) or [()]:
         refused = await ctx.services.groups.delete_offsets(request.group_id, some)
         codes |= {key: refused.get(key.topic, ErrorCode.none) for key in some}
+        await slices.took(len(some))
     return _fields(request, codes)
 
 

@@ -6,6 +6,7 @@ transaction itself; with transactions v2, version 5, it is added here.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -46,11 +47,10 @@ async def txn_offset_commit(request: Request, ctx: Context) -> Fields:
     ]
     if asked:
         try:
-            committed = [
-                code
-                for some in sliced(asked, BATCH)
-                for code in await _commit(request, ctx, some)
-            ]
+            committed = []
+            for some in sliced(asked, BATCH):
+                committed += await _commit(request, ctx, some)
+                await asyncio.sleep(0)
         except KafkaError as refusal:
             code = _said(refusal.code, ctx.call.version)
             committed = [code] * len(asked)
