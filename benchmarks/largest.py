@@ -337,9 +337,7 @@ LARGEST: Final[Mapping[str, tuple[Largest, ...]]] = {
     ),
     "SyncGroup": (Largest(_synced),),
     "DescribeGroups": (
-        Largest(
-            lambda size: {"groups": size.named("g"), "include_authorized_operations": True}
-        ),
+        Largest(lambda size: {"groups": size.named("g"), "include_authorized_operations": True}),
     ),
     "ListGroups": (Largest(lambda size: {"states_filter": size.named("s")}),),
     "ApiVersions": (
@@ -360,16 +358,21 @@ LARGEST: Final[Mapping[str, tuple[Largest, ...]]] = {
     "AddOffsetsToTxn": (
         Largest(
             lambda size: {
-                "transactional_id": "large", "producer_id": 1, "producer_epoch": 0, "group_id": "g",
-            }  # fmt: skip
+                "transactional_id": "large",
+                "producer_id": 1,
+                "producer_epoch": 0,
+                "group_id": "g",
+            }
         ),
     ),
     "EndTxn": (
         Largest(
             lambda size: {
-                "transactional_id": "large", "producer_id": 1, "producer_epoch": 0,
+                "transactional_id": "large",
+                "producer_id": 1,
+                "producer_epoch": 0,
                 "committed": True,
-            }  # fmt: skip
+            }
         ),
     ),
     "WriteTxnMarkers": (Largest(_markers),),
@@ -379,9 +382,7 @@ LARGEST: Final[Mapping[str, tuple[Largest, ...]]] = {
     "DeleteAcls": (Largest(lambda size: {"filters": [_acl_filter(n) for n in size.named("acl")]}),),
     "DescribeConfigs": (Largest(_described_configs),),
     "AlterConfigs": (
-        Largest(
-            lambda size: {"resources": _topic_configs(size, _SETTING), "validate_only": False}
-        ),
+        Largest(lambda size: {"resources": _topic_configs(size, _SETTING), "validate_only": False}),
     ),
     "AlterReplicaLogDirs": (
         Largest(lambda size: {"dirs": [{"path": "/nowhere", "topics": _ids(size)}]}),
@@ -406,9 +407,10 @@ LARGEST: Final[Mapping[str, tuple[Largest, ...]]] = {
     "ElectLeaders": (
         Largest(
             lambda size: {
-                "election_type": 0, "topic_partitions": _ids(size, name="topic"),
+                "election_type": 0,
+                "topic_partitions": _ids(size, name="topic"),
                 "timeout": TIMEOUT_MS,
-            }  # fmt: skip
+            }
         ),
         Largest(
             lambda size: {"election_type": 0, "topic_partitions": None, "timeout": TIMEOUT_MS},
@@ -426,8 +428,9 @@ LARGEST: Final[Mapping[str, tuple[Largest, ...]]] = {
     "DescribeCluster": (
         Largest(
             lambda size: {
-                "include_cluster_authorized_operations": True, "include_fenced_brokers": True,
-            }  # fmt: skip
+                "include_cluster_authorized_operations": True,
+                "include_fenced_brokers": True,
+            }
         ),
     ),
     "DescribeProducers": (Largest(lambda size: {"topics": _ids(size, "partition_indexes")}),),
@@ -435,9 +438,7 @@ LARGEST: Final[Mapping[str, tuple[Largest, ...]]] = {
     "ListTransactions": (Largest(lambda size: {"state_filters": size.named("s")}),),
     "ConsumerGroupHeartbeat": (Largest(_heartbeat),),
     "ConsumerGroupDescribe": (
-        Largest(
-            lambda size: {"group_ids": size.named("g"), "include_authorized_operations": True}
-        ),
+        Largest(lambda size: {"group_ids": size.named("g"), "include_authorized_operations": True}),
     ),
     "ListConfigResources": (Largest(lambda size: {"resource_types": []}),),
     "DescribeTopicPartitions": (

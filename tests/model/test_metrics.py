@@ -81,7 +81,7 @@ def test_forgetting_one_topic_looks_at_no_metric_of_another() -> None:
     for number in range(50):
         registry.counter("bytes_total", "Bytes.", topic=f"t{number}", partition="0")
     family = next(iter(registry.families()))
-    family.metrics = counted = _CountedDict(family.metrics)  # type: ignore[assignment]
+    family.metrics = counted = _CountedDict(family.metrics)  # type: ignore[assignment, arg-type]
     registry.forget(topic="t7")
     assert counted.walks == 0
     assert len(counted) == 49

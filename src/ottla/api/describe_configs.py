@@ -26,6 +26,7 @@ from ottla.config.entries import (
 )
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.slices import in_slices
+from ottla.protocol import wire
 from ottla.security.acl import Operation
 
 KEY: Final = 32
@@ -36,12 +37,11 @@ SLICE: Final = 10
 
 
 async def describe_configs(request: Request, ctx: Context) -> Fields:
-    return {
-        "throttle_time": 0,
-        "results": [
-            _described(one, request, ctx) async for one in in_slices(request.resources, SLICE)
-        ],
-    }
+    results = [  # encoded one by one: each has dozens of settings
+        wire.encode_part(ctx.call, "results", _described(one, request, ctx))
+        async for one in in_slices(request.resources, SLICE)
+    ]
+    return {"throttle_time": 0, "results": results}
 
 
 def _described(one: Any, request: Request, ctx: Context) -> Fields:

@@ -20,7 +20,9 @@ FIRST_WITH_NOT_FOUND: Final = 6
 
 
 async def describe_groups(request: Request, ctx: Context) -> Fields:
-    groups = [await _allowed(group_id, request, ctx) async for group_id in in_slices(request.groups)]
+    groups = [
+        await _allowed(group_id, request, ctx) async for group_id in in_slices(request.groups)
+    ]
     return {"throttle_time": 0, "groups": groups}
 
 

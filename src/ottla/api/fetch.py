@@ -129,14 +129,17 @@ class _Fetch:
                 pass
 
     def _reply(self, fetched: list[Fetched]) -> Generator[None, None, None]:
-        session_id, news = self._fetching.finish(fetched, self._services.clock.mono_ms())
-        yield
+        session_id = NO_SESSION
+        news: list[Fetched] = []
+        now_ms = self._services.clock.mono_ms()
+        for answered_with, some in self._fetching.finish_in_slices(fetched, now_ms):
+            session_id = answered_with
+            news += some
+            yield
         topics = _topics(news, self._call.version >= FIRST_BY_ID)
         yield
         if self._slot.alive:
-            self._slot.reply(
-                _parts(fetch_reply(self._call, 0, ErrorCode.none, session_id, topics))
-            )
+            self._slot.reply(_parts(fetch_reply(self._call, 0, ErrorCode.none, session_id, topics)))
 
 
 def _may_be_follower(slot: Slot, services: Services) -> bool:

@@ -69,9 +69,7 @@ class _View:
         topics: Iterable[tuple[str, Topic]] = self.image.topics.items()
         if self._ctx.services.authorizer.in_force:
             topics = [
-                one
-                async for one in slices.of(topics)
-                if _describes(one[0], self._ctx, noted=False)
+                one async for one in slices.of(topics) if _describes(one[0], self._ctx, noted=False)
             ]
         shown = []
         async for name, topic in slices.of(topics):

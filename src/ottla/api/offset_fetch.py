@@ -79,9 +79,7 @@ async def _found(
         wanted: dict[str, list[int]] = {}
         for name, index in some:
             wanted.setdefault(name, []).append(index)
-        for name, offsets in (
-            await fetch(asked.group_id, wanted, stable=stable, who=who)
-        ).items():
+        for name, offsets in (await fetch(asked.group_id, wanted, stable=stable, who=who)).items():
             found[name].update(offsets)
         if len(pairs) > len(some):
             await asyncio.sleep(0)
@@ -100,9 +98,7 @@ async def _names(topics: Any, ctx: Context, slices: Slices) -> dict[str, list[in
     return names
 
 
-async def _asked(
-    image: Image, topic: Any, found: Found, slices: Slices, *, by_id: bool
-) -> Fields:
+async def _asked(image: Image, topic: Any, found: Found, slices: Slices, *, by_id: bool) -> Fields:
     name = image.names.get(topic.topic_id) if by_id else topic.name
     if name not in found:
         code = ErrorCode.topic_authorization_failed

@@ -145,12 +145,12 @@ class AclStore:
                 for spelled, kind in KINDS.items()
                 for name in await self._store.children(f"{root}/{spelled}")
             ]
-            nodes = await self._store.get_many([_path(place) for place in places])
-            read = zip(places, nodes, strict=True)
-            found = [
-                rule async for place, node in in_slices(read) for rule in _rules(place, node)
-            ]
-            await asyncio.sleep(0)
+            found: list[Rule] = []
+            for some in sliced(places):
+                await asyncio.sleep(0)
+                nodes = await self._store.get_many([_path(place) for place in some])
+                for place, node in zip(some, nodes, strict=True):
+                    found += _rules(place, node)
             rules = Rules(found)
             await asyncio.sleep(0)
             if self._authorizer.rules is None or rules.all != self._authorizer.rules.all:

@@ -110,7 +110,7 @@ class Controller:
 
         async def ask(some: Sequence[NewTopic]) -> None:
             nonlocal budget
-            said = await self._decided(
+            said: dict[str, Created | KafkaError] = await self._decided(
                 lambda ask: TopicsAsked(ask, tuple(some), validate_only, budget),
                 lambda said: None if validate_only else _all_led(said),
             )
@@ -150,8 +150,10 @@ class Controller:
         async def ask(some: Sequence[MorePartitions]) -> None:
             nonlocal budget
             known = self._loop.state.topics
-            before = {one.name: len(known[one.name].partitions) for one in some if one.name in known}
-            said = await self._decided(
+            before = {
+                one.name: len(known[one.name].partitions) for one in some if one.name in known
+            }
+            said: Mapping[str, KafkaError | None] = await self._decided(
                 lambda ask: PartitionsAsked(ask, tuple(some), validate_only, budget),
                 lambda said: None if validate_only else _grown(said, totals),
             )

@@ -21,7 +21,7 @@ from ottla.controller.events import (
 from ottla.controller.state import ControllerState
 
 
-def weight(state: ControllerState, event: Event) -> int:  # noqa: C901 - one line per event
+def weight(state: ControllerState, event: Event) -> int:
     match event:
         case TopicsAsked():
             default = state.rules.num_partitions

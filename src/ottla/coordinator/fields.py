@@ -17,6 +17,9 @@ INT32: Final = struct.Struct(">i")
 INT64: Final = struct.Struct(">q")
 
 
+ONE_BYTE: Final = tuple(bytes((value,)) for value in range(0x80))
+
+
 class Writer:
     """Appends fields one after the other; no version for a structure inside another."""
 
@@ -66,6 +69,9 @@ class Writer:
         return self
 
     def varint(self, value: int) -> Writer:
+        if value < 0x80:
+            self._parts.append(ONE_BYTE[value])
+            return self
         out = bytearray()
         while value > 0x7F:
             out.append(value & 0x7F | 0x80)

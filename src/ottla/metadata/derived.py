@@ -1,7 +1,8 @@
 """What readers have made of topics, kept for as long as a topic stays the same.
 
-Owns: of which topic, and for whom, something was made. Never knows what it is. Clients ask for all topics again and again, and hardly any has changed: an image shares the
-others with the image before it, so a topic that is the same object says the same.
+Owns: of which topic, and for whom, something was made. Never knows what it is. Clients ask for all
+topics again and again, and hardly any has changed: an image shares the others with the image before
+it, so a topic that is the same object says the same.
 """
 
 from __future__ import annotations

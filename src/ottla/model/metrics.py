@@ -114,7 +114,7 @@ class Registry:
         carriers = [self._by_label.get(label, {}) for label in wanted]
         if not carriers:
             return
-        for name, key in list(min(carriers, key=len)):
+        for name, key in list(min(carriers, key=lambda some: len(some))):
             if wanted <= dict(key).items():
                 del self._families[name].metrics[key]
                 self._unlist(name, key)

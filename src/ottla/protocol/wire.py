@@ -125,7 +125,7 @@ def decode(call: Call, frame: memoryview, max_values: int = MAX_VALUES) -> Any:
     """The request of this frame as kio's class of its version.
 
     Fields that this version lacks read as their defaults. TooManyValues if it holds more values
-    than `max_values`: a caller may then decode it in two pieces, `check_request` and `read_request`.
+    than `max_values`: it may then be decoded in two pieces, `check_request` and `read_request`.
     """
     check_request(call, frame, max_values)
     return read_request(call, frame)

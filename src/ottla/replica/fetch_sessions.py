@@ -13,12 +13,13 @@ the least recently used consumer's; otherwise the newcomer gets no session and f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Final, NamedTuple, TypeAlias
 
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, TopicId
+from ottla.model.slices import sliced
 from ottla.replica.wanted import Fetched, Wanted
 
 NO_SESSION: Final = 0
@@ -127,17 +128,32 @@ class Fetching:
 
     def finish(self, fetched: list[Fetched], now_ms: int) -> tuple[int, list[Fetched]]:
         """The session id to answer with, and the partitions to answer for."""
-        if self._session is not None:
-            return self._session.id, self._session.changed(fetched)
-        if self._asks is None:
-            return NO_SESSION, fetched
-        sessions, asked = self._asks
-        session = sessions.create(asked, now_ms)
+        session_id = NO_SESSION
+        news: list[Fetched] = []
+        for answered_with, some in self.finish_in_slices(fetched, now_ms):
+            session_id = answered_with
+            news += some
+        return session_id, news
+
+    def finish_in_slices(
+        self, fetched: list[Fetched], now_ms: int
+    ) -> Iterator[tuple[int, Sequence[Fetched]]]:
+        """The same, some partitions at a time; a session hears of them as it goes."""
+        session, is_new = self._session, False
+        if self._asks is not None:
+            sessions, asked = self._asks
+            session, is_new = sessions.create(asked, now_ms), True
         if session is None:
-            return NO_SESSION, fetched
-        session.update(self.wanted, ())
-        session.changed(fetched)
-        return session.id, fetched
+            yield NO_SESSION, fetched
+            return
+        if is_new:
+            for wanted in sliced(self.wanted):
+                session.update(wanted, ())
+                yield session.id, ()
+        for some in sliced(fetched):
+            news = session.changed(some)
+            yield session.id, some if is_new else news
+        yield session.id, ()
 
 
 class FetchSessions:

@@ -142,9 +142,7 @@ class Transitions:
                 codes |= dict.fromkeys(lost, ErrorCode.kafka_storage_error)
         return codes
 
-    def _stop_one(
-        self, one: ToStop, touched: dict[TopicPartition, list[Directory]]
-    ) -> ErrorCode:
+    def _stop_one(self, one: ToStop, touched: dict[TopicPartition, list[Directory]]) -> ErrorCode:
         partition = self._hosted.find(one.key)
         if one.key in self._hosted.offline:
             return ErrorCode.kafka_storage_error

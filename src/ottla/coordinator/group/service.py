@@ -153,9 +153,7 @@ class Groups:
         """Every group coordinated here now that passes the filters, looked at one by one."""
         if self.runtime.is_loading():
             raise KafkaError(ErrorCode.coordinator_load_in_progress)
-        groups = [
-            group for owned in self.runtime.active() for group in owned.shard.groups.values()
-        ]
+        groups = [group for owned in self.runtime.active() for group in owned.shard.groups.values()]
         shown = map(overview.overview, groups)
         return (one for one in shown if overview.is_asked_for(one, states, types))
 
