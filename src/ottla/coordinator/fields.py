@@ -9,7 +9,7 @@ it does not know. Whatever does not fit is a ValueError.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 INT16: Final = struct.Struct(">h")
@@ -52,6 +52,20 @@ class Writer:
 
     def string(self, value: str | None) -> Writer:
         return self._sized(None if value is None else value.encode(), INT16)
+
+    def strings(self, values: Sequence[str]) -> Writer:
+        """An array of them; there may be very many."""
+        self.array(len(values))
+        put, flexible = self._parts.append, self._flexible
+        for value in values:
+            data = value.encode()
+            size = len(data)
+            if flexible and size < 0x7F:
+                put(ONE_BYTE[size + 1])
+                put(data)
+            else:
+                self._sized(data, INT16)
+        return self
 
     def blob(self, value: bytes | None) -> Writer:
         return self._sized(value, INT32)
@@ -139,6 +153,20 @@ class Reader:
         if value is None:
             raise ValueError("a text is null")
         return value
+
+    def strings(self, values: Sequence[str]) -> Writer:
+        """An array of them; there may be very many."""
+        self.array(len(values))
+        put, flexible = self._parts.append, self._flexible
+        for value in values:
+            data = value.encode()
+            size = len(data)
+            if flexible and size < 0x7F:
+                put(ONE_BYTE[size + 1])
+                put(data)
+            else:
+                self._sized(data, INT16)
+        return self
 
     def blob(self) -> bytes | None:
         size = self.varint() - 1 if self.flexible else self.int32()

@@ -46,8 +46,8 @@ class _Sliced(AsyncIterator[T]):
         self._items = items
 
     async def __anext__(self) -> T:
-        await self._slices.took(1)
         for item in self._items:
+            await self._slices.took(1)
             return item
         raise StopAsyncIteration
 
