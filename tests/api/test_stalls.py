@@ -35,8 +35,10 @@ FEWER: Final = {
     "DeleteTopics": 300,
     "CreateAcls": 1_000,
     "DeleteAcls": 1_000,
+    "ConsumerGroupHeartbeat": 3_000,
 }
-"""What takes far more than others for each item; in one piece these would be too many calls too."""
+"""What takes far more than others for each item; in one piece these would be too many calls too.
+The exception is ConsumerGroupHeartbeat: a group's assignment is decided in one piece."""
 
 
 class Calls:

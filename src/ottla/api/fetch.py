@@ -7,14 +7,14 @@ benchmarks/requests.py.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from ottla.api.api import Api
 from ottla.api.services import Services
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
-from ottla.model.slices import SLICE, sliced, step_through
+from ottla.model.slices import SLICE, in_slices, sliced, step_through
 from ottla.net.slot import Part, Peer, Slot
 from ottla.protocol import wire
 from ottla.protocol.hot import FetchedPartition, fetch_reply
@@ -35,7 +35,9 @@ LONGEST_WAIT_MS: Final = 300_000
 
 def fetch(call: Call, frame: memoryview, slot: Slot, services: Services) -> None:
     request = wire.decode(call, frame, SMALL_VALUES)
-    _serve(call, request, _asked(call, request, services), slot, services)
+    names, by_id = services.metadata.image.names, call.version >= FIRST_BY_ID
+    wanted = list(_wanted(request.topics, names, by_id))
+    _serve(call, request, _asked(call, request, wanted, services), slot, services)
 
 
 async def fetch_many(call: Call, frame: memoryview, slot: Slot, services: Services) -> None:
@@ -44,18 +46,20 @@ async def fetch_many(call: Call, frame: memoryview, slot: Slot, services: Servic
     await asyncio.sleep(0)
     request = wire.read_request(call, frame)
     await asyncio.sleep(0)
-    asked = _asked(call, request, services)
+    names, by_id = services.metadata.image.names, call.version >= FIRST_BY_ID
+    wanted = [one async for one in in_slices(_wanted(request.topics, names, by_id))]
+    asked = _asked(call, request, wanted, services)
     await asyncio.sleep(0)
     _serve(call, request, asked, slot, services)
 
 
-def _asked(call: Call, request: Any, services: Services) -> Asked:
+def _asked(call: Call, request: Any, wanted: list[Wanted], services: Services) -> Asked:
     by_id = call.version >= FIRST_BY_ID
     names = services.metadata.image.names
     return Asked(
         session_id=request.session_id,
         epoch=request.session_epoch,
-        wanted=_wanted(request.topics, names, by_id),
+        wanted=wanted,
         forgotten=_forgotten(request.forgotten_topics_data, names, by_id),
         by_id=by_id,
         privileged=_replica(call, request) >= 0,
@@ -201,8 +205,7 @@ def _terms(call: Call, request: Any, fetch_max_bytes: int) -> FetchTerms:
     )
 
 
-def _wanted(topics: Iterable[Any], names: Mapping[TopicId, str], by_id: bool) -> list[Wanted]:
-    wanted = []
+def _wanted(topics: Iterable[Any], names: Mapping[TopicId, str], by_id: bool) -> Iterator[Wanted]:
     for topic in topics:
         topic_id = (topic.topic_id or NO_TOPIC_ID) if by_id else NO_TOPIC_ID
         name = names.get(topic_id, UNKNOWN_TOPIC) if by_id else topic.topic
@@ -213,8 +216,7 @@ def _wanted(topics: Iterable[Any], names: Mapping[TopicId, str], by_id: bool) ->
             want.max_bytes = part.partition_max_bytes
             want.leader_epoch = part.current_leader_epoch
             want.last_fetched_epoch = part.last_fetched_epoch
-            wanted.append(want)
-    return wanted
+            yield want
 
 
 def _forgotten(topics: Iterable[Any], names: Mapping[TopicId, str], by_id: bool) -> list[Wanted]:

@@ -154,20 +154,6 @@ class Reader:
             raise ValueError("a text is null")
         return value
 
-    def strings(self, values: Sequence[str]) -> Writer:
-        """An array of them; there may be very many."""
-        self.array(len(values))
-        put, flexible = self._parts.append, self._flexible
-        for value in values:
-            data = value.encode()
-            size = len(data)
-            if flexible and size < 0x7F:
-                put(ONE_BYTE[size + 1])
-                put(data)
-            else:
-                self._sized(data, INT16)
-        return self
-
     def blob(self) -> bytes | None:
         size = self.varint() - 1 if self.flexible else self.int32()
         return None if size == -1 else self.raw(size)

@@ -35,12 +35,13 @@ class CheckpointWrite(NamedTuple):
     directory: Directory
     name: str
     number: int
-    content: bytes
+    offsets: Mapping[TopicPartition, Offset]
 
     def run(self) -> None:
         """Write it, unless a newer one of that name has been taken since."""
         if self.number == self.directory.newest[self.name]:
-            self.directory.disk.replace(self.directory.path / self.name, self.content)
+            content = encode_offsets(sorted(self.offsets.items()))
+            self.directory.disk.replace(self.directory.path / self.name, content)
 
 
 class Directory:
@@ -118,7 +119,7 @@ class Directory:
         """Take these numbers; they are in the file when what is returned has been run."""
         self._taken[name] = offsets
         number = self.newest[name] = self.newest.get(name, 0) + 1
-        return CheckpointWrite(self, name, number, encode_offsets(sorted(offsets.items())))
+        return CheckpointWrite(self, name, number, offsets)
 
     @property
     def was_stopped_cleanly(self) -> bool:

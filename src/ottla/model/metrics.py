@@ -111,10 +111,8 @@ class Registry:
     def forget(self, **labels: str) -> None:
         """Drop every metric that carries all of these labels (a topic that is gone)."""
         wanted = labels.items()
-        carriers = [self._by_label.get(label, {}) for label in wanted]
-        if not carriers:
-            return
-        for name, key in list(min(carriers, key=lambda some: len(some))):
+        carriers = [list(self._by_label.get(label, ())) for label in wanted]
+        for name, key in min(carriers, key=len, default=[]):
             if wanted <= dict(key).items():
                 del self._families[name].metrics[key]
                 self._unlist(name, key)
