@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ottla import api as apis
-from ottla.api import api_versions, describe_cluster, produce
+from ottla.api import api_versions, describe_cluster, list_offsets, produce
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.dispatch import Dispatch
 from ottla.api.interbroker import stop_replica
@@ -21,7 +21,9 @@ from ottla.net.slot import Slot
 from ottla.protocol import wire
 from ottla.protocol.wire import Call
 from ottla.store.port import SessionExpired, StoreUnavailable
+from tests.asking import batch
 from tests.fakes.api_side import ApiSide, Caller, api_side
+from tests.fakes.data_side import TP
 from tests.fakes.virtual_loop import run
 
 KEY = describe_cluster.API.key
@@ -369,5 +371,65 @@ def test_a_hot_request_that_took_its_turn_and_fails_ends_the_connection_too() ->
             fields: Any = {"transactional_id": None, "acks": 1, "timeout": 0, "topic_data": []}
             assert await caller.start(produce.API, 9, **fields) == b""
             assert caller.ended == "no"
+
+    run(story())
+
+
+def _large_produce(name: str, value: str) -> bytes:
+    """To one partition, and to very many that are not there."""
+    data = [{"index": 0, "records": batch(value)}]
+    others = [{"index": index, "records": b""} for index in range(1, 1_000)]
+    return frame(
+        produce.API,
+        9,
+        transactional_id=None,
+        acks=1,
+        timeout=1_000,
+        topic_data=[
+            {"name": "nobody", "partition_data": others},
+            {"name": name, "partition_data": data},
+        ],
+    )
+
+
+def _small_produce(name: str, value: str) -> bytes:
+    topic = {"name": name, "partition_data": [{"index": 0, "records": batch(value)}]}
+    return frame(produce.API, 9, transactional_id=None, acks=1, timeout=1_000, topic_data=[topic])
+
+
+def test_no_request_overtakes_a_large_one_of_its_connection() -> None:
+    async def story() -> None:
+        async with api_side() as side:
+            await side.data.lead()
+            sent = [
+                side.caller.send(_small_produce(TP.topic, "1")),
+                side.caller.send(_large_produce(TP.topic, "2")),
+                side.caller.send(_small_produce(TP.topic, "3")),
+                side.caller.send(_large_produce(TP.topic, "4")),
+                side.caller.send(_small_produce(TP.topic, "5")),
+            ]
+            replies = [
+                wire.decode_reply(produce.KEY, 9, memoryview(await reply)[4:]) for reply in sent
+            ]
+            offsets = [reply.responses[-1].partition_responses[0].base_offset for reply in replies]
+            assert offsets == [0, 1, 2, 3, 4], "appended in the order they were sent"
+            assert side.caller.peer.unstarted == 0
+
+    run(story())
+
+
+def test_a_large_request_that_cannot_be_read_closes_the_connection_and_holds_up_nobody() -> None:
+    async def story() -> None:
+        async with api_side() as side:
+            many = [{"partition_index": index, "timestamp": -1} for index in range(2_000)]
+            topics = [{"name": "t", "partitions": many}, {"name": "zz", "partitions": []}]
+            large = frame(list_offsets.API, 1, replica_id=-1, topics=topics)
+            assert await side.caller.send(large.replace(b"zz", b"\xff\xfe")) == b""
+            assert side.caller.ended is not None
+            assert "does not decode" in side.caller.ended
+            assert side.caller.peer.unstarted == 0
+            other = side.another()
+            assert (await other.send(large)) != b""
+            assert other.ended is None
 
     run(story())

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from ottla.api.metadata import API
+from ottla.api.metadata import API, AUTO_CREATED_MAX
 from ottla.api.operations import NOT_ASKED
 from ottla.controller.events import NewTopic
 from ottla.metadata.image import Broker, Endpoint, Partition, Update
@@ -226,5 +226,25 @@ def test_ids_are_refused_by_the_versions_that_cannot_answer_them(version: int) -
             one = await plane.start(1)
             said = await ask(one, API, fields("t", topic_id=UUID(int=9)), version)
             assert codes(said) == {"t": ErrorCode.invalid_request}
+
+    run(story())
+
+
+def test_one_request_makes_no_more_topics_than_it_may_and_the_next_makes_the_rest() -> None:
+    async def story() -> None:
+        async with control_plane() as plane:
+            one = await plane.start(1)
+            names = [f"t{number:03}" for number in range(AUTO_CREATED_MAX + 20)]
+            said = codes(await ask(one, API, fields(*names, create=True)))
+            assert list(said) == names
+            assert [said[name] for name in names[:AUTO_CREATED_MAX]] == (
+                [ErrorCode.none] * AUTO_CREATED_MAX
+            )
+            assert {said[name] for name in names[AUTO_CREATED_MAX:]} == {
+                ErrorCode.leader_not_available
+            }
+            assert len(one.metadata.image.topics) == AUTO_CREATED_MAX
+            again = codes(await ask(one, API, fields(*names, create=True)))
+            assert set(again.values()) == {ErrorCode.none}
 
     run(story())

@@ -86,7 +86,24 @@ CLOSED: Final[dict[str, tuple[bytes, str]]] = {
     "a tag count of six bytes": (tagged(METADATA, 9, b"\1\0\0\0" + SIX_BYTES), "too long"),
     "a tag past the end": (tagged(METADATA, 9, b"\1\0\0\0\1\5\x50x"), "past the end"),
     "a header tag past the end": (tagged(METADATA, 9, b"", b"\1\5\x50x"), "past the end"),
-    "a million tags": (tagged(METADATA, 9, b"\1\0\0\0" + b"\xbf\x84\x3d"), "cut short"),
+    "a million tags": (tagged(METADATA, 9, b"\1\0\0\0" + b"\xbf\x84\x3d"), "too many tagged"),
+    "a million tags that are there": (
+        tagged(METADATA, 9, b"\1\0\0\0" + b"\xc0\x84\x3d" + b"\x64\0" * 1_000_000),
+        "too many tagged fields (1000000)",
+    ),
+    "10,001 tags of a header": (
+        tagged(METADATA, 9, b"", b"\x91\x4e" + b"\x64\0" * 10_001),
+        "too many tagged fields (10001)",
+    ),
+    "10,001 tags of a struct": (
+        tagged(METADATA, 9, b"\2\2t" + b"\x91\x4e" + b"\x64\0" * 10_001),
+        "too many tagged fields (10001)",
+    ),
+    "Produce with 10,001 tags in two structs": (
+        tagged(PRODUCE, 9, b"\0\0\1\0\0\0\0\2\2t\3" + (b"\0\0\0\0\0" + b"\x89\x27"
+               + b"\x64\0" * 5_001) * 2),
+        "too many tagged fields (5001)",
+    ),
     "a name that is not UTF-8": (plain(METADATA, 1, b"\0\0\0\1\0\2\xff\xfe"), "decode"),
     "a string past the end": (plain(METADATA, 1, b"\0\0\0\1\x7f\xffab"), "cut short"),
     "a message that ends early": (plain(FETCH, 4, bytes(3)), "cut short"),

@@ -23,8 +23,8 @@ def test_each_directory_tells_its_room_and_what_its_partitions_take() -> None:
     first, second = describe(directories)
     assert (first.path, first.failure, second.path) == (A, None, B)
     assert 0 < first.usable_bytes < first.total_bytes == 1_000_000
-    assert first.replicas == [ReplicaReport(T0, log.size, 0, is_future=False)]
-    assert second.replicas == []
+    assert list(first.replicas) == [ReplicaReport(T0, log.size, 0, is_future=False)]
+    assert list(second.replicas) == []
 
 
 def test_a_copy_in_the_making_tells_what_it_lacks() -> None:
@@ -35,6 +35,6 @@ def test_a_copy_in_the_making_tells_what_it_lacks() -> None:
     assert (copy.offset_lag, copy.is_future) == (3, True)
     directories.failed(A, OSError(errno.EIO, "gone"))
     failed, left = describe(directories)
-    assert (failed.failure, failed.usable_bytes, failed.replicas) == ("gone", UNKNOWN, [])
+    assert (failed.failure, failed.usable_bytes, list(failed.replicas)) == ("gone", UNKNOWN, [])
     assert failed.total_bytes == UNKNOWN
-    assert left.replicas == [copy._replace(offset_lag=0)]
+    assert list(left.replicas) == [copy._replace(offset_lag=0)]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,6 +64,42 @@ def test_what_carries_a_forgotten_label_is_gone_and_the_rest_stays() -> None:
         ("bytes_total", (("topic", "b"),)),
         ("lag", (("partition", "0"), ("topic", "b"))),
     }
+
+
+class _CountedDict(dict[object, object]):
+    """Counts how often somebody looks through all of it."""
+
+    walks = 0
+
+    def __iter__(self) -> Iterator[object]:
+        self.walks += 1
+        return super().__iter__()
+
+
+def test_forgetting_one_topic_looks_at_no_metric_of_another() -> None:
+    registry = Registry()
+    for number in range(50):
+        registry.counter("bytes_total", "Bytes.", topic=f"t{number}", partition="0")
+    family = next(iter(registry.families()))
+    family.metrics = counted = _CountedDict(family.metrics)  # type: ignore[assignment, arg-type]
+    registry.forget(topic="t7")
+    assert counted.walks == 0
+    assert len(counted) == 49
+
+
+def test_forgetting_needs_all_of_the_labels_and_leaves_no_trace() -> None:
+    registry = Registry()
+    for topic in ("a", "b"):
+        for partition in ("0", "1"):
+            registry.counter("bytes_total", "Bytes.", topic=topic, partition=partition)
+    registry.forget(topic="a", partition="1")
+    registry.forget(topic="nobody")
+    family = next(iter(registry.families()))
+    left = {tuple(value for _, value in labels) for labels in family.metrics}
+    assert left == {("0", "a"), ("0", "b"), ("1", "b")}
+    first = registry.counter("bytes_total", "Bytes.", topic="a", partition="1")
+    registry.forget(topic="a")  # one that came again can be forgotten again
+    assert registry.counter("bytes_total", "Bytes.", topic="a", partition="1") is not first
 
 
 @given(st.lists(st.floats(0, 100_000)))

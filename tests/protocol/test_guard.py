@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import dataclass
+from typing import Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.model.errors import Disconnect
+from ottla.protocol import guard
 from ottla.protocol.encode import uvarint
-from ottla.protocol.guard import MAX_VALUES, check, read_uvarint, walk_of
+from ottla.protocol.guard import (
+    MAX_TAGS,
+    MAX_VALUES,
+    TooManyValues,
+    check,
+    read_uvarint,
+    walk_of,
+)
 from ottla.protocol.schema import Kind, message
 from tests.protocol.samples import ALL_KEYS, filled, kio_bytes, messages, sparse
 
@@ -60,9 +70,9 @@ def test_a_million_tiny_elements_cost_nothing_and_are_refused() -> None:
 
 
 def test_elements_of_all_arrays_share_one_budget() -> None:
-    """A hundred thousand partitions in each of ten topics is a million, wherever they are."""
+    """Many partitions in each of many topics are too many, wherever they are."""
     entity = message(20, 3, Kind.REQUEST)
-    names = 400_000
+    names = 200_000
     body = names.to_bytes(4, "big") + bytes(2) * names + bytes(4)
     check(walk_of(entity), memoryview(body), 0)
     nested = message(21, 0, Kind.REQUEST)  # topics of partitions
@@ -70,9 +80,67 @@ def test_elements_of_all_arrays_share_one_budget() -> None:
     topic = bytes(2) + per_topic.to_bytes(4, "big") + bytes(12) * per_topic
     one, many = (n.to_bytes(4, "big") + topic * n + bytes(4) for n in (1, 8))
     check(walk_of(nested), memoryview(one), 0)
-    with pytest.raises(Disconnect, match="array length"):
+    with pytest.raises(TooManyValues, match="array length"):
         check(walk_of(nested), memoryview(many), 0)
     check(walk_of(nested), memoryview(many), 0, max_values=10 * MAX_VALUES)
+
+
+TAG: Final = b"\x64\x00"  # number 100, no content
+TOPICS_OF_PARTITIONS: Final = message(21, 2, Kind.REQUEST)
+
+
+@dataclass(frozen=True)
+class Tags:
+    """Tagged fields in one place, as many as are claimed and as many as are there."""
+
+    before: bytes
+    claimed: int
+    there: int
+    refused: str | None
+
+    def body(self, after: bytes = b"") -> memoryview:
+        return memoryview(self.before + uvarint(self.claimed) + TAG * self.there + after)
+
+
+ENDS = b"\x01\x01\x01"  # Metadata v12: no topics, two flags
+TAGS: Final = {
+    "as many as are allowed": Tags(ENDS, MAX_TAGS, MAX_TAGS, None),
+    "one too many": Tags(ENDS, MAX_TAGS + 1, MAX_TAGS + 1, "too many tagged fields"),
+    "ten million": Tags(ENDS, 10_000_000, 10_000_000, "too many tagged fields"),
+    "ten million that are not there": Tags(ENDS, 10_000_000, 0, "too many tagged fields"),
+    "a few that are not there": Tags(ENDS, 9, 4, "cut short"),
+}
+
+
+@pytest.mark.parametrize("name", TAGS)
+def test_tagged_fields_are_counted_before_one_is_walked(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tags = TAGS[name]
+    body = tags.body()
+    if tags.refused is None:
+        check(walk_of(METADATA), body, 0)
+        return
+    walked = 0
+
+    def counted(data: memoryview, at: int) -> tuple[int, int]:
+        nonlocal walked
+        walked += 1
+        return read_uvarint(data, at)
+
+    monkeypatch.setattr(guard, "read_uvarint", counted)
+    with pytest.raises(Disconnect, match=tags.refused):
+        check(walk_of(METADATA), body, 0)
+    assert walked == 1, "only their number was read"
+
+
+def test_tagged_fields_of_many_structs_share_the_budget_of_values() -> None:
+    """A hundred in each of three hundred topics: too many, though no struct has too many."""
+    topic = b"\x01\x01" + uvarint(100) + TAG * 100  # no name, no partitions
+    few, many = (uvarint(n + 1) + topic * n + bytes(4) + b"\x00" for n in (200, 300))
+    check(walk_of(TOPICS_OF_PARTITIONS), memoryview(few), 0)
+    with pytest.raises(TooManyValues, match="too many tagged fields"):
+        check(walk_of(TOPICS_OF_PARTITIONS), memoryview(many), 0)
 
 
 def test_null_where_a_value_must_be_is_refused() -> None:

@@ -137,6 +137,10 @@ def test_nothing_is_compacted_faster_than_the_operator_allows() -> None:
     run(story())
 
 
+async def stopped(side: DataSide, stop: ToStop) -> None:
+    await side.services.transitions.stop([stop])
+
+
 def test_a_topic_deleted_while_it_is_compacted_harms_nobody() -> None:
     async def story() -> None:
         async with data_side(COMPACT, dirs=DIRS) as side:
@@ -148,7 +152,8 @@ def test_a_topic_deleted_while_it_is_compacted_harms_nobody() -> None:
                 await side.settle()
                 if steps == 3:
                     stop = ToStop(TP, LeaderEpoch(-2), delete=True)
-                    await side.services.transitions.stop([stop])
+                    side.run(stopped(side, stop))
+                    await side.settle()
                 side.pool.run_all()
             await side.settle()
             assert len(side.directories.online) == 2
@@ -169,7 +174,8 @@ def test_a_topic_made_anew_meanwhile_is_not_taken_for_the_compacted_one(after: i
                 await side.settle()
                 if steps == after:
                     stop = ToStop(TP, LeaderEpoch(-2), delete=True)
-                    await side.services.transitions.stop([stop])
+                    side.run(stopped(side, stop))
+                    await side.settle()
                     await side.lead()
                 side.pool.run_all()
             await side.settle()

@@ -266,3 +266,18 @@ def test_many_partitions_at_once_leave_others_their_turn() -> None:
             assert seen == [TURN, 2 * TURN]
 
     run(story())
+
+
+def test_many_deletions_sync_their_directory_once() -> None:
+    async def story() -> None:
+        async with data_side() as side:
+            fresh = state(is_new=True)
+            keys = [TopicPartition("many", index) for index in range(3 * TURN)]
+            await side.services.transitions.become([fresh._replace(key=key) for key in keys])
+            side.disk.syncs = 0
+            stops = [ToStop(key, LeaderEpoch(-2), delete=True) for key in keys]
+            codes = await side.services.transitions.stop(stops)
+            assert set(codes.values()) == {ErrorCode.none}
+            assert side.disk.syncs == 1
+
+    run(story())

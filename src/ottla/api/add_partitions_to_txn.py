@@ -6,7 +6,8 @@ another, for several, and may only want to know whether a partition is in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.api.api import Api, Context, Fields, Request
@@ -16,6 +17,7 @@ from ottla.coordinator.txn.ending import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, ProducerId, TopicPartition
+from ottla.model.slices import sliced
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 24
@@ -54,28 +56,40 @@ def add_at_once(request: Request, ctx: Context, answer: Callable[[Fields], None]
     """What a client asks; a broker asks for several."""
     if ctx.call.version >= FIRST_BETWEEN_BROKERS:
         return False
-    _add(_only(request, ctx), ctx, lambda codes: answer(_to_a_client(codes)))
+    adding = _only(request, ctx)
+    _add(adding, _bad(adding.keys, ctx), ctx, lambda codes: answer(_to_a_client(codes)))
     return True
 
 
 async def _added(adding: Adding, ctx: Context) -> Codes:
+    bad: dict[TopicPartition, ErrorCode] = {}
+    if not adding.verify_only:
+        for some in sliced(adding.keys):
+            bad |= _bad(some, ctx)
+            if len(adding.keys) > len(some):
+                await asyncio.sleep(0)
     added: Pending[Codes] = Pending()
-    _add(adding, ctx, added.settle)
+    _add(adding, bad, ctx, added.settle)
     return await added
 
 
-def _add(adding: Adding, ctx: Context, done: Callable[[Codes], object]) -> None:
+def _bad(keys: Sequence[TopicPartition], ctx: Context) -> dict[TopicPartition, ErrorCode]:
+    """What cannot be added, and why."""
+    image = ctx.services.metadata.image
+    bad = dict.fromkeys(_hidden(keys, ctx), ErrorCode.topic_authorization_failed)
+    unknown = [key for key in keys if key not in bad and image.partition(key) is None]
+    return bad | dict.fromkeys(unknown, ErrorCode.unknown_topic_or_partition)
+
+
+def _add(adding: Adding, bad: Codes, ctx: Context, done: Callable[[Codes], object]) -> None:
     """All of a transaction's partitions are added, or none; call `done` once that is committed."""
-    txns, image = ctx.services.txns, ctx.services.metadata.image
+    txns = ctx.services.txns
     id, who, keys, verify_only = adding
     version = ctx.call.version
     if verify_only:
         knows = version >= FIRST_WITH_ABORTABLE
         done({key: _known(txns.verify(id, who, key), knows) for key in keys})
         return
-    bad = dict.fromkeys(_hidden(keys, ctx), ErrorCode.topic_authorization_failed)
-    unknown = [key for key in keys if key not in bad and image.partition(key) is None]
-    bad |= dict.fromkeys(unknown, ErrorCode.unknown_topic_or_partition)
     if bad:
         done({key: bad.get(key, ErrorCode.operation_not_attempted) for key in keys})
         return

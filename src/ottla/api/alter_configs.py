@@ -22,6 +22,7 @@ from ottla.config.changes import check, check_broker, replaced
 from ottla.config.group import GroupConfig
 from ottla.config.topic import TopicConfig
 from ottla.model.errors import ErrorCode
+from ottla.model.slices import in_slices
 from ottla.security.acl import Operation
 
 KEY: Final = 33
@@ -30,7 +31,7 @@ KEY: Final = 33
 async def alter_configs(request: Request, ctx: Context) -> Fields:
     pairs = {
         Resource(one.resource_type, one.resource_name): [(c.name, c.value) for c in one.configs]
-        for one in request.resources
+        async for one in in_slices(request.resources)
     }
 
     async def alter(resource: Resource) -> None:
@@ -51,8 +52,7 @@ async def alter_configs(request: Request, ctx: Context) -> Fields:
             case _:
                 raise unsupported(resource)
 
-    asked = (Resource(one.resource_type, one.resource_name) for one in request.resources)
-    return await answer_each(asked, alter)
+    return await answer_each(request.resources, alter)
 
 
 def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:

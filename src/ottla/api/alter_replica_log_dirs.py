@@ -9,6 +9,7 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_cluster
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
+from ottla.model.slices import Slices
 from ottla.security.acl import Operation
 
 KEY: Final = 34
@@ -16,9 +17,10 @@ KEY: Final = 34
 
 async def alter_replica_log_dirs(request: Request, ctx: Context) -> Fields:
     codes: dict[TopicPartition, ErrorCode] = {}
-    for directory in request.dirs:
-        for topic in directory.topics:
-            for index in topic.partitions:
+    slices = Slices()
+    async for directory in slices.of(request.dirs):
+        async for topic in slices.of(directory.topics):
+            async for index in slices.of(topic.partitions):
                 key = TopicPartition(topic.name, index)
                 codes[key] = _begin(key, directory.path, ctx)
     return _results(codes)

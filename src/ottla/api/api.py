@@ -50,6 +50,9 @@ Handler: TypeAlias = Callable[[Request, Context], Awaitable[Fields]]
 AtOnce: TypeAlias = Callable[[Request, Context, Callable[[Fields], None]], bool]
 """Answers without a task, by calling its last argument now or later; False: the handler must."""
 RawHandler: TypeAlias = "Callable[[Call, memoryview, Slot, Services], None]"
+LargeHandler: TypeAlias = "Callable[[Call, memoryview, Slot, Services], Awaitable[None]]"
+"""The same for requests that a raw handler leaves with TooManyValues, in slices. The frame stays;
+whatever order matters in is done when it returns."""
 Refuse: TypeAlias = Callable[[Request, ErrorCode, str | None], Fields]
 
 
@@ -68,6 +71,7 @@ class Api:
     handler: Handler | None = None
     refuse: Refuse | None = None
     raw: RawHandler | None = None
+    large: LargeHandler | None = None
     at_once: AtOnce | None = None
     advertised_from: int | None = None
     between_brokers: bool = False
@@ -78,6 +82,7 @@ class Api:
         assert (self.handler is None) == (self.refuse is None), self.name
         assert self.at_once is None or (self.handler and not self.between_brokers), self.name
         assert self.raw is None or not self.needs, self.name
+        assert (self.raw is None) == (self.large is None), self.name
 
     @property
     def oldest_advertised(self) -> int:

@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ottla.api.api import Context, Fields
 from ottla.config.dynamic import Overrides
 from ottla.controller.topic_rules import check_name
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId
+from ottla.model.slices import in_slices
 from ottla.security import acl
+
+SLICE: Final = 20
+"""Resources altered between two turns of the loop, where no store is waited for."""
 
 
 class Kind(IntEnum):
@@ -112,13 +116,13 @@ async def alter_broker(
 
 
 async def answer_each(
-    resources: Iterable[Resource], alter: Callable[[Resource], Awaitable[None]]
+    resources: Iterable[Any], alter: Callable[[Resource], Awaitable[None]]
 ) -> Fields:
-    """One result per resource; a resource named twice is refused."""
-    asked = list(resources)
+    """One result per resource of a request; a resource named twice is refused."""
+    asked = [Resource(one.resource_type, one.resource_name) async for one in in_slices(resources)]
     times = Counter(asked)
     responses = []
-    for resource in times:
+    async for resource in in_slices(times, SLICE):
         code, message = ErrorCode.none, None
         try:
             if times[resource] > 1:

@@ -11,6 +11,7 @@ from ottla.coordinator.group.consumer.overview import MemberView
 from ottla.coordinator.group.consumer.parts import Parts, by_topic
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.slices import in_slices
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 69
@@ -19,7 +20,7 @@ CONSUMER_MEMBER: Final = 1
 
 
 async def consumer_group_describe(request: Request, ctx: Context) -> Fields:
-    groups = [await _allowed(group_id, request, ctx) for group_id in request.group_ids]
+    groups = [await _allowed(one, request, ctx) async for one in in_slices(request.group_ids)]
     return {"throttle_time": 0, "groups": groups}
 
 

@@ -14,6 +14,7 @@ from ottla.coordinator.group.consumer.heartbeat import BeatAsk
 from ottla.coordinator.group.consumer.parts import Part, Parts, by_topic
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID
+from ottla.model.slices import in_slices
 from ottla.protocol import wire
 from ottla.security.acl import Kind, Operation
 
@@ -22,7 +23,7 @@ FIRST_WITH_OWN_IDS: Final = 1
 
 
 async def consumer_group_heartbeat(request: Request, ctx: Context) -> Fields:
-    for name in request.subscribed_topic_names or ():
+    async for name in in_slices(request.subscribed_topic_names or ()):
         ctx.require(Operation.DESCRIBE, Kind.TOPIC, name)
     sees = _sees(ctx) if ctx.services.authorizer.in_force else None
     ask = BeatAsk(

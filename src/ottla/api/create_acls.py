@@ -8,6 +8,7 @@ from ottla.api.acl_rules import read_rule, store_of
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_cluster
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.slices import in_slices
 from ottla.security.acl import Operation, Rule
 
 KEY: Final = 30
@@ -17,7 +18,7 @@ async def create_acls(request: Request, ctx: Context) -> Fields:
     store = store_of(ctx)
     rules: list[Rule] = []
     results: list[Fields] = []
-    for asked in request.creations:
+    async for asked in in_slices(request.creations):
         try:
             rules.append(read_rule(asked))
             results.append(_result(ErrorCode.none, None))

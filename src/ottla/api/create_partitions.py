@@ -10,6 +10,7 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.controller.events import MorePartitions
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId
+from ottla.model.slices import in_slices
 from ottla.protocol import wire
 from ottla.security.acl import Kind, Operation
 
@@ -23,7 +24,7 @@ async def create_partitions(request: Request, ctx: Context) -> Fields:
         for name in times
         if times[name] > 1
     }
-    for name in times:
+    async for name in in_slices(times):
         if name not in refusals and not ctx.allows(Operation.ALTER, Kind.TOPIC, name):
             refusals[name] = KafkaError(ErrorCode.topic_authorization_failed)
     more = [_more(topic) for topic in request.topics if topic.name not in refusals]

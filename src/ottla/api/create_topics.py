@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
@@ -13,10 +14,13 @@ from ottla.controller.events import NewTopic
 from ottla.controller.topics import Created
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId
+from ottla.model.slices import Slices, in_slices, sliced
 from ottla.protocol import wire
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 19
+SLICE: Final = 10
+"""Topics shown in one piece: each with dozens of settings."""
 
 
 async def create_topics(request: Request, ctx: Context) -> Fields:
@@ -25,7 +29,8 @@ async def create_topics(request: Request, ctx: Context) -> Fields:
     wanted: dict[str, NewTopic] = {}
     times = Counter(topic.name for topic in request.topics)
     creates_any = ctx.allows(Operation.CREATE, Kind.CLUSTER, CLUSTER_NAME, noted=False)
-    for topic in request.topics:
+    slices = Slices(SLICE)
+    async for topic in slices.of(request.topics):
         try:
             if times[topic.name] > 1:
                 raise KafkaError(ErrorCode.invalid_request, "Duplicate topic name.")
@@ -40,10 +45,16 @@ async def create_topics(request: Request, ctx: Context) -> Fields:
     made = [name for name, outcome in outcomes.items() if isinstance(outcome, Created)]
     config = ctx.services.config
     if request.validate_only:
-        config = _imagined(config, {name: wanted[name].config for name in made})
+        config = await _imagined(config, {name: wanted[name].config for name in made}, slices)
     else:
-        await controller.configs.load_topics(made)
-    return _fields(_result(name, outcomes[name], config, ctx) for name in times)
+        for some in sliced(made):
+            await controller.configs.load_topics(some)
+            await asyncio.sleep(0)
+    results = [  # encoded one by one: a thousand topics have dozens of settings each
+        wire.encode_part(ctx.call, "topics", _result(name, outcomes[name], config, ctx))
+        async for name in in_slices(times, SLICE)
+    ]
+    return _fields(results)
 
 
 def _wanted(topic: Any) -> NewTopic:
@@ -65,12 +76,14 @@ def _wanted(topic: Any) -> NewTopic:
     return NewTopic(topic.name, topic.num_partitions, topic.replication_factor, assignment, config)
 
 
-def _imagined(config: DynamicConfig, topics: dict[str, Overrides]) -> DynamicConfig:
+async def _imagined(
+    config: DynamicConfig, topics: dict[str, Overrides], slices: Slices
+) -> DynamicConfig:
     """What would hold if these topics existed."""
     imagined = DynamicConfig(config.static)
     imagined.set_cluster(config.cluster)
     imagined.set_broker(config.broker)
-    for name, overrides in topics.items():
+    async for name, overrides in slices.of(topics.items()):
         imagined.set_topic(name, overrides)
     return imagined
 
@@ -116,7 +129,7 @@ def _refused(name: str, code: ErrorCode, message: str | None) -> Fields:
     }
 
 
-def _fields(topics: Iterable[Fields]) -> Fields:
+def _fields(topics: Iterable[Fields | wire.Encoded]) -> Fields:
     return {"throttle_time": 0, "topics": list(topics)}
 
 

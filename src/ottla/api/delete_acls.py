@@ -9,6 +9,7 @@ from ottla.api.acl_rules import read_filter, store_of, whole
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_cluster
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.slices import in_slices
 from ottla.security.acl import Filter, Operation, Rule
 
 KEY: Final = 31
@@ -16,7 +17,7 @@ KEY: Final = 31
 
 async def delete_acls(request: Request, ctx: Context) -> Fields:
     store = store_of(ctx)
-    read = [_read(asked) for asked in request.filters]
+    read = [_read(asked) async for asked in in_slices(request.filters)]
     removed = iter(await store.remove([one for one in read if isinstance(one, Filter)]))
     results = [
         _result(ErrorCode.none, None, next(removed))

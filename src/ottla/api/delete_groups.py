@@ -7,6 +7,7 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.slices import in_slices
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 42
@@ -14,7 +15,7 @@ KEY: Final = 42
 
 async def delete_groups(request: Request, ctx: Context) -> Fields:
     codes: dict[str, ErrorCode] = {}
-    for group_id in dict.fromkeys(request.groups_names):
+    async for group_id in in_slices(dict.fromkeys(request.groups_names)):
         try:
             ctx.require(Operation.DELETE, Kind.GROUP, group_id)
             await ctx.services.groups.delete(group_id)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.model.slices import in_slices
 from ottla.protocol import wire
 from ottla.replica.delete_records import Deletion, ToDelete
 from ottla.security.acl import Kind, Operation
@@ -17,7 +18,9 @@ KEY: Final = 21
 
 async def delete_records(request: Request, ctx: Context) -> Fields:
     names = {topic.name for topic in request.topics}
-    allowed = {name for name in names if ctx.allows(Operation.DELETE, Kind.TOPIC, name)}
+    allowed = {
+        name async for name in in_slices(names) if ctx.allows(Operation.DELETE, Kind.TOPIC, name)
+    }
     asked = [
         ToDelete(TopicPartition(topic.name, one.partition_index), one.offset)
         for topic in request.topics

@@ -13,6 +13,7 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, TopicId
+from ottla.model.slices import in_slices
 from ottla.protocol import wire
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
@@ -40,7 +41,7 @@ async def delete_topics(request: Request, ctx: Context) -> Fields:
     image = ctx.services.metadata.image
     deletes_any = ctx.allows(Operation.DELETE, Kind.CLUSTER, CLUSTER_NAME, noted=False)
     found: dict[Named, str | Fields] = {}
-    for named in times:
+    async for named in in_slices(times):
         try:
             if times[named] > 1:
                 raise KafkaError(ErrorCode.invalid_request, "Duplicate topic name or id.")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from ottla.api.acl_rules import read_filter, resources, store_of
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_cluster
 from ottla.model.errors import ErrorCode
+from ottla.model.slices import in_slices
 from ottla.security.acl import Operation, Rules
 
 KEY: Final = 29
@@ -16,7 +18,11 @@ KEY: Final = 29
 async def describe_acls(request: Request, ctx: Context) -> Fields:
     store_of(ctx)
     rules = ctx.services.authorizer.rules or Rules()
-    found = rules.matching(read_filter(request))
+    wanted = read_filter(request)
+    found = [rule async for rule in in_slices(rules.all) if wanted.accepts(rule)]
+    await asyncio.sleep(0)
+    found.sort()
+    await asyncio.sleep(0)
     return {**_head(ErrorCode.none, None), "resources": resources(found)}
 
 

@@ -25,18 +25,23 @@ from ottla.config.entries import (
     describe_topic,
 )
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.slices import in_slices
+from ottla.protocol import wire
 from ottla.security.acl import Operation
 
 KEY: Final = 32
 LOGGER_SOURCE: Final = 6
 STRING: Final = 2
+SLICE: Final = 10
+"""Resources described in one piece: each has dozens of settings."""
 
 
 async def describe_configs(request: Request, ctx: Context) -> Fields:
-    return {
-        "throttle_time": 0,
-        "results": [_described(one, request, ctx) for one in request.resources],
-    }
+    results = [  # encoded one by one: each has dozens of settings
+        wire.encode_part(ctx.call, "results", _described(one, request, ctx))
+        async for one in in_slices(request.resources, SLICE)
+    ]
+    return {"throttle_time": 0, "results": results}
 
 
 def _described(one: Any, request: Request, ctx: Context) -> Fields:

@@ -12,6 +12,7 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.group.overview import GroupSummary
 from ottla.coordinator.group.phases import Phase
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.slices import in_slices
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 15
@@ -19,7 +20,9 @@ FIRST_WITH_NOT_FOUND: Final = 6
 
 
 async def describe_groups(request: Request, ctx: Context) -> Fields:
-    groups = [await _allowed(group_id, request, ctx) for group_id in request.groups]
+    groups = [
+        await _allowed(group_id, request, ctx) async for group_id in in_slices(request.groups)
+    ]
     return {"throttle_time": 0, "groups": groups}
 
 

@@ -10,31 +10,39 @@ from ottla.api.authorise import on_cluster
 from ottla.log.describe import DirectoryReport, ReplicaReport, describe
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.model.slices import Slices
 from ottla.security.acl import Operation
 
 KEY: Final = 35
 
 
 async def describe_log_dirs(request: Request, ctx: Context) -> Fields:
-    wanted = _wanted(request.topics)
+    slices = Slices()
+    wanted = await _wanted(request.topics, slices)
     reports = describe(ctx.services.replicas.directories)
     return {
         "throttle_time": 0,
         "error_code": ErrorCode.none,
-        "results": [_directory(report, wanted) for report in reports],
+        "results": [await _directory(report, wanted, slices) for report in reports],
     }
 
 
-def _wanted(topics: Iterable[Any] | None) -> set[TopicPartition] | None:
+async def _wanted(topics: Iterable[Any] | None, slices: Slices) -> set[TopicPartition] | None:
     """None means every partition there is."""
     if topics is None:
         return None
-    return {TopicPartition(topic.topic, index) for topic in topics for index in topic.partitions}
+    return {
+        TopicPartition(topic.topic, index)
+        async for topic in slices.of(topics)
+        async for index in slices.of(topic.partitions)
+    }
 
 
-def _directory(report: DirectoryReport, wanted: set[TopicPartition] | None) -> Fields:
+async def _directory(
+    report: DirectoryReport, wanted: set[TopicPartition] | None, slices: Slices
+) -> Fields:
     topics: dict[str, list[Fields]] = {}
-    for replica in report.replicas:
+    async for replica in slices.of(report.replicas):
         if wanted is None or replica.partition in wanted:
             topics.setdefault(replica.partition.topic, []).append(_replica(replica))
     failed = report.failure is not None

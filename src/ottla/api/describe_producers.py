@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.log.producers import ProducerState
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
+from ottla.model.slices import Slices
 from ottla.replica.hosted import Hosted
 from ottla.security.acl import Kind, Operation
 
@@ -15,20 +16,19 @@ KEY: Final = 61
 
 
 async def describe_producers(request: Request, ctx: Context) -> Fields:
-    topics = [
-        {"name": topic.name, "partitions": _partitions(topic, ctx)} for topic in request.topics
-    ]
-    return {"throttle_time": 0, "topics": topics}
-
-
-def _partitions(topic: Any, ctx: Context) -> list[Fields]:
-    if not ctx.allows(Operation.READ, Kind.TOPIC, topic.name):
-        code = ErrorCode.topic_authorization_failed
-        return [_refused(index, code) for index in topic.partition_indexes]
+    slices = Slices()
     hosted = ctx.services.replicas.hosted
-    return [
-        _partition(hosted, TopicPartition(topic.name, index)) for index in topic.partition_indexes
-    ]
+    topics = []
+    async for topic in slices.of(request.topics):
+        allowed = ctx.allows(Operation.READ, Kind.TOPIC, topic.name)
+        partitions = [
+            _partition(hosted, TopicPartition(topic.name, index))
+            if allowed
+            else _refused(index, ErrorCode.topic_authorization_failed)
+            async for index in slices.of(topic.partition_indexes)
+        ]
+        topics.append({"name": topic.name, "partitions": partitions})
+    return {"throttle_time": 0, "topics": topics}
 
 
 def _partition(hosted: Hosted, key: TopicPartition) -> Fields:

@@ -13,6 +13,7 @@ from ottla.api import operations
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.metadata import ALLOWED, hidden_topic, no_such_topic, topic_fields, unknown_topic
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.slices import Slices
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 75
@@ -26,10 +27,11 @@ async def describe_topic_partitions(request: Request, ctx: Context) -> Fields:
     _check_cursor(request)
     shown: list[Fields] = []
     names = _names(request, list(image.topics))
-    hidden = {name for name in names if not _may_see(name, request, ctx)}
+    slices = Slices()
+    hidden = {name async for name in slices.of(names) if not _may_see(name, request, ctx)}
     if request.topics:
         shown += [hidden_topic(name) for name in sorted(hidden)]
-    for name in names:
+    async for name in slices.of(names):
         if name in hidden:
             continue
         topic = image.topics.get(name)
@@ -42,6 +44,7 @@ async def describe_topic_partitions(request: Request, ctx: Context) -> Fields:
         if left == 0 and indexes:
             return _page(shown, {"topic_name": name, "partition_index": indexes[0]})
         fields = topic_fields(image, ctx.peer.listener, name, topic, indexes[:left])
+        await slices.took(len(indexes[:left]))
         shown.append({**fields, **may})
         if len(indexes) > left:
             return _page(shown, {"topic_name": name, "partition_index": indexes[left]})
@@ -59,7 +62,7 @@ def _check_cursor(request: Any) -> None:
         return
     if cursor.partition_index < 0:
         raise KafkaError(ErrorCode.invalid_request, "the cursor's partition must not be negative")
-    if request.topics and cursor.topic_name not in [topic.name for topic in request.topics]:
+    if request.topics and all(cursor.topic_name != topic.name for topic in request.topics):
         raise KafkaError(ErrorCode.invalid_request, "the cursor's topic is not asked for")
 
 

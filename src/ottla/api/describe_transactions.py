@@ -8,13 +8,14 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.txn.state import NO_EPOCH, Transaction
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_PRODUCER
+from ottla.model.slices import in_slices
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 65
 
 
 async def describe_transactions(request: Request, ctx: Context) -> Fields:
-    states = [await _one(id, ctx) for id in request.transactional_ids]
+    states = [await _one(id, ctx) async for id in in_slices(request.transactional_ids)]
     return {"throttle_time": 0, "transaction_states": states}
 
 

@@ -6,18 +6,20 @@ benchmarks/requests.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from ottla.api.api import Api
 from ottla.api.services import Services
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
+from ottla.model.slices import SLICE, in_slices, sliced, step_through
 from ottla.net.slot import Part, Peer, Slot
 from ottla.protocol import wire
 from ottla.protocol.hot import FetchedPartition, fetch_reply
 from ottla.protocol.wire import Call
-from ottla.replica.fetch_sessions import NO_SESSION, Asked
+from ottla.replica.fetch_sessions import NO_SESSION, Asked, Fetching
 from ottla.replica.read import FetchTerms, Isolation
 from ottla.replica.wanted import UNKNOWN_TOPIC, Fetched, Wanted
 from ottla.security.acl import Kind, Operation
@@ -25,49 +27,122 @@ from ottla.security.acl import Kind, Operation
 KEY: Final = 1
 FIRST_BY_ID: Final = 13
 FIRST_WITH_REPLICA_STATE: Final = 15
+SMALL_VALUES: Final = 2_500
+"""In a request that is decoded where it arrives: some 200 partitions."""
 LONGEST_WAIT_MS: Final = 300_000
 """Whoever asks for more hears after this that there is nothing, and may ask again."""
 
 
 def fetch(call: Call, frame: memoryview, slot: Slot, services: Services) -> None:
-    request = wire.decode(call, frame)
+    request = wire.decode(call, frame, SMALL_VALUES)
+    names, by_id = services.metadata.image.names, call.version >= FIRST_BY_ID
+    wanted = list(_wanted(request.topics, names, by_id))
+    _serve(call, request, _asked(call, request, wanted, services), slot, services)
+
+
+async def fetch_many(call: Call, frame: memoryview, slot: Slot, services: Services) -> None:
+    """More partitions than are asked for in one piece; its session has heard of them afterwards."""
+    wire.check_request(call, frame)
+    await asyncio.sleep(0)
+    request = wire.read_request(call, frame)
+    await asyncio.sleep(0)
+    names, by_id = services.metadata.image.names, call.version >= FIRST_BY_ID
+    wanted = [one async for one in in_slices(_wanted(request.topics, names, by_id))]
+    asked = _asked(call, request, wanted, services)
+    await asyncio.sleep(0)
+    _serve(call, request, asked, slot, services)
+
+
+def _asked(call: Call, request: Any, wanted: list[Wanted], services: Services) -> Asked:
     by_id = call.version >= FIRST_BY_ID
-    now_ms = services.clock.mono_ms()
-    terms = _terms(call, request, services.config.current.fetch_max_bytes)
     names = services.metadata.image.names
-    if terms.from_follower and not _may_be_follower(slot, services):
-        _refuse_follower(call, slot, _wanted(request.topics, names, by_id))
-        return
-    asked = Asked(
+    return Asked(
         session_id=request.session_id,
         epoch=request.session_epoch,
-        wanted=_wanted(request.topics, names, by_id),
+        wanted=wanted,
         forgotten=_forgotten(request.forgotten_topics_data, names, by_id),
         by_id=by_id,
-        privileged=terms.from_follower,
+        privileged=_replica(call, request) >= 0,
     )
+
+
+def _serve(call: Call, request: Any, asked: Asked, slot: Slot, services: Services) -> None:
+    terms = _terms(call, request, services.config.current.fetch_max_bytes)
+    if terms.from_follower and not _may_be_follower(slot, services):
+        _refuse_follower(call, slot, asked.wanted)
+        return
     try:
-        fetching = services.replicas.sessions.begin(asked, now_ms)
+        fetching = services.replicas.sessions.begin(asked, services.clock.mono_ms())
     except KafkaError as refusal:
         slot.reply(_parts(fetch_reply(call, 0, refusal.code, NO_SESSION, ())))
         return
+    work = _Fetch(call, slot, services, fetching, terms)
+    if len(fetching.wanted) > SLICE:
+        step_through(work.in_slices())
+    elif services.authorizer.in_force and not terms.from_follower:
+        work.read(*_parted(fetching.wanted, slot.peer, services))
+    else:
+        work.read(fetching.wanted, [])
 
-    wanted: list[Wanted] = fetching.wanted
-    refused: list[Fetched] = []
-    if services.authorizer.in_force and not terms.from_follower:
-        wanted, refused = _parted(wanted, slot.peer, services)
 
-    def answer(fetched: list[Fetched]) -> None:
-        if slot.alive:
-            if refused:
-                fetched = refused + fetched
-            session_id, news = fetching.finish(fetched, services.clock.mono_ms())
-            topics = _topics(news, by_id)
-            slot.reply(_parts(fetch_reply(call, 0, ErrorCode.none, session_id, topics)))
+class _Fetch:
+    """One fetch from what its session wants to the reply."""
 
-    parked = services.replicas.reads.fetch(wanted, terms, answer)
-    if parked is not None:
-        slot.on_gone = parked.forget
+    __slots__ = ("_call", "_fetching", "_refused", "_services", "_slot", "_terms")
+
+    def __init__(
+        self, call: Call, slot: Slot, services: Services, fetching: Fetching, terms: FetchTerms
+    ) -> None:
+        self._call = call
+        self._slot = slot
+        self._services = services
+        self._fetching = fetching
+        self._terms = terms
+        self._refused: list[Fetched] = []
+
+    def in_slices(self) -> Generator[None, None, None]:
+        """Many partitions, which are allowed and read some at a time."""
+        wanted, refused = self._fetching.wanted, []
+        if self._services.authorizer.in_force and not self._terms.from_follower:
+            wanted = []
+            for some in sliced(self._fetching.wanted):
+                good, bad = _parted(some, self._slot.peer, self._services)
+                wanted += good
+                refused += bad
+                yield
+        self.read(wanted, refused)
+
+    def read(self, wanted: list[Wanted], refused: list[Fetched]) -> None:
+        slot, services = self._slot, self._services
+        self._refused = refused
+        parked = services.replicas.reads.fetch(wanted, self._terms, self._answer)
+        if parked is not None:
+            slot.on_gone = parked.forget
+
+    def _answer(self, fetched: list[Fetched]) -> None:
+        if not self._slot.alive:
+            return
+        if self._refused:
+            fetched = self._refused + fetched
+        reply = self._reply(fetched)
+        if len(fetched) > SLICE:
+            step_through(reply)
+        else:
+            for _ in reply:
+                pass
+
+    def _reply(self, fetched: list[Fetched]) -> Generator[None, None, None]:
+        session_id = NO_SESSION
+        news: list[Fetched] = []
+        now_ms = self._services.clock.mono_ms()
+        for answered_with, some in self._fetching.finish_in_slices(fetched, now_ms):
+            session_id = answered_with
+            news += some
+            yield
+        topics = _topics(news, self._call.version >= FIRST_BY_ID)
+        yield
+        if self._slot.alive:
+            self._slot.reply(_parts(fetch_reply(self._call, 0, ErrorCode.none, session_id, topics)))
 
 
 def _refuse_follower(call: Call, slot: Slot, wanted: Iterable[Wanted]) -> None:
@@ -119,12 +194,16 @@ def _parts(parts: Sequence[object]) -> Sequence[Part]:
     return cast(Sequence[Part], parts)
 
 
-def _terms(call: Call, request: Any, fetch_max_bytes: int) -> FetchTerms:
-    replica = request.replica_id
+def _replica(call: Call, request: Any) -> BrokerId:
+    """Who asks; -1 is a consumer."""
     if call.version >= FIRST_WITH_REPLICA_STATE:
-        replica = request.replica_state.replica_id
+        return BrokerId(request.replica_state.replica_id)
+    return BrokerId(request.replica_id)
+
+
+def _terms(call: Call, request: Any, fetch_max_bytes: int) -> FetchTerms:
     return FetchTerms(
-        replica_id=BrokerId(replica),
+        replica_id=_replica(call, request),
         max_wait_ms=min(wire.ms(request.max_wait), LONGEST_WAIT_MS),
         min_bytes=request.min_bytes,
         max_bytes=min(request.max_bytes, fetch_max_bytes),
@@ -132,8 +211,7 @@ def _terms(call: Call, request: Any, fetch_max_bytes: int) -> FetchTerms:
     )
 
 
-def _wanted(topics: Iterable[Any], names: Mapping[TopicId, str], by_id: bool) -> list[Wanted]:
-    wanted = []
+def _wanted(topics: Iterable[Any], names: Mapping[TopicId, str], by_id: bool) -> Iterator[Wanted]:
     for topic in topics:
         topic_id = (topic.topic_id or NO_TOPIC_ID) if by_id else NO_TOPIC_ID
         name = names.get(topic_id, UNKNOWN_TOPIC) if by_id else topic.topic
@@ -144,8 +222,7 @@ def _wanted(topics: Iterable[Any], names: Mapping[TopicId, str], by_id: bool) ->
             want.max_bytes = part.partition_max_bytes
             want.leader_epoch = part.current_leader_epoch
             want.last_fetched_epoch = part.last_fetched_epoch
-            wanted.append(want)
-    return wanted
+            yield want
 
 
 def _forgotten(topics: Iterable[Any], names: Mapping[TopicId, str], by_id: bool) -> list[Wanted]:
@@ -168,4 +245,4 @@ def _topics(
     return list(topics.items())
 
 
-API = Api(KEY, "Fetch", range(4, 19), raw=fetch)
+API = Api(KEY, "Fetch", range(4, 19), raw=fetch, large=fetch_many)

@@ -14,6 +14,7 @@ from ottla.coordinator.partitioning import partition_for
 from ottla.metadata.image import Node
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import CONSUMER_OFFSETS, NO_BROKER, TRANSACTION_STATE, TopicPartition
+from ottla.model.slices import in_slices
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 10
@@ -37,11 +38,15 @@ async def find_coordinator(request: Request, ctx: Context) -> Fields:
         raise KafkaError(ErrorCode.invalid_request, f"key type {request.key_type} is not offered")
     batch = ctx.call.version >= FIRST_WITH_BATCHES
     keys = request.coordinator_keys if batch else (request.key,)
-    allowed = {key for key in keys if ctx.allows(Operation.DESCRIBE, KINDS[topic], key)}
+    kind = KINDS[topic]
+    allowed = {key async for key in in_slices(keys) if ctx.allows(Operation.DESCRIBE, kind, key)}
     if allowed and topic not in ctx.services.metadata.image.topics:
         await ctx.services.controller.auto_create([topic], CREATION_TIMEOUT_MS)
-    refusal = REFUSALS[KINDS[topic]]
-    found = [_find(topic, key, ctx) if key in allowed else Found(key, code=refusal) for key in keys]
+    refusal = REFUSALS[kind]
+    found = [
+        _find(topic, key, ctx) if key in allowed else Found(key, code=refusal)
+        async for key in in_slices(keys)
+    ]
     return _batch(found) if batch else _single(found[0])
 
 

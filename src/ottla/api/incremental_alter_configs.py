@@ -24,6 +24,7 @@ from ottla.config.changes import Alteration, altered, altered_broker
 from ottla.config.group import GroupConfig
 from ottla.config.topic import TopicConfig
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.slices import in_slices
 from ottla.security.acl import Operation
 
 KEY: Final = 44
@@ -34,7 +35,7 @@ async def incremental_alter_configs(request: Request, ctx: Context) -> Fields:
         Resource(one.resource_type, one.resource_name): [
             Alteration(config.name, config.config_operation, config.value) for config in one.configs
         ]
-        for one in request.resources
+        async for one in in_slices(request.resources)
     }
 
     async def alter(resource: Resource) -> None:
@@ -58,8 +59,7 @@ async def incremental_alter_configs(request: Request, ctx: Context) -> Fields:
             case _:
                 raise unsupported(resource)
 
-    asked = (Resource(one.resource_type, one.resource_name) for one in request.resources)
-    return await answer_each(asked, alter)
+    return await answer_each(request.resources, alter)
 
 
 def _alter_loggers(ctx: Context, name: str, alterations: list[Alteration], *, dry: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Final
 
@@ -9,6 +10,7 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
 from ottla.coordinator.group.liveness import Leaver
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.slices import sliced
 from ottla.security.acl import Operation
 
 KEY: Final = 13
@@ -20,12 +22,16 @@ async def leave_group(request: Request, ctx: Context) -> Fields:
         [code] = await ctx.services.groups.leave(request.group_id, [Leaver(request.member_id)])
         return {"throttle_time": 0, "error_code": code}
     leavers = [Leaver(one.member_id, one.group_instance_id) for one in request.members]
-    try:
-        codes = await ctx.services.groups.leave(request.group_id, leavers)
-    except KafkaError as refusal:
-        if refusal.code is not ErrorCode.unknown_member_id:
-            raise
-        codes = [refusal.code] * len(leavers)  # there is no such group
+    codes: list[ErrorCode] = []
+    for some in sliced(leavers) or [()]:
+        try:
+            codes += await ctx.services.groups.leave(request.group_id, some)
+        except KafkaError as refusal:
+            if refusal.code is not ErrorCode.unknown_member_id:
+                raise
+            codes += [refusal.code] * len(some)  # there is no such group
+        if len(leavers) > len(some):
+            await asyncio.sleep(0)
     return _fields(ErrorCode.none, leavers, codes)
 
 

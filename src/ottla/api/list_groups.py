@@ -9,6 +9,7 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.model.errors import ErrorCode
+from ottla.model.slices import in_slices
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 16
@@ -16,7 +17,8 @@ DESCRIBE: Final = Operation.DESCRIBE
 
 
 async def list_groups(request: Request, ctx: Context) -> Fields:
-    shown = ctx.services.groups.overviews(request.states_filter or (), request.types_filter or ())
+    states, types = frozenset(request.states_filter or ()), frozenset(request.types_filter or ())
+    shown = ctx.services.groups.overviews(states, types)
     all_of_them = ctx.allows(DESCRIBE, Kind.CLUSTER, CLUSTER_NAME, noted=False)
     return {
         "throttle_time": 0,
@@ -28,7 +30,7 @@ async def list_groups(request: Request, ctx: Context) -> Fields:
                 "group_state": group.state,
                 "group_type": group.type,
             }
-            for group in shown
+            async for group in in_slices(shown)
             if all_of_them or ctx.allows(DESCRIBE, Kind.GROUP, group.group_id, noted=False)
         ],
     }

@@ -7,12 +7,14 @@ moved to a remote tier, of which there is none here.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any, Final, NamedTuple
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.log.log import FAULTS
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId, TopicPartition
+from ottla.model.slices import Slices
 from ottla.replica.partition import Partition
 from ottla.replica.read import FetchTerms, Isolation
 from ottla.security.acl import Kind, Operation
@@ -51,20 +53,28 @@ async def list_offsets(request: Request, ctx: Context) -> Fields:
         max_bytes=0,
         isolation=Isolation(1 if request.isolation_level == 1 else 0),
     )
-    return {
-        "throttle_time": 0,
-        "topics": [
-            {"name": topic.name, "partitions": _partitions(topic, terms, ctx)}
-            for topic in request.topics
-        ],
-    }
+    slices = Slices()
+    topics = [
+        {
+            "name": topic.name,
+            "partitions": [
+                part async for part in _partitions(topic, slices.of(topic.partitions), terms, ctx)
+            ],
+        }
+        async for topic in slices.of(request.topics)
+    ]
+    return {"throttle_time": 0, "topics": topics}
 
 
-def _partitions(topic: Any, terms: FetchTerms, ctx: Context) -> list[Fields]:
-    if ctx.allows(Operation.DESCRIBE, Kind.TOPIC, topic.name):
-        return [_answer(topic.name, asked, terms, ctx) for asked in topic.partitions]
-    refusal = ErrorCode.topic_authorization_failed
-    return [_part(asked, refusal, NOTHING) for asked in topic.partitions]
+async def _partitions(
+    topic: Any, partitions: AsyncIterator[Any], terms: FetchTerms, ctx: Context
+) -> AsyncIterator[Fields]:
+    allowed = ctx.allows(Operation.DESCRIBE, Kind.TOPIC, topic.name)
+    async for asked in partitions:
+        if allowed:
+            yield _answer(topic.name, asked, terms, ctx)
+        else:
+            yield _part(asked, ErrorCode.topic_authorization_failed, NOTHING)
 
 
 def _answer(topic: str, asked: Any, terms: FetchTerms, ctx: Context) -> Fields:

@@ -11,6 +11,7 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.patterns import compiled
 from ottla.coordinator.txn.state import Transaction, TxnState
 from ottla.model.errors import ErrorCode
+from ottla.model.slices import in_slices
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 66
@@ -21,14 +22,17 @@ async def list_transactions(request: Request, ctx: Context) -> Fields:
     now_ms = ctx.services.clock.wall_ms()
     pattern = request.transactional_id_pattern
     matches = compiled(pattern) if pattern else None
+    states, producers = frozenset(request.state_filters), frozenset(request.producer_id_filters)
     found = [
         {
             "transactional_id": txn.id,
             "producer_id": txn.producer_id,
             "transaction_state": txn.state.label,
         }
-        for txn in ctx.services.txns.list()
-        if _wanted(txn, request, now_ms)
+        async for txn in in_slices(ctx.services.txns.list())
+        if (not states or txn.state.label in states)
+        and (not producers or txn.producer_id in producers)
+        and _is_old_enough(txn, request.duration_filter, now_ms)
         and (matches is None or matches.fullmatch(txn.id))
         and ctx.allows(Operation.DESCRIBE, Kind.TRANSACTIONAL_ID, txn.id, noted=False)
     ]
@@ -40,13 +44,7 @@ async def list_transactions(request: Request, ctx: Context) -> Fields:
     }
 
 
-def _wanted(txn: Transaction, request: Request, now_ms: int) -> bool:
-    states, producers = request.state_filters, request.producer_id_filters
-    if states and txn.state.label not in states:
-        return False
-    if producers and txn.producer_id not in producers:
-        return False
-    longer_ms: int = request.duration_filter
+def _is_old_enough(txn: Transaction, longer_ms: int, now_ms: int) -> bool:
     return longer_ms < 0 or now_ms - txn.started_ms > longer_ms
 
 

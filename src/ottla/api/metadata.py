@@ -1,14 +1,16 @@
 """Metadata (3): the brokers, and for each topic its partitions with leader and replicas.
 
 Any broker answers it, from its own image. A topic that does not exist is made first where the
-client and `auto.create.topics.enable` allow it; the reply then already names its leaders. Of a
-topic that who asks may not describe nothing is said, not even whether it exists.
+client and `auto.create.topics.enable` allow it; the reply then already names its leaders. One
+request makes no more than `AUTO_CREATED_MAX`: of those beyond it the client hears that they have no
+leader yet, and when it asks again the next ones are made. Of a topic that who asks may not describe
+nothing is said, not even whether it exists.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.api import operations
 from ottla.api.api import Api, Context, Fields, Request
@@ -17,6 +19,7 @@ from ottla.controller.topic_rules import check_name
 from ottla.metadata.image import Image, Partition, Topic
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, NO_TOPIC_ID, TopicId
+from ottla.model.slices import SLICE, Slices, finished
 from ottla.protocol import wire
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
@@ -24,6 +27,8 @@ KEY: Final = 3
 FIRST_WITH_CREATION_FLAG: Final = 4
 FIRST_BY_ID: Final = 12
 CREATION_TIMEOUT_MS: Final = 5_000
+AUTO_CREATED_MAX: Final = 100
+"""Topics that one request creates at most."""
 ALLOWED: Final = "topic_authorized_operations"
 
 Shown: TypeAlias = Fields | wire.Encoded
@@ -31,15 +36,16 @@ Shown: TypeAlias = Fields | wire.Encoded
 
 async def metadata(request: Request, ctx: Context) -> Fields:
     topics = request.topics
+    slices = Slices()
     if ctx.call.version < FIRST_BY_ID and any(_by_id(asked) for asked in topics or ()):
         raise KafkaError(ErrorCode.invalid_request)
     if topics is None or (ctx.call.version == 0 and not topics):
         view = _View(request, ctx)
-        shown = view.everything()
+        shown = await view.everything(slices)
     else:
-        barred = await _create_missing(request, ctx)
+        missing = await _create_missing(request, ctx, slices)
         view = _View(request, ctx)
-        shown = [view.asked(asked, barred) for asked in topics]
+        shown = [await view.asked(asked, missing, slices) async for asked in slices.of(topics)]
     return {**_cluster(view.image, request, ctx), "topics": shown}
 
 
@@ -59,17 +65,19 @@ class _View:
         kind = (ctx.call.version, ctx.peer.listener, may)
         self._kept = ctx.services.metadata.derived.kind(self.image, kind)
 
-    def everything(self) -> list[Shown]:
+    async def everything(self, slices: Slices) -> list[Shown]:
         topics: Iterable[tuple[str, Topic]] = self.image.topics.items()
         if self._ctx.services.authorizer.in_force:
-            topics = [one for one in topics if _describes(one[0], self._ctx, noted=False)]
-        if not self._alike:
-            return [self._fields(name, topic) for name, topic in topics]
-        kept, make = self._kept.of, self._encoded
-        return [kept(name, topic, make) for name, topic in topics]
+            topics = [
+                one async for one in slices.of(topics) if _describes(one[0], self._ctx, noted=False)
+            ]
+        shown = []
+        async for name, topic in slices.of(topics):
+            shown.append(await self._show(name, topic, slices))
+        return shown
 
-    def asked(self, asked: Any, barred: Collection[str]) -> Shown:
-        """One topic, by name or id; `barred` may be seen, if they were there, but not made."""
+    async def asked(self, asked: Any, missing: _Missing, slices: Slices) -> Shown:
+        """One topic, by name or id."""
         topic_id = getattr(asked, "topic_id", None) or NO_TOPIC_ID
         name = asked.name
         if name is None or topic_id != NO_TOPIC_ID:  # by id; Java then sends an empty name
@@ -82,23 +90,36 @@ class _View:
             return hidden_topic(name)
         topic = self.image.topics.get(name)
         if topic is not None:
-            return self._show(name, topic)
-        if name in barred:
+            return await self._show(name, topic, slices)
+        if name in missing.barred:
             return unknown_topic(name, ErrorCode.topic_authorization_failed)
+        if name in missing.later:
+            return unknown_topic(name, ErrorCode.leader_not_available)
         return {**no_such_topic(name), ALLOWED: self._may(name)}
 
-    def _show(self, name: str, topic: Topic) -> Shown:
-        if self._alike:
-            encoded: wire.Encoded = self._kept.of(name, topic, self._encoded)
+    async def _show(self, name: str, topic: Topic, slices: Slices) -> Shown:
+        kept = self._kept.find(name, topic) if self._alike else None
+        if kept is not None:
+            encoded: wire.Encoded = kept
             return encoded
-        return self._fields(name, topic)
+        fields = await self._fields(name, topic, slices)
+        if not self._alike:
+            return fields
+        if len(topic.partitions) > SLICE:
+            encoded = await finished(wire.part_in_pieces(self._ctx.call, "topics", fields))
+        else:
+            encoded = wire.encode_part(self._ctx.call, "topics", fields)
+        self._kept.put(name, topic, encoded)
+        return encoded
 
-    def _encoded(self, name: str, topic: Topic) -> wire.Encoded:
-        return wire.encode_part(self._ctx.call, "topics", self._fields(name, topic))
-
-    def _fields(self, name: str, topic: Topic) -> Fields:
-        fields = topic_fields(self.image, self._ctx.peer.listener, name, topic)
-        return {**fields, ALLOWED: self._may(name)}
+    async def _fields(self, name: str, topic: Topic, slices: Slices) -> Fields:
+        image, listener = self.image, self._ctx.peer.listener
+        partitions = [
+            _partition_fields(image, listener, index, topic.partitions[index])
+            async for index in slices.of(sorted(topic.partitions))
+        ]
+        fields = topic_fields(image, listener, name, topic, ())
+        return {**fields, "partitions": partitions, ALLOWED: self._may(name)}
 
     def _may(self, name: str) -> int:
         return operations.on_topic(self._ctx, name) if self._tells else NOT_ASKED
@@ -128,25 +149,35 @@ def _cluster(image: Image, request: Request, ctx: Context) -> Fields:
     }
 
 
-async def _create_missing(request: Request, ctx: Context) -> Collection[str]:
-    """Make what is asked for and not there; what of it who asks may not make."""
+class _Missing(NamedTuple):
+    """What was asked for, is not there, and was not made."""
+
+    barred: Collection[str] = ()
+    """They may be seen, if they were there, but not made."""
+    later: Collection[str] = ()
+    """They are made when they are asked for again."""
+
+
+async def _create_missing(request: Request, ctx: Context, slices: Slices) -> _Missing:
     allowed = ctx.call.version < FIRST_WITH_CREATION_FLAG or request.allow_auto_topic_creation
     if not (allowed and ctx.services.config.current.auto_create_topics_enable):
-        return ()
+        return _Missing()
     known = ctx.services.metadata.image.topics
-    names = {asked.name for asked in request.topics if asked.name and asked.name not in known}
-    names = {name for name in names if _describes(name, ctx, noted=False)}
-    barred = _barred(names, ctx)
-    missing = sorted(name for name in names - barred if _is_name(name))
-    if missing:
-        await ctx.services.controller.auto_create(missing, CREATION_TIMEOUT_MS)
-    return barred
-
-
-def _barred(names: Iterable[str], ctx: Context) -> set[str]:
-    if ctx.allows(Operation.CREATE, Kind.CLUSTER, CLUSTER_NAME, noted=False):
-        return set()
-    return {name for name in names if not ctx.allows(Operation.CREATE, Kind.TOPIC, name)}
+    creates_any = ctx.allows(Operation.CREATE, Kind.CLUSTER, CLUSTER_NAME, noted=False)
+    barred: set[str] = set()
+    missing: set[str] = set()
+    async for asked in slices.of(request.topics):
+        name = asked.name
+        if not name or name in known or not _describes(name, ctx, noted=False):
+            continue
+        if not creates_any and not ctx.allows(Operation.CREATE, Kind.TOPIC, name):
+            barred.add(name)
+        elif _is_name(name):
+            missing.add(name)
+    names = sorted(missing)
+    if names:
+        await ctx.services.controller.auto_create(names[:AUTO_CREATED_MAX], CREATION_TIMEOUT_MS)
+    return _Missing(barred, frozenset(names[AUTO_CREATED_MAX:]))
 
 
 def _is_name(name: str) -> bool:

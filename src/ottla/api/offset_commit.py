@@ -5,6 +5,7 @@ Topics go by name up to version 9 and by id from version 10 on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
@@ -13,6 +14,7 @@ from ottla.coordinator.group.committing import CommitAsk, ToCommit
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID, TopicPartition
+from ottla.model.slices import Slices, sliced
 from ottla.protocol import wire
 from ottla.security.acl import Kind, Operation
 
@@ -20,6 +22,8 @@ KEY: Final = 8
 FIRST_WITH_MEMBER_EPOCHS: Final = 9
 """From here on, too, that there is no such group is said by a code of its own."""
 FIRST_WITH_TOPIC_IDS: Final = 10
+BATCH: Final = 300
+"""Offsets committed at a time; each batch is checked against the group as it is then."""
 
 
 async def offset_commit(request: Request, ctx: Context) -> Fields:
@@ -28,10 +32,11 @@ async def offset_commit(request: Request, ctx: Context) -> Fields:
     codes: dict[tuple[int, int], ErrorCode] = {}
     places: list[tuple[int, int]] = []
     offsets: list[ToCommit] = []
-    for at, topic in enumerate(request.topics):
+    slices = Slices()
+    async for at, topic in slices.of(enumerate(request.topics)):
         name = _name(image, topic, by_id=by_id)
         allowed = name is None or ctx.allows(Operation.READ, Kind.TOPIC, name)
-        for index, one in enumerate(topic.partitions):
+        async for index, one in slices.of(enumerate(topic.partitions)):
             code = ErrorCode.topic_authorization_failed
             if allowed:
                 code = _unknown(image, name, one.partition_index)
@@ -39,13 +44,14 @@ async def offset_commit(request: Request, ctx: Context) -> Fields:
             if name is not None and code is ErrorCode.none:
                 places.append((at, index))
                 offsets.append(_offset(name, one))
-    if offsets:
-        stored = await ctx.services.groups.commit(_ask(request, ctx, offsets))
-        codes.update(zip(places, stored, strict=True))
+    for some, where in zip(sliced(offsets, BATCH), sliced(places, BATCH), strict=True):
+        stored = await ctx.services.groups.commit(_ask(request, ctx, some))
+        codes.update(zip(where, stored, strict=True))
+        await slices.took(len(some))
     return _fields(request, codes)
 
 
-def _ask(request: Request, ctx: Context, offsets: list[ToCommit]) -> CommitAsk:
+def _ask(request: Request, ctx: Context, offsets: Sequence[ToCommit]) -> CommitAsk:
     knows = ctx.call.version >= FIRST_WITH_MEMBER_EPOCHS
     return CommitAsk(
         request.group_id,

@@ -9,26 +9,33 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.model.slices import Slices, sliced
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 47
+BATCH: Final = 100
+"""Offsets deleted at a time; each batch is checked against the group as it is then."""
 
 
 async def offset_delete(request: Request, ctx: Context) -> Fields:
     image = ctx.services.metadata.image
     codes: dict[TopicPartition, ErrorCode] = {}
-    known = []
-    for topic in request.topics:
+    known: list[TopicPartition] = []
+    slices = Slices()
+    async for topic in slices.of(request.topics):
         allowed = ctx.allows(Operation.READ, Kind.TOPIC, topic.name)
-        for key in (TopicPartition(topic.name, one.partition_index) for one in topic.partitions):
+        async for one in slices.of(topic.partitions):
+            key = TopicPartition(topic.name, one.partition_index)
             if not allowed:
                 codes[key] = ErrorCode.topic_authorization_failed
             elif image.partition(key) is None:
                 codes[key] = ErrorCode.unknown_topic_or_partition
             else:
                 known.append(key)
-    refused = await ctx.services.groups.delete_offsets(request.group_id, known)
-    codes |= {key: refused.get(key.topic, ErrorCode.none) for key in known}
+    for some in sliced(known, BATCH) or [()]:
+        refused = await ctx.services.groups.delete_offsets(request.group_id, some)
+        codes |= {key: refused.get(key.topic, ErrorCode.none) for key in some}
+        await slices.took(len(some))
     return _fields(request, codes)
 
 

@@ -6,6 +6,7 @@ who asks may not describe is refused where it is named, and otherwise left out.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from ottla.coordinator.group.service import Fetcher, Found
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID
+from ottla.model.slices import Slices, in_slices, sliced
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 9
@@ -28,31 +30,33 @@ DESCRIBE: Final = Operation.DESCRIBE
 async def offset_fetch(request: Request, ctx: Context) -> Fields:
     if ctx.call.version < FIRST_WITH_BATCHES:
         return {"throttle_time": 0, **await _group(request, request, ctx)}
-    groups = [await _group(asked, request, ctx) for asked in request.groups]
+    groups = [await _group(asked, request, ctx) async for asked in in_slices(request.groups)]
     return {"throttle_time": 0, "groups": groups}
 
 
 async def _group(asked: Any, request: Request, ctx: Context) -> Fields:
     image = ctx.services.metadata.image
     by_id = ctx.call.version >= FIRST_WITH_TOPIC_IDS
+    slices = Slices()
     try:
         ctx.require(DESCRIBE, Kind.GROUP, asked.group_id)
-        names = None if asked.topics is None else _names(asked.topics, ctx, by_id=by_id)
-        found = await ctx.services.groups.fetch(
-            asked.group_id, names, stable=request.require_stable, who=_who(asked)
-        )
+        names = None if asked.topics is None else await _names(asked.topics, ctx, slices)
+        found = await _found(asked, names, request, ctx)
     except KafkaError as refusal:
         return _refused(asked, refusal.code, ctx)
     if asked.topics is None:
         topics = [
-            _topic(image, name, offsets)
-            for name, offsets in found.items()
+            await _topic(image, name, offsets, slices)
+            async for name, offsets in slices.of(found.items())
             if ctx.allows(DESCRIBE, Kind.TOPIC, name, noted=False)
         ]
         if by_id:
             topics = [topic for topic in topics if topic["topic_id"] != NO_TOPIC_ID]
     else:
-        topics = [_asked(image, topic, found, by_id=by_id) for topic in asked.topics]
+        topics = [
+            await _asked(image, topic, found, slices, by_id=by_id)
+            async for topic in slices.of(asked.topics)
+        ]
     return {"group_id": asked.group_id, "topics": topics, "error_code": ErrorCode.none}
 
 
@@ -61,18 +65,40 @@ def _who(asked: Any) -> Fetcher:
     return Fetcher(getattr(asked, "member_id", None), getattr(asked, "member_epoch", -1))
 
 
-def _names(topics: Any, ctx: Context, *, by_id: bool) -> dict[str, list[int]]:
+async def _found(
+    asked: Any, names: dict[str, list[int]] | None, request: Request, ctx: Context
+) -> Found:
+    """What was committed; for many partitions in slices, each of which is true when it is read."""
+    stable, who = request.require_stable, _who(asked)
+    fetch = ctx.services.groups.fetch
+    if names is None:
+        return await fetch(asked.group_id, None, stable=stable, who=who)
+    found: Found = {name: {} for name in names}
+    pairs = [(name, index) for name, indexes in names.items() for index in indexes]
+    for some in sliced(pairs) or [()]:
+        wanted: dict[str, list[int]] = {}
+        for name, index in some:
+            wanted.setdefault(name, []).append(index)
+        for name, offsets in (await fetch(asked.group_id, wanted, stable=stable, who=who)).items():
+            found[name].update(offsets)
+        if len(pairs) > len(some):
+            await asyncio.sleep(0)
+    return found
+
+
+async def _names(topics: Any, ctx: Context, slices: Slices) -> dict[str, list[int]]:
     """Those that are known and may be described."""
     image = ctx.services.metadata.image
+    by_id = ctx.call.version >= FIRST_WITH_TOPIC_IDS
     names: dict[str, list[int]] = {}
-    for topic in topics:
+    async for topic in slices.of(topics):
         name = image.names.get(topic.topic_id) if by_id else topic.name
         if name is not None and ctx.allows(DESCRIBE, Kind.TOPIC, name):
             names.setdefault(name, []).extend(topic.partition_indexes)
     return names
 
 
-def _asked(image: Image, topic: Any, found: Found, *, by_id: bool) -> Fields:
+async def _asked(image: Image, topic: Any, found: Found, slices: Slices, *, by_id: bool) -> Fields:
     name = image.names.get(topic.topic_id) if by_id else topic.name
     if name not in found:
         code = ErrorCode.topic_authorization_failed
@@ -80,15 +106,21 @@ def _asked(image: Image, topic: Any, found: Found, *, by_id: bool) -> Fields:
             code = ErrorCode.unknown_topic_id
         partitions = _partitions(dict.fromkeys(topic.partition_indexes, code))
         return {"name": name, "topic_id": topic.topic_id, "partitions": partitions}
-    return _topic(image, name, {index: found[name][index] for index in topic.partition_indexes})
+    offsets = {index: found[name][index] for index in topic.partition_indexes}
+    return await _topic(image, name, offsets, slices)
 
 
-def _topic(image: Image, name: str, offsets: Mapping[int, Committed | ErrorCode | None]) -> Fields:
+async def _topic(
+    image: Image,
+    name: str,
+    offsets: Mapping[int, Committed | ErrorCode | None],
+    slices: Slices,
+) -> Fields:
     known = image.topics.get(name)
     return {
         "name": name,
         "topic_id": NO_TOPIC_ID if known is None else known.id,
-        "partitions": _partitions(offsets),
+        "partitions": [_partition(*one) async for one in slices.of(offsets.items())],
     }
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
+from ottla.model.slices import Slices
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 23
@@ -17,20 +18,18 @@ KEY: Final = 23
 
 async def offset_for_leader_epoch(request: Request, ctx: Context) -> Fields:
     everything = ctx.allows(Operation.CLUSTER_ACTION, Kind.CLUSTER, CLUSTER_NAME, noted=False)
-    return {
-        "throttle_time": 0,
-        "topics": [
-            {"topic": topic.topic, "partitions": _partitions(topic, ctx, everything)}
-            for topic in request.topics
-        ],
-    }
-
-
-def _partitions(topic: Any, ctx: Context, everything: bool) -> list[Fields]:
-    if everything or ctx.allows(Operation.DESCRIBE, Kind.TOPIC, topic.topic):
-        return [_answer(topic.topic, asked, ctx) for asked in topic.partitions]
-    refusal = ErrorCode.topic_authorization_failed
-    return [_part(asked, refusal, -1, -1) for asked in topic.partitions]
+    slices = Slices()
+    topics = []
+    async for topic in slices.of(request.topics):
+        allowed = everything or ctx.allows(Operation.DESCRIBE, Kind.TOPIC, topic.topic)
+        partitions = [
+            _answer(topic.topic, asked, ctx)
+            if allowed
+            else _part(asked, ErrorCode.topic_authorization_failed, -1, -1)
+            async for asked in slices.of(topic.partitions)
+        ]
+        topics.append({"topic": topic.topic, "partitions": partitions})
+    return {"throttle_time": 0, "topics": topics}
 
 
 def _answer(topic: str, asked: Any, ctx: Context) -> Fields:

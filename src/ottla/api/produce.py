@@ -8,7 +8,10 @@ learnt of a peer: its every request is asked for.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from functools import partial
+from itertools import chain
 from typing import Final
 from uuid import UUID
 
@@ -18,6 +21,7 @@ from ottla.api.services import Services
 from ottla.log.log import Origin
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID, TopicPartition
+from ottla.model.slices import SLICE, sliced
 from ottla.net.slot import Peer, Slot
 from ottla.protocol.hot import ProducedPartition, decode_produce, produce_reply
 from ottla.protocol.hot.produce import ProduceRequest, ProduceTopic
@@ -39,7 +43,7 @@ _new: Final = tuple.__new__  # a named tuple at half its price; hot
 
 
 def produce(call: Call, frame: memoryview, slot: Slot, services: Services) -> None:
-    request = decode_produce(call, frame)
+    request = decode_produce(call, frame, SLICE)
     acks, topics = request.acks, request.topics
     peer = slot.peer
     guarded = services.authorizer.in_force
@@ -47,11 +51,49 @@ def produce(call: Call, frame: memoryview, slot: Slot, services: Services) -> No
         peer.express = express_for(call, frame, request, services)
 
     def answer(outcomes: list[ProducedPartition]) -> None:
-        if acks == 0:
-            _end_without_reply(slot, outcomes)
-        else:
-            slot.reply((produce_reply(call, _by_topic(topics, outcomes)),))
+        _answer(call, slot, request, outcomes)
 
+    sets = _sets(topics, acks, services)
+    if guarded:
+        may_transact = _may_transact(sets, request, peer, services.authorizer)
+        sets = _allowed(sets, peer, services.authorizer, may_transact=may_transact)
+    services.replicas.appends.append(sets, _terms(call, request), answer)
+
+
+async def produce_many(call: Call, frame: memoryview, slot: Slot, services: Services) -> None:
+    """More partitions than are appended to in one piece: all are when this returns."""
+    request = decode_produce(call, frame)
+    await asyncio.sleep(0)
+    sets = _sets(request.topics, request.acks, services)
+    terms, peer, authorizer = _terms(call, request), slot.peer, services.authorizer
+    guarded = authorizer.in_force
+    may_transact = not guarded or _may_transact(sets, request, peer, authorizer)
+    slices = sliced(sets)
+    gathered: dict[int, list[ProducedPartition]] = {}
+
+    def done(at: int, outcomes: list[ProducedPartition]) -> None:
+        gathered[at] = outcomes
+        if len(gathered) == len(slices):
+            in_order = chain.from_iterable(gathered[at] for at in range(len(slices)))
+            _answer(call, slot, request, list(in_order))
+
+    for at, some in enumerate(slices):
+        await asyncio.sleep(0)
+        if guarded:
+            some = _allowed(some, peer, authorizer, may_transact=may_transact)
+        services.replicas.appends.append(some, terms, partial(done, at))
+
+
+def _answer(
+    call: Call, slot: Slot, request: ProduceRequest, outcomes: list[ProducedPartition]
+) -> None:
+    if request.acks == 0:
+        _end_without_reply(slot, outcomes)
+    else:
+        slot.reply((produce_reply(call, _by_topic(request.topics, outcomes)),))
+
+
+def _terms(call: Call, request: ProduceRequest) -> AppendTerms:
     txn = None
     if request.transactional_id is not None:
         version = call.version
@@ -61,11 +103,7 @@ def produce(call: Call, frame: memoryview, slot: Slot, services: Services) -> No
             knows_abortable=version >= FIRST_WITH_ABORTABLE,
         )
     zstd = call.version >= FIRST_WITH_ZSTD
-    terms = _new(AppendTerms, (acks, request.timeout_ms, Origin.CLIENT, zstd, txn))
-    sets = _sets(topics, acks, services)
-    if guarded:
-        sets = _allowed(sets, request, peer, services.authorizer)
-    services.replicas.appends.append(sets, terms, answer)
+    return _new(AppendTerms, (request.acks, request.timeout_ms, Origin.CLIENT, zstd, txn))
 
 
 def _sets(topics: Sequence[ProduceTopic], acks: int, services: Services) -> list[ToAppend]:
@@ -83,10 +121,10 @@ def _sets(topics: Sequence[ProduceTopic], acks: int, services: Services) -> list
 
 
 def _allowed(
-    sets: list[ToAppend], request: ProduceRequest, peer: Peer, authorizer: Authorizer
+    sets: Sequence[ToAppend], peer: Peer, authorizer: Authorizer, *, may_transact: bool
 ) -> list[ToAppend]:
     """The same, with a refusal for what may not be written."""
-    if not _may_transact(sets, request.transactional_id, peer, authorizer):
+    if not may_transact:
         code = ErrorCode.transactional_id_authorization_failed
         return [one._replace(refused=code) for one in sets]
     topics = {one.key.topic for one in sets if one.refused is not ErrorCode.unknown_topic_id}
@@ -98,12 +136,13 @@ def _allowed(
 
 
 def _may_transact(
-    sets: Sequence[ToAppend], transactional_id: str | None, peer: Peer, authorizer: Authorizer
+    sets: Sequence[ToAppend], request: ProduceRequest, peer: Peer, authorizer: Authorizer
 ) -> bool:
     """Who names a transactional id must be allowed to use it, and who needs one must name it."""
-    if transactional_id is None:
+    id = request.transactional_id
+    if id is None:
         return not any(_is_transactional(one.records) for one in sets)
-    return authorizer.allows(peer, Operation.WRITE, Kind.TRANSACTIONAL_ID, transactional_id)
+    return authorizer.allows(peer, Operation.WRITE, Kind.TRANSACTIONAL_ID, id)
 
 
 def _is_transactional(records: memoryview | bytes | None) -> bool:
@@ -138,4 +177,4 @@ def _end_without_reply(slot: Slot, outcomes: Sequence[ProducedPartition]) -> Non
         slot.close(f"a produce with acks=0 failed: {failed.name}")
 
 
-API = Api(KEY, "Produce", range(3, 14), raw=produce, advertised_from=0)
+API = Api(KEY, "Produce", range(3, 14), raw=produce, large=produce_many, advertised_from=0)

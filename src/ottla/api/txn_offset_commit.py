@@ -6,11 +6,13 @@ transaction itself; with transactions v2, version 5, it is added here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import WRITE_TRANSACTIONS, on_group
+from ottla.api.offset_commit import BATCH
 from ottla.coordinator.group.committing import CommitAsk, ToCommit
 from ottla.coordinator.journal import Producer as Writer
 from ottla.coordinator.txn.ending import EPOCH_PER_TRANSACTION
@@ -18,6 +20,7 @@ from ottla.coordinator.txn.gate import said
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import CONSUMER_OFFSETS, ProducerId, TopicPartition
+from ottla.model.slices import Slices, sliced
 from ottla.replica.txn_gate import TxnTerms
 from ottla.security.acl import Kind, Operation
 
@@ -34,7 +37,7 @@ LAST_BY_LOADING: Final = 1
 
 
 async def txn_offset_commit(request: Request, ctx: Context) -> Fields:
-    codes = _checked(request, ctx)
+    codes = await _checked(request, ctx)
     asked = [
         ToCommit(
             topic.name,
@@ -49,7 +52,10 @@ async def txn_offset_commit(request: Request, ctx: Context) -> Fields:
     ]
     if asked:
         try:
-            committed = await _commit(request, ctx, asked)
+            committed = []
+            for some in sliced(asked, BATCH):
+                committed += await _commit(request, ctx, some)
+                await asyncio.sleep(0)
         except KafkaError as refusal:
             code = _said(refusal.code, ctx.call.version)
             committed = [code] * len(asked)
@@ -57,13 +63,14 @@ async def txn_offset_commit(request: Request, ctx: Context) -> Fields:
     return _fields(request.topics, codes)
 
 
-def _checked(request: Request, ctx: Context) -> dict[tuple[str, int], ErrorCode]:
+async def _checked(request: Request, ctx: Context) -> dict[tuple[str, int], ErrorCode]:
     """What can be said of each partition before anything is committed."""
     image = ctx.services.metadata.image
     codes = {}
-    for topic in request.topics:
+    slices = Slices()
+    async for topic in slices.of(request.topics):
         allowed = ctx.allows(Operation.READ, Kind.TOPIC, topic.name)
-        for one in topic.partitions:
+        async for one in slices.of(topic.partitions):
             code = ErrorCode.none
             if not allowed:
                 code = ErrorCode.topic_authorization_failed
@@ -73,7 +80,7 @@ def _checked(request: Request, ctx: Context) -> dict[tuple[str, int], ErrorCode]
     return codes
 
 
-async def _commit(request: Request, ctx: Context, asked: list[ToCommit]) -> list[ErrorCode]:
+async def _commit(request: Request, ctx: Context, asked: Sequence[ToCommit]) -> list[ErrorCode]:
     txns, groups = ctx.services.txns, ctx.services.groups
     id, group_id = request.transactional_id, request.group_id
     who = Producer(ProducerId(request.producer_id), request.producer_epoch)

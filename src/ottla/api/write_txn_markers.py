@@ -6,6 +6,7 @@ that hangs because its coordinator has forgotten it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -14,23 +15,29 @@ from ottla.coordinator.txn.markers import Marking
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import ProducerId, TopicPartition
+from ottla.model.slices import in_slices, sliced
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 27
+BATCH: Final = 50
+"""Partitions that get their marker at a time; each is marked on its own."""
 
 
 async def write_txn_markers(request: Request, ctx: Context) -> Fields:
     if not ctx.allows(Operation.ALTER, Kind.CLUSTER, CLUSTER_NAME, noted=False):
         ctx.require(Operation.CLUSTER_ACTION, Kind.CLUSTER, CLUSTER_NAME)
     results = []
-    for marker in request.markers:
+    async for marker in in_slices(request.markers):
         marking = Marking(
             Producer(ProducerId(marker.producer_id), marker.producer_epoch),
             marker.transaction_result,
             marker.coordinator_epoch,
             marker.transaction_version,
         )
-        codes = await ctx.services.txns.markers.write(marking, _keys(marker))
+        codes: dict[TopicPartition, ErrorCode] = {}
+        for some in sliced(_keys(marker), BATCH):
+            codes |= await ctx.services.txns.markers.write(marking, some)
+            await asyncio.sleep(0)
         results.append(_result(marker, codes))
     return {"markers": results}
 

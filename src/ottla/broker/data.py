@@ -191,9 +191,8 @@ class Data:
 
     def _topic_settings_changed(self, topic: str) -> None:
         config = self._config.topic(topic)
-        for partition in self.hosted:
-            if partition.key.topic == topic:
-                partition.log.config = config
+        for partition in self.hosted.of_topic(topic):
+            partition.log.config = config
 
 
 def _sessions(world: World, config: BrokerConfig) -> FetchSessions:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final, TypeAlias
 
-from ottla.controller.noted import forget, rewrite
+from ottla.controller.noted import Rewrite, forget, rewrite_all
+from ottla.model.slices import in_slices, sliced
 from ottla.security.acl import Filter, Kind, Operation, Pattern, Permission, Rule, Rules
 from ottla.security.authorizer import Authorizer
 from ottla.store import paths
@@ -37,8 +39,15 @@ log = logging.getLogger(__name__)
 NOTES_KEPT: Final = 100
 STORE_RETRY_S: Final = 0.5
 
+PLACES_AT_ONCE: Final = 50
+"""Nodes that are written at a time."""
+FILTERS_AT_ONCE: Final = 5
+"""Filters between two turns of the loop: each may look at every rule."""
+
 Place = tuple[Kind, str, Pattern]
 """What the rules of one node are about."""
+Change: TypeAlias = Callable[[frozenset[Rule], frozenset[Rule]], frozenset[Rule]]
+"""What becomes of the rules that are kept, for those that are asked about."""
 
 
 def _spelled(word: Kind | Operation | Permission) -> str:
@@ -62,6 +71,7 @@ class AclStore:
         self._changed = asyncio.Event()
         self._reading = asyncio.Lock()
         self._watched: set[str] = set()
+        self._writers = 0
 
     async def load(self) -> None:
         """All rules. Watched first, so that no change is missed."""
@@ -76,6 +86,8 @@ class AclStore:
         while True:
             await self._changed.wait()
             self._changed.clear()
+            if self._writers:
+                continue  # whoever writes says so again when that is done
             try:
                 await self._read()
             except (StoreUnavailable, SessionExpired) as gone:
@@ -86,20 +98,33 @@ class AclStore:
 
     async def add(self, rules: Iterable[Rule]) -> None:
         """Keep these rules as well; they hold here when this returns."""
-        for place, some in _by_place(rules).items():
-            await self._change(place, lambda kept, some=some: kept | some)  # type: ignore[misc]
+        await self._change_all(_by_place(rules), frozenset.union)
         await self._read()
 
     async def remove(self, filters: Sequence[Filter]) -> list[list[Rule]]:
         """Drop what each filter accepts, and say what that was."""
         await self._read()
         rules = self._authorizer.rules or Rules()
-        removed = [rules.matching(one) for one in filters]
+        removed = [rules.matching(one) async for one in in_slices(filters, FILTERS_AT_ONCE)]
         gone = {rule for some in removed for rule in some}
-        for place, some in _by_place(gone).items():
-            await self._change(place, lambda kept, some=some: kept - some)  # type: ignore[misc]
+        await self._change_all(_by_place(gone), frozenset.difference)
         await self._read()
         return removed
+
+    async def _change_all(self, places: Mapping[Place, frozenset[Rule]], change: Change) -> None:
+        """Many places share a write. What this broker writes it reads once, at the end."""
+        self._writers += 1
+        try:
+            for some in sliced(list(places.items()), PLACES_AT_ONCE):
+                rewrites = [
+                    Rewrite(_path(place), partial(_changed, place, change, rules), _note(place))
+                    for place, rules in some
+                ]
+                await rewrite_all(self._store, rewrites)
+                await asyncio.sleep(0)
+        finally:
+            self._writers -= 1
+            self._changed.set()
 
     async def _lay_ground(self) -> None:
         kinds = [f"{root}/{kind}" for root in _ROOTS.values() for kind in KINDS]
@@ -111,18 +136,6 @@ class AclStore:
                 except NodeExists:
                     continue  # another broker came first
 
-    async def _change(
-        self, place: Place, change: Callable[[frozenset[Rule]], frozenset[Rule]]
-    ) -> None:
-        path = _path(place)
-
-        def write(node: Node | None) -> Op | None:
-            kept = frozenset(_rules(place, node))
-            wanted = change(kept)
-            return None if wanted == kept else _write(path, node, wanted)
-
-        await rewrite(self._store, path, write, _note(place))
-
     async def _read(self) -> None:
         async with self._reading:  # or an older reading might come to hold after a newer one
             notes = [await self._notes(path) for path in _NOTES.values()]
@@ -132,9 +145,14 @@ class AclStore:
                 for spelled, kind in KINDS.items()
                 for name in await self._store.children(f"{root}/{spelled}")
             ]
-            nodes = await self._store.get_many([_path(place) for place in places])
-            read = zip(places, nodes, strict=True)
-            rules = Rules(rule for place, node in read for rule in _rules(place, node))
+            found: list[Rule] = []
+            for some in sliced(places):
+                await asyncio.sleep(0)
+                nodes = await self._store.get_many([_path(place) for place in some])
+                for place, node in zip(some, nodes, strict=True):
+                    found += _rules(place, node)
+            rules = Rules(found)
+            await asyncio.sleep(0)
             if self._authorizer.rules is None or rules.all != self._authorizer.rules.all:
                 self._authorizer.follow(rules)
         for path, names in zip(_NOTES.values(), notes, strict=True):
@@ -159,6 +177,13 @@ class AclStore:
             self._watched.clear()  # the watches went with their session
         elif state is Session.CONNECTED:
             self._changed.set()
+
+
+def _changed(place: Place, change: Change, some: frozenset[Rule], node: Node | None) -> Op | None:
+    """What must be written to the node of a place; None if it says so already."""
+    kept = frozenset(_rules(place, node))
+    wanted = change(kept, some)
+    return None if wanted == kept else _write(_path(place), node, wanted)
 
 
 def _by_place(rules: Iterable[Rule]) -> dict[Place, frozenset[Rule]]:

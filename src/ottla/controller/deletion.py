@@ -7,7 +7,7 @@ failed) makes the topic ineligible until something changes. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from ottla.controller import partitions, replicas, writing
@@ -39,7 +39,7 @@ def asked(state: ControllerState, event: DeletionAsked) -> Step:
             if name not in state.deletions:
                 draft.writes.append(writing.create_deletion(name))
             _enqueue(draft, name, ask)
-    resume(draft)
+    resume(draft, event.asks)
     return draft.step()
 
 
@@ -74,7 +74,7 @@ def answered(state: ControllerState, event: StopReplicaAnswered) -> Step:
     replicas.move(draft, failed, R.DELETION_INELIGIBLE)
     for name in {replica.tp.topic for replica in failed}:
         _mark_ineligible(draft, name)
-    resume(draft)
+    resume(draft, {tp.topic for tp in waiting})
     return draft.step()
 
 
@@ -99,9 +99,10 @@ def retry(draft: Draft) -> None:
     resume(draft)
 
 
-def resume(draft: Draft) -> None:
-    """Complete what is done, start what may start."""
-    for name in sorted(draft.state.deletions):
+def resume(draft: Draft, only: Collection[str] | None = None) -> None:
+    """Complete what is done, start what may start; of these topics if they are named."""
+    going = draft.state.deletions
+    for name in sorted(going if only is None else going.keys() & set(only)):
         states = {
             replicas.state_of(draft.partition(replica.tp), replica.broker)
             for replica in _replicas(draft, name)

@@ -139,9 +139,13 @@ class NewTopic(NamedTuple):
 
 
 class TopicsAsked(NamedTuple):
+    """Part of a request, or all of it. `budget` is how many partitions it may still make, as many
+    as one request may if not said."""
+
     ask: int
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
+    budget: int | None = None
 
 
 class MorePartitions(NamedTuple):
@@ -151,9 +155,12 @@ class MorePartitions(NamedTuple):
 
 
 class PartitionsAsked(NamedTuple):
+    """As `TopicsAsked`."""
+
     ask: int
     topics: tuple[MorePartitions, ...]
     validate_only: bool = False
+    budget: int | None = None
 
 
 class DeletionAsked(NamedTuple):

@@ -8,10 +8,10 @@ the active one every question is refused with NOT_CONTROLLER.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from random import Random
-from typing import TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.changes import check
@@ -45,8 +45,14 @@ from ottla.controller.topics import UNCLEAN, Created
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_BROKER, BrokerEpoch, BrokerId, TopicPartition
+from ottla.model.slices import in_slices, sliced
 
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
+CHECKED_AT_ONCE: Final = 20
+"""Topics whose names and settings are checked between two turns of the loop."""
+TOPICS_AT_ONCE: Final = 20
+"""Topics of one request that the controller decides about at a time."""
 TIMED_OUT = KafkaError(ErrorCode.request_timed_out, "The request timed out.")
 
 
@@ -88,24 +94,31 @@ class Controller:
     async def create_topics(
         self, topics: Sequence[NewTopic], timeout_ms: int, *, validate_only: bool = False
     ) -> dict[str, Created | KafkaError]:
+        """Many are asked for a slice at a time: what was not begun in time is not made."""
         answer: dict[str, Created | KafkaError] = {}
         sound: list[NewTopic] = []
-        for topic in topics:
+        async for topic in in_slices(topics, CHECKED_AT_ONCE):
             try:
                 topic_rules.check_name(topic.name)
                 check(TopicConfig, self._config.current, topic.config)
             except KafkaError as refusal:
                 answer[topic.name] = refusal
             else:
+                answer[topic.name] = TIMED_OUT
                 sound.append(self._rolled(topic))
-        if sound:
-            asked = await self._ask(
-                lambda ask: TopicsAsked(ask, tuple(sound), validate_only),
-                timeout_ms,
-                {topic.name: TIMED_OUT for topic in sound},
+        budget = self._loop.state.rules.partitions_per_request_max
+
+        async def ask(some: Sequence[NewTopic]) -> None:
+            nonlocal budget
+            said: dict[str, Created | KafkaError] = await self._decided(
+                lambda ask: TopicsAsked(ask, tuple(some), validate_only, budget),
                 lambda said: None if validate_only else _all_led(said),
             )
-            answer.update(cast(dict[str, Created | KafkaError], asked))
+            answer.update(said)
+            made = (one for one in said.values() if isinstance(one, Created))
+            budget -= sum(one.partition_count for one in made)
+
+        await _each_slice(sliced(sound, TOPICS_AT_ONCE), ask, timeout_ms)
         return answer
 
     async def auto_create(
@@ -131,21 +144,35 @@ class Controller:
         self, topics: Sequence[MorePartitions], timeout_ms: int, *, validate_only: bool = False
     ) -> Mapping[str, KafkaError | None]:
         totals = {topic.name: topic.total for topic in topics}
-        return await self._ask(
-            lambda ask: PartitionsAsked(ask, tuple(topics), validate_only),
-            timeout_ms,
-            dict.fromkeys(totals, TIMED_OUT),
-            lambda said: None if validate_only else _grown(said, totals),
-        )
+        answer: dict[str, KafkaError | None] = dict.fromkeys(totals, TIMED_OUT)
+        budget = self._loop.state.rules.partitions_per_request_max
+
+        async def ask(some: Sequence[MorePartitions]) -> None:
+            nonlocal budget
+            known = self._loop.state.topics
+            before = {
+                one.name: len(known[one.name].partitions) for one in some if one.name in known
+            }
+            said: Mapping[str, KafkaError | None] = await self._decided(
+                lambda ask: PartitionsAsked(ask, tuple(some), validate_only, budget),
+                lambda said: None if validate_only else _grown(said, totals),
+            )
+            answer.update(said)
+            grown = (name for name, refusal in said.items() if refusal is None)
+            budget -= sum(totals[name] - before.get(name, 0) for name in grown)
+
+        await _each_slice(sliced(topics, TOPICS_AT_ONCE), ask, timeout_ms)
+        return answer
 
     async def delete_topics(self, names: Iterable[str], timeout_ms: int) -> dict[str, ErrorCode]:
         """Each topic's fate; several end at different times but are answered together."""
         asks = {name: self._loop.open_ask() for name in names}
-        self._loop.put(DeletionAsked({name: number for name, (number, _) in asks.items()}))
+        for some in sliced(list(asks), TOPICS_AT_ONCE):
+            self._loop.put(DeletionAsked({name: asks[name][0] for name in some}))
         codes = dict.fromkeys(asks, ErrorCode.request_timed_out)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                for name, (_, answer) in asks.items():
+                async for name, (_, answer) in in_slices(asks.items()):
                     code = cast(ErrorCode, await answer)
                     if code is ErrorCode.none:
                         await self.shown.until(lambda image, name=name: name not in image.topics)  # type: ignore[misc]
@@ -202,13 +229,19 @@ class Controller:
     ) -> Answer:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                answer = cast(Answer, await self._loop.ask(event_of))
-                condition = shown(answer)
-                if condition is not None:
-                    await self.shown.until(condition)
-                return answer
+                return await self._decided(event_of, shown)
         except TimeoutError:
             return on_timeout
+
+    async def _decided(
+        self, event_of: Callable[[int], Event], shown: Callable[[Answer], Condition | None]
+    ) -> Answer:
+        """The controller's answer, once this broker shows what it decided."""
+        answer = cast(Answer, await self._loop.ask(event_of))
+        condition = shown(answer)
+        if condition is not None:
+            await self.shown.until(condition)
+        return answer
 
     def _shows_everything(self, image: Image) -> bool:
         if image.controller_id is None:
@@ -231,6 +264,28 @@ class Controller:
         allowed = self._config.topic(name).unclean_leader_election_enable if said else None
         if self._loop.state.unclean.get(name) != allowed:
             self._loop.put(UncleanSeen(name, allowed))
+
+
+async def _each_slice(
+    slices: Sequence[Sequence[Item]],
+    ask: Callable[[Sequence[Item]], Awaitable[None]],
+    timeout_ms: int,
+) -> None:
+    """One slice after the other, as many as there is time for, and none after a refusal.
+
+    A refusal of the first is one of the whole request: nothing has been done.
+    """
+    done = 0
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            for some in slices:
+                await ask(some)
+                done += 1
+    except TimeoutError:
+        return
+    except KafkaError:
+        if not done:
+            raise
 
 
 def _all_led(said: object) -> Condition:

@@ -30,10 +30,12 @@ from ottla.controller.readings import Readings
 from ottla.controller.registration import CannotRegister, Registration
 from ottla.controller.requests import requests
 from ottla.controller.state import ControllerState, Rules
+from ottla.controller.weight import weight
 from ottla.controller.writer import Fenced, Writer
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_BROKER, BrokerId, TopicPartition
+from ottla.model.slices import in_slices
 from ottla.store import paths
 from ottla.store.port import Op, Session, SessionExpired, Store, StoreError, StoreUnavailable
 from ottla.store.watches import (
@@ -51,6 +53,10 @@ log = logging.getLogger(__name__)
 CONFLICTS_MAX: Final = 10
 STORE_RETRY_S: Final = 0.5
 FIRST_BALANCE_S: Final = 5.0
+DECIDED_AT_ONCE: Final = 100
+"""Partitions that an event may concern to be decided on the loop."""
+REQUESTS_AT_ONCE: Final = 4
+"""Requests prepared between two turns of the loop; each speaks of some hundred partitions."""
 
 Item: TypeAlias = Change | Event | Session
 
@@ -172,7 +178,7 @@ class ControllerLoop:
     async def _handle(self, event: Event) -> None:
         """Decide, write, believe, tell. A conflict means we believed wrong: read, decide again."""
         for _ in range(CONFLICTS_MAX):
-            step = on_event(self.state, event)
+            step = await self._decide(event)
             try:
                 await self._writer.write(step.writes, step.state.epoch_version)
             except Fenced:
@@ -189,13 +195,24 @@ class ControllerLoop:
             return
         raise RuntimeError(f"conflicts without end: {event}")
 
+    async def _decide(self, event: Event) -> Step:
+        """What concerns many partitions is decided on a thread: it is pure, and it may take long.
+
+        Meanwhile nothing here changes: this task alone replaces the state while it is active.
+        """
+        if weight(self.state, event) <= DECIDED_AT_ONCE:
+            return on_event(self.state, event)
+        running = asyncio.get_running_loop()
+        return await running.run_in_executor(None, on_event, self.state, event)
+
     async def _commit(self, step: Step) -> None:
         before, self.state = self.state, step.state
         for note in step.notes:
             log.warning(note)
         assert self._outbox is not None, "the loop runs"
         self._outbox.follow(step.state.brokers)
-        self._outbox.send(requests(step.state, step.sends))
+        async for request in in_slices(requests(step.state, step.sends), REQUESTS_AT_ONCE):
+            self._outbox.send((request,))
         for number, answer in step.replies:
             self._asks.answer(number, answer)
         if step.state.topics is not before.topics:

@@ -7,7 +7,10 @@ is in a node or a note.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
 
+from ottla.model.slices import sliced
 from ottla.store.port import BadVersion, Delete, Node, NodeExists, NoNode, Op, Store
 
 
@@ -28,10 +31,38 @@ async def rewrite(
         return
 
 
+class Rewrite(NamedTuple):
+    """What shall become of one node, and the note of it."""
+
+    path: str
+    write: Callable[[Node | None], Op | None]
+    note: Op
+
+
+async def rewrite_all(store: Store, rewrites: Sequence[Rewrite]) -> None:
+    """Several nodes in one write, or one by one if somebody else changes them meanwhile."""
+    nodes = await store.get_many([one.path for one in rewrites])
+    ops: list[Op] = []
+    for one, node in zip(rewrites, nodes, strict=True):
+        wanted = one.write(node)
+        if wanted is not None:
+            ops += [wanted, one.note]
+    if not ops:
+        return
+    try:
+        await store.multi(ops)
+    except (BadVersion, NodeExists, NoNode):
+        for one in rewrites:
+            await rewrite(store, one.path, one.write, one.note)
+
+
 async def forget(store: Store, folder: str, notes: Sequence[str], kept: int) -> None:
     """Notes that everybody has had time to read go; they come in their order."""
-    for note in notes[:-kept]:
+    old: list[Op] = [Delete(f"{folder}/{note}") for note in notes[:-kept]]
+    for some in sliced(old):
         try:
-            await store.multi([Delete(f"{folder}/{note}")])
-        except NoNode:
-            continue  # another broker tidied up first
+            await store.multi(some)
+        except NoNode:  # another broker tidies up as well
+            for one in some:
+                with suppress(NoNode):
+                    await store.multi([one])

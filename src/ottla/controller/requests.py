@@ -6,7 +6,7 @@ controller and brokers of one cluster are released together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple, TypeVar
 
@@ -31,11 +31,14 @@ from ottla.model.ids import (
     TopicId,
     TopicPartition,
 )
+from ottla.model.slices import sliced
 from ottla.protocol import wire
 from ottla.protocol.interbroker import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA, VERSIONS
 
 INCREMENTAL: Final = 1
 FULL: Final = 2
+PARTITIONS_MAX: Final = 200
+"""That one request speaks of."""
 
 Fields = dict[str, object]
 Item = TypeVar("Item", Led, Stopped, Published)
@@ -78,16 +81,23 @@ class Request(NamedTuple):
         return None
 
 
-def requests(state: ControllerState, sends: Iterable[Send]) -> Iterable[Request]:
-    """Every request of one step, in the order each broker must hear them."""
+def requests(state: ControllerState, sends: Iterable[Send]) -> Iterator[Request]:
+    """Every request of one step, in the order each broker must hear them.
+
+    What concerns many partitions is said in several requests, so that neither this broker nor the
+    one that hears it is busy with one of them for long.
+    """
     for send in sends:
         match send:
             case LeaderAndIsr():
-                yield _leader_and_isr(state, send)
+                for led in sliced(send.partitions, PARTITIONS_MAX):
+                    yield _leader_and_isr(state, send._replace(partitions=tuple(led)))
             case StopReplica():
-                yield _stop_replica(state, send)
+                for stopped in sliced(send.replicas, PARTITIONS_MAX):
+                    yield _stop_replica(state, send._replace(replicas=tuple(stopped)))
             case UpdateMetadata():
-                yield from _update_metadata(state, send)
+                for published in sliced(send.partitions, PARTITIONS_MAX) or [()]:
+                    yield from _update_metadata(state, send._replace(partitions=tuple(published)))
 
 
 def _leader_and_isr(state: ControllerState, send: LeaderAndIsr) -> Request:

@@ -6,7 +6,7 @@ Pure checks that raise the refusal the client must hear. Owns no state.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from ottla.controller.state import Replicas
@@ -34,17 +34,24 @@ def check_name(name: str) -> None:
         raise KafkaError(ErrorCode.invalid_topic_exception, f"Topic name is invalid: {reason}")
 
 
-def check_collision(name: str, others: Iterable[str]) -> None:
-    """Metrics replace dots by underscores: names that would then be one may not both exist."""
+def spelled(name: str) -> str:
+    """As metrics spell it."""
+    return name.replace(".", "_")
+
+
+def check_collision(name: str, others: Mapping[str, str]) -> None:
+    """Metrics replace dots by underscores: names that would then be one may not both exist.
+
+    The others come by how metrics spell them.
+    """
     if "." not in name and "_" not in name:
         return
-    spelled = name.replace(".", "_")
-    for other in others:
-        if other.replace(".", "_") == spelled:
-            raise KafkaError(
-                ErrorCode.invalid_topic_exception,
-                f"Topic '{name}' collides with existing topic: {other}",
-            )
+    other = others.get(spelled(name))
+    if other is not None:
+        raise KafkaError(
+            ErrorCode.invalid_topic_exception,
+            f"Topic '{name}' collides with existing topic: {other}",
+        )
 
 
 def check_partition_count(count: int) -> None:

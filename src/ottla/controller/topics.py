@@ -51,10 +51,11 @@ def asked(state: ControllerState, event: TopicsAsked) -> Step:
     """Create what can be; the answer holds what became of each name, or why it was refused."""
     draft = Draft(state)
     answer: dict[str, Created | KafkaError] = {}
-    budget = state.rules.partitions_per_request_max
+    budget = _budget(state, event)
+    spelled = {topic_rules.spelled(name): name for name in state.topics}
     for new in event.topics:
         try:
-            assignment = _assignment(draft, new, budget)
+            assignment = _assignment(draft, new, budget, spelled)
         except KafkaError as refusal:
             answer[new.name] = refusal
             continue
@@ -65,6 +66,7 @@ def asked(state: ControllerState, event: TopicsAsked) -> Step:
         )
         if not event.validate_only:
             _create(draft, new, assignment)
+            spelled[topic_rules.spelled(new.name)] = new.name
     draft.reply(event.ask, answer)
     return draft.step()
 
@@ -72,7 +74,7 @@ def asked(state: ControllerState, event: TopicsAsked) -> Step:
 def more_asked(state: ControllerState, event: PartitionsAsked) -> Step:
     draft = Draft(state)
     answer: dict[str, KafkaError | None] = {}
-    budget = state.rules.partitions_per_request_max
+    budget = _budget(state, event)
     for more in event.topics:
         try:
             added = _added(draft, more, budget)
@@ -188,11 +190,13 @@ def _create(draft: Draft, new: NewTopic, assignment: Mapping[int, Replicas]) -> 
     bring_up(draft, [TopicPartition(new.name, number) for number in assignment])
 
 
-def _assignment(draft: Draft, new: NewTopic, budget: int) -> Mapping[int, Replicas]:
+def _assignment(
+    draft: Draft, new: NewTopic, budget: int, spelled: Mapping[str, str]
+) -> Mapping[int, Replicas]:
     topic_rules.check_name(new.name)
     if new.name in draft.topics:
         raise KafkaError(ErrorCode.topic_already_exists, f"Topic '{new.name}' already exists.")
-    topic_rules.check_collision(new.name, draft.topics)
+    topic_rules.check_collision(new.name, spelled)
     if new.assignment:
         if (new.partition_count, new.replication_factor) != (-1, -1):
             raise KafkaError(
@@ -257,6 +261,11 @@ def _continuing(first: BrokerId, brokers: Iterable[BrokerId]) -> Roll:
 def _grown(topic: Topic, added: Mapping[int, Replicas]) -> Topic:
     fresh = {number: Partition(replicas) for number, replicas in added.items()}
     return replace(topic, partitions={**topic.partitions, **fresh})
+
+
+def _budget(state: ControllerState, event: TopicsAsked | PartitionsAsked) -> int:
+    most = state.rules.partitions_per_request_max
+    return most if event.budget is None else event.budget
 
 
 def _check_budget(count: int, budget: int) -> None:

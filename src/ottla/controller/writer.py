@@ -23,7 +23,7 @@ from ottla.store.port import (
     StoreError,
 )
 
-PIECE: Final = 4_000
+PIECE: Final = 500
 """Operations in one atomic write. A step that needs more is resumed from the store if cut short."""
 PIECE_BYTES: Final = 500_000
 """And their size: ZooKeeper hangs up on a request of a megabyte."""

@@ -9,12 +9,15 @@ it does not know. Whatever does not fit is a ValueError.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 INT16: Final = struct.Struct(">h")
 INT32: Final = struct.Struct(">i")
 INT64: Final = struct.Struct(">q")
+
+
+ONE_BYTE: Final = tuple(bytes((value,)) for value in range(0x80))
 
 
 class Writer:
@@ -50,6 +53,20 @@ class Writer:
     def string(self, value: str | None) -> Writer:
         return self._sized(None if value is None else value.encode(), INT16)
 
+    def strings(self, values: Sequence[str]) -> Writer:
+        """An array of them; there may be very many."""
+        self.array(len(values))
+        put, flexible = self._parts.append, self._flexible
+        for value in values:
+            data = value.encode()
+            size = len(data)
+            if flexible and size < 0x7F:
+                put(ONE_BYTE[size + 1])
+                put(data)
+            else:
+                self._sized(data, INT16)
+        return self
+
     def blob(self, value: bytes | None) -> Writer:
         return self._sized(value, INT32)
 
@@ -66,6 +83,9 @@ class Writer:
         return self
 
     def varint(self, value: int) -> Writer:
+        if value < 0x80:
+            self._parts.append(ONE_BYTE[value])
+            return self
         out = bytearray()
         while value > 0x7F:
             out.append(value & 0x7F | 0x80)

@@ -5,11 +5,12 @@ Owns nothing; reads what is open. Never touches a partition's files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ottla.log.directories import LogDirectories
+from ottla.log.directories import Held, LogDirectories
 from ottla.log.directory import Directory
 from ottla.model.ids import Offset, TopicPartition
 
@@ -30,7 +31,8 @@ class DirectoryReport(NamedTuple):
     failure: str | None
     total_bytes: int
     usable_bytes: int
-    replicas: list[ReplicaReport]
+    replicas: Iterable[ReplicaReport]
+    """Looked at one by one; those that are there when the report is made."""
 
 
 def describe(directories: LogDirectories) -> list[DirectoryReport]:
@@ -44,16 +46,28 @@ def _directory(directories: LogDirectories, one: Directory) -> DirectoryReport:
         total, usable = one.disk.total_bytes(one.path), one.disk.free_bytes(one.path)
     except OSError:
         total = usable = UNKNOWN
-    return DirectoryReport(one.path, None, total, usable, list(_replicas(directories, one)))
+    return DirectoryReport(one.path, None, total, usable, _replicas(directories, one))
 
 
-def _replicas(directories: LogDirectories, one: Directory) -> Iterator[ReplicaReport]:
-    for partition, held in directories.held.items():
-        if held.directory is one:
-            lag = max(held.log.high_watermark - held.log.end_offset, 0)
-            yield ReplicaReport(partition, held.log.size, lag, is_future=False)
-    for partition, future in directories.futures.items():
-        if future.directory is one:
-            current = directories.get(partition) or future.log  # its own directory may have failed
-            lag = max(current.end_offset - future.log.end_offset, 0)
-            yield ReplicaReport(partition, future.log.size, lag, is_future=True)
+def _replicas(directories: LogDirectories, one: Directory) -> Iterable[ReplicaReport]:
+    held = list(directories.held.items())  # some may come and go while others are looked at
+    futures = list(directories.futures.items())
+    return chain(
+        (_current(partition, kept) for partition, kept in held if kept.directory is one),
+        (
+            _future(directories, partition, copy)
+            for partition, copy in futures
+            if copy.directory is one
+        ),
+    )
+
+
+def _current(partition: TopicPartition, held: Held) -> ReplicaReport:
+    lag = max(held.log.high_watermark - held.log.end_offset, 0)
+    return ReplicaReport(partition, held.log.size, lag, is_future=False)
+
+
+def _future(directories: LogDirectories, partition: TopicPartition, copy: Held) -> ReplicaReport:
+    current = directories.get(partition) or copy.log  # its own directory may have failed
+    lag = max(current.end_offset - copy.log.end_offset, 0)
+    return ReplicaReport(partition, copy.log.size, lag, is_future=True)

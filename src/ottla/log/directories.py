@@ -161,16 +161,23 @@ class LogDirectories:
         self.held[partition] = Held(log, directory)
         return log
 
-    def delete(self, partition: TopicPartition) -> None:
-        """Rename the partition's directory out of the way; it is removed a while later."""
+    def delete(self, partition: TopicPartition) -> list[Directory]:
+        """Rename the partition's directory out of the way; it is removed a while later.
+
+        That is durable once `Directory.sync` has run for those returned; for many partitions at
+        once is enough.
+        """
+        touched: list[Directory] = []
         for held in (self.held.pop(partition, None), self.futures.pop(partition, None)):
             if held is not None:
                 with self.guard(held.directory, reraise=True):
-                    self.discard(held)
+                    self.discard(held, durably=False)
+                touched.append(held.directory)
+        return touched
 
-    def discard(self, held: Held) -> None:
+    def discard(self, held: Held, *, durably: bool = True) -> None:
         """Have a log removed that is no longer anybody's."""
-        path = renamed(held, Kind.DELETED, self.unique())
+        path = renamed(held, Kind.DELETED, self.unique(), durably=durably)
         self.removals.add(held.directory, path, held.log.config.file_delete_delay_ms)
 
     def unique(self) -> UUID:
@@ -206,6 +213,8 @@ class LogDirectories:
         return lost
 
     def _emptiest(self) -> Directory:
+        if len(self.online) == 1:
+            return self.online[0]
         counts = {id(directory): 0 for directory in self.online}
         for held in self.held.values():
             counts[id(held.directory)] += 1
@@ -221,8 +230,8 @@ def _reason(directory: Directory, error: OSError) -> str:
     return reason if at_itself else f"{reason}: {error.filename}"
 
 
-def renamed(held: Held, kind: Kind, unique: UUID) -> Path:
+def renamed(held: Held, kind: Kind, unique: UUID, *, durably: bool = True) -> Path:
     """Give a log's directory the name of another kind, in the same place."""
     path = held.directory.path / name_of(held.log.partition, kind, unique)
-    held.log.rename_dir(path)
+    held.log.rename_dir(path, durably=durably)
     return path

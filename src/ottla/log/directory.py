@@ -40,12 +40,13 @@ class CheckpointWrite(NamedTuple):
     directory: Directory
     name: str
     number: int
-    content: bytes
+    offsets: Mapping[TopicPartition, Offset]
 
     def run(self) -> None:
         """Write it, unless a newer one of that name has been taken since."""
         if self.number == self.directory.newest[self.name]:
-            self.directory.disk.replace(self.directory.path / self.name, self.content)
+            content = encode_offsets(sorted(self.offsets.items()))
+            self.directory.disk.replace(self.directory.path / self.name, content)
 
 
 class Directory:
@@ -109,6 +110,10 @@ class Directory:
             self.disk.replace(path, meta.text().encode())
             self.meta = meta
 
+    def sync(self) -> None:
+        """Make durable which partitions are in here; waits for the disk, on any thread."""
+        self.disk.sync_dir(self.path)
+
     def release(self) -> None:
         if self._lock is not None:
             self._lock.release()
@@ -142,7 +147,7 @@ class Directory:
         """Take these numbers; they are in the file when what is returned has been run."""
         self._taken[name] = offsets
         number = self.newest[name] = self.newest.get(name, 0) + 1
-        return CheckpointWrite(self, name, number, encode_offsets(sorted(offsets.items())))
+        return CheckpointWrite(self, name, number, offsets)
 
     @property
     def was_stopped_cleanly(self) -> bool:

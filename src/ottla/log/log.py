@@ -295,11 +295,11 @@ class Log:
         self.flush_done(flush)
         return self.recovery_point
 
-    def rename_dir(self, dir: Path) -> None:
+    def rename_dir(self, dir: Path, *, durably: bool = True) -> None:
         """Move the whole folder; replies that are being sent are not disturbed."""
         for segment in self.segments:
             segment.release()
-        self.folder.rename(dir)
+        self.folder.rename(dir, durably=durably)
         for segment in (*self.segments, *(doomed.segment for doomed in self.doomed)):
             segment.dir = dir
 

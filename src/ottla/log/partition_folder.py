@@ -52,9 +52,13 @@ class PartitionFolder:
         self._unsynced, self._changed = (), False
         return sources, folders
 
-    def rename(self, path: Path) -> None:
-        """Move all of it, durably; nothing in it may be open for writing."""
+    def rename(self, path: Path, *, durably: bool = True) -> None:
+        """Move all of it; nothing in it may be open for writing.
+
+        If not durably, whoever asks syncs the folder it is in, once for many of them.
+        """
         self.disk.rename(self.path, path)
-        self.disk.sync_dir(path.parent)
+        if durably:
+            self.disk.sync_dir(path.parent)
         self._unsynced = tuple(path / unsynced.name for unsynced in self._unsynced)
         self.path = path

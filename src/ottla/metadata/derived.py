@@ -1,14 +1,14 @@
 """What readers have made of topics, kept for as long as a topic stays the same.
 
-Owns: of which topic, and for whom, something was made. Never knows what it is: the maker is handed
-in. Clients ask for all topics again and again, and hardly any has changed: an image shares the
-others with the image before it, so a topic that is the same object says the same.
+Owns: of which topic, and for whom, something was made. Never knows what it is. Clients ask for all
+topics again and again, and hardly any has changed: an image shares the others with the image before
+it, so a topic that is the same object says the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Hashable, Mapping
+from typing import Any, Final
 
 from ottla.metadata.image import Broker, Image, Topic
 from ottla.model.ids import BrokerId
@@ -17,8 +17,6 @@ KINDS: Final = 6
 """Of readers, such as a version and a listener; who has not asked for longest is dropped."""
 SPARE: Final = 100
 """Topics that are gone, before they are looked for."""
-
-Make: TypeAlias = Callable[[str, Topic], Any]
 
 
 class Derived:
@@ -44,12 +42,14 @@ class Kind:
         self.brokers = brokers
         self._made: dict[str, tuple[Topic, Any]] = {}
 
-    def of(self, name: str, topic: Topic, make: Make) -> Any:
-        """What `make` makes of the topic, or made of it before."""
+    def find(self, name: str, topic: Topic) -> Any | None:
+        """What was made of the topic before, if it is still the same."""
         made = self._made.get(name)
-        if made is None or made[0] is not topic:
-            made = self._made[name] = topic, make(name, topic)
-        return made[1]
+        return made[1] if made is not None and made[0] is topic else None
+
+    def put(self, name: str, topic: Topic, made: object) -> None:
+        """Keep what was made of the topic."""
+        self._made[name] = topic, made
 
     def forget_others(self, image: Image) -> None:
         if len(self._made) > len(image.topics) + SPARE:

@@ -84,6 +84,8 @@ class Registry:
 
     def __init__(self) -> None:
         self._families: dict[str, Family] = {}
+        self._by_label: dict[tuple[str, str], dict[tuple[str, Labels], None]] = {}
+        """For each label and value, the metrics that carry it, so that they can be dropped."""
 
     def counter(self, name: str, doc: str, **labels: str) -> Counter:
         metric = self._at(name, doc, labels, Counter)
@@ -92,7 +94,7 @@ class Registry:
 
     def tally(self, name: str, doc: str, read: Callable[[], float], **labels: str) -> None:
         """A counter read when somebody asks; registering it again replaces the reader."""
-        self._family(name, doc).metrics[_key(labels)] = Tally(read)
+        self._put(name, doc, _key(labels), Tally(read))
 
     def histogram(self, name: str, doc: str, **labels: str) -> Histogram:
         metric = self._at(name, doc, labels, Histogram)
@@ -101,17 +103,19 @@ class Registry:
 
     def gauge(self, name: str, doc: str, read: Gauge, **labels: str) -> None:
         """A number read when somebody asks; registering it again replaces the reader."""
-        self._family(name, doc).metrics[_key(labels)] = read
+        self._put(name, doc, _key(labels), read)
 
     def series(self, name: str, doc: str, read: Series) -> None:
         self._family(name, doc).series = read
 
     def forget(self, **labels: str) -> None:
         """Drop every metric that carries all of these labels (a topic that is gone)."""
-        gone = set(labels.items())
-        for family in self._families.values():
-            for key in [key for key in family.metrics if gone <= set(key)]:
-                del family.metrics[key]
+        wanted = labels.items()
+        carriers = [list(self._by_label.get(label, ())) for label in wanted]
+        for name, key in min(carriers, key=len, default=[]):
+            if wanted <= dict(key).items():
+                del self._families[name].metrics[key]
+                self._unlist(name, key)
 
     def families(self) -> Iterator[Family]:
         return iter(sorted(self._families.values(), key=lambda family: family.name))
@@ -122,11 +126,22 @@ class Registry:
     def _at(
         self, name: str, doc: str, labels: Mapping[str, str], make: Callable[[], Metric]
     ) -> Metric:
-        metrics = self._family(name, doc).metrics
         key = _key(labels)
-        if key not in metrics:
-            metrics[key] = make()
-        return metrics[key]
+        metric = self._family(name, doc).metrics.get(key)
+        return self._put(name, doc, key, make()) if metric is None else metric
+
+    def _put(self, name: str, doc: str, key: Labels, metric: Metric) -> Metric:
+        self._family(name, doc).metrics[key] = metric
+        for label in key:
+            self._by_label.setdefault(label, {})[name, key] = None
+        return metric
+
+    def _unlist(self, name: str, key: Labels) -> None:
+        for label in key:
+            carriers = self._by_label[label]
+            del carriers[name, key]
+            if not carriers:
+                del self._by_label[label]
 
 
 def _key(labels: Mapping[str, str]) -> Labels:

@@ -6,6 +6,7 @@ Never: sends anything; the connection takes replies out in order.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeAlias
 
@@ -44,6 +45,7 @@ class Peer:
         "connection_id",
         "express",
         "is_broker",
+        "large",
         "listener",
         "on_room",
         "port",
@@ -67,6 +69,7 @@ class Peer:
         self.express: Express | None = None
         self.is_broker = False  # another broker, or this one's own controller
         self.versions: dict[int, int] = {}  # of each API it has called, the version it speaks
+        self.large: asyncio.Event | None = None  # of the request that others must not overtake now
         self.unstarted = 0  # requests handed to tasks that have not begun
         self.on_room: Callable[[], None] = _nobody  # there were too many of those, and no longer
 

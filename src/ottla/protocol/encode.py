@@ -68,11 +68,11 @@ def writer_of(entity: Entity) -> Write:
         if run:
             steps.append(_run(entity, run))
             run = []
-        steps.append(_field(entity, field))
+        steps.append(field_writer(entity, field))
     if run:
         steps.append(_run(entity, run))
     if entity.__flexible__:
-        steps.append(_tags(entity))
+        steps.append(tags_writer(entity))
     if len(steps) == 1:
         return steps[0]
 
@@ -123,8 +123,8 @@ def _complaint(entity: Entity, fields: Fields, run: list[Field]) -> Exception:
     return ValueError(f"{entity.__name__} v{entity.__version__} cannot hold {values}")
 
 
-def _field(entity: Entity, field: Field) -> Write:
-    """A field of variable size, looked up in its struct's mapping."""
+def field_writer(entity: Entity, field: Field) -> Write:
+    """One field, looked up in its struct's mapping."""
     name, default = field.name, field.default
     put = _value(field, entity.__flexible__)
 
@@ -194,8 +194,13 @@ def _sized(is_string: bool, flexible: bool, *, nullable: bool) -> Write:
     return write
 
 
+def item_writer(field: Field, flexible: bool) -> Write:
+    """One element of an array."""
+    return _value(field._replace(is_array=False, nullable=False), flexible)
+
+
 def _array(field: Field, flexible: bool) -> Write:
-    item = _value(field._replace(is_array=False, nullable=False), flexible)
+    item = item_writer(field, flexible)
     nullable = field.nullable
 
     def write(values: Any, out: bytearray) -> None:
@@ -212,7 +217,7 @@ def _array(field: Field, flexible: bool) -> Write:
     return write
 
 
-def _tags(entity: Entity) -> Write:
+def tags_writer(entity: Entity) -> Write:
     """Tagged fields in order, each left out while it says no more than its default does."""
     tagged = sorted(
         (field.tag, field.name, _tagged_value(field), field)

@@ -2,7 +2,8 @@
 
 kio's native reader reserves memory for as many elements as an array claims to have, and aborts the
 process when it cannot. Here every length is held against the bytes that are left, and the values
-in all arrays together against a budget, before kio sees the message.
+in all arrays and the tagged fields together against a budget, before kio sees the message. What is
+counted is checked before it is walked, so a message that claims too much costs nothing.
 
 The walk runs for every request, so it is written out as Python source for each message, one
 straight function, and compiled once: three times as fast as a tree of closures.
@@ -19,16 +20,27 @@ from typing import Any, Final, NoReturn, TypeAlias
 from ottla.model.errors import Disconnect
 from ottla.protocol.schema import FIXED, Entity, Field, fields_of
 
-MAX_VALUES: Final = 1_000_000  # about 64 MiB of Python objects
+MAX_VALUES: Final = 250_000
+"""In all arrays of one request: about 12 ms to walk, 10 ms to decode, 16 MiB of Python objects."""
 STRUCT_VALUES: Final = 4  # what a struct costs beside its fields, in values
+TAG_VALUES: Final = 10  # what a tagged field costs: it is walked in plain Python, twice
+MAX_TAGS: Final = 10_000
+"""Tagged fields in one header or struct."""
 MAX_STRING_BYTES: Final = 0x7FFF
 
 # (message, position, values allowed) -> (position after it, values still allowed)
 Walk: TypeAlias = Callable[[memoryview, int, int], tuple[int, int]]
 
 
+class TooManyValues(Disconnect):
+    """The arrays and tagged fields of a message hold more values than are allowed."""
+
+
 def check(walk: Walk, body: memoryview, at: int, max_values: int = MAX_VALUES) -> None:
     """Raise Disconnect unless one whole message lies in the bytes from `at` on.
+
+    TooManyValues if it holds more values than `max_values`, and may not hold more than are ever
+    allowed.
 
     What follows it is ignored, as Kafka does: librdkafka's Metadata requests end with bytes too
     many.
@@ -68,8 +80,39 @@ def read_uvarint(data: memoryview, at: int) -> tuple[int, int]:
     raise Disconnect("variable-length integer is too long")
 
 
+def read_tag_count(data: memoryview, at: int, allowed: int = MAX_TAGS) -> tuple[int, int]:
+    """How many tagged fields follow, and the position after that number.
+
+    Each takes two bytes at least. More than are allowed are refused before one of them is walked.
+    """
+    count, at = read_uvarint(data, at)
+    if count > allowed:
+        raise Disconnect(f"too many tagged fields ({count})")
+    if 2 * count > len(data) - at:
+        raise Disconnect("message is cut short")
+    return count, at
+
+
+def skip_tags(data: memoryview, at: int, allowed: int = MAX_TAGS) -> tuple[int, int]:
+    """The position after the tagged fields at `at`, whatever they are, and how many there were."""
+    count, at = read_tag_count(data, at, allowed)
+    for _ in range(count):
+        _, at = read_uvarint(data, at)
+        size, at = read_uvarint(data, at)
+        at += size
+        if at > len(data):
+            raise Disconnect("tagged field runs past the end")
+    return at, count
+
+
 def _refuse(reason: str, number: int) -> NoReturn:
     raise Disconnect(f"{reason} ({number})")
+
+
+def _refuse_values(number: int, left: int) -> NoReturn:
+    if left < -MAX_VALUES:
+        raise Disconnect(f"array length ({number})")
+    raise TooManyValues(f"array length ({number})")
 
 
 Scope: TypeAlias = dict[str, Any]
@@ -77,7 +120,12 @@ Lines: TypeAlias = Iterator[str]
 
 
 def _compile(lines: Callable[[Scope], Lines]) -> Walk:
-    scope: Scope = {"uvarint": read_uvarint, "int32": Struct(">i").unpack_from, "refuse": _refuse}
+    scope: Scope = {
+        "uvarint": read_uvarint,
+        "int32": Struct(">i").unpack_from,
+        "refuse": _refuse,
+        "refuse_values": _refuse_values,
+    }
     body = "\n ".join(lines(scope)) or "pass"
     exec(f"def walk(data, at, left):\n {body}\n return at, left", scope)
     walk: Walk = scope["walk"]
@@ -166,9 +214,10 @@ def _array(field: Field, flexible: bool, scope: Scope) -> Lines:
     yield f"left -= n * {cost}"
     lowest = -1 if field.nullable else 0
     yield (
-        f"if n < {lowest} or n * {_smallest(item, flexible)} > len(data) - at or left < 0: "
+        f"if n < {lowest} or n * {_smallest(item, flexible)} > len(data) - at: "
         "refuse('array length', n)"
     )
+    yield "if left < 0: refuse_values(n, left)"
     if item.wire_type in FIXED:
         yield f"if n > 0: at += n * {_size(item)}"
     else:
@@ -185,7 +234,10 @@ def _tags(entity: Entity) -> Walk:
     }
 
     def walk(data: memoryview, at: int, left: int) -> tuple[int, int]:
-        count, at = read_uvarint(data, at)
+        count, at = read_tag_count(data, at)
+        left -= count * TAG_VALUES
+        if left < 0:
+            raise TooManyValues(f"too many tagged fields ({count})")
         for _ in range(count):
             tag, at = read_uvarint(data, at)
             size, at = read_uvarint(data, at)

@@ -7,7 +7,7 @@ in `Disconnect`, and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import cache
 from struct import Struct
 from struct import error as StructError
@@ -17,8 +17,10 @@ from kio.serial import entity_reader
 
 from ottla.model.errors import Disconnect
 from ottla.protocol.encode import Encoded, Fields, Write, ms, writer_of
-from ottla.protocol.guard import Walk, check, read_uvarint, walk_of
+from ottla.protocol.guard import MAX_VALUES, Walk, check, skip_tags, walk_of
+from ottla.protocol.pieces import is_large, write_in_pieces
 from ottla.protocol.schema import (
+    Entity,
     Kind,
     UnknownApi,
     fields_of,
@@ -31,14 +33,18 @@ __all__ = [
     "Call",
     "Encoded",
     "Fields",
+    "check_request",
     "decode",
     "decode_reply",
     "encode_part",
     "encode_request",
+    "is_large",
     "ms",
     "parse_call",
+    "part_in_pieces",
+    "read_request",
     "reply",
-    "skip_tags",
+    "reply_in_pieces",
 ]
 
 API_VERSIONS: Final = 18
@@ -100,7 +106,7 @@ def parse_call(frame: memoryview) -> Call:
     call = Call(key, version, correlation_id, client_id, at)
     if call.flexible:
         try:
-            call.body_at = at + 1 if not frame[at] else skip_tags(frame, at)
+            call.body_at = at + 1 if not frame[at] else skip_tags(frame, at)[0]
         except IndexError:
             raise Disconnect("request header is cut short") from None
     return call
@@ -115,25 +121,25 @@ def _parse_short(frame: memoryview) -> Call:
     raise Disconnect("request header is cut short")
 
 
-def skip_tags(data: memoryview, at: int) -> int:
-    """The position after the tagged fields at `at`, whatever they are."""
-    count, at = read_uvarint(data, at)
-    for _ in range(count):
-        _, at = read_uvarint(data, at)
-        size, at = read_uvarint(data, at)
-        at += size
-        if at > len(data):
-            raise Disconnect("tagged field runs past the end")
-    return at
-
-
-def decode(call: Call, frame: memoryview) -> Any:
+def decode(call: Call, frame: memoryview, max_values: int = MAX_VALUES) -> Any:
     """The request of this frame as kio's class of its version.
 
-    Fields that this version lacks read as their defaults.
+    Fields that this version lacks read as their defaults. TooManyValues if it holds more values
+    than `max_values`: it may then be decoded in two pieces, `check_request` and `read_request`.
     """
-    walk, read = _request_reader(call.key, call.version)
-    check(walk, frame, call.body_at)
+    check_request(call, frame, max_values)
+    return read_request(call, frame)
+
+
+def check_request(call: Call, frame: memoryview, max_values: int = MAX_VALUES) -> None:
+    """Raise Disconnect unless the frame holds a whole request that may be read."""
+    walk, _ = _request_reader(call.key, call.version)
+    check(walk, frame, call.body_at, max_values)
+
+
+def read_request(call: Call, frame: memoryview) -> Any:
+    """What `check_request` has found good."""
+    _, read = _request_reader(call.key, call.version)
     return _read(read, frame, call.body_at)
 
 
@@ -143,7 +149,7 @@ def decode_reply(key: int, version: int, frame: memoryview) -> Any:
     at = 4
     if _reply_is_flexible(key, version):
         try:
-            at = skip_tags(frame, at)
+            at, _ = skip_tags(frame, at)
         except IndexError:
             raise Disconnect("reply header is cut short") from None
     check(walk, frame, at, _MAX_REPLY_VALUES)
@@ -153,16 +159,36 @@ def decode_reply(key: int, version: int, frame: memoryview) -> Any:
 def reply(call: Call, fields: Fields) -> bytes:
     """The framed reply to `call`; fields that its version lacks are dropped."""
     write = _reply_writer(call.key, call.version)
-    out = bytearray(9 if call.flexible and call.key != API_VERSIONS else 8)
+    out = bytearray(_reply_header_size(call))
     write(fields, out)
     _FRAME.pack_into(out, 0, len(out) - 4, call.correlation_id)
     return bytes(out)
+
+
+def reply_in_pieces(call: Call, fields: Fields) -> Generator[None, None, bytes]:
+    """The same as `reply` for one that is large; yields where others may have a turn."""
+    out = bytearray(_reply_header_size(call))
+    yield from write_in_pieces(message(call.key, call.version, Kind.RESPONSE), fields, out)
+    _FRAME.pack_into(out, 0, len(out) - 4, call.correlation_id)
+    return bytes(out)
+
+
+def _reply_header_size(call: Call) -> int:
+    """With the frame's size."""
+    return 9 if call.flexible and call.key != API_VERSIONS else 8
 
 
 def encode_part(call: Call, array: str, fields: Fields) -> Encoded:
     """One struct of an array of the reply to `call`, to be used in any reply of its version."""
     out = bytearray()
     _part_writer(call.key, call.version, array)(fields, out)
+    return Encoded(out)
+
+
+def part_in_pieces(call: Call, array: str, fields: Fields) -> Generator[None, None, Encoded]:
+    """The same as `encode_part`; yields where others may have a turn, if it is large."""
+    out = bytearray()
+    yield from write_in_pieces(_part_struct(call.key, call.version, array), fields, out)
     return Encoded(out)
 
 
@@ -219,10 +245,15 @@ def _reply_writer(key: int, version: int) -> Write:
 
 @cache
 def _part_writer(key: int, version: int, array: str) -> Write:
+    return writer_of(_part_struct(key, version, array))
+
+
+@cache
+def _part_struct(key: int, version: int, array: str) -> Entity:
     fields = fields_of(message(key, version, Kind.RESPONSE))
     struct = next(field.struct for field in fields if field.name == array)
     assert struct is not None, f"{array} is no array of structs"
-    return writer_of(struct)
+    return struct
 
 
 def _read(read: Callable[..., Any], frame: memoryview, at: int) -> Any:

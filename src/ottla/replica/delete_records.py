@@ -15,6 +15,7 @@ from ottla.log.log import FAULTS
 from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, Offset, TopicPartition
+from ottla.model.slices import in_slices
 from ottla.replica.hosted import Hosted
 from ottla.replica.partition import Partition
 
@@ -44,7 +45,7 @@ class Deletes:
         self._metadata = metadata
 
     async def delete(self, asked: Sequence[ToDelete], timeout_ms: int) -> list[Deletion]:
-        deletions = [self._start(one) for one in asked]
+        deletions = [self._start(one) async for one in in_slices(asked)]
         done: Future[None] = self._hosted.around.off.loop.create_future()
         parked = DelayedDelete(self, deletions, timeout_ms, done)
         keys = [one.key for one in asked]

@@ -14,12 +14,13 @@ same holds for the memory that partitions of all sessions take.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Final, NamedTuple, TypeAlias
 
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, TopicId
+from ottla.model.slices import sliced
 from ottla.replica.wanted import Fetched, Wanted
 
 NO_SESSION: Final = 0
@@ -135,16 +136,32 @@ class Fetching:
 
     def finish(self, fetched: list[Fetched], now_ms: int) -> tuple[int, list[Fetched]]:
         """The session id to answer with, and the partitions to answer for."""
-        if self._session is not None:
-            return self._session.id, self._session.changed(fetched)
-        if self._asks is None:
-            return NO_SESSION, fetched
-        sessions, asked = self._asks
-        session = sessions.create(asked, now_ms)
+        session_id = NO_SESSION
+        news: list[Fetched] = []
+        for answered_with, some in self.finish_in_slices(fetched, now_ms):
+            session_id = answered_with
+            news += some
+        return session_id, news
+
+    def finish_in_slices(
+        self, fetched: list[Fetched], now_ms: int
+    ) -> Iterator[tuple[int, Sequence[Fetched]]]:
+        """The same, some partitions at a time; a session hears of them as it goes."""
+        session, is_new = self._session, False
+        if self._asks is not None:
+            sessions, asked = self._asks
+            session, is_new = sessions.create(asked, now_ms), True
+            if session is not None:
+                for wanted in sliced(self.wanted):
+                    sessions.add(session, wanted)
+                    yield session.id, ()
         if session is None:
-            return NO_SESSION, fetched
-        session.changed(fetched)
-        return session.id, fetched
+            yield NO_SESSION, fetched
+            return
+        for some in sliced(fetched):
+            news = session.changed(some)
+            yield session.id, some if is_new else news
+        yield session.id, ()
 
 
 class FetchSessions:
@@ -218,10 +235,15 @@ class FetchSessions:
         while session_id in self._sessions:
             session_id = self._dice.randint(1, MAX_INT32)
         session = Session(session_id, asked, now_ms)
-        session.update(asked.wanted, ())
-        self.memory_bytes += session.memory_bytes
         self._sessions[session_id] = session
         return session
+
+    def add(self, session: Session, wanted: Sequence[Wanted]) -> None:
+        """Partitions of a session that is being created; it may have been evicted meanwhile."""
+        before = session.memory_bytes
+        session.update(wanted, ())
+        if self._sessions.get(session.id) is session:
+            self.memory_bytes += session.memory_bytes - before
 
     def _evict(self, privileged: bool, now_ms: int) -> bool:
         for session in self._sessions.values():  # least recently used first

@@ -70,7 +70,7 @@ class Hosted:
         self.listeners: list[RoleListener] = []
         self._online: dict[TopicPartition, Partition] = {}
         self._offline: set[TopicPartition] = set()
-        self._of_topic: dict[str, int] = {}
+        self._of_topic: dict[str, dict[int, Partition]] = {}
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(list(self._online.values()))
@@ -87,6 +87,10 @@ class Hosted:
         """Of every topic of the cluster, by id."""
         return self._metadata.image.names
 
+    def of_topic(self, topic: str) -> list[Partition]:
+        """Those of one topic."""
+        return list(self._of_topic.get(topic, {}).values())
+
     def find(self, key: TopicPartition) -> Partition | None:
         return self._online.get(key)
 
@@ -102,9 +106,9 @@ class Hosted:
         raise KafkaError(ErrorCode.unknown_topic_or_partition)
 
     def host(self, log: Log) -> Partition:
-        topic = log.partition.topic
-        self._of_topic[topic] = self._of_topic.get(topic, 0) + 1
+        topic, index = log.partition
         partition = Partition(log, self.around, self.traffic.of(topic))
+        self._of_topic.setdefault(topic, {})[index] = partition
         self._online[log.partition] = partition
         self._offline.discard(log.partition)
         return partition
@@ -145,7 +149,7 @@ class Hosted:
         partition.unled = why
         for listener in self.listeners:
             listener.on_unlead(key)
-        self._of_topic[key.topic] -= 1
+        del self._of_topic[key.topic][key.partition]
         if not self._of_topic[key.topic]:
             del self._of_topic[key.topic]
             self.traffic.forget(key.topic)

@@ -10,7 +10,7 @@ high watermark it is told already counts it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from enum import IntEnum
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
@@ -19,6 +19,7 @@ from ottla.delay.purgatory import Delayed
 from ottla.log.log import FAULTS, Log
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, Offset
+from ottla.model.slices import SLICE, sliced, step_through
 from ottla.protocol.hot import FetchedPartition, Sized
 from ottla.replica.hosted import Hosted
 from ottla.replica.isr_loop import IsrLoop
@@ -89,6 +90,11 @@ class Reads:
         if self._may_wait(wanted, terms):
             waiting.watch(parked, keys)
             return parked
+        if len(wanted) > SLICE and not (terms.from_follower and self._would_wait(terms)):
+            self.answer(wanted, terms, done)  # there is something: it is read once, in slices
+            return None
+        if len(wanted) > SLICE:
+            return None if waiting.try_complete_else_watch(parked, keys) else parked
         fetched = self.read(wanted, terms)
         if self._is_enough(fetched, terms):
             self._tell(fetched, terms, done)
@@ -101,7 +107,22 @@ class Reads:
         self._hosted.waiting.fetch.finish_all()
 
     def answer(self, wanted: list[Wanted], terms: FetchTerms, done: Done) -> None:
-        self._tell(self.read(wanted, terms), terms, done)
+        if len(wanted) > SLICE:
+            step_through(self._answer_in_slices(wanted, terms, done))
+        else:
+            self._tell(self.read(wanted, terms), terms, done)
+
+    def _answer_in_slices(
+        self, wanted: list[Wanted], terms: FetchTerms, done: Done
+    ) -> Generator[None, None, None]:
+        fetched: list[Fetched] = []
+        left = terms.max_bytes
+        for some in sliced(wanted):
+            more = self.read(some, terms._replace(max_bytes=left), empty=left == terms.max_bytes)
+            left -= sum(one.size for one in more)
+            fetched += more
+            yield
+        self._tell(fetched, terms, done)
 
     def _tell(self, fetched: list[Fetched], terms: FetchTerms, done: Done) -> None:
         if terms.from_follower:
@@ -111,11 +132,12 @@ class Reads:
 
     def _may_wait(self, wanted: list[Wanted], terms: FetchTerms) -> bool:
         """A consumer that is up to date, as most are most of the time, need not be read for."""
-        if terms.max_wait_ms <= 0 or terms.min_bytes <= 0 or terms.from_follower:
-            return False
-        if not wanted or not self._patient:
+        if not wanted or terms.from_follower or not self._would_wait(terms):
             return False
         return not self.is_ready(wanted, terms)
+
+    def _would_wait(self, terms: FetchTerms) -> bool:
+        return terms.max_wait_ms > 0 and terms.min_bytes > 0 and self._patient
 
     def _count(self, fetched: list[Fetched], terms: FetchTerms) -> None:
         total, size = self._total, 0
@@ -146,10 +168,14 @@ class Reads:
                 return True
         return False
 
-    def read(self, wanted: list[Wanted], terms: FetchTerms) -> list[Fetched]:
-        """One pass over the partitions, in the order asked for, within `max_bytes`."""
+    def read(
+        self, wanted: Sequence[Wanted], terms: FetchTerms, *, empty: bool = True
+    ) -> list[Fetched]:
+        """One pass over the partitions, in the order asked for, within `max_bytes`.
+
+        While nothing has been read (`empty`) one batch is, however large it is.
+        """
         left = terms.max_bytes
-        empty = True
         fetched = []
         for want in wanted:
             one = self._read_one(want, terms, left, min_one=empty)
@@ -238,8 +264,11 @@ class Reads:
     # Waiting
 
     def is_ready(self, wanted: list[Wanted], terms: FetchTerms) -> bool:
-        """Whether a parked fetch would now get enough, or must hear of a change."""
-        size = 0
+        """Whether a parked fetch would now get enough, or must hear of a change.
+
+        Where very many partitions have a little, that is enough.
+        """
+        size = looked = 0
         find, reach, min_bytes = self._hosted.find, terms.reach, terms.min_bytes
         follower = terms.from_follower
         for want in wanted:
@@ -252,7 +281,8 @@ class Reads:
                 if min_bytes <= 1:
                     return True
                 size += self._size_of(log, want, bound)
-                if size >= min_bytes:
+                looked += 1
+                if size >= min_bytes or looked == SLICE:
                     return True
             elif offset > log.end_offset:  # truncated meanwhile
                 return True

@@ -6,7 +6,6 @@ Work on many partitions gives the loop a turn now and then.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import logging
 from collections.abc import Callable, Iterable
@@ -14,6 +13,7 @@ from typing import Final, NamedTuple
 
 from ottla.config.topic import TopicConfig
 from ottla.log.directories import LogDirectories
+from ottla.log.directory import Directory
 from ottla.log.log import Log
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import (
@@ -24,14 +24,15 @@ from ottla.model.ids import (
     TopicId,
     TopicPartition,
 )
+from ottla.model.slices import in_slices
 from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted import Hosted
 from ottla.replica.leader import Assigned
 
 log = logging.getLogger(__name__)
 
-TURN: Final = 64
-"""Partitions changed between two turns of the loop."""
+TURN: Final = 16
+"""Partitions changed between two turns of the loop: each may make or rename a few files."""
 
 
 class ToBecome(NamedTuple):
@@ -87,12 +88,7 @@ class Transitions:
         self.controller_epoch = fence.controller_epoch
 
     async def become(self, states: Iterable[ToBecome]) -> dict[TopicPartition, ErrorCode]:
-        codes: dict[TopicPartition, ErrorCode] = {}
-        for at, state in enumerate(states):
-            codes[state.key] = self._become_one(state)
-            if at % TURN == TURN - 1:
-                await asyncio.sleep(0)
-        return codes
+        return {one.key: self._become_one(one) async for one in in_slices(states, TURN)}
 
     def _become_one(self, state: ToBecome) -> ErrorCode:
         hosted, me = self._hosted, self._hosted.around.me
@@ -132,14 +128,21 @@ class Transitions:
         return self._directories.create(state.key, state.topic_id, config)
 
     async def stop(self, stops: Iterable[ToStop]) -> dict[TopicPartition, ErrorCode]:
-        codes: dict[TopicPartition, ErrorCode] = {}
-        for at, one in enumerate(stops):
-            codes[one.key] = self._stop_one(one)
-            if at % TURN == TURN - 1:
-                await asyncio.sleep(0)
+        """What is deleted is so durably when this returns: each directory is synced once."""
+        touched: dict[TopicPartition, list[Directory]] = {}
+        codes = {one.key: self._stop_one(one, touched) async for one in in_slices(stops, TURN)}
+        for directory in dict.fromkeys(one for some in touched.values() for one in some):
+            try:
+                await self._hosted.around.off.run(directory.sync)
+            except OSError as error:
+                log.error("%s cannot be synced: %s", directory.path, error)
+                self._directories.failed(directory.path, error)
+                lost = [key for key, some in touched.items() if directory in some]
+                self._hosted.lose(lost)
+                codes |= dict.fromkeys(lost, ErrorCode.kafka_storage_error)
         return codes
 
-    def _stop_one(self, one: ToStop) -> ErrorCode:
+    def _stop_one(self, one: ToStop, touched: dict[TopicPartition, list[Directory]]) -> ErrorCode:
         partition = self._hosted.find(one.key)
         if one.key in self._hosted.offline:
             return ErrorCode.kafka_storage_error
@@ -148,7 +151,7 @@ class Transitions:
         self._hosted.drop(one.key)
         try:
             if one.delete and self._directories.get(one.key) is not None:
-                self._directories.delete(one.key)
+                touched[one.key] = self._directories.delete(one.key)
         except OSError as error:
             log.error("%s cannot be deleted: %s", one.key, error)
             self._hosted.lose([one.key])

@@ -158,20 +158,25 @@ class Filter(NamedTuple):
 class Rules:
     """A set of rules that never changes, arranged by what they are about."""
 
-    __slots__ = ("_literal", "_prefixed", "all")
+    __slots__ = ("_literal", "_named", "_prefixed", "all")
 
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
         self.all = frozenset(rules)
         self._literal: dict[tuple[Kind, str], list[Rule]] = {}
         self._prefixed: dict[Kind, list[Rule]] = {}
+        self._named: dict[str, list[Rule]] = {}
         for rule in self.all:
+            self._named.setdefault(rule.name, []).append(rule)
             if rule.pattern is Pattern.PREFIXED:
                 self._prefixed.setdefault(rule.kind, []).append(rule)
             else:
                 self._literal.setdefault((rule.kind, rule.name), []).append(rule)
 
     def matching(self, wanted: Filter) -> list[Rule]:
-        return sorted(rule for rule in self.all if wanted.accepts(rule))
+        rules: Iterable[Rule] = self.all
+        if wanted.name is not None and wanted.pattern is not Pattern.MATCH:
+            rules = self._named.get(wanted.name, ())  # only what is called so can be meant
+        return sorted(rule for rule in rules if wanted.accepts(rule))
 
     def allow(
         self, principal: str, host: str, operation: Operation, kind: Kind, name: str

@@ -59,7 +59,7 @@ def test_a_group_lives_from_its_first_member_to_its_deletion() -> None:
             assert await made.groups.leave("g", [Leaver(reply.member_id)]) == [ErrorCode.none]
             await made.groups.delete("g")
             assert await made.groups.describe("g") is None
-            assert made.groups.overviews((), ()) == []
+            assert list(made.groups.overviews((), ())) == []
 
     run(story())
 

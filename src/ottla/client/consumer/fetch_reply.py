@@ -13,8 +13,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from ottla.model.errors import Disconnect, ErrorCode
-from ottla.protocol.guard import read_uvarint
-from ottla.protocol.wire import skip_tags
+from ottla.protocol.guard import read_uvarint, skip_tags
 
 NEWEST: Final = 17
 BY_ID: Final = 13
@@ -148,7 +147,7 @@ class _Reader:
 
     def _skip_tags(self) -> None:
         if self._flexible:
-            self._at = skip_tags(self._frame, self._at)
+            self._at, _ = skip_tags(self._frame, self._at)
 
     def _unpack(self, layout: Struct) -> tuple[int, ...]:
         values = layout.unpack_from(self._frame, self._at)

@@ -7,7 +7,7 @@ waits for. Refusals are raised as KafkaError.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from ottla.coordinator.group import committing, overview
@@ -149,16 +149,13 @@ class Groups:
             group_id, lambda shard: overview.summary(shard.groups.get(group_id))
         )
 
-    def overviews(self, states: Collection[str], types: Collection[str]) -> list[GroupOverview]:
-        """Every group coordinated here that passes the filters."""
+    def overviews(self, states: Collection[str], types: Collection[str]) -> Iterator[GroupOverview]:
+        """Every group coordinated here now that passes the filters, looked at one by one."""
         if self.runtime.is_loading():
             raise KafkaError(ErrorCode.coordinator_load_in_progress)
-        shown = (
-            overview.overview(group)
-            for owned in self.runtime.active()
-            for group in owned.shard.groups.values()
-        )
-        return [one for one in shown if overview.is_asked_for(one, states, types)]
+        groups = [group for owned in self.runtime.active() for group in owned.shard.groups.values()]
+        shown = map(overview.overview, groups)
+        return (one for one in shown if overview.is_asked_for(one, states, types))
 
     async def delete(self, group_id: str) -> None:
         _check_id(group_id)

@@ -13,7 +13,13 @@ from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from ottla.model.errors import Disconnect, ErrorCode
-from ottla.protocol.guard import MAX_STRING_BYTES, read_uvarint
+from ottla.protocol.guard import (
+    MAX_STRING_BYTES,
+    MAX_TAGS,
+    TooManyValues,
+    read_uvarint,
+    skip_tags,
+)
 from ottla.protocol.hot.parts import (
     FRAME,
     INT16,
@@ -25,9 +31,9 @@ from ottla.protocol.hot.parts import (
     tagged,
     topic_bytes,
 )
-from ottla.protocol.wire import Call, skip_tags
+from ottla.protocol.wire import Call
 
-MAX_PARTITIONS: Final = 100_000  # in one Produce request
+MAX_PARTITIONS: Final = 25_000  # in one Produce request
 
 _ACKS_TIMEOUT_BYTE: Final = Struct(">hiB")
 _ACKS_TIMEOUT_COUNT: Final = Struct(">hii")
@@ -47,26 +53,29 @@ class ProduceRequest(NamedTuple):
     topics: list[ProduceTopic]
 
 
-def decode_produce(call: Call, frame: memoryview) -> ProduceRequest:
-    """A Produce request, versions 3 to 13."""
+def decode_produce(
+    call: Call, frame: memoryview, max_partitions: int = MAX_PARTITIONS
+) -> ProduceRequest:
+    """A Produce request, versions 3 to 13; TooManyValues if it has too many partitions."""
     if not 3 <= call.version <= 13:
         raise Disconnect(f"Produce v{call.version} is not offered")
     try:
-        return _flexible(call, frame) if call.flexible else _plain(call, frame)
+        decode = _flexible if call.flexible else _plain
+        return decode(call, frame, max_partitions)
     except (IndexError, StructError):
         raise Disconnect("message is cut short") from None
     except ValueError:  # text that is not UTF-8, half a topic id
         raise Disconnect("name is not a name") from None
 
 
-def _plain(call: Call, frame: memoryview) -> ProduceRequest:
+def _plain(call: Call, frame: memoryview, max_partitions: int) -> ProduceRequest:
     """Versions 3 to 8: fixed-width lengths."""
     transactional_id, at = _plain_string(frame, call.body_at)
     acks, timeout_ms, topic_count = _ACKS_TIMEOUT_COUNT.unpack_from(frame, at)
     at += 10
-    left = MAX_PARTITIONS - topic_count
+    left = max_partitions - topic_count
     if left < 0 or topic_count < 0:
-        raise Disconnect(f"array length ({topic_count})")
+        raise _bad_length(topic_count)
     topics: list[ProduceTopic] = []
     for _ in range(topic_count):
         name, at = _plain_string(frame, at)
@@ -76,7 +85,7 @@ def _plain(call: Call, frame: memoryview) -> ProduceRequest:
         at += 4
         left -= count
         if left < 0 or count < 0:
-            raise Disconnect(f"array length ({count})")
+            raise _bad_length(count)
         partitions: list[ProducePartition] = []
         for _ in range(count):
             index, size = _INDEX_SIZE.unpack_from(frame, at)
@@ -94,6 +103,11 @@ def _plain(call: Call, frame: memoryview) -> ProduceRequest:
     return ProduceRequest(transactional_id, acks, timeout_ms, topics)
 
 
+def _bad_length(count: int) -> Disconnect:
+    kind = TooManyValues if 0 <= count <= MAX_PARTITIONS else Disconnect
+    return kind(f"array length ({count})")
+
+
 def _plain_string(frame: memoryview, at: int) -> tuple[str | None, int]:
     (size,) = INT16.unpack_from(frame, at)
     at += 2
@@ -104,7 +118,7 @@ def _plain_string(frame: memoryview, at: int) -> tuple[str | None, int]:
     return str(frame[at : at + size], "utf-8"), at + size
 
 
-def _flexible(call: Call, frame: memoryview) -> ProduceRequest:
+def _flexible(call: Call, frame: memoryview, max_partitions: int) -> ProduceRequest:
     """Versions 9 to 13: compact lengths, tagged fields, from 13 on topic ids.
 
     Lengths are nearly always one byte, which is read along with the number before it.
@@ -117,9 +131,9 @@ def _flexible(call: Call, frame: memoryview) -> ProduceRequest:
     at += 7
     if count > 0x7F:
         count, at = read_uvarint(frame, at - 1)
-    left = MAX_PARTITIONS - count
+    left, tags = max_partitions - count, MAX_TAGS
     if left < 0 or not count:
-        raise Disconnect(f"array length ({count - 1})")
+        raise _bad_length(count - 1)
     topics: list[ProduceTopic] = []
     for _ in range(count - 1):
         name, topic_id = None, None
@@ -135,19 +149,25 @@ def _flexible(call: Call, frame: memoryview) -> ProduceRequest:
             count, at = read_uvarint(frame, at - 1)
         left -= count
         if left < 0 or not count:
-            raise Disconnect(f"array length ({count - 1})")
-        partitions, at = _flexible_partitions(frame, at, count - 1)
+            raise _bad_length(count - 1)
+        partitions, at, tags = _flexible_partitions(frame, at, count - 1, tags)
         topics.append((name, topic_id, partitions))
-        at = skip_tags(frame, at) if frame[at] else at + 1
-    at = skip_tags(frame, at) if frame[at] else at + 1
+        at, tags = _skip_tags(frame, at, tags) if frame[at] else (at + 1, tags)
+    at, _ = _skip_tags(frame, at, tags) if frame[at] else (at + 1, tags)
     if at > len(frame):
         raise Disconnect("message is cut short")
     return ProduceRequest(transactional_id, acks, timeout_ms, topics)
 
 
+def _skip_tags(frame: memoryview, at: int, allowed: int) -> tuple[int, int]:
+    """The position after tagged fields, and how many more the request may have in all."""
+    at, count = skip_tags(frame, at, allowed)
+    return at, allowed - count
+
+
 def _flexible_partitions(
-    frame: memoryview, at: int, count: int
-) -> tuple[list[ProducePartition], int]:
+    frame: memoryview, at: int, count: int, tags: int
+) -> tuple[list[ProducePartition], int, int]:
     partitions: list[ProducePartition] = []
     for _ in range(count):
         index, size = _INDEX_BYTE.unpack_from(frame, at)
@@ -160,8 +180,11 @@ def _flexible_partitions(
             at = end
         else:
             partitions.append((index, None))
-        at = skip_tags(frame, at) if frame[at] else at + 1
-    return partitions, at
+        if frame[at]:
+            at, tags = _skip_tags(frame, at, tags)
+        else:
+            at += 1
+    return partitions, at, tags
 
 
 def _compact_string(frame: memoryview, at: int) -> tuple[str | None, int]:

@@ -94,9 +94,7 @@ def _write_topics(out: Writer, topics: Mapping[str, TopicSize]) -> Writer:
 
 def _write_profile(out: Writer, profile: Profile) -> Writer:
     out.string(profile.instance_id).string(profile.rack_id)
-    out.string(profile.client_id).string(profile.client_host).array(len(profile.topics))
-    for name in profile.topics:
-        out.string(name)
+    out.string(profile.client_id).string(profile.client_host).strings(tuple(profile.topics))
     out.string(profile.pattern).int32(profile.rebalance_timeout_ms).string(profile.assignor)
     classic = profile.classic
     return out.tags({} if classic is None else {CLASSIC_TAG: _classic_bytes(classic)})

@@ -1,0 +1,106 @@
+"""A large message written in pieces, so that the event loop serves others in between.
+
+Owns where a piece ends: after so many structs, however deep they lie. The bytes are the same as
+`encode.writer_of` writes in one go. Never waits: whoever writes decides what happens in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from functools import cache
+from struct import Struct
+from typing import Any, Final, NamedTuple
+
+from ottla.protocol.encode import (
+    Encoded,
+    Fields,
+    Write,
+    field_writer,
+    item_writer,
+    tags_writer,
+    uvarint,
+)
+from ottla.protocol.schema import Entity, fields_of
+
+ITEMS: Final = 500
+"""Structs in one piece: 3 ms where a struct takes 6 us."""
+_INT32: Final = Struct(">i")
+
+
+class _Array(NamedTuple):
+    """An array, which may be long; `deep` is the struct it is of, if that has arrays itself."""
+
+    name: str
+    default: object
+    nullable: bool
+    write_item: Write
+    deep: Entity | None
+
+
+def is_large(fields: Mapping[str, object]) -> bool:
+    """Whether there are more structs in it than are written in one piece."""
+    left = ITEMS
+    waiting: list[Mapping[str, object]] = [fields]
+    while waiting:
+        for value in waiting.pop().values():
+            if isinstance(value, list | tuple):
+                left -= len(value)
+                if left < 0:
+                    return True
+                waiting += [item for item in value if isinstance(item, Mapping)]
+    return False
+
+
+def write_in_pieces(entity: Entity, fields: Fields, out: bytearray) -> Generator[None, None, None]:
+    """Append the message to `out`; yields after every piece."""
+    left = ITEMS
+    for _ in _write(entity, fields, out):
+        left -= 1
+        if not left:
+            left = ITEMS
+            yield
+
+
+def _write(entity: Entity, fields: Fields, out: bytearray) -> Iterator[None]:
+    """Yields after every element of an array."""
+    for step in _steps(entity):
+        if not isinstance(step, _Array):
+            step(fields, out)
+            continue
+        values: Any = fields.get(step.name, step.default)
+        if values is None and step.nullable:
+            out += b"\0" if entity.__flexible__ else b"\xff\xff\xff\xff"
+            continue
+        if not isinstance(values, list | tuple):
+            raise ValueError(f"{entity.__name__}.{step.name} cannot be {values!r:.200}")
+        out += uvarint(len(values) + 1) if entity.__flexible__ else _INT32.pack(len(values))
+        for value in values:
+            if type(value) is Encoded:
+                out += value
+            elif step.deep is not None:
+                yield from _write(step.deep, value, out)
+            else:
+                step.write_item(value, out)
+            yield
+
+
+@cache
+def _steps(entity: Entity) -> list[Write | _Array]:
+    steps: list[Write | _Array] = []
+    for field in fields_of(entity):
+        if field.tag is not None:
+            continue
+        if field.is_array:
+            deep = field.struct if field.struct and _has_arrays(field.struct) else None
+            write = item_writer(field, entity.__flexible__)
+            steps.append(_Array(field.name, field.default, field.nullable, write, deep))
+        else:
+            steps.append(field_writer(entity, field))
+    if entity.__flexible__:
+        steps.append(tags_writer(entity))
+    return steps
+
+
+@cache
+def _has_arrays(entity: Entity) -> bool:
+    return any(field.is_array and field.tag is None for field in fields_of(entity))
