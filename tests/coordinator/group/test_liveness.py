@@ -39,6 +39,9 @@ def test_members_hear_of_a_rebalance_with_their_heartbeat() -> None:
     waiting = scene.start_join()
     scene.pass_ms(1)
     assert scene.group.phase is Phase.COMPLETING
+    assert scene.heartbeat(waiting[0]) is ErrorCode.none, "it has joined, and waits"
+    scene.start_join()
+    assert scene.group.phase is Phase.PREPARING
     assert scene.heartbeat(waiting[0]) is ErrorCode.rebalance_in_progress
 
 
