@@ -42,7 +42,10 @@ async def find_coordinator(request: Request, ctx: Context) -> Fields:
         await ctx.services.controller.auto_create([topic], CREATION_TIMEOUT_MS)
     refusal = REFUSALS[KINDS[topic]]
     found = [_find(topic, key, ctx) if key in allowed else Found(key, code=refusal) for key in keys]
-    return _batch(found) if batch else _single(found[0])
+    if batch:
+        return _batch([one._replace(message=one.message or "") for one in found])
+    none = found[0].code is ErrorCode.none
+    return _single(found[0]._replace(message="NONE") if none else found[0])  # as Kafka words it
 
 
 def _find(topic: str, key: str, ctx: Context) -> Found:

@@ -7,6 +7,7 @@ moved to a remote tier, of which there is none here.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final, NamedTuple
 
 from ottla.api.api import Api, Context, Fields, Request
@@ -62,7 +63,14 @@ async def list_offsets(request: Request, ctx: Context) -> Fields:
 
 def _partitions(topic: Any, terms: FetchTerms, ctx: Context) -> list[Fields]:
     if ctx.allows(Operation.DESCRIBE, Kind.TOPIC, topic.name):
-        return [_answer(topic.name, asked, terms, ctx) for asked in topic.partitions]
+        counts = Counter(asked.partition_index for asked in topic.partitions)
+        once = {asked.partition_index: asked for asked in topic.partitions}
+        return [
+            _answer(topic.name, asked, terms, ctx)
+            if counts[index] == 1
+            else _part(asked, ErrorCode.invalid_request, NOTHING)
+            for index, asked in once.items()
+        ]
     refusal = ErrorCode.topic_authorization_failed
     return [_part(asked, refusal, NOTHING) for asked in topic.partitions]
 
