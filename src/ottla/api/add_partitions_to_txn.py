@@ -99,7 +99,7 @@ def _add(adding: Adding, ctx: Context, done: Callable[[Codes], object]) -> None:
 
 def _hidden(keys: Iterable[TopicPartition], ctx: Context) -> list[TopicPartition]:
     """What a client may not write to; a broker has asked that before."""
-    if ctx.call.version >= FIRST_BETWEEN_BROKERS or not ctx.services.authorizer.in_force:
+    if ctx.call.version >= FIRST_BETWEEN_BROKERS:
         return []
     return [
         key
