@@ -211,9 +211,14 @@ MEANT: Final[tuple[Meant, ...]] = (
         for name in (
             "log.roll.jitter.hours",
             "log.flush.scheduler.interval.ms",
-            "log.retention.hours",
             "log.roll.hours",
         )
+    ),
+    Meant(
+        "DescribeConfigs",
+        "*/log.retention.hours/config_source",
+        "a setting in other units is said to come from where the one that counts comes from",
+        "a broker's log.retention.hours",
     ),
     Meant("DescribeConfigs", "*/cleanup.policy/value", SORTED, "alter a topic"),
     Meant("DescribeConfigs", "*", NOT_YET, "settings of telemetry"),

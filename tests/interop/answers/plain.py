@@ -31,10 +31,9 @@ IDS: Final = {
     "group_epoch": "group epoch",  # Apache Kafka's groups begin with 2, ours with 1
     "assignment_epoch": "group epoch",
     "member_epoch": "group epoch",
-    "total_bytes": "size",
-    "usable_bytes": "size",
 }
 TIMES: Final = frozenset({"log_append_time", "transaction_start_time", "last_timestamp"})
+SIZES: Final = frozenset({"total_bytes", "usable_bytes"})  # of a disk that others use, too
 SETS: Final = frozenset({"subscribed_topic_names"})  # whose order is no promise
 RECENT_MS: Final = 1_750_000_000_000
 TEXTS: Final = frozenset({"error_message", "batch_index_error_message"})
@@ -89,6 +88,8 @@ def _simple(name: str, value: Any, labels: Labels) -> Any:
         value = ms(value)
     if name in TIMES and isinstance(value, int) and value > RECENT_MS:
         return "<now>"
+    if name in SIZES and value > 0:
+        return "<size>"
     if isinstance(value, UUID):
         return labels.of("uuid", value)
     return labels.in_text(value) if isinstance(value, str) and name in TEXTS else value

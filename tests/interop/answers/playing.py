@@ -46,6 +46,7 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
 }
 assert len(SCENARIOS) == sum(len(area.SCENARIOS) for area in AREAS), "a name is used twice"
 BOTH: Final = {
+    "log.retention.ms": "-1",  # the records of scenarios are old
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
