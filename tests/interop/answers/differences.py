@@ -37,7 +37,7 @@ RECORD_ERRORS: Final = "ours is wrong: only the first bad record of a batch is n
 SORTED: Final = "ours is wrong: lists are read back sorted"
 FORMATTED: Final = "Apache Kafka writes this default down as a setting when it is formatted"
 EMPTY_GROUP: Final = "the empty group id is refused to everybody (24), not to members alone"
-PASSWORD: Final = "ours is wrong: a password that is not set is not described"
+PASSWORD: Final = "TLS is not offered yet, and so its settings are not"
 ALIAS: Final = "ours names settings in other units, too, as synonyms; 4.x no longer does"
 
 NOT_OFFERED: Final = (
