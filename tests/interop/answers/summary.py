@@ -63,7 +63,8 @@ def document(exchanges: Sequence[Exchange], kafka: str) -> str:
     rows = [_row(api, counts[api]) for api in sorted(counts)]
     total = _row("**all**", sum(counts.values(), Counter[str]()))
     head = _HEAD.format(kafka=kafka)
-    alike = f"\nNo field differs in {share_alike(counts):.1%} of them.\n"
+    share = f"{share_alike(counts):.1%}"
+    alike = f"\nNo field but the explanation of an error differs in {share} of them.\n"
     reasons = "".join(f"| {one.api} | `{one.path}` | {one.reason} |\n" for one in MEANT)
     listed = f"\n## Listed differences\n\n| API | field | reason |\n|---|---|---|\n{reasons}"
     return head + "".join(rows) + total + alike + listed
