@@ -13,7 +13,16 @@ from tests.interop.answers.of_groups import (
     join,
     leave,
 )
-from tests.interop.answers.scenario import ALL, Ask, Scenario, Steps, ask, scenario, topic
+from tests.interop.answers.scenario import (
+    ALL,
+    Ask,
+    Assignable,
+    Scenario,
+    Steps,
+    ask,
+    scenario,
+    topic,
+)
 
 MEMBER: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
 OTHER: Final = "AAAAAAAAAAAAAAAAAAAAAg"
@@ -46,7 +55,7 @@ def group(versions: int | range = ALL, *names: str, **more: Any) -> Ask:
 
 
 def member_of_one() -> Steps:
-    return topic("$t", 2), identified(), alive(1, setup=True, save=EPOCH)
+    return topic("$t", 2), identified(), Assignable("$t"), alive(1, setup=True, save=EPOCH)
 
 
 BAD_FIRSTS: Final[dict[str, dict[str, Any]]] = {
@@ -71,13 +80,20 @@ BAD_FIRSTS: Final[dict[str, dict[str, Any]]] = {
 }
 SCENARIOS: Final[tuple[Scenario, ...]] = (
     *(
-        scenario(f"consumer: first with {what}", topic("$t"), identified(), alive(ALL, **wrong))
+        scenario(
+            f"consumer: first with {what}",
+            topic("$t"),
+            identified(),
+            Assignable("$t"),
+            alive(ALL, **wrong),
+        )
         for what, wrong in BAD_FIRSTS.items()
     ),
     scenario(
         "consumer: a pattern",
         topic("$t"),
         identified(),
+        Assignable("$t"),
         alive(1, subscribed_topic_names=None, subscribed_topic_regex="("),
         alive(1, subscribed_topic_names=None, subscribed_topic_regex="t-none-.*"),
         alive(1, subscribed_topic_names=None, subscribed_topic_regex=""),
@@ -87,6 +103,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
         "consumer: a member's life",
         topic("$t", 2),
         identified(),
+        Assignable("$t"),
         alive(1, save=EPOCH),
         still(ALL, "$epoch"),
         still(ALL, 77),
@@ -137,6 +154,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
         "consumer: a static member",
         topic("$t"),
         identified(),
+        Assignable("$t"),
         alive(1, instance_id="$i", save=EPOCH),
         alive(1, instance_id="$i", member_id=OTHER),
         still(1, -2, instance_id="$i"),

@@ -48,7 +48,7 @@ assert len(SCENARIOS) == sum(len(area.SCENARIOS) for area in AREAS), "a name is 
 BOTH: Final = {
     "log.retention.ms": "-1",  # the records of scenarios are old
     "group.initial.rebalance.delay.ms": "0",
-    "offsets.topic.num.partitions": "4",
+    "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "4",
 }
 # Without these it hands out assignments a second late.

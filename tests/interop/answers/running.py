@@ -17,7 +17,15 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from tests.interop.answers.compare import Difference, differences
 from tests.interop.answers.plain import TEXTS, Labels, plain
-from tests.interop.answers.scenario import Answer, Ask, Bytes, Scenario, Served, Step
+from tests.interop.answers.scenario import (
+    Answer,
+    Ask,
+    Assignable,
+    Bytes,
+    Scenario,
+    Served,
+    Step,
+)
 from tests.interop.answers.side import KEYS, Reply, Side
 
 READS: Final = frozenset(
@@ -118,6 +126,9 @@ class Pair:
         if isinstance(step, Served):
             for side in self.both:
                 _until_served(side, step)
+        elif isinstance(step, Assignable):
+            for side in self.both:
+                _until_assignable(side, step)
         elif isinstance(step, Bytes):
             theirs, ours = (side.ask_bytes(step.data) for side in self.both)
             yield self._exchange(scenario, "(bytes)", step, (theirs, ours), labels)
@@ -255,3 +266,22 @@ def _until_served(side: Side, step: Served) -> None:
             return
         assert time.monotonic() < deadline, f"{side.name}: {wanted} is not served: {codes}"
         time.sleep(PAUSE_S)
+
+
+def _until_assignable(side: Side, step: Assignable) -> None:
+    """Until a member of another group is given partitions: coordinators learn of topics late."""
+    fields = {
+        "group_id": side.resolve("probe"),
+        "member_id": "AAAAAAAAAAAAAAAAAAAAAA",
+        "rebalance_timeout": 30_000,
+        "subscribed_topic_names": [side.resolve(step.topic[1:])],
+        "topic_partitions": [],
+    }
+    deadline = time.monotonic() + SERVED_S
+    while True:
+        reply = side.ask("served", "ConsumerGroupHeartbeat", 1, fields).entity
+        if reply.assignment is not None and reply.assignment.topic_partitions:
+            break
+        assert time.monotonic() < deadline, f"{side.name}: nobody is given {step.topic}"
+        time.sleep(PAUSE_S)
+    side.ask("served", "ConsumerGroupHeartbeat", 1, {**fields, "member_epoch": -1})

@@ -56,7 +56,14 @@ class Served:
     partitions: int
 
 
-Step: TypeAlias = Ask | Answer | Bytes | Served
+@dataclass(frozen=True)
+class Assignable:
+    """Wait until both group coordinators hand out a topic's partitions."""
+
+    topic: str
+
+
+Step: TypeAlias = Ask | Answer | Bytes | Served | Assignable
 Steps: TypeAlias = Step | Iterable["Steps"]
 
 
@@ -94,7 +101,7 @@ def topic(name: str, partitions: int = 1, /, **settings: str) -> tuple[Step, ...
 
 
 def _flat(steps: Steps) -> Iterable[Step]:
-    if isinstance(steps, Ask | Answer | Bytes | Served):
+    if isinstance(steps, Ask | Answer | Bytes | Served | Assignable):
         yield steps
     else:
         for step in steps:
