@@ -134,8 +134,8 @@ CASES: Final = (
         {
             **MEMBER,
             "generation_id": 1,
-            "protocol_type": None,
-            "protocol_name": None,
+            "protocol_type": "consumer",
+            "protocol_name": "range",
             "assignments": [],
         },
         code,

@@ -7,7 +7,7 @@ import pytest
 from ottla.api.add_partitions_to_txn import API
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import ProducerId, TopicPartition
+from ottla.model.ids import CONSUMER_OFFSETS, ProducerId, TopicPartition
 from tests.api.transacting import ID, transacting
 from tests.fakes.data_side import TP
 from tests.fakes.virtual_loop import run
@@ -36,6 +36,16 @@ def test_one_unknown_partition_keeps_the_others_out_too() -> None:
             codes = await broker.add(me, TP, TopicPartition("nowhere", 0))
             assert codes == [E.operation_not_attempted, E.unknown_topic_or_partition]
             assert await broker.write(me) is E.invalid_txn_state
+
+    run(story())
+
+
+def test_a_client_cannot_add_an_internal_topic() -> None:
+    async def story() -> None:
+        async with transacting() as broker:
+            me = await broker.begun()
+            codes = await broker.add(me, TP, TopicPartition(CONSUMER_OFFSETS, 0))
+            assert codes == [E.operation_not_attempted, E.topic_authorization_failed]
 
     run(story())
 

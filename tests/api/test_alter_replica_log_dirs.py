@@ -60,8 +60,10 @@ def test_what_cannot_be_moved_is_said_for_each_partition() -> None:
             nowhere = TopicPartition("u", 0)
             assert await move(side.caller, "/c", TP, nowhere) == {
                 TP: ErrorCode.log_dir_not_found,
-                nowhere: ErrorCode.unknown_topic_or_partition,
+                nowhere: ErrorCode.log_dir_not_found,
             }
+            unknown = {nowhere: ErrorCode.unknown_topic_or_partition}
+            assert await move(side.caller, "/b", nowhere) == unknown
             assert await move(side.caller, "/a", TP) == {TP: ErrorCode.none}
             assert side.data.directories.futures == {}, "it is there already"
 

@@ -47,7 +47,7 @@ RANGES = {
     "DescribeConfigs": (32, 1, 4),
     "AlterConfigs": (33, 0, 2),
     "AlterReplicaLogDirs": (34, 1, 2),
-    "DescribeLogDirs": (35, 1, 4),
+    "DescribeLogDirs": (35, 1, 5),
     "CreatePartitions": (37, 0, 3),
     "DeleteGroups": (42, 0, 2),
     "ElectLeaders": (43, 0, 2),

@@ -28,6 +28,7 @@ def test_groups_are_described_in_every_version(ottla_broker: Broker, version: in
     assert (member.member_id, member.instance_id, member.rack_id) == ("me", "i", "r")
     assert (member.client_id, member.client_host) == ("asking", "/127.0.0.1")
     assert (member.member_epoch, member.subscribed_topic_names) == (1, (TOPIC,))
+    assert member.subscribed_topic_regex == ""
     for shown in (member.assignment, member.target_assignment):
         [part] = shown.topic_partitions
         assert (part.topic_id, part.topic_name, part.partitions) == (topic, TOPIC, (0, 1, 2))

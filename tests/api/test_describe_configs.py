@@ -40,6 +40,7 @@ def test_a_topics_settings_come_with_where_they_come_from(version: int) -> None:
             said = await describe(
                 one, Kind.TOPIC, "t", "retention.ms", "segment.ms", version=version
             )
+            assert said.error_message == ""
             entries = {entry.name: entry for entry in said.configs}
             assert sorted(entries) == ["retention.ms", "segment.ms"]
             assert (entries["segment.ms"].value, entries["segment.ms"].config_source) == ("5", 1)

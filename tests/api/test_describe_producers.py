@@ -23,6 +23,9 @@ def test_who_writes_to_a_partition_is_shown_with_what_is_open() -> None:
             assert [producer.producer_id, producer.producer_epoch] == list(me)
             assert (producer.last_sequence, producer.current_txn_start_offset) == (0, 1)
             assert unknown.error_code is ErrorCode.unknown_topic_or_partition
+            odd = await broker.ask(API, topics=[{"name": "a/b", "partition_indexes": [0]}])
+            [part] = odd.topics[0].partitions
+            assert part.error_code is ErrorCode.invalid_topic_exception
             await broker.end(me, version=4)
             said = await broker.ask(API, topics=asked)
             [producer] = said.topics[0].partitions[0].active_producers

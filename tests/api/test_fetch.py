@@ -109,6 +109,7 @@ def test_a_topic_is_found_by_its_id_and_no_other() -> None:
             said = await side.caller.ask(API, **asked)
             assert only(said).error_code is ErrorCode.unknown_topic_id
             assert said.responses[0].topic_id == UUID(int=99)
+            assert only(said).aborted_transactions == ()
 
     run(story())
 

@@ -25,6 +25,8 @@ def test_the_coordinator_is_found_in_every_version(
     found = [reply] if version < 4 else reply.coordinators
     assert [one.error_code for one in found] == [ErrorCode.none] * len(found)
     assert {f"{one.host}:{one.port}" for one in found} == {ottla_broker.bootstrap_servers}
+    if version >= 1:
+        assert {one.error_message for one in found} == {"NONE" if version < 4 else ""}
     if version >= 4:
         assert [one.key for one in found] == ["a", "b"]
 

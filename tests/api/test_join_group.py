@@ -32,8 +32,9 @@ def test_a_member_joins_in_every_version(ottla_broker: Broker, version: int) -> 
 @pytest.mark.parametrize("version", API.versions)
 def test_refusals_are_said_in_every_version(ottla_broker: Broker, version: int) -> None:
     with open_line(ottla_broker) as line:
+        nameless = join(line, "", version)
         codes = [
-            join(line, "", version).error_code,
+            nameless.error_code,
             join(line, new_group(), version, session_timeout=5).error_code,
             join(line, new_group(), version, protocols=[]).error_code,
             join(line, new_group(), version, "stranger").error_code,
@@ -44,6 +45,7 @@ def test_refusals_are_said_in_every_version(ottla_broker: Broker, version: int) 
         ErrorCode.inconsistent_group_protocol,
         ErrorCode.unknown_member_id,
     ]
+    assert nameless.protocol_name == (None if version >= 7 else "")
 
 
 @pytest.mark.spec("GRP-48")

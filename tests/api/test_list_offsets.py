@@ -127,6 +127,24 @@ def test_the_end_is_what_the_reader_may_see() -> None:
     run(story())
 
 
+def test_a_partition_that_is_asked_for_twice_is_refused_once() -> None:
+    async def story() -> None:
+        async with api_side() as side:
+            await side.data.lead()
+            twice = [
+                {"partition_index": 0, "current_leader_epoch": -1, "timestamp": when}
+                for when in (LATEST, EARLIEST)
+            ]
+            topics = [{"name": "t", "partitions": twice}]
+            said = await side.caller.ask(
+                API, replica_id=-1, isolation_level=0, topics=topics, timeout=0
+            )
+            [part] = said.topics[0].partitions
+            assert part.error_code is ErrorCode.invalid_request
+
+    run(story())
+
+
 def test_epochs_and_places_are_checked_for_each_partition() -> None:
     async def story() -> None:
         async with api_side() as side:

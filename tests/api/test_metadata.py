@@ -226,6 +226,22 @@ def test_ids_are_refused_by_the_versions_that_cannot_answer_them(version: int) -
             one = await plane.start(1)
             said = await ask(one, API, fields("t", topic_id=UUID(int=9)), version)
             assert codes(said) == {"t": ErrorCode.invalid_request}
+            assert said.topics[0].topic_id == UUID(int=9)
+
+    run(story())
+
+
+def test_a_topic_that_is_asked_for_twice_is_told_once() -> None:
+    async def story() -> None:
+        async with control_plane() as plane:
+            one = await plane.start(1)
+            await with_topics(one, "t", "u")
+            said = await ask(one, API, fields("t", "u", "t", "nowhere", "nowhere"))
+            assert [topic.name for topic in said.topics] == ["t", "u", "nowhere"]
+            topic_id = one.metadata.image.topics["t"].id
+            both = fields("t")
+            both["topics"] += fields(None, topic_id=topic_id)["topics"]
+            assert [topic.name for topic in (await ask(one, API, both)).topics] == ["t"]
 
     run(story())
 

@@ -78,6 +78,21 @@ def test_every_set_has_its_own_outcome_in_the_order_asked() -> None:
     run(story())
 
 
+def test_a_batch_that_the_log_refuses_is_told_with_where_the_log_begins() -> None:
+    async def story() -> None:
+        async with api_side() as side:
+            await side.data.lead()
+            misplaced = bytearray(side.data.batch(b"a"))
+            misplaced[:8] = (5).to_bytes(8, "big")
+            said = await side.caller.ask(API, 9, **fields(("t", 0, bytes(misplaced))))
+            assert outcome(said).error_code is ErrorCode.invalid_record
+            assert outcome(said).log_start_offset == 0
+            no_batch = await side.caller.ask(API, 9, **fields(("t", 0, b"junk")))
+            assert outcome(no_batch).log_start_offset == -1
+
+    run(story())
+
+
 @pytest.mark.spec("WIRE-11", "REP-59")
 @pytest.mark.parametrize("acks", [2, -2, 32_767])
 def test_other_acks_are_refused_for_every_set(acks: int) -> None:

@@ -31,3 +31,13 @@ def test_refusals_are_said_in_every_version(ottla_broker: Broker, version: int) 
         nobody = sync(line, new_group(), reply, version)
     assert wrong.error_code is ErrorCode.illegal_generation
     assert nobody.error_code is ErrorCode.unknown_member_id
+
+
+def test_newer_members_must_say_which_protocol_they_follow(ottla_broker: Broker) -> None:
+    group = new_group()
+    with open_line(ottla_broker) as line:
+        reply = joined(line, group)
+        for missing in ("protocol_type", "protocol_name"):
+            said = sync(line, group, reply, 5, **{missing: None})
+            assert said.error_code is ErrorCode.inconsistent_group_protocol
+        assert sync(line, group, reply, 4).error_code is ErrorCode.none

@@ -113,7 +113,7 @@ def _add(adding: Adding, bad: Codes, ctx: Context, done: Callable[[Codes], objec
 
 def _hidden(keys: Iterable[TopicPartition], ctx: Context) -> list[TopicPartition]:
     """What a client may not write to; a broker has asked that before."""
-    if ctx.call.version >= FIRST_BETWEEN_BROKERS or not ctx.services.authorizer.in_force:
+    if ctx.call.version >= FIRST_BETWEEN_BROKERS:
         return []
     return [
         key

@@ -1,6 +1,6 @@
 """ApiVersions (18): what this broker offers, so that a client can pick versions.
 
-The one call answered when its version is unknown: with error 35, in version 0, with the list.
+The one call answered when its version is unknown: with error 35, in version 0, with its versions.
 The reply's header never becomes flexible, because the client does not know yet that it may.
 """
 
@@ -63,8 +63,14 @@ def features(version: int) -> Fields:
 
 
 def unsupported_version(call: Call) -> bytes:
+    """In version 0, with the versions of this API alone: enough to ask again."""
     old = wire.Call(call.key, 0, call.correlation_id, call.client_id, call.body_at)
-    return wire.reply(old, {"error_code": ErrorCode.unsupported_version, **offered()})
+    own = {
+        "api_key": KEY,
+        "min_version": API.oldest_advertised,
+        "max_version": API.versions.stop - 1,
+    }
+    return wire.reply(old, {"error_code": ErrorCode.unsupported_version, "api_keys": [own]})
 
 
 def refuse(_: Request, code: ErrorCode, message: str | None) -> Fields:

@@ -75,7 +75,7 @@ def _member(shown: MemberView, image: Image) -> Fields:
         "client_id": profile.client_id,
         "client_host": profile.client_host,
         "subscribed_topic_names": list(profile.topics),
-        "subscribed_topic_regex": profile.pattern,
+        "subscribed_topic_regex": profile.pattern or "",
         "assignment": _assignment(member.standing.assigned, image),
         "target_assignment": _assignment(target, image),
         "member_type": CONSUMER_MEMBER if member.classic is None else CLASSIC_MEMBER,

@@ -51,7 +51,7 @@ def _described(one: Any, request: Request, ctx: Context) -> Fields:
         configs = list(_configs(resource, one.configuration_keys, request, ctx))
     except KafkaError as refusal:
         return {**result(resource, refusal.code, refusal.message), "configs": []}
-    return {**result(resource, ErrorCode.none, None), "configs": configs}
+    return {**result(resource, ErrorCode.none, ""), "configs": configs}
 
 
 def _configs(

@@ -52,6 +52,7 @@ async def _directory(
         "topics": [{"name": name, "partitions": parts} for name, parts in topics.items()],
         "total_bytes": report.total_bytes,
         "usable_bytes": report.usable_bytes,
+        "is_cordoned": False,
     }
 
 
@@ -71,7 +72,7 @@ def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
 API = Api(
     KEY,
     "DescribeLogDirs",
-    range(1, 5),
+    range(1, 6),
     describe_log_dirs,
     refuse,
     needs=on_cluster(Operation.DESCRIBE),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.controller.topic_rules import check_name
 from ottla.log.producers import ProducerState
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
@@ -33,6 +34,7 @@ async def describe_producers(request: Request, ctx: Context) -> Fields:
 
 def _partition(hosted: Hosted, key: TopicPartition) -> Fields:
     try:
+        check_name(key.topic)
         partition = hosted.get(key)
         partition.led()
     except KafkaError as refusal:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
-from ottla.coordinator.txn.state import NO_EPOCH, Transaction
+from ottla.coordinator.txn.state import Transaction
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import NO_PRODUCER
 from ottla.model.slices import in_slices
 from ottla.security.acl import Kind, Operation
 
@@ -55,8 +54,8 @@ def _refused(id: str, code: ErrorCode) -> Fields:
         "transaction_state": "",
         "transaction_timeout": 0,
         "transaction_start_time": 0,
-        "producer_id": NO_PRODUCER,
-        "producer_epoch": NO_EPOCH,
+        "producer_id": 0,
+        "producer_epoch": 0,
         "topics": [],
     }
 

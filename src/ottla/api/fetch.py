@@ -186,7 +186,7 @@ def _parted(
 
 
 def _refused(want: Wanted, code: ErrorCode) -> Fetched:
-    return Fetched(want, FetchedPartition(want.key.partition, code), 0)
+    return Fetched(want, FetchedPartition(want.key.partition, code, aborted=()), 0)
 
 
 def _parts(parts: Sequence[object]) -> Sequence[Part]:

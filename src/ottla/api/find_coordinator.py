@@ -47,7 +47,10 @@ async def find_coordinator(request: Request, ctx: Context) -> Fields:
         _find(topic, key, ctx) if key in allowed else Found(key, code=refusal)
         async for key in in_slices(keys)
     ]
-    return _batch(found) if batch else _single(found[0])
+    if batch:
+        return _batch([one._replace(message=one.message or "") for one in found])
+    none = found[0].code is ErrorCode.none
+    return _single(found[0]._replace(message="NONE") if none else found[0])  # as Kafka words it
 
 
 def _find(topic: str, key: str, ctx: Context) -> Found:

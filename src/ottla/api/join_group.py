@@ -62,7 +62,8 @@ def _fields(reply: JoinReply, *, nullable: bool) -> Fields:
 
 def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
     kept = "" if code is ErrorCode.group_max_size_reached else request.member_id
-    return _fields(JoinReply(code, kept, protocol=""), nullable=False)
+    nullable = request.__version__ >= FIRST_WITH_NULL_PROTOCOL
+    return _fields(JoinReply(code, kept), nullable=nullable)
 
 
 API = Api(KEY, "JoinGroup", range(0, 10), join_group, refuse, needs=on_group(Operation.READ))

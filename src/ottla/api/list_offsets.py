@@ -7,6 +7,7 @@ moved to a remote tier, of which there is none here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any, Final, NamedTuple
 
@@ -70,11 +71,17 @@ async def _partitions(
     topic: Any, partitions: AsyncIterator[Any], terms: FetchTerms, ctx: Context
 ) -> AsyncIterator[Fields]:
     allowed = ctx.allows(Operation.DESCRIBE, Kind.TOPIC, topic.name)
+    counts = Counter(asked.partition_index for asked in topic.partitions) if allowed else Counter()
+    refused: set[int] = set()
     async for asked in partitions:
-        if allowed:
-            yield _answer(topic.name, asked, terms, ctx)
-        else:
+        index = asked.partition_index
+        if not allowed:
             yield _part(asked, ErrorCode.topic_authorization_failed, NOTHING)
+        elif counts[index] == 1:
+            yield _answer(topic.name, asked, terms, ctx)
+        elif index not in refused:  # a partition that is asked for twice is refused once
+            refused.add(index)
+            yield _part(asked, ErrorCode.invalid_request, NOTHING)
 
 
 def _answer(topic: str, asked: Any, terms: FetchTerms, ctx: Context) -> Fields:

@@ -45,7 +45,8 @@ async def metadata(request: Request, ctx: Context) -> Fields:
     else:
         missing = await _create_missing(request, ctx, slices)
         view = _View(request, ctx)
-        shown = [await view.asked(asked, missing, slices) async for asked in slices.of(topics)]
+        once = _each_once(topics, view.image)
+        shown = [await view.asked(asked, missing, slices) async for asked in slices.of(once)]
     return {**_cluster(view.image, request, ctx), "topics": shown}
 
 
@@ -127,6 +128,16 @@ class _View:
 
 def _describes(name: str, ctx: Context, *, noted: bool = True) -> bool:
     return ctx.allows(Operation.DESCRIBE, Kind.TOPIC, name, noted=noted)
+
+
+def _each_once(topics: Iterable[Any], image: Image) -> Iterable[Any]:
+    """Without those that were asked for before, by name or by id."""
+    found: dict[str | TopicId, Any] = {}
+    for asked in topics:
+        topic_id = getattr(asked, "topic_id", None) or NO_TOPIC_ID
+        by_id = asked.name is None or topic_id != NO_TOPIC_ID
+        found.setdefault(image.names.get(topic_id, topic_id) if by_id else asked.name, asked)
+    return found.values()
 
 
 def _by_id(asked: Any) -> bool:
@@ -263,7 +274,10 @@ def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
         "controller_id": -1,
         "cluster_authorized_operations": NOT_ASKED,
         "error_code": code,
-        "topics": [unknown_topic(asked.name or "", code) for asked in request.topics or ()],
+        "topics": [
+            unknown_topic(asked.name or "", code, asked.topic_id or NO_TOPIC_ID)
+            for asked in request.topics or ()
+        ],
     }
 
 

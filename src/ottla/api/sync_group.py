@@ -8,13 +8,17 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
 from ottla.coordinator.group.member import SyncReply
 from ottla.coordinator.group.syncing import SyncAsk
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.acl import Operation
 
 KEY: Final = 14
+FIRST_WITH_PROTOCOL: Final = 5
 
 
 async def sync_group(request: Request, ctx: Context) -> Fields:
+    named = request.protocol_type is not None and request.protocol_name is not None
+    if ctx.call.version >= FIRST_WITH_PROTOCOL and not named:
+        raise KafkaError(ErrorCode.inconsistent_group_protocol)
     ask = SyncAsk(
         request.member_id,
         request.group_instance_id,

@@ -7,6 +7,7 @@ controller.
 - `partition`       one hosted partition: log, role, high watermark; its only writer
 - `hosted`          which partitions are here, and who hears of their changes
 - `append`          produce: append, then wait as acks asks
+- `refusals`        who refused a record set
 - `express_append`  the same in one step, where there is nothing to wait for
 - `txn_gate`        pure: which transactional batches must be admitted first; who admits them
 - `read`            fetch: read, or wait until there is something

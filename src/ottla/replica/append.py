@@ -28,6 +28,7 @@ from ottla.protocol.records.header import TRANSACTIONAL_BIT
 from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted import Hosted
 from ottla.replica.partition import Partition
+from ottla.replica.refusals import NotAdmitted, refused_by_log
 from ottla.replica.txn_gate import TxnGate, TxnTerms, must_ask
 
 log = logging.getLogger(__name__)
@@ -35,18 +36,6 @@ log = logging.getLogger(__name__)
 ALL: Final = -1
 GOOD: Final = ErrorCode.none
 PENDING: Final = ProducedPartition(-1)
-SAY_NOTHING_OF_THE_LOG: Final = frozenset(
-    (
-        ErrorCode.unknown_topic_or_partition,
-        ErrorCode.not_leader_or_follower,
-        ErrorCode.message_too_large,
-        ErrorCode.record_list_too_large,
-        ErrorCode.corrupt_message,
-        ErrorCode.kafka_storage_error,
-        ErrorCode.invalid_topic_exception,
-    )
-)
-"""With any other refusal of a record set the reply says where the log starts, as Kafka's does."""
 _new: Final = tuple.__new__  # a named tuple at half its price; hot
 
 Outcome: TypeAlias = ProducedPartition
@@ -176,7 +165,7 @@ class Appends:
                 return
             self._append(work, at, partition, analysis, now_ms)
         except KafkaError as refusal:
-            self._refused(work, at, key, len(records or b""), refusal)
+            self._refused(work, at, key, records or b"", refusal)
         work.left -= 1
 
     def _append(
@@ -204,13 +193,16 @@ class Appends:
             work.waits.append(_Wait(partition, partition.leader_epoch, last + 1, at))
 
     def _refused(
-        self, work: _Work, at: int, key: TopicPartition, size: int, refusal: KafkaError
+        self,
+        work: _Work,
+        at: int,
+        key: TopicPartition,
+        records: bytes | memoryview,
+        refusal: KafkaError,
     ) -> None:
-        partition = self._hosted.find(key)
-        log_start = -1
-        if partition is not None and refusal.code not in SAY_NOTHING_OF_THE_LOG:
-            log_start = partition.log.start_offset
-        work.refuse(at, key, refusal, log_start)
+        partition, size = self._hosted.find(key), len(records)
+        by_log = partition is not None and refused_by_log(refusal, records)
+        work.refuse(at, key, refusal, partition.log.start_offset if partition and by_log else -1)
         counted = (self._total,) if partition is None else (self._total, partition.traffic)
         for traffic in counted:
             traffic.failed_produce_requests.value += 1
@@ -250,7 +242,7 @@ class Appends:
             self._at_gate[place] = deque()
             return True
         if verdict is not GOOD:
-            raise KafkaError(verdict)
+            raise NotAdmitted(verdict)
         return False
 
     def _answered(
@@ -265,7 +257,7 @@ class Appends:
         if code is GOOD:
             self._admitted(work, at, place[0], analysis)
         else:
-            self._refused(work, at, place[0], len(analysis.content), KafkaError(code))
+            self._refused(work, at, place[0], analysis.content, NotAdmitted(code))
             self._one_less(work)
         for turn in queue:
             turn()
@@ -282,7 +274,7 @@ class Appends:
                 return
             self._append(work, at, partition, analysis, self._clock.wall_ms())
         except KafkaError as refusal:
-            self._refused(work, at, key, len(analysis.content), refusal)
+            self._refused(work, at, key, analysis.content, refusal)
         self._one_less(work)
 
     # Rewriting, off the loop
@@ -294,20 +286,27 @@ class Appends:
         rewritten = off.run(
             rewrite, kept, partition.log.config, self._clock.wall_ms(), partition.key
         )
-        size = len(kept.content)
-        rewritten.add_done_callback(lambda done: self._rewritten(work, at, partition, size, done))
+        records = kept.content
+        rewritten.add_done_callback(
+            lambda done: self._rewritten(work, at, partition, records, done)
+        )
 
     def _rewritten(
-        self, work: _Work, at: int, partition: Partition, size: int, done: Future[Analysis]
+        self,
+        work: _Work,
+        at: int,
+        partition: Partition,
+        records: memoryview,
+        done: Future[Analysis],
     ) -> None:
         try:
             self._append(work, at, partition, done.result(), self._clock.wall_ms())
         except KafkaError as refusal:
-            self._refused(work, at, partition.key, size, refusal)
+            self._refused(work, at, partition.key, records, refusal)
         except Exception:  # one set's fault must not hold up the partition for ever
             log.exception("a record set for %s could not be rewritten", partition.key)
             unforeseen = KafkaError(ErrorCode.unknown_server_error)
-            self._refused(work, at, partition.key, size, unforeseen)
+            self._refused(work, at, partition.key, records, unforeseen)
         self._one_less(work)
         queue, partition.rewriting = partition.rewriting, None
         while queue and partition.rewriting is None:

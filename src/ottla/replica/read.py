@@ -32,6 +32,9 @@ GOOD: Final = ErrorCode.none
 _new: Final = tuple.__new__  # a named tuple at half its price; hot
 NO_ABORTED: Final[Sequence[tuple[int, int]]] = ()
 
+# Nobody has looked into a log; as Kafka does, the list of aborted transactions is empty, not null.
+NOT_FOUND: Final = (ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id)
+
 
 class Isolation(IntEnum):
     READ_UNCOMMITTED = 0
@@ -211,7 +214,8 @@ class Reads:
             code = refusal.code
         except FAULTS as fault:
             code = self._hosted.fail(partition, fault).code
-        return Fetched(want, FetchedPartition(want.key.partition, code), 0)
+        aborted = [] if code in NOT_FOUND else None
+        return Fetched(want, FetchedPartition(want.key.partition, code, aborted=aborted), 0)
 
     def _partition(self, want: Wanted, reader: BrokerId) -> Partition:
         """What is to be read, or the refusal the reader must hear."""

@@ -42,13 +42,13 @@ def must_ask(state: ProducerState | None, header: BatchHeader, txn: TxnTerms | N
 
     `state` is what the partition knows of the producer. KafkaError for what cannot be a first.
     """
+    if txn is None:
+        raise KafkaError(ErrorCode.transactional_id_authorization_failed)
     if state is not None:
         if header.producer_epoch < state.epoch:
             return False  # the append refuses it
         if header.producer_epoch == state.epoch and state.txn_first_offset is not None:
             return False
-    if txn is None:
-        raise KafkaError(ErrorCode.transactional_id_authorization_failed)
     if state is None and txn.adds and header.base_sequence:
         # With an epoch per transaction sequences begin at 0: a batch before this one was refused.
         raise KafkaError(ErrorCode.out_of_order_sequence_number)

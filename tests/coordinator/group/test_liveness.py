@@ -38,7 +38,10 @@ def test_members_hear_of_a_rebalance_with_their_heartbeat() -> None:
     scene = Scene()
     waiting = scene.start_join()
     scene.pass_ms(1)
-    assert scene.group.phase is Phase.COMPLETING
+    assert scene.group.phase.value == "CompletingRebalance"
+    assert scene.heartbeat(waiting[0]) is ErrorCode.none, "it has joined, and waits"
+    scene.start_join()
+    assert scene.group.phase.value == "PreparingRebalance"
     assert scene.heartbeat(waiting[0]) is ErrorCode.rebalance_in_progress
 
 

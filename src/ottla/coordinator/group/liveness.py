@@ -30,7 +30,10 @@ class Leaver(NamedTuple):
 
 
 def heartbeat(group: ClassicGroup, who: Leaver, generation: int, draft: Draft) -> ErrorCode:
-    """Whether a rebalance is going on; refusals are raised."""
+    """Whether the member must join again; refusals are raised.
+
+    Who has joined and waits for its assignment is told nothing: it has to do no more.
+    """
     if group.phase is Phase.DEAD:
         raise KafkaError(ErrorCode.coordinator_not_available)
     member = group.known(who.member_id, who.instance_id)
@@ -39,7 +42,8 @@ def heartbeat(group: ClassicGroup, who: Leaver, generation: int, draft: Draft) -
     if group.phase is Phase.EMPTY:
         raise KafkaError(ErrorCode.unknown_member_id)
     hear(group, member, draft)
-    return ErrorCode.none if group.phase is Phase.STABLE else ErrorCode.rebalance_in_progress
+    joining = group.phase is Phase.PREPARING
+    return ErrorCode.rebalance_in_progress if joining else ErrorCode.none
 
 
 def leave(

@@ -197,11 +197,18 @@ def test_one_that_joins_and_does_not_sync_in_time_is_out() -> None:
 
 def test_leaving_frees_what_it_held() -> None:
     scene, a, _ = mixed()
-    codes = scene.leave(Leaver("c"), Leaver("a"), Leaver("nobody"), Leaver("c", "i"))
+    codes = scene.leave(Leaver("c"), Leaver("nobody"), Leaver("c", "i"))
     unknown = ErrorCode.unknown_member_id
-    assert codes == [ErrorCode.none, unknown, unknown, unknown]
+    assert codes == [ErrorCode.none, unknown, unknown]
     settle(a)
     assert indexes(a.held) == [0, 1, 2, 3]
+
+
+def test_members_of_either_protocol_can_be_sent_away() -> None:
+    scene, _, _ = mixed()
+    assert scene.leave(Leaver("a")) == [ErrorCode.none]
+    assert "a" not in scene.it.members
+    assert "c" in scene.it.members
 
 
 def test_a_static_classic_member_is_replaced_and_the_old_one_fenced() -> None:

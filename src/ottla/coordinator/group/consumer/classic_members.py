@@ -171,13 +171,13 @@ def _all_free(group: ConsumerGroup, member: Member) -> bool:
 def leave(
     group: ConsumerGroup, leavers: Iterable[Leaver], draft: Draft, terms: Terms
 ) -> list[ErrorCode]:
-    """What became of each."""
+    """What became of each; an operator may send away members of either protocol."""
     gone: dict[str, Member] = {}
     codes = []
     for leaver in leavers:
         member_id = leaver.member_id or group.static.get(leaver.instance_id or "", "")
         try:
-            member, _ = _classic(group, Leaver(member_id, leaver.instance_id))
+            member = group.known(member_id, leaver.instance_id)
         except KafkaError as refusal:
             codes.append(refusal.code)
             continue

@@ -1,0 +1,249 @@
+"""Differences that are meant, each with its reason.
+
+Owns: the list. A difference that is not in it fails the suite, and so does an entry that no reply
+needs any more. A difference in the words of an error is none here: those are counted apart.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Final, NamedTuple
+
+from tests.interop.answers.compare import Difference
+
+
+class Meant(NamedTuple):
+    """Fields that may differ: of an API, at a path (with `*`), in some scenarios (with `*`)."""
+
+    api: str
+    path: str
+    reason: str
+    scenario: str = "*"
+
+    def covers(self, scenario: str, api: str, found: Difference) -> bool:
+        return (
+            self.api == api
+            and fnmatchcase(found.path, self.path)
+            and fnmatchcase(scenario, self.scenario)
+        )
+
+
+KRAFT: Final = "part of KRaft or of a release's own upgrade path; there is no such thing here"
+NOT_YET: Final = "not offered yet: the connection is closed, as for any API that is not served"
+TIERED: Final = "tiered storage is not offered, and so its settings are not"
+OWN: Final = "a setting of our own"
+FAILS: Final = "Apache Kafka fails inside (UNKNOWN_SERVER_ERROR); we say what is wrong"
+RECORD_ERRORS: Final = "ours is wrong: only the first bad record of a batch is named"
+SORTED: Final = "ours is wrong: lists are read back sorted"
+FORMATTED: Final = "Apache Kafka writes this default down as a setting when it is formatted"
+EMPTY_GROUP: Final = "the empty group id is refused to everybody (24), not to members alone"
+PASSWORD: Final = "TLS is not offered yet, and so its settings are not"
+ALIAS: Final = "ours names settings in other units, too, as synonyms; 4.x no longer does"
+
+NOT_OFFERED: Final = (
+    "DescribeClientQuotas", "AlterClientQuotas", "DescribeUserScramCredentials",
+    "AlterUserScramCredentials", "DescribeDelegationToken", "CreateDelegationToken",
+    "ShareGroupDescribe", "StreamsGroupDescribe", "GetTelemetrySubscriptions",
+    "SaslHandshake", "SaslAuthenticate",
+)  # fmt: skip
+OF_KRAFT: Final = ("UpdateFeatures", "DescribeQuorum")
+BETWEEN_BROKERS: Final = ("LeaderAndIsr", "StopReplica", "UpdateMetadata", "ControlledShutdown")
+
+MEANT: Final[tuple[Meant, ...]] = (
+    *(Meant(api, "*", NOT_YET) for api in NOT_OFFERED),
+    *(Meant(api, "*", KRAFT) for api in OF_KRAFT),
+    *(
+        Meant(api, "*", "4.x has no such API; ours is for brokers, a client is refused with 31")
+        for api in BETWEEN_BROKERS
+    ),
+    Meant("ApiVersions", "api_keys/22/max_version", "we offer two-phase commit (KIP-939)"),
+    *(
+        Meant("ApiVersions", f"api_keys/{key}", NOT_YET)
+        for key in (17, 36, 38, 39, 40, 41, 48, 49, 50, 51)
+    ),
+    *(Meant("ApiVersions", f"api_keys/{key}", KRAFT) for key in (55, 57, 64, 80, 81)),
+    Meant("ApiVersions", "api_keys/7[67]", "share groups are not offered"),
+    Meant("ApiVersions", "api_keys/7[89]", "share groups are not offered"),
+    Meant("ApiVersions", "api_keys/8[3-7]", "share groups are not offered"),
+    Meant("ApiVersions", "api_keys/9[0-2]", "share groups are not offered"),
+    Meant("ApiVersions", "api_keys/8[89]", "streams groups are not offered"),
+    Meant("ApiVersions", "*features*", KRAFT),
+    # Topics
+    *(
+        Meant(api, f"*/configs/{name}*", TIERED)
+        for api in ("CreateTopics", "DescribeConfigs")
+        for name in ("local.retention", "remote.")
+    ),
+    *(
+        Meant(api, f"*/configs/{name}", OWN)
+        for api in ("CreateTopics", "DescribeConfigs")
+        for name in ("flush.before.ack", "record.validation")
+    ),
+    *(
+        Meant(api, "*/configs/min.insync.replicas/*", FORMATTED)
+        for api in ("CreateTopics", "DescribeConfigs")
+    ),
+    Meant("CreateTopics", "*", TIERED, "create with local retention above retention"),
+    Meant("CreateTopics", "topics/__cluster_metadata/*", KRAFT),
+    Meant(
+        "CreateTopics",
+        "topics/*/topic_id",
+        "Apache Kafka makes up an id even if the topic is only validated, not made",
+        "create what is only validated",
+    ),
+    Meant(
+        "CreateTopics",
+        "*/configs/retention.ms/value",
+        "numbers are read back without blanks around them",
+        "create with a number with blanks",
+    ),
+    Meant("Metadata", "*", FAILS, "metadata by neither name nor id"),
+    Meant("DescribeTopicPartitions", "*", FAILS, "partitions of odd names described"),
+    Meant(
+        "ElectLeaders",
+        "error_code",
+        "an unknown kind of election is refused even when it is asked for nothing",
+        "leaders elected",
+    ),
+    # Records
+    *(
+        Meant("Produce", "*/error_code", FAILS, f"produce *{what}*")
+        for what in ("unknown codec", "codec that it was not packed with", "damaged")
+    ),
+    Meant("Produce", "*/log_start_offset", FAILS, "produce an unknown codec"),
+    Meant("Produce", "*/record_errors/*", RECORD_ERRORS, "produce times *"),
+    *(
+        Meant(
+            "Produce",
+            "*/log_append_time",
+            "a repeat is told with the time of its batch; we say that the topic does not stamp",
+            scenario,
+        )
+        for scenario in ("sequences", "produce a producer id without an epoch")
+    ),
+    Meant(
+        "Produce",
+        "*/log_start_offset",
+        "an old epoch is refused by the log here, by the coordinator there",
+        "a transaction of the second kind, *",
+    ),
+    *(
+        Meant(
+            "Produce",
+            f"*/{field}",
+            "time has run out before the batch is on the disk, for which we wait",
+            "produce with a timeout that is over",
+        )
+        for field in ("error_code", "base_offset")
+    ),
+    Meant(
+        "Produce",
+        "responses/*+",
+        "of a partition that is named twice Apache Kafka forgets the first batch; we append both",
+        "a partition named twice",
+    ),
+    *(
+        Meant(
+            "Fetch",
+            f"*/{field}",
+            "gzip names another operating system in its header",
+            "produce records to a topic with its own codec",
+        )
+        for field in ("crc", "records")
+    ),
+    Meant("Fetch", "*", FAILS, "fetch with negative limits"),
+    Meant(
+        "Fetch",
+        "responses/0/partitions/0/error_code",
+        "ours is wrong: an empty name is taken for an unknown id",
+        "fetch from odd places",
+    ),
+    Meant("ListOffsets", "*", FAILS, "offsets at an unknown isolation level"),
+    # Groups
+    *(
+        Meant(api, "*", EMPTY_GROUP, scenario)
+        for api, scenario in (
+            ("OffsetCommit", "a group without a name"),
+            ("OffsetFetch", "a group without a name"),
+            ("DescribeGroups", "a group without a name"),
+            ("DeleteGroups", "a group without a name"),
+            ("AddOffsetsToTxn", "a transaction of a group without a name"),
+            ("ConsumerGroupHeartbeat", "consumer: first with an empty group id"),
+        )
+    ),
+    Meant(
+        "DescribeGroups",
+        "*/member_assignment",
+        "what was assigned is shown while it holds, not during a rebalance",
+        "two members",
+    ),
+    Meant(
+        "ConsumerGroupHeartbeat",
+        "member_epoch",
+        "groups begin with epoch 0 here, with 1 in 4.3",
+        "consumer: first with an empty subscription",
+    ),
+    Meant(
+        "ConsumerGroupDescribe",
+        "*/assignment/topic_partitions/*",
+        "partitions that a member shall give back are no longer shown as assigned to it",
+        "consumer: two members",
+    ),
+    *(
+        Meant(
+            "JoinGroup",
+            field,
+            "what a member brings along is looked at before an id is given to it",
+            "consumer: a member's life",
+        )
+        for field in ("error_code", "member_id")
+    ),
+    # Transactions
+    Meant(
+        "AddPartitionsToTxn",
+        "*/partition_error_code",
+        "version 4 is of brokers whose clients need not know TRANSACTION_ABORTABLE",
+        "what a transaction takes",
+    ),
+    # Settings
+    *(
+        Meant("DescribeConfigs", f"*/synonyms/{name}", ALIAS)
+        for name in (
+            "log.roll.jitter.hours",
+            "log.flush.scheduler.interval.ms",
+            "log.roll.hours",
+        )
+    ),
+    Meant(
+        "DescribeConfigs",
+        "*/log.retention.hours/config_source",
+        "a setting in other units is said to come from where the one that counts comes from",
+        "a broker's log.retention.hours",
+    ),
+    Meant("DescribeConfigs", "*/cleanup.policy/value", SORTED, "alter a topic"),
+    Meant("DescribeConfigs", "*", NOT_YET, "settings of telemetry"),
+    Meant("DescribeConfigs", "*", PASSWORD, "a broker's ssl.keystore.password"),
+    Meant("IncrementalAlterConfigs", "*/error_code", FAILS, "alter a topic with an unknown *"),
+    Meant(
+        "IncrementalAlterConfigs",
+        "responses/0/error_code",
+        "a topic without a name is refused as such (17), not as any resource (42)",
+        "alter what is not there",
+    ),
+    Meant(
+        "IncrementalAlterConfigs",
+        "responses/1/error_code",
+        "ours is wrong: a setting that a broker does not know is refused",
+        "alter a broker",
+    ),
+    Meant(
+        "DescribeAcls",
+        "*",
+        "Apache Kafka closes the connection of who asks for an unknown kind of resource",
+    ),
+)
+
+
+def meant(scenario: str, api: str, found: Difference) -> Meant | None:
+    """The entry that explains a difference."""
+    return next((one for one in MEANT if one.covers(scenario, api, found)), None)

@@ -1,0 +1,90 @@
+"""How many exchanges of each API were alike, and the document that says so.
+
+Owns: the text of `docs/answers.md`. Never: asks a broker.
+
+    python -m tests.interop.answers.summary      plays everything and writes the document
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from tests.interop.answers.differences import MEANT, meant
+from tests.interop.answers.running import Exchange, is_text
+
+DOCUMENT: Final = Path(__file__).resolve().parents[3] / "docs" / "answers.md"
+KINDS: Final = ("identical", "other words", "listed")
+_HEAD: Final = """# Answer for answer
+
+The same requests are sent to Apache Kafka and to Ottla, and the replies are compared field by
+field: every API and version that Ottla offers, with ordinary, odd and wrong input. The replies
+are held against those of Apache Kafka {kafka}.
+
+An exchange is *identical* when every field is, once ids that a broker makes up, ports and times
+are replaced. It has *other words* when only the explanation of an error differs. It is *listed*
+when a field differs on purpose, or because we know no better yet; the list below gives the reasons.
+
+Written by `python -m tests.interop.answers.summary`; `make interop` holds it to what it sees.
+
+| API | exchanges | identical | other words | listed |
+|---|---|---|---|---|
+"""
+
+
+def kind_of(exchange: Exchange) -> str:
+    """How alike both replies were; `unlisted` when nothing explains a difference."""
+    fields = [one for one in exchange.different if not is_text(one)]
+    if not fields:
+        return "other words" if exchange.different else "identical"
+    listed = all(meant(exchange.scenario, exchange.api, one) for one in fields)
+    return "listed" if listed else "unlisted"
+
+
+def counted(exchanges: Iterable[Exchange]) -> dict[str, Counter[str]]:
+    """For each API how many exchanges there were of each kind; set-up is left out."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for exchange in exchanges:
+        if not exchange.setup:
+            counts[exchange.api][kind_of(exchange)] += 1
+    return dict(counts)
+
+
+def share_alike(counts: dict[str, Counter[str]]) -> float:
+    """Of all exchanges, those in which no field but an explanation differs."""
+    total = sum(counts.values(), Counter[str]())
+    return (total["identical"] + total["other words"]) / total.total()
+
+
+def document(exchanges: Sequence[Exchange], kafka: str) -> str:
+    counts = counted(exchanges)
+    rows = [_row(api, counts[api]) for api in sorted(counts)]
+    total = _row("**all**", sum(counts.values(), Counter[str]()))
+    head = _HEAD.format(kafka=kafka)
+    share = f"{share_alike(counts):.1%}"
+    alike = f"\nNo field but the explanation of an error differs in {share} of them.\n"
+    reasons = "".join(f"| {one.api} | `{one.path}` | {one.reason} |\n" for one in MEANT)
+    listed = f"\n## Listed differences\n\n| API | field | reason |\n|---|---|---|\n{reasons}"
+    return head + "".join(rows) + total + alike + listed
+
+
+def _row(api: str, counts: Counter[str]) -> str:
+    cells = " | ".join(str(counts[kind]) for kind in KINDS)
+    return f"| {api} | {counts.total()} | {cells} |\n"
+
+
+def main() -> None:
+    import tempfile
+
+    from tests.interop.answers.playing import playing
+    from tools import kafka_cache
+
+    with tempfile.TemporaryDirectory() as folder, playing(Path(folder)) as answers:
+        exchanges = answers.everything()
+    DOCUMENT.write_text(document(exchanges, kafka_cache.KAFKA))
+
+
+if __name__ == "__main__":
+    main()
