@@ -38,7 +38,7 @@ FEWER: Final = {
     "ConsumerGroupHeartbeat": 200,
 }
 """What takes far more than others for each item; in one piece these would be too many calls too.
-The exception is ConsumerGroupHeartbeat, which is not shown for more: a group's assignment is decided
+ConsumerGroupHeartbeat is the exception, not shown for more: a group decides its assignment
 in one piece, and with thousands of topics or partitions it is over the bound."""
 
 
