@@ -24,6 +24,7 @@ The decisions, from the words to the table of contents:
 - `partitions`    the partition state machine
 - `replicas`      the replica state machine
 - `election`      who leads now: four strategies
+- `weight`        how many partitions an event concerns
 - `writing`       store operations
 
 - `internal_topics` how the system's own topics are made

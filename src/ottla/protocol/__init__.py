@@ -7,4 +7,5 @@
 - `encode`       fields to the bytes of a message
 - `interbroker`  the messages between brokers that kio does not carry (`interbroker_fields`)
 - `hot/`         Produce requests without a copy, Produce and Fetch replies by hand
+- `pieces`       large messages, written in pieces
 """
