@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from threading import Event
-from typing import Annotated
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -18,6 +18,11 @@ from ottla.cli.pipeline.opening import PipelineFile, Sets, opened
 from ottla.cli.pipeline.showing import display
 from ottla.model.clock import SystemClock
 from ottla.spark.pipelines.spec import Pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+END_S: Final = 3.0
 
 
 def run(
@@ -77,11 +82,19 @@ def run_pipeline(
             print(f"ottla: {failure}", file=sys.stderr)
             return 1
         finally:
-            spark.stop()
+            _end(spark)
         for one in syncs:
             one.now()  # of what the last batches have copied
     shown.summary(running.totals.values())
     return 0
+
+
+def _end(spark: SparkSession) -> None:
+    """Stop Spark, and wait no longer than a service manager would: this process ends next, and the
+    virtual machine with it."""
+    stopping = Thread(target=spark.stop, daemon=True)
+    stopping.start()
+    stopping.join(END_S)
 
 
 @contextmanager
