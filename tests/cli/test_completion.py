@@ -21,6 +21,7 @@ def completed(line: str, **environment: str) -> list[str]:
             **os.environ,
             **environment,
             "_OTTLA_COMPLETE": "complete_bash",
+            "OTTLA_COMPLETION_TIMEOUT_MS": "30000",
             "COMP_WORDS": line,
             "COMP_CWORD": str(len(words) - 1),
         },

@@ -16,7 +16,8 @@ import typer
 if TYPE_CHECKING:
     from ottla.client.admin.sync import Admin
 
-PATIENCE_MS: Final = 1_500
+PATIENCE_MS: Final = "1500"
+PATIENCE_VARIABLE: Final = "OTTLA_COMPLETION_TIMEOUT_MS"
 VARIABLES: Final = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")
 
 
@@ -101,11 +102,12 @@ def _asked(
     try:
         given = context.params.get("bootstrap")
         bootstrap = given or resolved(None, root.get("bootstrap"), root.get("profile"))
+        patience_ms = os.environ.get(PATIENCE_VARIABLE, PATIENCE_MS)
         config = {
             **client_config(bootstrap, AdminConfig),
-            "default.api.timeout.ms": PATIENCE_MS,
-            "request.timeout.ms": PATIENCE_MS,
-            "socket.connection.setup.timeout.ms": PATIENCE_MS,
+            "default.api.timeout.ms": patience_ms,
+            "request.timeout.ms": patience_ms,
+            "socket.connection.setup.timeout.ms": patience_ms,
         }
         with Admin(config=config) as admin:
             return _beginning(ask(admin), incomplete)

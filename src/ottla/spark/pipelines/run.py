@@ -28,10 +28,10 @@ STARTS: Final = 5
 TOO_SLOW: Final = "connect back"
 """What Spark says of a Python process that did not start in time."""
 ASK_EVERY_MS: Final = 1_000
-FINISH_MS: Final = 2_000
+FINISH_MS: Final = 1_500
 FINISH_LOOK_S: Final = 0.01
 """How long all queries together may take to come to the gap between two batches when a run ends."""
-STOP_MS: Final = 2_000
+STOP_MS: Final = 1_500
 """How long queries may take to stop in the middle of a batch; Spark's own limit is none."""
 HISTORY: Final = "progress.jsonl"
 
