@@ -5,6 +5,7 @@ import logging
 import sys
 
 from ottla.broker.log_format import FORMATS, LEVELS, JsonLine
+from ottla.cli.serve import LOG_FORMATS, LOG_LEVELS
 
 
 def record(**more: object) -> logging.LogRecord:
@@ -35,4 +36,5 @@ def test_an_exception_is_part_of_the_line() -> None:
 
 def test_levels_and_formats_are_those_of_logging() -> None:
     assert all(isinstance(logging.getLevelName(level.upper()), int) for level in LEVELS)
-    assert FORMATS == ("text", "json")
+    assert FORMATS == LOG_FORMATS
+    assert LEVELS == LOG_LEVELS
