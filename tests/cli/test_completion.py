@@ -43,7 +43,6 @@ def test_topics_and_groups_are_completed(
     assert completed(f"ottla groups describe -b {server} {group}") == [group]
     at = {"OTTLA_BOOTSTRAP_SERVER": server}
     assert completed(f"ottla consume {topic} --group {group}", **at) == [group]
-    assert completed(f"ottla configs describe group --name {group}", **at) == [group]
 
 
 def test_a_cluster_out_of_reach_is_no_error_while_one_types() -> None:
