@@ -16,7 +16,7 @@ WORDS = {  # what a command needs before it would try a connection
     "configs describe": ("topic", "--name", "t"),
     "configs set": ("topic", "retention.ms=1", "--name", "t"),
     "consume": ("t",),
-    "delete-records": ("t", "--before", "1"),
+    "delete-records": ("t", "--before", "1", "--yes"),
     "groups delete": ("g",),
     "groups members": ("g",),
     "groups reset-offsets": ("g", "--to", "earliest"),
@@ -28,11 +28,12 @@ WORDS = {  # what a command needs before it would try a connection
     "reassign plan": ("t",),
     "topics alter": ("t", "--partitions", "2"),
     "topics create": ("t",),
-    "topics delete": ("t",),
+    "topics delete": ("t", "--yes"),
     "transactions abort": ("x",),
     "transactions describe": ("x",),
 }
-LOCAL = {"adopt", "kafka-commands", "log", "pipeline", "reassign execute", "reassign verify"}
+LOCAL = {"adopt", "kafka-commands", "log", "pipeline", "profile", "reassign execute"}
+LOCAL |= {"reassign verify"}
 REMOTE = [
     command for command in COMMANDS if not {command.words[0], " ".join(command.words)} & LOCAL
 ]

@@ -8,7 +8,7 @@ from io import StringIO
 
 import pytest
 
-from ottla.cli.console import Table, failures, patience, show, table
+from ottla.cli.console import Table, draw, failures, patience, show, table
 
 
 def drawn(*rows: tuple[object, ...]) -> list[str]:
@@ -102,3 +102,30 @@ def test_patience_begins_after_a_while_and_ends_with_the_work() -> None:
     assert "waiting" in shown
     assert "1,234" in shown
     assert "━" in shown, "a bar, because the total is known"
+
+
+def on_a_screen(wanted: Table, width: int) -> list[str]:
+    out = StringIO()
+    draw(wanted, out, width=width)
+    return out.getvalue().splitlines()
+
+
+def test_a_narrow_table_says_what_it_left_out_and_cuts_nothing() -> None:
+    member = "consumer-1-0b8f1c2e-3c1d-4c83-9a53-7f4f5d0c9a11"
+    columns = ("group", "topic", "partition", "lag", "member", "host")
+    wanted = Table("lag", columns, [("billing", "orders", 0, 34, member, "/127.0.0.1")], ("host",))
+    for width in (60, 80, 120):
+        lines = on_a_screen(wanted, width)
+        assert max(map(len, lines)) <= width
+        assert not any("…" in line for line in lines)
+        assert any("34" in line for line in lines)
+    cells = [line.split("│")[5].strip() for line in on_a_screen(wanted, 60) if line[0] == "│"]
+    assert "".join(cells) == member
+    assert on_a_screen(wanted, 60)[-1] == "(no room for: host; see --json)"
+
+
+def test_a_table_that_cannot_fit_has_a_line_for_each_cell() -> None:
+    wanted = Table("rates", tuple(f"figure{at}" for at in range(9)), [tuple(range(9))])
+    lines = on_a_screen(wanted, 40)
+    assert max(map(len, lines)) <= 40
+    assert any("figure8" in line and "8 │" in line for line in lines)

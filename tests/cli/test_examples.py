@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 import ottla
 from ottla.cli import main
 from ottla.cli.commands import COMMANDS, EXAMPLES, Command
+from ottla.cli.profile.profiles import SERVERS, Profiles, file_path, save
 from ottla.cli.serve import EXAMPLES as SERVE_EXAMPLES
 from ottla.cli.serve import asked
 from ottla.client.admin import NewTopic
@@ -55,6 +57,7 @@ def stage(
 ) -> Callable[[Command], None]:
     """Everything that examples name: topics with records, groups, a transaction, files."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
     def prepare(command: Command) -> None:
         made = admin.create_topics([NewTopic(name, 2) for name in TOPICS])
@@ -79,6 +82,9 @@ def stage(
         }
         for name, rows in files.items():
             Path(name).write_text(json.dumps({"version": 1, "partitions": rows}))
+        if command.words[0] == "profile":
+            staging = Profiles({}, None).added("staging", {SERVERS: "kafka1:9092"})
+            save(file_path(os.environ), staging)
         if command.words == ("adopt",):
             written = kafka_data.__wrapped__(tmp_path)  # type: ignore[attr-defined]
             written.rename(tmp_path / "kafka-logs")
@@ -116,7 +122,7 @@ def test_the_examples_of_serve_are_understood() -> None:
     shown = re.findall(r"^  ottla serve(.*)$", SERVE_EXAMPLES, re.MULTILINE)
     assert len(shown) >= 3
     for words in shown:
-        file, sets = asked(shlex.split(words))
+        file, sets = asked(shlex.split(words.partition(" > ")[0]))
         assert file is None or file.name == "server.properties"
         assert all("=" in one for one in sets)
 

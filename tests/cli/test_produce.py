@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import ottla
+from ottla.testing import Broker
 from tests.cli.ottla_program import Run
 
 
@@ -88,3 +95,43 @@ def test_a_partition_that_is_not_there_is_refused_at_once_with_how_many_there_ar
 def test_a_name_that_no_topic_can_have_is_refused_before_a_broker_is_asked(run: Run) -> None:
     ran = run("produce", "bad topic", "-b", "localhost:1", stdin="x")
     ran.failed(2, "'bad topic': invalid topic name: allowed are letters, digits, '.', '_' and '-'")
+
+
+def test_on_a_terminal_nothing_is_written_over_what_is_typed(
+    cli_broker: Broker, topic: str
+) -> None:
+    """The spinner begins after a moment without output, and erases the line it stands on."""
+    program = (
+        "import sys; from ottla.cli import console; console.PATIENCE_S = 0.01\n"
+        "from ottla.cli import main; sys.exit(main.run(sys.argv[1:]))"
+    )
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "produce", topic, "-b", cli_broker.bootstrap_servers],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+    )
+    os.close(slave)
+    shown = b""
+    with ottla.Admin(bootstrap_servers=cli_broker.bootstrap_servers) as admin:
+        os.write(master, b"first\n")
+        partitions = [ottla.TopicPartition(topic, at) for at in range(2)]
+        deadline = time.monotonic() + 60
+        while (
+            sum(
+                one.offset or 0
+                for one in admin.list_offsets(dict.fromkeys(partitions, -1)).all().values()
+            )
+            == 0
+        ):
+            assert time.monotonic() < deadline
+        while select.select([master], [], [], 0)[0]:
+            os.read(master, 65_536)  # what was shown until it was connected
+        os.write(master, b"half a li")
+        while select.select([master], [], [], 1.0)[0]:
+            shown += os.read(master, 65_536)
+        os.write(master, b"ne\n\x04")
+    assert process.wait(60) == 0
+    os.close(master)
+    assert shown == b"half a li"

@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from ottla.cli.main import run
 from ottla.cli.serve import asked
+from ottla.config.broker import BrokerConfig
+from ottla.config.properties import load
 from ottla.model.errors import UserError
 
 
@@ -37,3 +44,45 @@ def test_a_wrong_option_is_named(arguments: list[str], said: str) -> None:
     with pytest.raises(UserError) as mistake:
         asked(arguments)
     assert said in str(mistake.value)
+
+
+def test_the_sample_of_settings_loads_without_a_remark_and_shows_the_defaults(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["serve", "--print-sample-config"]) == 0
+    text = capsys.readouterr().out
+    file = tmp_path / "server.properties"
+    file.write_text(text)
+    assert load(file).texts == {}, "every setting is a comment until it is changed"
+    shown = re.findall(r"^#([a-z][a-z.]+)=(.*)$", text, re.MULTILINE)
+    assert len(shown) > 15
+    for name, value in shown:
+        setting = BrokerConfig.SETTINGS[name]
+        assert value == (setting.show(setting.default) or ""), name
+    file.write_text(re.sub(r"^#([a-z][a-z.]+=.+)$", r"\1", text, flags=re.MULTILINE))
+    loaded = load(file)
+    assert loaded.warnings == []
+    assert len(loaded.texts) > 10
+
+
+def test_the_log_has_a_level_and_a_format(tmp_path: Path) -> None:
+    words = ["serve", "--listeners", "PLAINTEXT://127.0.0.1:0", "--data-dir", str(tmp_path)]
+    words += ["--log-format", "json", "--set", "no.such.setting=1"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "ottla", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert "ready on" in process.stdout.readline()
+            process.terminate()
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    lines = [json.loads(line) for line in said.splitlines()]
+    assert {"time", "level", "logger", "message"} <= set(lines[0])
+    assert any("no.such.setting has no effect" in line["message"] for line in lines)
+    assert "INFO" in {line["level"] for line in lines}
+    assert run(["serve", "--log-level", "loud"]) == 2

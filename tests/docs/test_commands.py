@@ -97,7 +97,12 @@ def environment(folder: Path) -> dict[str, str]:
         tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ottla.cli.main "$@"\n')
         tool.chmod(0o755)
     path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-    return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": path}
+    return {
+        **os.environ,
+        "PATH": f"{folder}:{os.environ['PATH']}",
+        "PYTHONPATH": path,
+        "XDG_CONFIG_HOME": str(folder / "config"),
+    }
 
 
 def free_port() -> int:

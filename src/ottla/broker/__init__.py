@@ -2,6 +2,7 @@
 
 - `app`         builds the parts in order, and takes them down in reverse
 - `world`       what is handed in: time, dice, disk, store, threads
+- `log_format`  the level and the format of the log
 - `lifecycle`   the process: signals, the ready line, exit codes
 - `control`     the control side: registration, controller, settings that change
 - `data`        the data side: partitions and everything that waits on them

@@ -21,6 +21,8 @@ from ottla.broker.world import World
 from ottla.model.errors import UserError
 from ottla.store.port import SessionExpired, StoreUnavailable
 
+__all__ = ["LogStyle", "run"]
+
 log = logging.getLogger("ottla")
 
 GC_THRESHOLDS: Final = (5_000, 2, 2_000)

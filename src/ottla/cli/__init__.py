@@ -6,11 +6,16 @@ Never imports the broker, except `serve`, whose work that is.
 - `commands`  the table of commands, and typer, which reads their options
 - `options`   options that several commands share
 - `names`     what people write to name partitions, offsets and moments (pure)
+- `profile`   clusters by name, and which of them a command means
 - `connect`   the way from a command to a cluster
 - `console`   tables, JSON, and a spinner for those who wait
 
+- `table_layout`  what gives way when a terminal is narrow (pure)
+- `watching`  the same tables again and again; `activity` is what changed in between (pure)
+- `completion`  what shells offer; `confirmation` asks before something is destroyed
+- `setting_names`  suggestions for misspelt settings
 - `serve`     runs a broker; alone in reading its options without typer
-- `produce`, `consume`, `delete_records`, `doctor`, `kafka_commands`: commands without a noun
+- `produce`, `consume`, `delete_records`, `doctor`, `top`, `kafka_commands`: commands without a noun
 - `topics`, `configs`, `groups`, `offsets`, `transactions`, `acls`, `cluster`, `reassign`, `perf`,
   `log`: nouns, with a file for each verb
 - `records`   lines to records and back, for `produce` and `consume`

@@ -19,8 +19,8 @@ from typing import Annotated, Any, Final, NamedTuple
 import typer
 
 import ottla
-from ottla.broker.log_format import FORMATS, LEVELS
 from ottla.cli.completion import broker_settings, completed_words, profile_names
+from ottla.cli.serve import LOG_FORMATS, LOG_LEVELS
 from ottla.model.errors import UserError
 
 
@@ -166,8 +166,8 @@ def _serve(
     listeners: str = "",
     data_dir: str = "",
     metrics_port: str = "",
-    log_level: Annotated[str, typer.Option(autocompletion=_of(LEVELS))] = "",
-    log_format: Annotated[str, typer.Option(autocompletion=_of(FORMATS))] = "",
+    log_level: Annotated[str, typer.Option(autocompletion=_of(LOG_LEVELS))] = "",
+    log_format: Annotated[str, typer.Option(autocompletion=_of(LOG_FORMATS))] = "",
     print_sample_config: Annotated[bool, typer.Option("--print-sample-config")] = False,
 ) -> None:
     """Only listed here, for help and completion: `main` has called it before typer was imported."""

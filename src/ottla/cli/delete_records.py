@@ -28,13 +28,16 @@ EVERYTHING: Final = -1
 PREVIEW: Final = ("topic", "partition", "records to go", "records to stay", "bytes now")
 
 
+TopicArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TOPIC[:PARTITION,...]", help="Whose records.", autocompletion=topic_names
+    ),
+]
+
+
 def delete_records(
-    topic: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="TOPIC[:PARTITION,...]", help="Whose records.", autocompletion=topic_names
-        ),
-    ] = None,
+    topic: TopicArgument = None,
     *,
     before: Annotated[
         str | None, typer.Option(metavar="OFFSET|end", help="Forget what is below this offset.")

@@ -30,6 +30,8 @@ examples:
   ottla serve --log-level warning --log-format json
   ottla serve --print-sample-config > server.properties
 """
+LOG_LEVELS: Final = ("debug", "info", "warning", "error", "critical")
+LOG_FORMATS: Final = ("text", "json")
 KEY_OF: Final = {
     "listeners": "listeners",
     "data_dir": "log.dirs",
@@ -48,17 +50,15 @@ def serve(arguments: Sequence[str]) -> int:
     from ottla.config.properties import load
 
     loaded = load(file, environment=os.environ, sets=sets)
-    from ottla.broker.log_format import JSON, LogStyle
+    from ottla.broker.lifecycle import LogStyle, run
 
     logs = LogStyle(options.log_level, options.log_format)
     logs.apply()
     for warning in loaded.warnings:
-        if options.log_format == JSON:  # whoever collects these lines reads no others
+        if options.log_format == "json":  # whoever collects these lines reads no others
             logging.getLogger("ottla").warning("%s", warning)
         else:
             print(f"ottla: {warning}", file=sys.stderr)
-    from ottla.broker.lifecycle import run
-
     return run(loaded.texts, logs)
 
 
@@ -118,13 +118,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--log-level",
-        choices=("debug", "info", "warning", "error", "critical"),
+        choices=LOG_LEVELS,
         default="info",
         help="the least severe messages to log (info)",
     )
     parser.add_argument(
         "--log-format",
-        choices=("text", "json"),
+        choices=LOG_FORMATS,
         default="text",
         help="how to log to stderr: lines of text, or a JSON object a line (text)",
     )

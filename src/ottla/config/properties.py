@@ -17,7 +17,14 @@ from ottla.config.retired import translate
 from ottla.model.errors import UserError
 
 PREFIX: Final = "OTTLA_"
-NO_SETTINGS: Final = frozenset({"OTTLA_BOOTSTRAP_SERVER", "OTTLA_CACHE", "OTTLA_PROFILE"})
+NO_SETTINGS: Final = frozenset(
+    {
+        "OTTLA_BOOTSTRAP_SERVER",
+        "OTTLA_CACHE",
+        "OTTLA_COMPLETION_TIMEOUT_MS",
+        "OTTLA_PROFILE",
+    }
+)
 """Variables of the same prefix that speak to other commands, or to the project's own tools."""
 
 _ESCAPE: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)

@@ -180,7 +180,7 @@ def test_all_queries_together_have_one_time_to_come_to_a_gap() -> None:
     outputs = [Output(f"q{at}", query) for at, query in enumerate(queries)]  # type: ignore[arg-type]
     Run(outputs, stopping, clock, []).until(stop)
     assert all(query.stopped for query in queries)
-    assert clock.mono_ms() - began_ms[0] < 2 * FINISH_MS
+    assert clock.mono_ms() - began_ms[0] <= FINISH_MS + 5 * ASK_EVERY_MS, "not once for each"
 
 
 def test_told_to_stop_while_queries_start_it_starts_no_more_of_them() -> None:

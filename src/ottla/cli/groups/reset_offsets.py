@@ -25,6 +25,23 @@ from ottla.model.ids import TopicPartition
 COLUMNS = ("group", "topic", "partition", "from", "to")
 
 
+ShiftBy = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=-INT64_MAX,
+        max=INT64_MAX,
+        help="Forward, or back where it is negative.",
+    ),
+]
+
+
+ToTime = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="The first record at a time or later; 2h is two hours ago."),
+]
+
+
 def reset_offsets(
     group: Annotated[str, typer.Argument(metavar="GROUP", autocompletion=group_names)],
     *,
@@ -39,21 +56,8 @@ def reset_offsets(
     to: Annotated[
         str | None, typer.Option(metavar="WHERE", help="earliest, latest, current or an offset.")
     ] = None,
-    to_time: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="The first record at a time or later; 2h is two hours ago."
-        ),
-    ] = None,
-    shift_by: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=-INT64_MAX,
-            max=INT64_MAX,
-            help="Forward, or back where it is negative.",
-        ),
-    ] = None,
+    to_time: ToTime = None,
+    shift_by: ShiftBy = None,
     execute: Annotated[
         bool, typer.Option("--execute/--dry-run", help="Do it; otherwise it is only shown.")
     ] = False,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
-from threading import Event
-from typing import Annotated
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -18,6 +19,18 @@ from ottla.cli.pipeline.opening import PipelineFile, Sets, opened
 from ottla.cli.pipeline.showing import display
 from ottla.model.clock import SystemClock
 from ottla.spark.pipelines.spec import Pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STOP_S: Final = 4.0
+"""How long queries may take to end once the run is told to stop."""
+END_S: Final = 3.0
+"""How long Spark itself may take after that: together they are less than service managers allow."""
+LOOK_S: Final = 0.1
+UNFINISHED: Final = (
+    "stopped before every query had ended; the next run goes on from its checkpoints"
+)
 
 
 def run(
@@ -72,16 +85,51 @@ def run_pipeline(
     with _stopped_by_signals() as stop, TopicEnds(pipeline.sources, clock) as ends, shown:
         running = Run(made, ends, clock, [shown, measures, History(pipeline.checkpoint)], syncs)
         try:
-            running.until(stop)
+            if not bounded(lambda: running.until(stop), stop):
+                print(f"ottla: {UNFINISHED}", file=sys.stderr)
+                return 1
         except QueryFailed as failure:
             print(f"ottla: {failure}", file=sys.stderr)
             return 1
         finally:
-            spark.stop()
+            _end(spark)
         for one in syncs:
             one.now()  # of what the last batches have copied
     shown.summary(running.totals.values())
     return 0
+
+
+def bounded(work: Callable[[], None], stop: Event, limit_s: float = STOP_S) -> bool:
+    """Do it on a thread, and wait for it no longer than `limit_s` once told to stop.
+
+    A call into Spark that is under way, the start of a query above all, cannot be cut short; it is
+    left behind then, and False is returned.
+    """
+    outcome: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            work()
+            outcome.set_result(None)
+        except BaseException as failure:
+            outcome.set_exception(failure)
+
+    Thread(target=run, daemon=True).start()
+    while not stop.wait(LOOK_S) and not outcome.done():
+        pass
+    try:
+        outcome.result(limit_s)
+    except TimeoutError:
+        return False
+    return True
+
+
+def _end(spark: SparkSession) -> None:
+    """Stop Spark, and wait no longer than a service manager would: this process ends next, and the
+    virtual machine with it."""
+    stopping = Thread(target=spark.stop, daemon=True)
+    stopping.start()
+    stopping.join(END_S)
 
 
 @contextmanager

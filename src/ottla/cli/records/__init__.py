@@ -6,4 +6,5 @@
 - `sending`  drafts to a producer, as fast as it takes them, failures counted
 - `reading`  where a consumer begins and ends
 - `printing` records to stdout, and committing exactly what was
+- `termination`  SIGTERM as a good end of reading
 """

@@ -15,16 +15,18 @@ from ottla.client.admin import NewTopic
 from ottla.config.topic import TopicConfig
 from ottla.model.errors import ErrorCode, KafkaError
 
+PartitionCount = Annotated[
+    int | None,
+    typer.Option(
+        "--partitions", "-p", min=1, max=INT32_MAX, help="How many; the broker's default."
+    ),
+]
+
 
 def create(
     names: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Names of new topics.")],
     *,
-    partitions: Annotated[
-        int | None,
-        typer.Option(
-            "--partitions", "-p", min=1, max=INT32_MAX, help="How many; the broker's default."
-        ),
-    ] = None,
+    partitions: PartitionCount = None,
     replication_factor: Annotated[
         int | None,
         typer.Option("--replication-factor", "-r", min=1, max=INT16_MAX, help="Copies of each."),

@@ -28,21 +28,27 @@ from ottla.spark.abandoned import ended, left_open
 ABORTED: Final = ("transactional id", "state before", "producer id", "epoch")
 
 
+Ids = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="TRANSACTIONAL_ID", help="Whose to abort.", autocompletion=transactional_ids
+    ),
+]
+
+
+PartitionOption = Annotated[
+    str | None, typer.Option(metavar="TOPIC:PARTITION", help="Where one hangs.")
+]
+
+
 def abort(
-    ids: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TRANSACTIONAL_ID", help="Whose to abort.", autocompletion=transactional_ids
-        ),
-    ] = None,
+    ids: Ids = None,
     *,
     query: Annotated[
         str | None,
         typer.Option(metavar="ID", help="All that this Spark query left open: ID-SINK-..."),
     ] = None,
-    partition: Annotated[
-        str | None, typer.Option(metavar="TOPIC:PARTITION", help="Where one hangs.")
-    ] = None,
+    partition: PartitionOption = None,
     start_offset: Annotated[
         int | None, typer.Option(min=0, max=INT64_MAX, help="Where the one that hangs begins.")
     ] = None,

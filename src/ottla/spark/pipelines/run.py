@@ -28,11 +28,11 @@ STARTS: Final = 5
 TOO_SLOW: Final = "connect back"
 """What Spark says of a Python process that did not start in time."""
 ASK_EVERY_MS: Final = 1_000
-FINISH_MS: Final = 3_000
+FINISH_MS: Final = 1_500
 FINISH_LOOK_S: Final = 0.01
 """How long all queries together may take to come to the gap between two batches when a run ends."""
-STOP_S: Final = 4.0
-"""How long a query may take to stop in the middle of a batch; Spark's own limit is none."""
+STOP_MS: Final = 1_500
+"""How long queries may take to stop in the middle of a batch; Spark's own limit is none."""
 HISTORY: Final = "progress.jsonl"
 
 FindEnds: TypeAlias = Callable[[], Ends]
@@ -109,11 +109,21 @@ class Run:
         busy = list(queries)
         while busy and self._clock.mono_ms() < until_ms:
             idle = [query for query in busy if not _is_busy(query)]
-            _stop_all(idle)
+            self._stop_all(idle)
             busy = [query for query in busy if query not in idle]
             if busy:
                 wait(FINISH_LOOK_S)
-        _stop_all(busy)
+        self._stop_all(busy)
+
+    def _stop_all(self, queries: Sequence[StreamingQuery]) -> None:
+        """At the same time, and for no longer than `STOP_MS`: the session that is stopped next ends
+        what is left of them."""
+        threads = [Thread(target=query.stop, daemon=True) for query in queries]
+        for thread in threads:
+            thread.start()
+        until_ms = self._clock.mono_ms() + STOP_MS
+        for thread in threads:
+            thread.join(max(until_ms - self._clock.mono_ms(), 0) / 1_000)
 
     def _watch_the_ends(self) -> None:
         """Ask where topics end, whether a batch has ended or not: lag in seconds is told by it."""
@@ -180,16 +190,6 @@ def _begins(query: StreamingQuery) -> bool:
 
 def _is_busy(query: StreamingQuery) -> bool:
     return bool(query.isActive and query.status["isTriggerActive"])
-
-
-def _stop_all(queries: Sequence[StreamingQuery]) -> None:
-    """At the same time, and no longer than `STOP_S`: the session that is stopped next ends what is
-    left of them."""
-    threads = [Thread(target=query.stop, daemon=True) for query in queries]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(STOP_S)
 
 
 def _plain(report: Any) -> Mapping[str, Any]:
