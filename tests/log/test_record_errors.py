@@ -17,7 +17,7 @@ from ottla.protocol.records.record import NewRecord
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
 PARTITION = TopicPartition("orders", 3)
-COMPACT = TopicConfig(cleanup_policy=frozenset({"compact"}))
+COMPACT = TopicConfig(cleanup_policy=("compact",))
 NO_KEY = "Compacted topic cannot accept message without key in topic partition orders-3"
 
 

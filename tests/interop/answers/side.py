@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from kio.schema.index import api_key_map
 
 from ottla.protocol import wire
+from ottla.protocol.guard import skip_tags
 from ottla.protocol.encode import writer_of
 from ottla.protocol.schema import Entity, Kind, fields_of, message, versions
 from tests.asking import Line
@@ -151,7 +152,7 @@ def decode(key: int, version: int, frame: bytes) -> Any:
     if known != version:  # only ApiVersions answers: in its first version
         return wire.decode_reply(key, 0, memoryview(frame))
     flexible = entity.__flexible__ and key != wire.API_VERSIONS
-    at = wire.skip_tags(memoryview(frame), 4) if flexible else 4
+    at = skip_tags(memoryview(frame), 4)[0] if flexible else 4
     found, size = wire._reply_reader(key, version)[1](memoryview(frame), at)
     assert at + size == len(frame), f"{key} v{version}: {len(frame) - at - size} bytes too many"
     return found
