@@ -20,7 +20,7 @@ import pyarrow as pa
 from ottla.protocol.records.columns.decode import TYPES, decode_batches
 from ottla.protocol.records.columns.encode import encode_batches
 from ottla.protocol.records.columns.partition import murmur2_column, partition_column
-from ottla.protocol.records.columns.records import decode_records
+from ottla.protocol.records.columns.record_lists import decode_records
 from ottla.protocol.records.columns.warm import warm_up_all
 from ottla.protocol.records.compression import Codec
 

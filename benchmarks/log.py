@@ -20,9 +20,9 @@ from uuid import UUID
 
 from ottla.config.topic import TopicConfig
 from ottla.log.files import RealDisk
-from ottla.log.loader import Known, Place, create, load
 from ottla.log.log import Log
-from ottla.log.rollover import write_snapshot
+from ottla.log.recovery.log_loader import Known, Place, create, load
+from ottla.log.segment.rollover import write_snapshot
 from ottla.log.validate import analyse
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.batch import build

@@ -1,7 +1,7 @@
 """What the bytes of a request cost: parsing, decoding, replying, and checking records.
 
-Prints microseconds and asserts nothing: `python benchmarks/wire.py`. The numbers that
-`ottla.protocol.hot` and `ottla.protocol.guard` exist for are here beside what kio alone costs.
+Prints microseconds and asserts nothing: `python benchmarks/wire.py`. Compares
+`ottla.protocol.hot` and `ottla.protocol.length_check` with what kio alone costs.
 """
 
 from __future__ import annotations

@@ -34,16 +34,18 @@ BANNED: Final = {  # call, or all calls below it -> the only places that may use
     "asyncio.ensure_future": NOWHERE,
     "datetime.datetime.now": CLOCK,
     "datetime.datetime.utcnow": CLOCK,
-    "mmap.mmap": (*FILES, "ottla/log/ring.py"),
+    "mmap.mmap": (*FILES, "ottla/log/io_uring.py"),
     "multiprocessing.Lock": NOWHERE,
     "os.fdatasync": FILES,
     "os.fsync": FILES,
     "os.rename": FILES,
     "os.replace": FILES,
     "random": ("ottla/broker/app.py",),
-    "socket": ("ottla/net/", "ottla/testing/", "ottla/broker/world.py"),
+    "socket": ("ottla/net/", "ottla/testing/", "ottla/broker/environment.py"),
     "threading.Condition": NOWHERE,
-    "threading.Lock": ("ottla/client/producer/queues.py",),  # callers' threads and the sender's
+    "threading.Lock": (
+        "ottla/client/producer/buffer/queues.py",
+    ),  # callers' threads and the sender's
     "threading.RLock": NOWHERE,
     "time": CLOCK,
     "uuid.uuid4": ("ottla/broker/app.py",),

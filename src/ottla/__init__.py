@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ottla import serializers
     from ottla.client.admin.acls import AclFilter, AclRule
     from ottla.client.admin.sync import Admin
-    from ottla.client.consumer.classic import GroupMetadata
     from ottla.client.consumer.errors import (
         CommitFailed,
         ConcurrentUse,
@@ -24,9 +23,10 @@ if TYPE_CHECKING:
         OffsetOutOfRange,
         Wakeup,
     )
+    from ottla.client.consumer.group.classic_member import GroupMetadata
     from ottla.client.consumer.interceptors import ConsumerInterceptor
-    from ottla.client.consumer.listener import RebalanceListener
-    from ottla.client.consumer.records import Record
+    from ottla.client.consumer.rebalance_listener import RebalanceListener
+    from ottla.client.consumer.record import Record
     from ottla.client.consumer.sync import Consumer
     from ottla.client.errors import (
         AbortNeeded,
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from ottla.client.interceptors import ProducerInterceptor, ProducerRecord
     from ottla.client.offsets import OffsetAndMetadata, OffsetAndTimestamp
     from ottla.client.partitioners import RoundRobin
-    from ottla.client.producer.batch import RecordMetadata
+    from ottla.client.producer.buffer.batch import RecordMetadata
     from ottla.client.producer.delivery import Delivery
-    from ottla.client.producer.ending import end_transaction
     from ottla.client.producer.sync import Producer
-    from ottla.client.producer.table import SentRange, TableDelivery
-    from ottla.client.producer.transaction import PreparedTransaction
+    from ottla.client.producer.table_delivery import SentRange, TableDelivery
+    from ottla.client.producer.transactions.prepared_transaction import end_transaction
+    from ottla.client.producer.transactions.state import PreparedTransaction
     from ottla.model.errors import ErrorCode, KafkaError, UserError
     from ottla.model.ids import TopicPartition
 
@@ -98,30 +98,30 @@ _HOMES: Final = {
     "Delivery": "ottla.client.producer.delivery",
     "ErrorCode": "ottla.model.errors",
     "Fenced": "ottla.client.errors",
-    "GroupMetadata": "ottla.client.consumer.classic",
+    "GroupMetadata": "ottla.client.consumer.group.classic_member",
     "KafkaError": "ottla.model.errors",
     "LogTruncated": "ottla.client.consumer.errors",
     "NoOffset": "ottla.client.consumer.errors",
     "OffsetAndMetadata": "ottla.client.offsets",
     "OffsetAndTimestamp": "ottla.client.offsets",
     "OffsetOutOfRange": "ottla.client.consumer.errors",
-    "PreparedTransaction": "ottla.client.producer.transaction",
+    "PreparedTransaction": "ottla.client.producer.transactions.state",
     "Producer": "ottla.client.producer.sync",
     "ProducerInterceptor": "ottla.client.interceptors",
     "ProducerRecord": "ottla.client.interceptors",
-    "RebalanceListener": "ottla.client.consumer.listener",
-    "Record": "ottla.client.consumer.records",
-    "RecordMetadata": "ottla.client.producer.batch",
+    "RebalanceListener": "ottla.client.consumer.rebalance_listener",
+    "Record": "ottla.client.consumer.record",
+    "RecordMetadata": "ottla.client.producer.buffer.batch",
     "RecordTooLarge": "ottla.client.errors",
     "RoundRobin": "ottla.client.partitioners",
-    "SentRange": "ottla.client.producer.table",
+    "SentRange": "ottla.client.producer.table_delivery",
     "SerializationError": "ottla.client.errors",
-    "TableDelivery": "ottla.client.producer.table",
+    "TableDelivery": "ottla.client.producer.table_delivery",
     "TopicPartition": "ottla.model.ids",
     "UnsupportedVersion": "ottla.client.errors",
     "UserError": "ottla.model.errors",
     "Wakeup": "ottla.client.consumer.errors",
-    "end_transaction": "ottla.client.producer.ending",
+    "end_transaction": "ottla.client.producer.transactions.prepared_transaction",
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from ottla.api.authorise import WRITE_TRANSACTIONS, check, on_cluster, on_group
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.net.slot import Peer
+from ottla.net.request_slot import Peer
 from ottla.security.acl import Kind, Operation, Pattern, Permission, Rule, Rules
 from ottla.security.authorizer import Authorizer
 

@@ -98,9 +98,9 @@ def test_loggers_have_levels() -> None:
     async def story() -> None:
         async with control_plane() as plane:
             one = await plane.start(1)
-            said = await describe(one, Kind.BROKER_LOGGER, "1", "ottla.controller.loop")
+            said = await describe(one, Kind.BROKER_LOGGER, "1", "ottla.controller.runtime.loop")
             (entry,) = said.configs
-            assert (entry.name, entry.config_source) == ("ottla.controller.loop", 6)
+            assert (entry.name, entry.config_source) == ("ottla.controller.runtime.loop", 6)
             assert entry.value in {"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"}
 
     run(story())

@@ -17,7 +17,7 @@ from ottla.api.interbroker import stop_replica
 from ottla.api.services import Services
 from ottla.model.errors import Disconnect, ErrorCode, KafkaError
 from ottla.net.admission import Admission
-from ottla.net.slot import Slot
+from ottla.net.request_slot import Slot
 from ottla.protocol import wire
 from ottla.protocol.wire import Call
 from ottla.store.port import SessionExpired, StoreUnavailable

@@ -15,17 +15,17 @@ from ottla.api.api import Api, Context, Fields
 from ottla.api.end_txn import API as END
 from ottla.api.init_producer_id import API as INIT
 from ottla.api.services import Identity, Services
-from ottla.broker.coordination import Coordination
-from ottla.broker.world import World
-from ottla.controller.producer_ids import ProducerIds
+from ottla.broker.coordinators import Coordination
+from ottla.broker.environment import World
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
-from ottla.net.slot import Peer
+from ottla.net.request_slot import Peer
 from ottla.protocol import wire
 from ottla.replica.append import AppendTerms, ToAppend
-from ottla.replica.txn_gate import TxnTerms
+from ottla.replica.transaction_verification import TxnTerms
 from ottla.security.authorizer import Authorizer
+from ottla.shared_state.producer_ids import ProducerIds
 from tests.fakes.data_side import ME, TP, DataSide, data_side
 
 ID = "tx"

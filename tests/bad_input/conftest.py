@@ -15,7 +15,7 @@ from dataclasses import replace
 import pytest
 
 from ottla.broker.app import App
-from ottla.broker.world import World
+from ottla.broker.environment import World
 from ottla.model.clock import SystemClock
 from ottla.testing import Broker
 from tests.asking import Line, create_topics

@@ -15,9 +15,9 @@ from random import Random
 import pytest
 
 from ottla.broker.app import App
-from ottla.broker.doors import DRAIN_MS
-from ottla.broker.world import World
-from ottla.log.directory import CLEAN_SHUTDOWN
+from ottla.broker.environment import World
+from ottla.broker.listeners import DRAIN_MS
+from ottla.log.directories.directory import CLEAN_SHUTDOWN
 from ottla.log.files import RealDisk
 from ottla.model.clock import SystemClock
 from ottla.model.errors import UserError

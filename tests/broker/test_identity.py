@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from ottla.broker.home import Home
 from ottla.broker.identity import BrokerIdentity, identify
+from ottla.broker.metadata_store import Home
 from ottla.config.dynamic import DynamicConfig
-from ottla.log import meta_properties
-from ottla.log.directories import LogDirectories
-from ottla.log.meta_properties import MetaProperties
+from ottla.log.directories import meta_properties
+from ottla.log.directories.log_directories import LogDirectories
+from ottla.log.directories.meta_properties import MetaProperties
 from ottla.model.errors import UserError
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore

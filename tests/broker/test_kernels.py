@@ -18,7 +18,7 @@ from ottla.log.validate import analyse
 from ottla.model.errors import KafkaError
 from ottla.protocol.records.batch import build, compute_crc
 from ottla.protocol.records.record import NewRecord
-from ottla.replica.surroundings import Off
+from ottla.replica.environment import Off
 
 logging.basicConfig(level=logging.INFO)
 bad = bytearray(build([NewRecord(b"k", b"v", (), 5)]))

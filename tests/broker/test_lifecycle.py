@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.log.directory import CLEAN_SHUTDOWN
+from ottla.log.directories.directory import CLEAN_SHUTDOWN
 from tests.asking import PRODUCE, Line, batch, create_topics, fetched, produce_fields, produced
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,14 +12,14 @@ import pytest
 
 import ottla
 from ottla.cli.main import run
-from ottla.log.directories import LogDirectories
+from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.files import RealDisk
-from ottla.log.loading import Loading
+from ottla.log.recovery.startup_scan import Loading
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.store import paths
-from ottla.store.database import FILE_NAME, Database
 from ottla.store.embedded import EmbeddedStore
 from ottla.store.nodes import ConfigNode, TopicNode
+from ottla.store.sqlite_database import FILE_NAME, Database
 from ottla.testing import Broker
 from tests.fakes.manual_time import ManualClock
 from tests.log.hosting import CONFIG, write

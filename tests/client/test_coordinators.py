@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from ottla.client.cluster_view import Node
 from ottla.client.coordinators import CoordinatorKind, Coordinators
 from ottla.client.errors import ErrorCode, KafkaError
-from ottla.client.view import Node
 
 THERE = {"node_id": 3, "host": "h", "port": 9, "error_code": ErrorCode.none, "error_message": None}
 ALONE = SimpleNamespace(coordinators=(), **THERE)

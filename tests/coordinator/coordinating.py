@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from itertools import count
 
-from ottla.coordinator.group.committing import CommitAsk, ToCommit
 from ottla.coordinator.group.consumer.service import ConsumerGroups
-from ottla.coordinator.group.limits import GroupLimits
+from ottla.coordinator.group.offset_commit import CommitAsk, ToCommit
 from ottla.coordinator.group.service import Groups
+from ottla.coordinator.group.settings import GroupLimits
 from ottla.coordinator.group.shard import GroupShard
-from ottla.coordinator.journal import Journal, Writer
+from ottla.coordinator.internal_topic_log import Journal, Writer
 from ottla.coordinator.runtime import Ground, Runtime
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import CONSUMER_OFFSETS, TopicPartition

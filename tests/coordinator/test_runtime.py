@@ -7,13 +7,13 @@ from collections.abc import Awaitable
 
 import pytest
 
-from ottla.coordinator.group.liveness import Leaver
-from ottla.coordinator.group.syncing import SyncAsk
-from ottla.coordinator.journal import Producer
+from ottla.coordinator.group.classic.heartbeat import Leaver
+from ottla.coordinator.group.classic.sync import SyncAsk
+from ottla.coordinator.internal_topic_log import Producer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import ProducerId, TopicPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker
-from ottla.protocol.records.corrupt import CorruptBatch
+from ottla.protocol.records.corrupt_batch import CorruptBatch
 from tests.coordinator.coordinating import OFFSETS, coordinating
 from tests.coordinator.group.scene import code_of
 from tests.coordinator.group.test_service import joined

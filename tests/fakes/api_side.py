@@ -15,10 +15,10 @@ from ottla.api.api import Api
 from ottla.api.dispatch import Dispatch
 from ottla.api.services import Identity, Services
 from ottla.config.listeners import Listeners
-from ottla.controller.facade import Controller
+from ottla.controller.controller import Controller
 from ottla.coordinator.group.service import Groups
 from ottla.coordinator.txn.service import Transactions
-from ottla.net.slot import Peer, Slot
+from ottla.net.request_slot import Peer, Slot
 from ottla.protocol import wire
 from ottla.security.authorizer import Authorizer
 from tests.fakes.data_side import ME, DataSide, data_side

@@ -17,25 +17,25 @@ from ottla.api.api import Api, Context
 from ottla.api.interbroker import controlled_shutdown, leader_and_isr, stop_replica, update_metadata
 from ottla.api.services import Identity, Services
 from ottla.config.dynamic import DynamicConfig
-from ottla.controller.acl_store import AclStore
-from ottla.controller.config_store import ConfigStore
-from ottla.controller.facade import Controller
-from ottla.controller.loop import ControllerLoop
-from ottla.controller.measures import Measures
-from ottla.controller.outbox import Link
-from ottla.controller.producer_ids import ProducerIds
-from ottla.controller.registration import Registration, lay_ground
-from ottla.controller.shown import Shown
+from ottla.controller.controller import Controller
+from ottla.controller.runtime.loop import ControllerLoop
+from ottla.controller.runtime.metadata_waiter import Shown
+from ottla.controller.runtime.metrics import Measures
+from ottla.controller.runtime.outbox import Link
 from ottla.controller.state import Broker
 from ottla.metadata.cache import MetadataCache
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicPartition
 from ottla.model.metrics import Registry
-from ottla.net.slot import Peer
+from ottla.net.request_slot import Peer
 from ottla.protocol import wire
 from ottla.replica.transitions import Fence, ToBecome, ToStop
 from ottla.security.authorizer import Authorizer
+from ottla.shared_state.acl_store import AclStore
+from ottla.shared_state.config_store import ConfigStore
+from ottla.shared_state.producer_ids import ProducerIds
+from ottla.shared_state.registration import Registration, lay_ground
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.nodes import EndpointNode
 from ottla.store.port import Store

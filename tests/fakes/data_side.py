@@ -14,11 +14,10 @@ from random import Random
 from typing import Any, Final
 from uuid import UUID
 
-from ottla.broker.data import Data
-from ottla.broker.world import World
+from ottla.broker.data_plane import Data
+from ottla.broker.environment import World
 from ottla.config.dynamic import DynamicConfig
-from ottla.controller.registration import lay_ground
-from ottla.log.directories import LogDirectories
+from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.files import FileSlice
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.image import DELETED, Broker, Partition, Update
@@ -32,9 +31,10 @@ from ottla.replica.append import AppendTerms, ToAppend
 from ottla.replica.flush_loop import Ring
 from ottla.replica.leader import Assigned
 from ottla.replica.partition import Partition as Hosted
+from ottla.replica.partition_fetch import Fetched, Wanted
 from ottla.replica.read import CONSUMER, FetchTerms, Isolation
 from ottla.replica.transitions import ToBecome
-from ottla.replica.wanted import Fetched, Wanted
+from ottla.shared_state.registration import lay_ground
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.nodes import StateNode

@@ -20,8 +20,8 @@ from pathlib import Path
 from random import Random
 from typing import Final, TypeAlias
 
+from ottla.log.file_slice import Source
 from ottla.log.files import Buffer, File, FileSlice, Lock
-from ottla.log.slices import Source
 
 PAGE_BYTES: Final = 64  # far smaller than a real page, so that one small batch can tear
 

@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Sequence
 
-from ottla.log.slices import Source
+from ottla.log.file_slice import Source
 
 
 class FakeRing:

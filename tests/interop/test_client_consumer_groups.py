@@ -23,7 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # exported, n
 )
 
 import ottla
-from ottla.client.consumer.listener import RebalanceListener
+from ottla.client.consumer.rebalance_listener import RebalanceListener
 from tools import kafka_cache, nodes
 
 PARTITIONS: Final = 6

@@ -16,7 +16,7 @@ from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.control import ControlType
 from ottla.protocol.records.record import NewRecord
 from tests.interop.kafka_data import EAGER, fill, until_compacted
-from tests.log.test_cleaner import Compacted
+from tests.log.compaction.test_cleaner import Compacted
 from tools import kafka_cache, nodes
 
 pytestmark = pytest.mark.spec("TOOL-13", "TOOL-14")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from ottla.log.dump import dump
-from ottla.log.dump_rows import Complaint, Item, Note, Wishes, line_of
+from ottla.log.dump.dump import dump
+from ottla.log.dump.rows import Complaint, Item, Note, Wishes, line_of
 from ottla.log.files import RealDisk
 
 NAME: Final = "00000000000000000000"

@@ -8,9 +8,9 @@ from random import Random
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.topic import TopicConfig
-from ottla.log.directories import LogDirectories
-from ottla.log.loading import Loading
+from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.log import Log
+from ottla.log.recovery.startup_scan import Loading
 from ottla.model.ids import BrokerId
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.record import NewRecord, read_records

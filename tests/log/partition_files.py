@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ottla.log.files import RealDisk
-from ottla.log.segment import Mark, Segment
-from ottla.log.stored import parse
+from ottla.log.segment.segment import Mark, Segment
+from ottla.log.stored_batch import parse
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.record import NewRecord

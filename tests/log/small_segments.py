@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ottla.log.segment import Mark, Segment
-from ottla.log.stored import parse
+from ottla.log.segment.segment import Mark, Segment
+from ottla.log.stored_batch import parse
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.record import NewRecord
 from tests.fakes.forgetting_disk import ForgettingDisk

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.log.test_cleaner import Compacted
+from tests.log.compaction.test_cleaner import Compacted
 
 HOUR = 3_600_000
 

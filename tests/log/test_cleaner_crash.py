@@ -9,11 +9,11 @@ from random import Random
 
 import pytest
 
-from ottla.log.cleaner import Swap
-from ottla.log.loader import Known, Place, load
+from ottla.log.compaction.cleaner import Swap
 from ottla.log.log import Log
+from ottla.log.recovery.log_loader import Known, Place, load
 from tests.fakes.forgetting_disk import ForgettingDisk
-from tests.log.test_cleaner import Compacted
+from tests.log.compaction.test_cleaner import Compacted
 
 pytestmark = pytest.mark.spec("LOG-36", "LOG-38", "LOG-66", "LOG-71")
 

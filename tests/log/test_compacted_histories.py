@@ -16,10 +16,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from ottla.log.cleaner import Memory, Swap
-from ottla.log.loader import Known, Place, load
+from ottla.log.compaction.cleaner import Memory, Swap
+from ottla.log.recovery.log_loader import Known, Place, load
 from ottla.protocol.records.control import ControlType
-from tests.log.test_cleaner import FOLDER, HOUR, Compacted, latest
+from tests.log.compaction.test_cleaner import FOLDER, HOUR, Compacted, latest
 from tests.log.test_cleaner_crash import FusedDisk, PowerCut
 
 KEYS = (b"a", b"b", b"c", b"d")

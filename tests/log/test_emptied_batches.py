@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
-from ottla.log.dump import dump
-from ottla.log.dump_rows import Complaint, Wishes
-from ottla.log.loader import Known, Place, load
-from ottla.log.stored import StoredBatch
+from ottla.log.dump.dump import dump
+from ottla.log.dump.rows import Complaint, Wishes
+from ottla.log.recovery.log_loader import Known, Place, load
+from ottla.log.stored_batch import StoredBatch
 from ottla.protocol.records.control import ControlType
 from ottla.protocol.records.record import read_records
-from tests.log.test_cleaner import FOLDER, HOUR, Compacted, files, in_memory
+from tests.log.compaction.test_cleaner import FOLDER, HOUR, Compacted, files, in_memory
 
 
 def empty_batches(compacted: Compacted) -> list[int]:

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from ottla.config.topic import TopicConfig
 from ottla.log.files import Disk
-from ottla.log.loader import Known, Place, create, load
 from ottla.log.log import Log
+from ottla.log.recovery.log_loader import Known, Place, create, load
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.record import NewRecord, Record, read_records

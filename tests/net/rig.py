@@ -11,7 +11,7 @@ from ottla.net.channel import Channel, Door
 from ottla.net.limits import NetLimits
 from ottla.net.network import Network
 from ottla.net.request_metrics import RequestMetrics
-from ottla.net.slot import Answer, Slot
+from ottla.net.request_slot import Answer, Slot
 from tests.fakes.manual_time import ManualClock
 from tests.fakes.transport import MemoryTransport
 from tests.net.frames import number_of, numbers_in, reply

@@ -17,7 +17,7 @@ from ottla.net.limits import (
     UNSENT_PAUSE_BYTES,
     NetLimits,
 )
-from ottla.net.slot import Slot
+from ottla.net.request_slot import Slot
 from tests.fakes.file_slice import FakeSlice
 from tests.net.frames import number_of, reply, request
 from tests.net.rig import Parked, Rig, Unread, a_pass, echo, on_a_loop

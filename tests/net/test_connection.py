@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from ottla.model.errors import Disconnect
 from ottla.net.buffers import Buffers
 from ottla.net.connection import Connection
-from ottla.net.inbox import Inbox
+from ottla.net.frame_reader import Inbox
 from ottla.net.limits import REQUESTS_PER_TURN, UNSTARTED_MAX, NetLimits
-from ottla.net.slot import Peer, Slot
+from ottla.net.request_slot import Peer, Slot
 from tests.fakes.manual_time import ManualClock
 from tests.net.frames import number_of, reply, request
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from ottla.model.metrics import Histogram, Registry
 from ottla.net.request_metrics import GROUP, STAGES, RequestMetrics
-from ottla.net.slot import Slot
+from ottla.net.request_slot import Slot
 from tests.fakes.manual_time import ManualClock
-from tests.net.test_slot import Order
+from tests.net.test_request_slot import Order
 
 US = 1_000
 MS = 1_000_000

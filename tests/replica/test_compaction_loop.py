@@ -6,8 +6,8 @@ import errno
 
 import pytest
 
-from ottla.log.checkpoint import CLEANED_OFFSETS, RECOVERY_POINTS, read_offsets
-from ottla.log.cleaner import Swap
+from ottla.log.compaction.cleaner import Swap
+from ottla.log.directories.checkpoint_file import CLEANED_OFFSETS, RECOVERY_POINTS, read_offsets
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import LeaderEpoch, TopicPartition
 from ottla.replica.compaction_loop import CompactionLoop

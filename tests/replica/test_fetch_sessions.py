@@ -17,7 +17,7 @@ from ottla.replica.fetch_sessions import (
     Asked,
     FetchSessions,
 )
-from ottla.replica.wanted import UNKNOWN_TOPIC, Fetched, Wanted
+from ottla.replica.partition_fetch import UNKNOWN_TOPIC, Fetched, Wanted
 
 
 def want(partition: int, offset: int = 0, topic_id: UUID = NO_TOPIC_ID) -> Wanted:

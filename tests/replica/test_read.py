@@ -12,8 +12,8 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
 from ottla.replica.append import AppendTerms, ToAppend
+from ottla.replica.partition_fetch import UNKNOWN_TOPIC
 from ottla.replica.read import Isolation
-from ottla.replica.wanted import UNKNOWN_TOPIC
 from tests.fakes.data_side import (
     ME,
     OTHER,

@@ -9,9 +9,9 @@ import pytest
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, LeaderEpoch, TopicPartition
+from ottla.replica.partition_fetch import Fetched
 from ottla.replica.read import Isolation
 from ottla.replica.transitions import ToStop
-from ottla.replica.wanted import Fetched
 from tests.fakes.data_side import (
     ME,
     OTHER,

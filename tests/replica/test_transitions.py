@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from ottla.log.loader import create
+from ottla.log.recovery.log_loader import create
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import (
     NO_TOPIC_ID,

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from ottla.net.slot import Peer
+from ottla.net.request_slot import Peer
 from ottla.security.acl import Kind, Operation, Rules
 from ottla.security.authorizer import REMEMBERED_MAX, Authorizer
 from tests.security.test_acl import ALICE, HOME, deny, rule

@@ -14,8 +14,8 @@ from random import Random
 from typing import Final
 
 from ottla.broker.app import App
-from ottla.broker.data import NoDirectoryLeft
-from ottla.broker.world import World
+from ottla.broker.data_plane import NoDirectoryLeft
+from ottla.broker.environment import World
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.port import Op, Result, Watch
 from tests.fakes.forgetting_disk import ForgettingDisk

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode
-from ottla.net.peer import LinkLimits, PeerLink
+from ottla.net.outbound_connection import LinkLimits, PeerLink
 from ottla.protocol import wire
 from tests.sim.broker import HOST, PORT
 

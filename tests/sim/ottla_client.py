@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.aio import Consumer
-from ottla.client.consumer.chunk import Reading
 from ottla.client.consumer.core import Core
+from ottla.client.consumer.fetch.chunk import Reading
 from ottla.client.consumer.interceptors import Interceptors
 from ottla.client.producer.aio import Producer
+from ottla.client.producer.buffer.record_intake import Hooks
 from ottla.client.producer.core import ProducerCore
-from ottla.client.producer.intake import Hooks
-from ottla.client.producer.sending import Sending
+from ottla.client.producer.send_path import Sending
 from ottla.config.client import ProducerConfig
 from ottla.model.clock import Clock
 from tests.sim.broker import HOST, PORT

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
-from ottla.client.consumer.records import Record
+from ottla.client.consumer.record import Record
 from ottla.client.producer.delivery import Delivery
 from ottla.model.errors import ErrorCode, KafkaError, UserError
 from ottla.model.ids import TopicPartition

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from ottla.log.txn_index import ENTRY
+from ottla.log.index.txn_index import ENTRY
 from tests.fakes.forgetting_disk import ForgettingDisk
 
 DERIVED: Final = (

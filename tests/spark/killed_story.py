@@ -22,10 +22,10 @@ from ottla.client.admin.sync import Admin
 from ottla.client.admin.topics import NewTopic
 from ottla.client.producer.sync import Producer
 from ottla.config.client import ClientConfig
-from ottla.spark.abandoned import left_open
+from ottla.spark.abandoned_transactions import left_open
+from ottla.spark.commit_decisions import Entry, Sink
+from ottla.spark.commit_log import KeptLedger
 from ottla.spark.connection import Connection
-from ottla.spark.decisions import Entry, Sink
-from ottla.spark.ledger import KeptLedger
 from tests.spark.killed_query import BEGUN, PER_BATCH
 from tests.spark.reading import committed
 from tools.tidy import ROOT

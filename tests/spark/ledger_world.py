@@ -15,9 +15,9 @@ from random import Random
 from typing import Any
 
 from ottla.client.errors import Fenced
-from ottla.client.producer.transaction import PreparedTransaction
+from ottla.client.producer.transactions.state import PreparedTransaction
 from ottla.model.errors import ErrorCode
-from ottla.spark.decisions import Entry, Sink
+from ottla.spark.commit_decisions import Entry, Sink
 
 Record = tuple[int, int]
 

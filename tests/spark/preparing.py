@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.client.producer.sync import Producer
-from ottla.client.producer.transaction import PreparedTransaction
+from ottla.client.producer.transactions.state import PreparedTransaction
 
 
 def prepared(servers: str, id: str, topic: str, *values: str) -> PreparedTransaction:

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from ottla.client.producer.transaction import PreparedTransaction
+from ottla.client.producer.transactions.state import PreparedTransaction
 from ottla.spark import exactly_once
-from ottla.spark.decisions import AlreadyPast, Entry, JobEnded, Sink, Superseded, check_turn
+from ottla.spark.commit_decisions import AlreadyPast, Entry, JobEnded, Sink, Superseded, check_turn
 from ottla.spark.exactly_once import Step, Unwatched, decide, end, give_up, join, stay, take_over
 from tests.spark.ledger_world import FakeLedger, Record, Scheduler, World, turn
 

@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from ottla.config.client import ClientConfig
-from ottla.spark.abandoned import left_open
+from ottla.spark.abandoned_transactions import left_open
+from ottla.spark.commit_decisions import Entry, Sink
+from ottla.spark.commit_log import KeptLedger
 from ottla.spark.connection import Connection
-from ottla.spark.decisions import Entry, Sink
 from ottla.spark.exactly_once import Step
-from ottla.spark.ledger import KeptLedger
 from ottla.spark.source import OttlaDataSource
 from ottla.spark.writer import StreamWriter
 from tests.spark.spark_cluster import Cluster

@@ -55,7 +55,7 @@ def test_the_package_costs_nothing_until_it_is_used() -> None:
 
 def test_ending_an_abandoned_query_needs_neither_spark_nor_arrow() -> None:
     program = (
-        "import sys, ottla.spark.abandoned; "
+        "import sys, ottla.spark.abandoned_transactions; "
         "sys.exit(any(each in sys.modules for each in ('pyspark', 'pyarrow', 'numba')))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

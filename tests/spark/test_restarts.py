@@ -18,12 +18,12 @@ from ottla.client.admin.topics import NewTopic
 from ottla.client.producer.aio import Producer
 from ottla.config.client import ConsumerConfig
 from ottla.model.ids import TopicPartition
-from ottla.spark import exactly_once, positions
-from ottla.spark.abandoned import end_what_jobs_left
+from ottla.spark import exactly_once, partition_offsets
+from ottla.spark.abandoned_transactions import end_what_jobs_left
+from ottla.spark.commit_decisions import Entry, Sink
+from ottla.spark.commit_log import KeptLedger
 from ottla.spark.connection import Connection
-from ottla.spark.decisions import Entry, Sink
 from ottla.spark.exactly_once import Unwatched
-from ottla.spark.ledger import KeptLedger
 from ottla.spark.options import stream_source
 from ottla.testing import Broker
 from tools import nodes
@@ -79,7 +79,9 @@ async def _prepares(connection: Connection, ledger: KeptLedger) -> object:
 
 async def _looks_for_partitions(connection: Connection, ledger: KeptLedger) -> object:
     given = {"kafka.bootstrap.servers": ledger.client["bootstrap.servers"], "subscribe": "in"}
-    found = await positions.partitions(connection.session, stream_source(given).subscription)
+    found = await partition_offsets.partitions(
+        connection.session, stream_source(given).subscription
+    )
     assert found == [TP]
     return found
 

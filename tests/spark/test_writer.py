@@ -17,12 +17,12 @@ from ottla.client.producer.sync import Producer
 from ottla.config.client import ProducerConfig
 from ottla.model.clock import SystemClock
 from ottla.model.errors import KafkaError
-from ottla.spark import exactly_once, options, rows, task
+from ottla.spark import exactly_once, options, rows, task_identity
+from ottla.spark.commit_decisions import JobEnded, Sink, Superseded
+from ottla.spark.commit_log import KeptLedger
 from ottla.spark.connection import shared
-from ottla.spark.decisions import JobEnded, Sink, Superseded
 from ottla.spark.exactly_once import Unwatched
-from ottla.spark.ledger import KeptLedger
-from ottla.spark.task import Task, Turn
+from ottla.spark.task_identity import Task, Turn
 from ottla.spark.writer import BatchWriter, Work, begin_job, settle
 from tests.spark.reading import committed
 from tests.spark.spark_cluster import Cluster
@@ -135,7 +135,7 @@ def test_a_task_that_outlives_its_failed_job_leaves_nothing_open(
     columns = rows.written(StructType([StructField("value", StringType())]), topic)
     job = begin_job(given)
     writer = BatchWriter(given, columns, job)
-    monkeypatch.setattr(task, "current", lambda: Task(0, "0", None))
+    monkeypatch.setattr(task_identity, "current", lambda: Task(0, "0", None))
 
     def batches() -> Iterator[pa.RecordBatch]:
         batch = pa.record_batch({"value": ["never"]})

@@ -15,9 +15,9 @@ from threading import Event
 
 import pytest
 
-from ottla.store.database import Database
 from ottla.store.embedded import EmbeddedStore
 from ottla.store.port import NoNode, Op, Session, SessionExpired, Set, Store, StoreUnavailable
+from ottla.store.sqlite_database import Database
 from ottla.store.tree import Entry, Tree
 from tests.store.contract import CONTRACT, Heard, Promise, keep, title
 
@@ -272,7 +272,7 @@ class FailingDisk(FakeDisk):
 _WRITER = """
 import asyncio, sys
 from pathlib import Path
-from ottla.store.database import Database
+from ottla.store.sqlite_database import Database
 from ottla.store.embedded import EmbeddedStore
 from ottla.store.port import Create, Set
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.data import NoDirectoryLeft
+from ottla.broker.data_plane import NoDirectoryLeft
 from ottla.model.errors import UserError
 from ottla.testing import Broker
 from tests.asking import (

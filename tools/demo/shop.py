@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Final
 
 import ottla
 from ottla.cli.console import table
-from ottla.cli.pipeline.showing import display
+from ottla.cli.pipeline.display import display
 from ottla.client.admin import NewTopic
 from ottla.model.clock import SystemClock
-from ottla.spark.pipelines import file
-from ottla.spark.pipelines.ends import TopicEnds
-from ottla.spark.pipelines.outputs import outputs
+from ottla.spark.pipelines import yaml_file
+from ottla.spark.pipelines.queries import outputs
 from ottla.spark.pipelines.report import draw, read
 from ottla.spark.pipelines.run import History, Run, history_path
 from ottla.spark.pipelines.session import session
 from ottla.spark.pipelines.spec import FilesTarget, Pipeline
+from ottla.spark.pipelines.topic_ends import TopicEnds
 from ottla.spark.pipelines.views import Views
 from tools.demo.shoppers import TOPICS, Shoppers
 
@@ -76,7 +76,7 @@ def show_on(
 
 def opened(bootstrap: str, folder: Path) -> Pipeline:
     """The shop's file, for this broker and in this folder."""
-    made = file.parse(file.load(HERE / "shop.yaml", [f"bootstrap={bootstrap}"]))
+    made = yaml_file.parse(yaml_file.load(HERE / "shop.yaml", [f"bootstrap={bootstrap}"]))
     lake = FilesTarget(str(folder / "lake"))
     sinks = tuple(
         replace(sink, target=lake) if isinstance(sink.target, FilesTarget) else sink

@@ -9,7 +9,6 @@ from itertools import groupby
 from typing import Any
 
 from ottla.api.api import Context, Fields
-from ottla.controller.acl_store import AclStore
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.acl import (
     CLUSTER_NAME,
@@ -20,6 +19,7 @@ from ottla.security.acl import (
     Permission,
     Rule,
 )
+from ottla.shared_state.acl_store import AclStore
 
 
 def store_of(ctx: Context) -> AclStore:

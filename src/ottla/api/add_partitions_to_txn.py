@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.init_producer_id import as_known
-from ottla.coordinator.pending import Pending
-from ottla.coordinator.txn.ending import EPOCH_PER_TRANSACTION
+from ottla.coordinator.deferred_reply import Pending
+from ottla.coordinator.txn.end_transaction import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, ProducerId, TopicPartition

@@ -22,7 +22,7 @@ from ottla.security.acl import Kind, Operation
 
 if TYPE_CHECKING:
     from ottla.api.services import Services
-    from ottla.net.slot import Peer, Slot
+    from ottla.net.request_slot import Peer, Slot
 
 Fields: TypeAlias = Mapping[str, object]
 Request: TypeAlias = Any

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
 from ottla.coordinator.group.consumer.heartbeat import BeatAsk
-from ottla.coordinator.group.consumer.parts import Part, Parts, by_topic
+from ottla.coordinator.group.consumer.topic_partitions import Part, Parts, by_topic
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID
 from ottla.model.slices import in_slices

@@ -9,8 +9,8 @@ from typing import Final
 
 from ottla.api import operations
 from ottla.api.api import Api, Context, Fields, Request
-from ottla.coordinator.group.overview import GroupSummary
-from ottla.coordinator.group.phases import Phase
+from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.descriptions import GroupSummary
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.slices import in_slices
 from ottla.security.acl import Kind, Operation

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_cluster
-from ottla.log.describe import DirectoryReport, ReplicaReport, describe
+from ottla.log.directories.usage import DirectoryReport, ReplicaReport, describe
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.slices import Slices

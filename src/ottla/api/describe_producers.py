@@ -6,11 +6,11 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.controller.topic_rules import check_name
-from ottla.log.producers import ProducerState
+from ottla.log.producers.producer_states import ProducerState
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
 from ottla.model.slices import Slices
-from ottla.replica.hosted import Hosted
+from ottla.replica.hosted_partitions import Hosted
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 61

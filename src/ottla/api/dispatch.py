@@ -30,9 +30,9 @@ from ottla.api.services import Services
 from ottla.model.errors import Disconnect, ErrorCode, KafkaError
 from ottla.model.slices import finished
 from ottla.net.admission import Admission
-from ottla.net.slot import Peer, Slot
+from ottla.net.request_slot import Peer, Slot
 from ottla.protocol import wire
-from ottla.protocol.guard import TooManyValues
+from ottla.protocol.length_check import TooManyValues
 from ottla.protocol.wire import Call
 from ottla.store.port import SessionExpired, StoreUnavailable
 

@@ -11,7 +11,7 @@ from typing import Final
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import WRITE_TRANSACTIONS
 from ottla.api.init_producer_id import as_known
-from ottla.coordinator.txn.ending import EPOCH_PER_TRANSACTION, EndAsked
+from ottla.coordinator.txn.end_transaction import EPOCH_PER_TRANSACTION, EndAsked
 from ottla.coordinator.txn.service import Ended
 from ottla.coordinator.txn.state import NOBODY, NeedsProducerId, Producer
 from ottla.model.errors import ErrorCode, KafkaError

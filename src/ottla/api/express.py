@@ -14,7 +14,7 @@ from ottla.api.services import Services
 from ottla.log.plain_append import DECLINED
 from ottla.model.errors import KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, TopicPartition
-from ottla.net.slot import Slot
+from ottla.net.request_slot import Slot
 from ottla.protocol.hot.produce import ProduceRequest
 from ottla.protocol.hot.shape import Shape, shape_of
 from ottla.protocol.wire import Call

@@ -15,13 +15,13 @@ from ottla.api.services import Services
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
 from ottla.model.slices import SLICE, in_slices, sliced, step_through
-from ottla.net.slot import Part, Peer, Slot
+from ottla.net.request_slot import Part, Peer, Slot
 from ottla.protocol import wire
 from ottla.protocol.hot import FetchedPartition, fetch_reply
 from ottla.protocol.wire import Call
 from ottla.replica.fetch_sessions import NO_SESSION, Asked, Fetching
+from ottla.replica.partition_fetch import UNKNOWN_TOPIC, Fetched, Wanted
 from ottla.replica.read import FetchTerms, Isolation
-from ottla.replica.wanted import UNKNOWN_TOPIC, Fetched, Wanted
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 1

@@ -6,7 +6,7 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
-from ottla.coordinator.group.liveness import Leaver
+from ottla.coordinator.group.classic.heartbeat import Leaver
 from ottla.model.errors import ErrorCode
 from ottla.security.acl import Operation
 

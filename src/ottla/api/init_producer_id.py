@@ -10,7 +10,7 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import WRITE_TRANSACTIONS
-from ottla.coordinator.txn.initialise import InitAsked
+from ottla.coordinator.txn.init_producer_id import InitAsked
 from ottla.coordinator.txn.state import NO_EPOCH, NOBODY, Producer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_PRODUCER, ProducerId

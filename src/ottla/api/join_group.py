@@ -6,8 +6,8 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
-from ottla.coordinator.group.joining import JoinAsk
-from ottla.coordinator.group.member import JoinReply, Protocol
+from ottla.coordinator.group.classic.join import JoinAsk
+from ottla.coordinator.group.classic.member import JoinReply, Protocol
 from ottla.model.errors import ErrorCode
 from ottla.protocol import wire
 from ottla.security.acl import Operation

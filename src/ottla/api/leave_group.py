@@ -8,7 +8,7 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
-from ottla.coordinator.group.liveness import Leaver
+from ottla.coordinator.group.classic.heartbeat import Leaver
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.slices import sliced
 from ottla.security.acl import Operation

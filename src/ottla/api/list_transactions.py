@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
-from ottla.coordinator.patterns import compiled
+from ottla.coordinator.regular_expressions import compiled
 from ottla.coordinator.txn.state import Transaction, TxnState
 from ottla.model.errors import ErrorCode
 from ottla.model.slices import in_slices

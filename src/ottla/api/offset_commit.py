@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
-from ottla.coordinator.group.committing import CommitAsk, ToCommit
+from ottla.coordinator.group.offset_commit import CommitAsk, ToCommit
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID, TopicPartition

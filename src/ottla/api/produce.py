@@ -22,14 +22,14 @@ from ottla.log.log import Origin
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID, TopicPartition
 from ottla.model.slices import SLICE, sliced
-from ottla.net.slot import Peer, Slot
+from ottla.net.request_slot import Peer, Slot
 from ottla.protocol.hot import ProducedPartition, decode_produce, produce_reply
 from ottla.protocol.hot.produce import ProduceRequest, ProduceTopic
 from ottla.protocol.records.header import ATTRIBUTES_AT, HEADER_SIZE, TRANSACTIONAL_BIT
 from ottla.protocol.wire import Call
 from ottla.replica.append import AppendTerms, ToAppend
-from ottla.replica.txn_gate import TxnTerms
-from ottla.replica.wanted import UNKNOWN_TOPIC
+from ottla.replica.partition_fetch import UNKNOWN_TOPIC
+from ottla.replica.transaction_verification import TxnTerms
 from ottla.security.acl import Kind, Operation
 from ottla.security.authorizer import Authorizer
 

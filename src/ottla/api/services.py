@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.listeners import Listeners
-from ottla.controller.facade import Controller
+from ottla.controller.controller import Controller
 from ottla.coordinator.group.service import Groups
 from ottla.coordinator.txn.service import Transactions
 from ottla.metadata.cache import MetadataCache

@@ -6,8 +6,8 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
-from ottla.coordinator.group.member import SyncReply
-from ottla.coordinator.group.syncing import SyncAsk
+from ottla.coordinator.group.classic.member import SyncReply
+from ottla.coordinator.group.classic.sync import SyncAsk
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.acl import Operation
 

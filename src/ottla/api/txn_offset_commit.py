@@ -13,15 +13,15 @@ from typing import Any, Final
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import WRITE_TRANSACTIONS, on_group
 from ottla.api.offset_commit import BATCH
-from ottla.coordinator.group.committing import CommitAsk, ToCommit
-from ottla.coordinator.journal import Producer as Writer
-from ottla.coordinator.txn.ending import EPOCH_PER_TRANSACTION
-from ottla.coordinator.txn.gate import said
+from ottla.coordinator.group.offset_commit import CommitAsk, ToCommit
+from ottla.coordinator.internal_topic_log import Producer as Writer
+from ottla.coordinator.txn.end_transaction import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.state import Producer
+from ottla.coordinator.txn.verification import said
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import CONSUMER_OFFSETS, ProducerId, TopicPartition
 from ottla.model.slices import Slices, sliced
-from ottla.replica.txn_gate import TxnTerms
+from ottla.replica.transaction_verification import TxnTerms
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 28

@@ -1,22 +1,22 @@
-"""One broker, put together by hand. The top of the layers: may import everything below.
+"""One broker, assembled by hand. The top layer: may import everything below.
 
-- `app`         builds the parts in order, and takes them down in reverse
-- `world`       what is handed in: time, dice, disk, store, threads
-- `log_format`  the level and the format of the log
-- `lifecycle`   the process: signals, the ready line, exit codes
-- `control`     the control side: registration, controller, settings that change
-- `data`        the data side: partitions and everything that waits on them
-- `coordination`  groups and transactions, each on its own internal topic
-- `transactions`  the transaction coordinator's parts
-- `doors`       the listeners, which may change while it runs
-- `home`        where the metadata live: its own directory, or ZooKeeper
-- `identity`    which broker of which cluster this is
-- `loading`, `closing`, `chunks`   every log opened at the start, closed at the end, side by side
-- `kernels`     native record validation, when it is first needed
-- `net_settings`  the network's limits, as the settings have them
-- `machine_memory`  how much memory the process may use
-- `memory_shares`   how much of it each thing may take that clients can make grow
-- `local_link`  the controller's way to its own broker
-- `spawning`    work that is started on the way, until the broker ends
-- `exposition`  metrics over HTTP
+- `app`                      builds the parts in order, and closes them in reverse
+- `environment`              what is handed in: clock, randomness, disk, store, threads
+- `lifecycle`                the process: signals, the ready line, exit codes
+- `control_plane`            registration, controller, dynamic settings, ACLs
+- `data_plane`               partitions, their logs and everything that waits on them
+- `coordinators`             the group and transaction coordinators
+- `transaction_coordinator`  the parts of the transaction coordinator
+- `listeners`                listening sockets, opened, closed and changed at run time
+- `metadata_store`           opens the metadata store: embedded or ZooKeeper
+- `identity`                 broker id, cluster id and log directory ids
+- `log_loading`, `log_closing`, `log_tasks`   opening and closing every log, in parallel
+- `kernels`                  loads the native record validation
+- `net_settings`             network limits from the settings
+- `local_connection`         the controller's connection to its own broker
+- `background_tasks`         tasks that run until the broker stops
+- `metrics_server`           metrics over HTTP
+- `log_format`               level and format of the log
+- `machine_memory`           how much memory the process may use
+- `memory_shares`            how much of it each part may use that clients can grow
 """

@@ -17,20 +17,20 @@ from typing import Any
 from ottla.api import BY_KEY
 from ottla.api.dispatch import Dispatch
 from ottla.api.services import Identity, Services
-from ottla.broker.control import Control
-from ottla.broker.coordination import Coordination
-from ottla.broker.data import Data
-from ottla.broker.doors import Doors
-from ottla.broker.exposition import Exposition
-from ottla.broker.home import choose, enter
+from ottla.broker.background_tasks import spawner
+from ottla.broker.control_plane import Control
+from ottla.broker.coordinators import Coordination
+from ottla.broker.data_plane import Data
+from ottla.broker.environment import World
 from ottla.broker.identity import identify
+from ottla.broker.listeners import Doors
+from ottla.broker.metadata_store import choose, enter
+from ottla.broker.metrics_server import Exposition
 from ottla.broker.net_settings import net_limits
-from ottla.broker.spawning import spawner
-from ottla.broker.world import World
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.listeners import Endpoint, Listeners
-from ottla.log.directories import LogDirectories
+from ottla.log.directories.log_directories import LogDirectories
 from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerId

@@ -16,13 +16,13 @@ from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
-from ottla.broker.home import Home
+from ottla.broker.metadata_store import Home
 from ottla.config.dynamic import DynamicConfig
-from ottla.controller.registration import generate_broker_id, lay_ground
-from ottla.log.directories import LogDirectories
-from ottla.log.meta_properties import check_cluster, missing_directories
+from ottla.log.directories.log_directories import LogDirectories
+from ottla.log.directories.meta_properties import check_cluster, missing_directories
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerId
+from ottla.shared_state.registration import generate_broker_id, lay_ground
 from ottla.store import paths
 from ottla.store.nodes import LogDirsNode
 from ottla.store.port import Store

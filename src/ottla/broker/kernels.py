@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 
 from ottla.log import validate
-from ottla.replica.surroundings import Off
+from ottla.replica.environment import Off
 
 log = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from ottla.broker.app import App
-from ottla.broker.data import NoDirectoryLeft
+from ottla.broker.data_plane import NoDirectoryLeft
+from ottla.broker.environment import World
 from ottla.broker.log_format import LogStyle
-from ottla.broker.world import World
 from ottla.model.errors import UserError
 from ottla.store.port import SessionExpired, StoreUnavailable
 

@@ -18,17 +18,17 @@ from uuid import uuid4
 import typer
 
 from ottla.cli import topic_settings
-from ottla.cli.adoption import Plan, nodes, plan
+from ottla.cli.adopt_plan import Plan, nodes, plan
 from ottla.cli.console import table
 from ottla.cli.topic_settings import Settings
-from ottla.log.directory import LOCK_FILE
+from ottla.log.directories.directory import LOCK_FILE
+from ottla.log.directories.inspection import Survey, survey
+from ottla.log.directories.partition_metadata import id_text
 from ottla.log.files import Disk, RealDisk
-from ottla.log.partition_metadata import id_text
-from ottla.log.survey import Survey, survey
 from ottla.model.errors import UserError
 from ottla.store import paths
-from ottla.store.database import FILE_NAME, Database
 from ottla.store.embedded import EmbeddedStore
+from ottla.store.sqlite_database import FILE_NAME, Database
 
 
 def adopt(

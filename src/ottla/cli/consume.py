@@ -8,18 +8,18 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from ottla.cli.argument_parsing import INT64_MAX, offset_spec, topic_partitions, whole_number
 from ottla.cli.completion import group_names, topic_names
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import patience
-from ottla.cli.names import INT64_MAX, offset_spec, topic_partitions, whole_number
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Properties, pairs
 from ottla.cli.profile.cluster import client_config
+from ottla.cli.records.filters import wanted
+from ottla.cli.records.formatting import Format, parts, shower
 from ottla.cli.records.printing import Showing, print_all
-from ottla.cli.records.reading import Batch, Span, read_group, read_span, span
-from ottla.cli.records.shown import Format, parts, shower
+from ottla.cli.records.ranges import Batch, Span, read_group, read_span, span
 from ottla.cli.records.termination import interrupted_by_sigterm
-from ottla.cli.records.wanted import wanted
 from ottla.client.admin import OffsetSpec
 from ottla.client.admin.sync import Admin
 from ottla.client.consumer.sync import Consumer

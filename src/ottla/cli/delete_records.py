@@ -10,11 +10,11 @@ from typing import Annotated, Final
 
 import typer
 
+from ottla.cli.argument_parsing import INT32_MAX, topic_partitions, whole_number, whole_value
 from ottla.cli.completion import topic_names
 from ottla.cli.confirmation import DryRun, Yes, agreed, require_terminal
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import Table, failures, show
-from ottla.cli.names import INT32_MAX, topic_partitions, whole_number, whole_value
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.cli.topics.delete import replica_bytes

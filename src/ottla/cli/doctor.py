@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.cluster.health import COLUMNS
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import Table, show
 from ottla.cli.diagnosis.checks import ALL, Severity, examined
 from ottla.cli.diagnosis.facts import Facts, everything

@@ -12,13 +12,13 @@ from typing import Annotated, BinaryIO, Final
 
 import typer
 
+from ottla.cli.argument_parsing import INT32_MAX, require_topic_name
 from ottla.cli.completion import topic_names
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import patience
-from ottla.cli.names import INT32_MAX, require_topic_name
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Properties, pairs
 from ottla.cli.profile.cluster import client_config
-from ottla.cli.records.drafts import Reading, drafts, header
+from ottla.cli.records.parsing import Reading, drafts, header
 from ottla.cli.records.sending import send_all
 from ottla.client.producer.sync import Producer
 from ottla.config.client import ProducerConfig

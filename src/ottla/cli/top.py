@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from ottla.cli.activity import Sample, rates
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import Table, as_value, line, show
 from ottla.cli.groups.lag import lags
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
-from ottla.cli.watching import EVERY_S, Interval, forever, watched
+from ottla.cli.watch_view import EVERY_S, Interval, forever, watched
 from ottla.client.admin import OffsetSpec
 from ottla.client.admin.sync import Admin
 from ottla.model.clock import SystemClock

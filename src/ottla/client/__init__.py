@@ -3,19 +3,19 @@
 May import `config`, `net`, `protocol`, `model` and the words of `security.acl`; never the broker.
 Works against Apache Kafka as well as against Ottla.
 
-- `cluster`      what the clients share: who leads what, one question to one broker
-- `view`         the cluster as last heard of (pure)
-- `metadata`     asking for it, so that all who want to know ask once
-- `links`        connections by broker, the least loaded of them
-- `link`         one broker: its connection, the versions it speaks
-- `versions`     which version of an API both sides speak (pure)
-- `coordinators` which broker looks after a group or a transactional id
-- `retry`        what may be tried again, when, and until when (pure but for one loop)
-- `errors`       the exceptions a user meets
-- `offsets`      offsets as users name them
-- `thread`       an event loop on a thread of its own, for the synchronous faces
-- `serializers`  keys and values to bytes and back
-- `partitioners` which partition a record goes to
-- `interceptors` callables that see every record
+- `cluster`            what the clients share: metadata, routing, one request to one broker
+- `cluster_view`       the cluster as last seen (pure)
+- `metadata`           metadata requests, shared by all that wait for one
+- `connections`        connections by broker, the least loaded of them
+- `broker_connection`  one broker: its connection, the API versions it supports
+- `versions`           the API version both sides support (pure)
+- `coordinators`       the coordinator of a group or a transactional id
+- `retry`              which errors are retried, with what backoff and deadline
+- `errors`             the exceptions a user meets
+- `offsets`            offsets as users name them
+- `loop_thread`        an event loop on a thread of its own, for the synchronous clients
+- `serializers`        keys and values to bytes and back
+- `partitioners`       the partition of a record
+- `interceptors`       producer interceptors
 - `producer/`, `consumer/`, `admin/`: the clients
 """

@@ -16,14 +16,14 @@ from random import Random
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
+from ottla.client.broker_connection import Link
+from ottla.client.cluster_view import ClusterView, TopicView
+from ottla.client.connections import Lane, Links
 from ottla.client.coordinators import CoordinatorKind, Coordinators
 from ottla.client.errors import refusal
-from ottla.client.link import Link
-from ottla.client.links import Lane, Links
 from ottla.client.metadata import Metadata
 from ottla.client.retry import Backoff, Deadline, retrying
 from ottla.client.versions import Versions
-from ottla.client.view import ClusterView, TopicView
 from ottla.config.client import ClientConfig
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode

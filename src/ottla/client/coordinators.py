@@ -8,8 +8,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, Final, NamedTuple, Protocol
 
+from ottla.client.cluster_view import Node
 from ottla.client.errors import refusal
-from ottla.client.view import Node
 from ottla.model.errors import ErrorCode
 
 FIND_COORDINATOR: Final = 10

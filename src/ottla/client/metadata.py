@@ -12,10 +12,10 @@ import asyncio
 from collections.abc import Collection, Iterable
 from typing import Any, Final
 
+from ottla.client.cluster_view import ClusterView
+from ottla.client.connections import Links
 from ottla.client.errors import KafkaError, refusal
-from ottla.client.links import Links
 from ottla.client.retry import said
-from ottla.client.view import ClusterView
 from ottla.config.client import ClientConfig
 from ottla.model.clock import Clock
 

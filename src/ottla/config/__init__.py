@@ -11,7 +11,7 @@ warnings as text, or a `UserError` that names the key.
 - `client`      every setting of a producer, a consumer and an admin client
 - `retired`     names Kafka has or had that we do not offer, each with its reason
 - `listeners`   `listeners` and its family turned into endpoints
-- `of_listeners`  settings of a single listener, `listener.name.<name>.` before their names
+- `listener_settings`  settings of a single listener, `listener.name.<name>.` before their names
 - `properties`  server.properties, the environment and `--set` turned into one `BrokerConfig`
 - `dynamic`     settings changed at run time: precedence, change listeners
 - `changes`     what AlterConfigs and IncrementalAlterConfigs may do, as pure functions

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
 from ottla.config.coordination import CoordinationSettings
+from ottla.config.listener_settings import OfListeners
 from ottla.config.listeners import Listeners
 from ottla.config.logs import HOUR_MS, LogSettings
 from ottla.config.network import NetworkSettings
-from ottla.config.of_listeners import OfListeners
 from ottla.config.replication import ReplicationSettings
 from ottla.config.security import SecuritySettings
 from ottla.config.settings import AtLeast, Doc

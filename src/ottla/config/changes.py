@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig, Overrides
 from ottla.config.group import GroupConfig
+from ottla.config.listener_settings import base_name
 from ottla.config.listeners import Listeners
-from ottla.config.of_listeners import base_name
 from ottla.config.retired import not_offered
 from ottla.config.settings import Setting, Settings, Type
 from ottla.config.topic import TopicConfig

@@ -15,7 +15,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.group import GroupConfig
-from ottla.config.of_listeners import OfListeners, base_name
+from ottla.config.listener_settings import OfListeners, base_name
 from ottla.config.settings import Settings
 from ottla.config.topic import TopicConfig
 from ottla.model.errors import UserError

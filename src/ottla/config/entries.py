@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from ottla.config import group
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig, Overrides
-from ottla.config.of_listeners import base_name, is_of_listener
+from ottla.config.listener_settings import base_name, is_of_listener
 from ottla.config.settings import Setting, Settings, Type
 from ottla.config.topic import SYNONYMS
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ottla.config.broker import BrokerConfig
-from ottla.config.of_listeners import base_name, is_of_listener
+from ottla.config.listener_settings import base_name, is_of_listener
 from ottla.config.retired import translate
 from ottla.model.errors import UserError
 

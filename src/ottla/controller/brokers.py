@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ottla.controller import deletion, partitions, reassignment, replicas, writing
+from ottla.controller import deletion, partitions, reassignment, replicas, store_operations
 from ottla.controller.draft import Draft
 from ottla.controller.effects import Step
 from ottla.controller.events import (
@@ -61,7 +61,7 @@ def behind(state: ControllerState, event: BrokerBehind) -> Step:
 def log_dirs_seen(state: ControllerState, event: LogDirsSeen) -> Step:
     """Ask these brokers for all their replicas: each says which of them it lost."""
     draft = Draft(state)
-    draft.writes += writing.delete_all(event.notifications)
+    draft.writes += store_operations.delete_all(event.notifications)
     for tp, broker in _on(draft, event.brokers & state.brokers.keys()):
         if draft.partition(tp).leadership is not None:
             draft.tell.leader_and_isr((broker,), tp)

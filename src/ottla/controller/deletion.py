@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from ottla.controller import partitions, replicas, writing
-from ottla.controller.batch import published
+from ottla.controller import partitions, replicas, store_operations
 from ottla.controller.draft import Draft
 from ottla.controller.effects import Step
 from ottla.controller.events import DeletionAsked, DeletionsSeen, StopReplicaAnswered
 from ottla.controller.replicas import Replica
+from ottla.controller.request_batch import published
 from ottla.controller.state import (
     ControllerState,
     Deletion,
@@ -37,7 +37,7 @@ def asked(state: ControllerState, event: DeletionAsked) -> Step:
             draft.reply(ask, ErrorCode.topic_deletion_disabled)
         else:
             if name not in state.deletions:
-                draft.writes.append(writing.create_deletion(name))
+                draft.writes.append(store_operations.create_deletion(name))
             _enqueue(draft, name, ask)
     resume(draft, event.asks)
     return draft.step()
@@ -48,7 +48,7 @@ def seen(state: ControllerState, event: DeletionsSeen) -> Step:
     draft = Draft(state)
     unknown = event.names - state.topics.keys()
     refused = unknown if state.rules.delete_topic_enable else event.names
-    draft.writes += [writing.delete_deletion(name) for name in sorted(refused)]
+    draft.writes += [store_operations.delete_deletion(name) for name in sorted(refused)]
     for name in sorted(event.names - refused - state.deletions.keys()):
         _enqueue(draft, name, None)
     resume(draft)
@@ -170,7 +170,7 @@ def _make_known(draft: Draft, left: Iterable[Replica]) -> None:
 
 def _complete(draft: Draft, name: str) -> None:
     replicas.move(draft, _replicas(draft, name), R.NON_EXISTENT)
-    draft.writes += writing.delete_topic(name, draft.topics[name])
+    draft.writes += store_operations.delete_topic(name, draft.topics[name])
     for ask in draft.state.deletions[name].asks:
         draft.reply(ask, ErrorCode.none)
     deletions = {

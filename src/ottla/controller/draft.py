@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ottla.controller import writing
-from ottla.controller.batch import Batch
+from ottla.controller import store_operations
 from ottla.controller.effects import Reply, Step
+from ottla.controller.request_batch import Batch
 from ottla.controller.state import ControllerState, Leadership, Partition, Topic
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.store.port import Op
@@ -53,10 +53,12 @@ class Draft:
         """Write who leads. The version is the one the write will give, or the step will fail."""
         partition = self.partition(tp)
         if partition.leadership is None:
-            self.writes += writing.create_state(tp, leadership)
+            self.writes += store_operations.create_state(tp, leadership)
             version = 0
         else:
-            self.writes.append(writing.set_state(tp, leadership, partition.leadership.version))
+            self.writes.append(
+                store_operations.set_state(tp, leadership, partition.leadership.version)
+            )
             version = partition.leadership.version + 1
         self.put(tp, replace(partition, leadership=replace(leadership, version=version)))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ottla.controller import reassignment, writing
+from ottla.controller import reassignment, store_operations
 from ottla.controller.draft import Draft
 from ottla.controller.effects import Step
 from ottla.controller.events import StatesReread, StatesSeen
@@ -19,7 +19,7 @@ from ottla.model.ids import TopicPartition
 def seen(state: ControllerState, event: StatesSeen) -> Step:
     """Leaders changed their ISR: everybody's metadata follows; a waiting move may now end."""
     draft = Draft(state)
-    draft.writes += writing.delete_all(event.notifications)
+    draft.writes += store_operations.delete_all(event.notifications)
     draft.tell.metadata(state.brokers, _believe(draft, event.states))
     reassignment.resume(draft)
     return draft.step()

@@ -10,11 +10,11 @@ from typing import assert_never
 from ottla.controller import (
     brokers,
     deletion,
-    elections,
+    election_requests,
     isr_changes,
     reassignment,
     shutdown,
-    start,
+    startup,
     topics,
 )
 from ottla.controller.effects import Step
@@ -47,7 +47,7 @@ from ottla.controller.state import ControllerState
 def on_event(state: ControllerState, event: Event) -> Step:  # noqa: C901 - one line per event
     match event:
         case Elected():
-            return start.elected(state, event)
+            return startup.elected(state, event)
         case BrokersSeen():
             return brokers.seen(state, event)
         case BrokerBehind():
@@ -79,9 +79,9 @@ def on_event(state: ControllerState, event: Event) -> Step:  # noqa: C901 - one 
         case StatesReread():
             return isr_changes.reread(state, event)
         case ElectionAsked():
-            return elections.asked(state, event)
+            return election_requests.asked(state, event)
         case BalanceDue():
-            return elections.balance(state, event)
+            return election_requests.balance(state, event)
         case ShutdownAsked():
             return shutdown.asked(state, event)
         case MovesAsked():

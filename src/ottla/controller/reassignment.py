@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ottla.controller import deletion, partitions, replicas, topic_rules, writing
+from ottla.controller import deletion, partitions, replicas, store_operations, topic_rules
 from ottla.controller.draft import Draft
 from ottla.controller.effects import Step
 from ottla.controller.events import MovesAsked
@@ -34,7 +34,7 @@ def asked(state: ControllerState, event: MovesAsked) -> Step:
         else:
             answer[tp] = None
     if event.ask is None:
-        draft.writes.append(writing.delete_reassignment())
+        draft.writes.append(store_operations.delete_reassignment())
     else:
         draft.reply(event.ask, answer)
     resume(draft)
@@ -146,7 +146,7 @@ def _assign(draft: Draft, tp: TopicPartition, partition: Partition) -> None:
     before = draft.topics[tp.topic]
     draft.put(tp, partition)
     topic = draft.topics[tp.topic]
-    draft.writes.append(writing.set_topic(tp.topic, topic, before.version))
+    draft.writes.append(store_operations.set_topic(tp.topic, topic, before.version))
     draft.put_topic(tp.topic, replace(topic, version=before.version + 1))
 
 

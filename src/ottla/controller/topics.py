@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from ottla.controller import partitions, placement, replicas, topic_rules, writing
+from ottla.controller import partitions, placement, replicas, store_operations, topic_rules
 from ottla.controller.draft import Draft
 from ottla.controller.effects import Step
 from ottla.controller.events import (
@@ -86,7 +86,7 @@ def more_asked(state: ControllerState, event: PartitionsAsked) -> Step:
         if not event.validate_only:
             topic = draft.topics[more.name]
             grown = _grown(topic, added)
-            draft.writes.append(writing.set_topic(more.name, grown, topic.version))
+            draft.writes.append(store_operations.set_topic(more.name, grown, topic.version))
             draft.put_topic(more.name, replace(grown, version=topic.version + 1))
             bring_up(draft, [TopicPartition(more.name, number) for number in added])
     draft.reply(event.ask, answer)
@@ -124,7 +124,7 @@ def partitions_seen(state: ControllerState, event: PartitionsSeen) -> Step:
     }
     if event.name in state.deletions:
         if added:
-            draft.writes.append(writing.set_topic(event.name, topic, event.topic.version))
+            draft.writes.append(store_operations.set_topic(event.name, topic, event.topic.version))
             draft.put_topic(event.name, replace(topic, version=event.topic.version + 1))
         return draft.step()
     draft.put_topic(event.name, replace(_grown(topic, added), version=event.topic.version))
@@ -162,11 +162,11 @@ def _elect_offline(draft: Draft, names: Iterable[str]) -> None:
 
 def found(draft: Draft, name: str, id: TopicId | None) -> None:
     """Complete what others wrote: the parent of the states, and an id where there is none."""
-    draft.writes.append(writing.create_partitions_node(name))
+    draft.writes.append(store_operations.create_partitions_node(name))
     topic = draft.topics[name]
     if id is not None and topic.id == NO_TOPIC_ID:
         named = replace(topic, id=id)
-        draft.writes.append(writing.set_topic(name, named, topic.version))
+        draft.writes.append(store_operations.set_topic(name, named, topic.version))
         draft.put_topic(name, replace(named, version=topic.version + 1))
 
 
@@ -182,7 +182,7 @@ def bring_up(draft: Draft, tps: Iterable[TopicPartition]) -> None:
 
 def _create(draft: Draft, new: NewTopic, assignment: Mapping[int, Replicas]) -> None:
     topic = Topic(new.id, {n: Partition(replicas) for n, replicas in assignment.items()}, 0)
-    draft.writes += writing.create_topic(new.name, topic, new.config)
+    draft.writes += store_operations.create_topic(new.name, topic, new.config)
     draft.put_topic(new.name, topic)
     if UNCLEAN in new.config:
         allowed = new.config[UNCLEAN].strip().lower() == "true"

@@ -1,19 +1,19 @@
-"""State that lives in a topic: groups with their offsets, and transactions.
+"""Coordinators: groups with their offsets, and transactions; state kept in internal topics.
 
 Records first: a request yields records, a reply and timers; the runtime appends the records, and
-only `replay` changes what is kept, for a live request and at loading alike. May import `replica`
-and everything below it; never `api` or the controller.
+only `replay` changes state, for a live request and at loading alike. May import `replica` and the
+layers below it; never `api` or the controller.
 
-- `outcome`       what a decision yields
-- `shard`         what a coordinator's state must offer the runtime
-- `partitioning`  which partition of the internal topic a key belongs to
-- `loading`       reads a partition of the internal topic back, in turns
-- `pending`       what will be known soon, told at once
-- `journal`       appends to an internal topic, and waits for the high watermark
-- `carrying`      does what a decision asks for: append, replay, set timers
-- `runtime`       owns the shards of one internal topic: load, decide, answer
-- `patterns`      regular expressions that came over the wire
-- `fields`        reading and writing the fields of persisted records
-- `group/`        groups, members, committed offsets
-- `txn/`          transactional ids and their transactions
+- `outcome`              what a decision yields
+- `shard`                the interface between a coordinator's state and the runtime
+- `partitioning`         the internal topic's partition of a key
+- `runtime`              the shards of one internal topic: load, decide, reply
+- `shard_loader`         loads a shard from its partition, in slices
+- `executor`             executes a decision: append, replay, set timers
+- `internal_topic_log`   appends to an internal topic and waits for the high watermark
+- `deferred_reply`       a reply that is completed later
+- `regular_expressions`  regular expressions received from clients
+- `record_fields`        reads and writes the fields of persisted records
+- `group/`               groups, members, committed offsets
+- `txn/`                 transactional ids and their transactions
 """

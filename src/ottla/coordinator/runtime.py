@@ -18,20 +18,20 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from ottla.coordinator.carrying import Carrying, Owned, Phase
-from ottla.coordinator.journal import Journal, Producer, Writer
-from ottla.coordinator.loading import load
+from ottla.coordinator.deferred_reply import Commit, committed
+from ottla.coordinator.executor import Carrying, Owned, Phase
+from ottla.coordinator.internal_topic_log import Journal, Producer, Writer
 from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.partitioning import partition_for
-from ottla.coordinator.pending import Commit, committed
 from ottla.coordinator.shard import Shard
+from ottla.coordinator.shard_loader import load
 from ottla.delay.timers import Timers
 from ottla.log.log import FAULTS
 from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset, TopicPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
-from ottla.replica.hosted import Hosted
+from ottla.replica.hosted_partitions import Hosted
 from ottla.replica.partition import Partition
 
 __all__ = ["Ground", "Journal", "Owned", "Phase", "Producer", "Runtime", "Writer"]

@@ -1,32 +1,30 @@
-"""One partition's data on one disk: Kafka's own files, byte for byte. Synchronous, no asyncio.
+"""One partition's data on one disk, in Kafka's own file formats. Synchronous, no asyncio.
 
-May import `protocol`, `config` and `model`. All disk access goes through `files`; what the files
-look like is in docs/formats/.
+May import `protocol`, `config` and `model`. All disk access goes through `files`; the file formats
+are described in docs/formats/.
 
-- `log`              the face: append, read, truncate, flush, close; `answers`: what it says
-- `validate`         what a record set must be before a leader appends it (pure);
-                     `record_errors`: which of its records a topic refuses, and why (pure)
-- `plain_append`     the same and the append in one pass, for batches with nothing special
-- `producers`        sequences, epochs and open transactions; `producer_history`,
-                     `producer_snapshot`: the same on disk; `recall`: what a snapshot leaves out
-- `rolling`          when a segment is full (pure); `retention`: when one is too old (pure)
-- `follower_append`, `lookup`, `rollover`, `truncation`, `retirement`, `flush`   what the log does
-                     that takes more than a few lines
-- `segments`, `segment`, `stored`   the batches in their files; of a segment `segment_search` finds
-                     one, `segment_upkeep` keeps true what is derived, `segment_files` names it
-- `recent_batches`, `segment_indexes`: `offset_index`, `time_index` (over `sparse_index`)   what
-                     finds them; `txn_index`: what readers of committed data skip
-- `partition_folder` where they lie, and what is not durable yet
-- `epochs`, `checkpoint`, `partition_metadata`, `meta_properties`   the small text files
-- `loader`           how a folder becomes a log again: `leftovers` of a crash undone or completed,
-                     `recovery` after an unclean stop
-- `cleaner`          compaction (with `compaction`, `survivors`, `offset_map`,
-                     `transaction_trail`, `replacement`)
-- `directories`      the log directories of a broker: each a `directory` (with `directory_names`),
-                     their `checkpoints`, `loading` at the start, `moves` between them, and
-                     `describe` for whoever asks
-- `dump`             what the files say, for people (with `dump_log`, `dump_indexes`, `dump_rows`)
-- `survey`           what a directory that Kafka wrote holds, for `ottla adopt`
-- `files`, `slices`  the disk; `ring`: many files synced by the kernel alone, on the `processors`
-                     that the loop can spare
+- `log`                 one partition's log: append, read, truncate, flush, close
+- `results`             the results of an append and of a read
+- `validate`            checks a record set before a leader appends it (pure)
+- `record_errors`       which records of a set are refused, and why (pure)
+- `plain_append`        validation and append in one pass, for batches that need no decision
+- `follower_append`     appends batches received from a leader
+- `timestamp_lookup`    offsets by timestamp, and aborted transactions
+- `truncation`          truncation at either end of a log
+- `flush`               flushing, split so that only the fsync runs off the loop
+- `leader_epochs`       the leader epoch cache and its checkpoint file
+- `retention`           which segments retention deletes (pure)
+- `segment_deletion`    removes segments from a log
+- `partition_directory` a partition's directory, and which of its entries are not durable yet
+- `stored_batch`        batches as stored in a `.log` file
+- `files`               the only module that opens, writes, flushes, renames or removes files
+- `file_slice`          a range of a file, sent with sendfile
+- `io_uring`            many files synced by one system call, on the `processors` the loop spares
+- `segment/`            segments: files, indexes, search, rolling
+- `index/`              the offset, time and transaction index files
+- `producers/`          producer state: sequences, epochs, open transactions, snapshots
+- `compaction/`         log compaction: planning, cleaning
+- `directories/`        the broker's log directories, their metadata and checkpoints
+- `recovery/`           loading logs at startup, recovery after an unclean shutdown
+- `dump/`               prints the contents of a partition's files
 """

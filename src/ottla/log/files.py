@@ -32,7 +32,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
-from ottla.log.slices import Buffer, FileSlice, Source
+from ottla.log.file_slice import Buffer, FileSlice, Source
 
 __all__ = ["Buffer", "Disk", "File", "FileSlice", "Lock", "RealDisk"]
 

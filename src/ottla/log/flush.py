@@ -14,9 +14,9 @@ import errno
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ottla.log.epochs import FILE_NAME
+from ottla.log.file_slice import Source
 from ottla.log.files import Disk
-from ottla.log.slices import Source
+from ottla.log.leader_epochs import FILE_NAME
 from ottla.model.ids import Offset
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.log.answers import Appended
 from ottla.log.files import Buffer
-from ottla.log.rolling import must_roll
-from ottla.log.segment import MAX_RELATIVE_OFFSET, Mark
-from ottla.log.stored import HEADER_SIZE, LEAST_BYTES, StoredBatch, checksum_ok, parse
+from ottla.log.results import Appended
+from ottla.log.segment.roll_policy import must_roll
+from ottla.log.segment.segment import MAX_RELATIVE_OFFSET, Mark
+from ottla.log.stored_batch import HEADER_SIZE, LEAST_BYTES, StoredBatch, checksum_ok, parse
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset
 from ottla.protocol.records.batch import CorruptBatch

@@ -19,37 +19,31 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ottla.log import (
-    follower_append,
-    lookup,
-    partition_metadata,
-    plain_append,
-    retirement,
-    rollover,
-    truncation,
-    txn_index,
-)
-from ottla.log.answers import Appended, Read
-from ottla.log.epochs import LeaderEpochs
+from ottla.log import follower_append, plain_append, segment_deletion, timestamp_lookup, truncation
+from ottla.log.directories import partition_metadata
 from ottla.log.files import Buffer, Disk
 from ottla.log.flush import Flush, begin_flush
-from ottla.log.lookup import TimestampOffset
-from ottla.log.partition_folder import PartitionFolder
+from ottla.log.index import txn_index
+from ottla.log.index.txn_index import AbortedTxn
+from ottla.log.leader_epochs import LeaderEpochs
+from ottla.log.partition_directory import PartitionFolder
 from ottla.log.plain_append import PlainRules
-from ottla.log.producer_history import aborted_entry, read_marker, replay
-from ottla.log.producers import Marker, ProducerStates, Remembered
-from ottla.log.recall import recall
-from ottla.log.retirement import Doomed
-from ottla.log.rolling import must_roll
-from ottla.log.segment import TXN_INDEX, Mark
-from ottla.log.segments import Segments
-from ottla.log.stored import StoredBatch
-from ottla.log.txn_index import AbortedTxn
+from ottla.log.producers.batch_lookup import recall
+from ottla.log.producers.producer_states import Marker, ProducerStates, Remembered
+from ottla.log.producers.snapshot_loading import aborted_entry, read_marker, replay
+from ottla.log.results import Appended, Read
+from ottla.log.segment import rollover
+from ottla.log.segment.roll_policy import must_roll
+from ottla.log.segment.segment import TXN_INDEX, Mark
+from ottla.log.segment.segment_list import Segments
+from ottla.log.segment_deletion import Doomed
+from ottla.log.stored_batch import StoredBatch
+from ottla.log.timestamp_lookup import TimestampOffset
 from ottla.log.validate import Analysis, Origin, analyse, rewrite, stamped_head
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import LeaderEpoch, Offset, TopicId, TopicPartition
 from ottla.protocol.records.batch import HEAD, HEADER_SIZE, OVERHEAD, BatchHeader
-from ottla.protocol.records.corrupt import CorruptBatch
+from ottla.protocol.records.corrupt_batch import CorruptBatch
 from ottla.protocol.records.header import LOG_APPEND_TIME_BIT
 
 if TYPE_CHECKING:
@@ -144,16 +138,16 @@ class Log:
     maybe_roll = rollover.maybe_roll
     close = rollover.close
     flush_begin = begin_flush
-    offset_for_timestamp = lookup.by_timestamp
-    max_timestamp = lookup.newest
-    aborted_transactions = lookup.aborted
+    offset_for_timestamp = timestamp_lookup.by_timestamp
+    max_timestamp = timestamp_lookup.newest
+    aborted_transactions = timestamp_lookup.aborted
     raise_start_offset = truncation.raise_start
     delete_records = truncation.delete_records
     truncate_to = truncation.truncate_to
     truncate_fully_and_start_at = truncation.truncate_fully
-    delete_old_segments = retirement.delete_old
-    replace_segments = retirement.replace
-    purge_deleted = retirement.purge
+    delete_old_segments = segment_deletion.delete_old
+    replace_segments = segment_deletion.replace
+    purge_deleted = segment_deletion.purge
 
     # Appending
 
@@ -342,7 +336,7 @@ class Log:
         path = active.path(TXN_INDEX)
         # One that was lost is found again first: with a new entry in it nobody would miss the rest.
         unread = active.aborted is None and not self.disk.exists(path)
-        found = lookup.find_lost(self, active) if unread else ()
+        found = timestamp_lookup.find_lost(self, active) if unread else ()
         if found is not None and aborted not in found:
             txn_index.append(self.disk, path, aborted)
         self.folder.sync_later(path)  # nothing notices an entry that is missing

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.log.producer_history import snapshot_offsets, snapshot_path, states_at
-from ottla.log.producers import ProducerStates
-from ottla.log.rollover import add_segment
-from ottla.log.segments import Segments
+from ottla.log.producers.producer_states import ProducerStates
+from ottla.log.producers.snapshot_loading import snapshot_offsets, snapshot_path, states_at
+from ottla.log.segment.rollover import add_segment
+from ottla.log.segment.segment_list import Segments
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset
 

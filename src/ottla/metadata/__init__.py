@@ -1,8 +1,8 @@
-"""What this broker believes about the cluster, as the controller last told it.
+"""The cluster metadata cached by this broker, as the controller last sent it.
 
 May import `model`. Written by UpdateMetadata alone; read by everybody.
 
-- `image`   one immutable picture: brokers, topics by name and id, partitions
-- `derived` what readers made of topics that are still the same
-- `cache`   holds the newest picture; the one place where it is replaced
+- `image`           one immutable snapshot: brokers, topics by name and id, partitions
+- `derived_values`  values computed from topics, cached while a topic is unchanged
+- `cache`           holds the newest image; the only place where it is replaced
 """

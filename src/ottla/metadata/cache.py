@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from ottla.metadata.derived import Derived
+from ottla.metadata.derived_values import Derived
 from ottla.metadata.image import Image, Update
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId, TopicPartition

@@ -1,6 +1,6 @@
 """Numbers that others may read: counters, gauges and histograms under Kafka's names.
 
-Owns the numbers and their names. Never formats, serves or samples them: `broker/exposition.py`
+Owns the numbers and their names. Never formats, serves or samples them: `broker/metrics_server.py`
 turns a registry into Prometheus text when somebody asks. Updating one is a plain attribute
 addition, because several happen on every request.
 

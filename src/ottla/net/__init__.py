@@ -1,21 +1,24 @@
-"""The network: frames in, replies out, in order, with bounds. It knows nothing of what they mean.
+"""The network: frames in, replies out, in order, bounded. It does not interpret them.
 
-- `listener`         one end point: accepts, stops gracefully
-- `channel`          one connection on the event loop: reads, turns, sends, ends
-- `connection`       pure: requests in order, replies in order, how many at a time
-- `slot`             one request's place among the replies; who sent it
-- `inbox`, `buffers` pure: bytes to frames in place; the memory they are read into
-- `admission`        pure: how much memory requests may take, and who waits for some
-- `reply_memory`     pure: how much of it replies take that peers have not read
-- `writer`, `wires`  replies to bytes; what bytes and files leave through
-- `run_queue`        whose turn it is; the control plane first
-- `network`          what all listeners share: limits, counts, the sweep
-- `limits`, `census` the bounds; who is connected, in numbers
-- `newcomers`, `creation_rate`  who may connect now, who waits; how fast that may be
-- `complaints`, `strangers`  one bounded log line for each peer that broke the rules
-- `request_metrics`  where the time of requests went
-- `peer`, `replies`  a connection to another broker; bytes to replies that may be kept (pure);
-                     `bulk`: large ones, received by a thread
+- `listener`            one endpoint: accepts connections, stops gracefully
+- `channel`             one accepted connection on the event loop
+- `connection`          requests in order, replies in order, in-flight limit (pure)
+- `request_slot`        one request's place among the replies; the peer that sent it
+- `frame_reader`, `buffers`   bytes to frames in place (pure); the memory they are read into
+- `reply_writer`, `transports`   replies to bytes; sockets and files they are sent through
+- `run_queue`           which connection runs next; the control plane first
+- `network`             what all listeners share: limits, counts, idle connections
+- `limits`              the network's limits
+- `connection_limits`   connection counts, and whether one more is accepted
+- `waiting_connections`, `creation_rate`   connections that wait for a limit; the rate of new ones
+- `admission`           memory for requests: what is granted, what waits (pure)
+- `reply_memory`        memory of replies that peers have not read (pure)
+- `error_log`           rate-limited log lines about misbehaving peers
+- `protocol_detection`  recognises peers that speak HTTP or TLS by their first bytes
+- `request_metrics`     request counts and times
+- `outbound_connection` a connection to another broker
+- `reply_reader`        bytes to replies that may be kept (pure)
+- `bulk_receiver`       large replies, received by a thread
 
-Imports `model`. It is handed a clock, a registry of metrics and the function that answers.
+Imports `model`. It is handed a clock, a metrics registry and the request handler.
 """

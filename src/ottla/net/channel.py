@@ -16,7 +16,7 @@ from typing import cast
 
 from ottla.net.admission import Ticket
 from ottla.net.connection import Connection
-from ottla.net.inbox import Inbox
+from ottla.net.frame_reader import Inbox
 from ottla.net.limits import (
     CONTENDED_BYTES_PER_MS,
     CONTENDED_GRACE_MS,
@@ -28,10 +28,10 @@ from ottla.net.limits import (
     UNSENT_PAUSE_BYTES,
 )
 from ottla.net.network import Network
-from ottla.net.newcomers import Entry
-from ottla.net.slot import Answer, Part, Peer, Slot
-from ottla.net.wires import CopyWire, tune, wire_of
-from ottla.net.writer import Writer
+from ottla.net.reply_writer import Writer
+from ottla.net.request_slot import Answer, Part, Peer, Slot
+from ottla.net.transports import CopyWire, tune, wire_of
+from ottla.net.waiting_connections import Entry
 
 MS: int = 1_000_000  # nanoseconds
 

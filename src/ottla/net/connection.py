@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from ottla.model.clock import Clock
 from ottla.model.errors import Disconnect
-from ottla.net.inbox import Inbox
+from ottla.net.frame_reader import Inbox
 from ottla.net.limits import (
     REQUESTS_PER_TURN,
     UNSENT_NOTED_BYTES,
@@ -26,7 +26,7 @@ from ottla.net.limits import (
     UNSTARTED_MAX,
     NetLimits,
 )
-from ottla.net.slot import NO_BYTES, Answer, Peer, Slot
+from ottla.net.request_slot import NO_BYTES, Answer, Peer, Slot
 
 log = logging.getLogger(__name__)
 

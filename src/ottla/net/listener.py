@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from ottla.net.channel import Channel, Door
 from ottla.net.network import Network
-from ottla.net.slot import Answer, FileSlice, Part, Peer, Slot
+from ottla.net.request_slot import Answer, FileSlice, Part, Peer, Slot
 
 __all__ = ["Answer", "Endpoint", "FileSlice", "Listener", "Part", "Peer", "Slot"]
 

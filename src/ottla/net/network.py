@@ -16,15 +16,15 @@ from typing import Any, Protocol, cast
 from ottla.model.clock import Clock
 from ottla.model.metrics import Counter, Labels
 from ottla.net.buffers import Buffers
-from ottla.net.census import Census, Evictable, least_recently_used
-from ottla.net.complaints import Complaints
 from ottla.net.connection import Connection
+from ottla.net.connection_limits import Census, Evictable, least_recently_used
+from ottla.net.error_log import Complaints
 from ottla.net.limits import SWEEP_MS, SWEEP_SLICE, SWEEP_SLICE_MS, NetLimits
-from ottla.net.newcomers import Entry, Newcomer, Newcomers
 from ottla.net.reply_memory import ReplyMemory
 from ottla.net.request_metrics import UNKNOWN, RequestMetrics
+from ottla.net.request_slot import Peer
 from ottla.net.run_queue import RunQueue
-from ottla.net.slot import Peer
+from ottla.net.waiting_connections import Entry, Newcomer, Newcomers
 
 
 class Live(Evictable, Newcomer, Protocol):

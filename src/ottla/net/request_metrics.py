@@ -16,7 +16,7 @@ from typing import Final
 
 from ottla.model.clock import Clock
 from ottla.model.metrics import BUCKETS_MS, Counter, Histogram, Registry
-from ottla.net.slot import Slot
+from ottla.net.request_slot import Slot
 
 GROUP: Final = "kafka_network_requestmetrics"
 UNKNOWN: Final = "Unknown"

@@ -16,9 +16,9 @@ from typing import Any, Final, TypeAlias
 from kio.serial import entity_reader
 
 from ottla.model.errors import Disconnect
+from ottla.protocol.chunked_encoding import is_large, write_in_pieces
 from ottla.protocol.encode import Encoded, Fields, Write, ms, writer_of
-from ottla.protocol.guard import MAX_VALUES, Walk, check, skip_tags, walk_of
-from ottla.protocol.pieces import is_large, write_in_pieces
+from ottla.protocol.length_check import MAX_VALUES, Walk, check, skip_tags, walk_of
 from ottla.protocol.schema import (
     Entity,
     Kind,

@@ -26,10 +26,10 @@ from ottla.model.ids import INTERNAL_TOPICS, LeaderEpoch, Offset, TopicPartition
 from ottla.protocol.hot import ProducedPartition
 from ottla.protocol.records.header import TRANSACTIONAL_BIT
 from ottla.replica.flush_loop import FlushLoop
-from ottla.replica.hosted import Hosted
+from ottla.replica.hosted_partitions import Hosted
 from ottla.replica.partition import Partition
 from ottla.replica.refusals import NotAdmitted, refused_by_log
-from ottla.replica.txn_gate import TxnGate, TxnTerms, must_ask
+from ottla.replica.transaction_verification import TxnGate, TxnTerms, must_ask
 
 log = logging.getLogger(__name__)
 

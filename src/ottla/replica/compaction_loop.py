@@ -1,8 +1,9 @@
 """Compaction, over time: the dirtiest log first, a step at a time, off the loop.
 
-Owns which log is being compacted, how far each has been, and the pace. Never decides what survives
-(`log/survivors.py`) or how dirty is dirty (`log/compaction.py`). Reading and copying happen on the
-pool, on segments that no longer change; only the swap happens here, between two requests.
+Owns which log is being compacted, how far each has been, and the pace. Never decides which records
+are kept (`log/compaction/batch_filter.py`) or which log is dirty (`log/compaction/plan.py`).
+Reading and copying run on the pool, on closed segments; only the swap runs on the loop, between two
+requests.
 """
 
 from __future__ import annotations
@@ -13,16 +14,25 @@ from collections.abc import Iterator
 from typing import Final
 
 from ottla.config.dynamic import DynamicConfig
-from ottla.log import compaction
-from ottla.log.cleaner import Abandoned, Cleaning, Memory, Progress, Step, Swap, extent, lags
-from ottla.log.compaction import Dirt
-from ottla.log.directories import LogDirectories
+from ottla.log.compaction import plan
+from ottla.log.compaction.cleaner import (
+    Abandoned,
+    Cleaning,
+    Memory,
+    Progress,
+    Step,
+    Swap,
+    extent,
+    lags,
+)
+from ottla.log.compaction.plan import Dirt
+from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.log import Log
 from ottla.model.ids import Offset, TopicPartition
 from ottla.model.metrics import Registry
-from ottla.protocol.records.corrupt import CorruptBatch
+from ottla.protocol.records.corrupt_batch import CorruptBatch
 from ottla.replica.flush_loop import FlushLoop
-from ottla.replica.hosted import Hosted
+from ottla.replica.hosted_partitions import Hosted
 from ottla.replica.partition import Partition
 
 log = logging.getLogger(__name__)
@@ -99,7 +109,7 @@ class CompactionLoop:
 
     def _choose(self) -> tuple[Partition, Dirt] | None:
         now_ms = self._hosted.around.clock.wall_ms()
-        plans: dict[TopicPartition, tuple[Dirt, compaction.Lags]] = {}
+        plans: dict[TopicPartition, tuple[Dirt, plan.Lags]] = {}
         for partition in self._hosted:
             one = partition.log
             if "compact" not in one.config.cleanup_policy:
@@ -108,8 +118,8 @@ class CompactionLoop:
                 continue
             known = self._checkpoints.cleaned_offset(partition.key)
             wishes = lags(one)
-            plans[partition.key] = compaction.survey(extent(one), known, wishes, now_ms), wishes
-        key = compaction.dirtiest(plans)
+            plans[partition.key] = plan.survey(extent(one), known, wishes, now_ms), wishes
+        key = plan.dirtiest(plans)
         found = None if key is None else self._hosted.find(key)
         return None if key is None or found is None else (found, plans[key][0])
 

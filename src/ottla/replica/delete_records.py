@@ -16,7 +16,7 @@ from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, Offset, TopicPartition
 from ottla.model.slices import in_slices
-from ottla.replica.hosted import Hosted
+from ottla.replica.hosted_partitions import Hosted
 from ottla.replica.partition import Partition
 
 UP_TO_HIGH_WATERMARK: Final = -1

@@ -12,7 +12,7 @@ from typing import Final
 
 from ottla.log.plain_append import DECLINED
 from ottla.model.ids import Offset
-from ottla.replica.hosted import Hosted
+from ottla.replica.hosted_partitions import Hosted
 from ottla.replica.partition import Partition
 
 ALL: Final = -1

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, TypeAlias
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, TopicId
 from ottla.model.slices import sliced
-from ottla.replica.wanted import Fetched, Wanted
+from ottla.replica.partition_fetch import Fetched, Wanted
 
 NO_SESSION: Final = 0
 INITIAL_EPOCH: Final = 0

@@ -5,7 +5,7 @@ must wait (the partition does) and never retries: after a failed fsync the kerne
 the dirty pages and forgotten the error, so the directory is given up. So it is when the file that
 was synced has been removed meanwhile: nobody will find those records again.
 
-Where the kernel takes many syncs in one call (`log/ring.py`) it is given them. Else partitions are
+Where the kernel takes many syncs in one call (`log/io_uring.py`) that is used. Else partitions are
 flushed in shares, one job on the pool for each, no more than `SHARES` at a time: to hand work to a
 thread and to hear of it costs more than an fsync does, so under load one job flushes many
 partitions, and what is wanted meanwhile makes up the next.
@@ -19,11 +19,11 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Final, Protocol, TypeAlias
 
+from ottla.log.file_slice import Source
 from ottla.log.flush import removed
 from ottla.log.log import Flush
-from ottla.log.slices import Source
 from ottla.model.ids import Offset
-from ottla.replica.hosted import Hosted
+from ottla.replica.hosted_partitions import Hosted
 from ottla.replica.partition import Partition
 
 SHARES: Final = 2

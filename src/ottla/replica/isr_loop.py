@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from ottla.model.ids import BrokerId
 from ottla.model.metrics import Registry
 from ottla.replica.flush_loop import FlushLoop
-from ottla.replica.hosted import Hosted
+from ottla.replica.hosted_partitions import Hosted
 from ottla.replica.leader import Leadership
 from ottla.replica.partition import Partition
 

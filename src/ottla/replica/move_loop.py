@@ -12,13 +12,13 @@ import logging
 from pathlib import Path
 from typing import Final
 
-from ottla.log.directories import Held, LogDirectories
+from ottla.log.directories.log_directories import Held, LogDirectories
+from ottla.log.directories.replica_moves import ReplicaMoves
 from ottla.log.log import Log
-from ottla.log.moves import ReplicaMoves
 from ottla.model.errors import KafkaError
 from ottla.model.ids import TopicPartition
-from ottla.protocol.records.corrupt import CorruptBatch
-from ottla.replica.hosted import Hosted
+from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.replica.hosted_partitions import Hosted
 
 log = logging.getLogger(__name__)
 

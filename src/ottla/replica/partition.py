@@ -17,9 +17,9 @@ from ottla.log.log import Appended, Log, Origin
 from ottla.log.validate import Analysis
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_BROKER, NO_EPOCH, BrokerId, LeaderEpoch, Offset, TopicPartition
+from ottla.replica.environment import Surroundings
 from ottla.replica.leader import Assigned, Leadership
-from ottla.replica.surroundings import Surroundings
-from ottla.replica.traffic import TopicTraffic
+from ottla.replica.topic_metrics import TopicTraffic
 
 
 class Partition:

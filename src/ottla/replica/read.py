@@ -21,10 +21,10 @@ from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, Offset
 from ottla.model.slices import SLICE, sliced, step_through
 from ottla.protocol.hot import FetchedPartition, Sized
-from ottla.replica.hosted import Hosted
+from ottla.replica.hosted_partitions import Hosted
 from ottla.replica.isr_loop import IsrLoop
 from ottla.replica.partition import Partition
-from ottla.replica.wanted import UNKNOWN_TOPIC, Fetched, Wanted
+from ottla.replica.partition_fetch import UNKNOWN_TOPIC, Fetched, Wanted
 
 CONSUMER: Final = BrokerId(-1)
 ANY_SIZE: Final = 0x7FFFFFFF

@@ -13,10 +13,10 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from ottla.log.directories import LogDirectories
+from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.flush import removed
 from ottla.model.ids import Offset
-from ottla.replica.hosted import Hosted
+from ottla.replica.hosted_partitions import Hosted
 from ottla.replica.partition import Partition
 
 EVERY_S: Final = 0.25

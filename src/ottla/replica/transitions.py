@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from ottla.config.topic import TopicConfig
-from ottla.log.directories import LogDirectories
-from ottla.log.directory import Directory
+from ottla.log.directories.directory import Directory
+from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.log import Log
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import (
@@ -26,7 +26,7 @@ from ottla.model.ids import (
 )
 from ottla.model.slices import in_slices
 from ottla.replica.flush_loop import FlushLoop
-from ottla.replica.hosted import Hosted
+from ottla.replica.hosted_partitions import Hosted
 from ottla.replica.leader import Assigned
 
 log = logging.getLogger(__name__)

@@ -5,22 +5,23 @@
     spark.readStream.format("ottla").option("kafka.bootstrap.servers", "localhost:9092") …
 
 - `source`         the data source Spark is given; Spark finds it by itself, too (`pyspark_ottla`)
-- `options`, `given`  every option, its default, its errors; pure
+- `options`, `parsed_options`  every option, its default, its errors; pure
 - `offsets`        offsets as JSON, points to begin and end at, lost records; pure
 - `plan`           how much a batch reads and how it is cut into tasks; pure
 - `delays`         how old a record must be before it is read; pure
 - `rows`           the columns that are read and written
 - `filters`        conditions that Spark pushes down, as bounds on what is read
 - `batch_reader`, `stream_reader`  planning, as Spark calls it
-- `positions`      what the driver asks: partitions, offsets
-- `reader`, `fetching`  what a task does: fetches ahead, decodes into Arrow
-- `writer`, `sending`  what a task does to write, and the driver to commit; `task` says which it is
-- `decisions`, `exactly_once`  who may commit a batch, and the steps of it; pure
-- `ledger`, `ending`  where decisions are kept; committing what others have prepared
-- `abandoned`      ends what a query left behind, for a command
+- `partition_offsets` what the driver asks: partitions, offsets
+- `reader`, `span_fetcher`  what a task does: fetches ahead, decodes into Arrow
+- `writer`, `row_sender`  what a task does to write, and the driver to commit
+- `task_identity`  which task of which batch a process works for
+- `commit_decisions`, `exactly_once`  who may commit a batch, and the steps of it; pure
+- `commit_log`, `prepared_commit`  where decisions are kept; committing what others have prepared
+- `abandoned_transactions` ends what a query left behind, for a command
 - `connection`     a client on a thread, kept by each worker process
-- `lasting`        what a process keeps, and need not be looked through after every call
-- `plain`          a user's mistake as one line
+- `process_cache`  objects a worker process keeps, outside of garbage collection
+- `user_errors`    a user's mistake as one line
 
 May import the client. Never the broker. Importing this package imports no pyspark.
 """

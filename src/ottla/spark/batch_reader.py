@@ -14,12 +14,12 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from ottla.client.admin.session import Session
 from ottla.config.client import ConsumerConfig
 from ottla.model.errors import UserError
-from ottla.spark import plan, positions, reader
+from ottla.spark import partition_offsets, plan, reader
 from ottla.spark.connection import shared
 from ottla.spark.filters import Bounds, bounds
-from ottla.spark.lasting import keep
 from ottla.spark.options import SourceOptions
-from ottla.spark.plain import plainly
+from ottla.spark.process_cache import keep
+from ottla.spark.user_errors import plainly
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -53,9 +53,9 @@ class BatchReader(DataSourceReader):
 
     async def _spans(self, session: Session) -> list[plan.Span]:
         options = self._options
-        found = await positions.begun(session, options)
-        start = await positions.at(session, options, found)
-        end = await positions.at(session, options, found, end=True)
+        found = await partition_offsets.begun(session, options)
+        start = await partition_offsets.at(session, options, found)
+        end = await partition_offsets.at(session, options, found, end=True)
         for tp in sorted(end):
             if start[tp] > end[tp]:
                 raise UserError(

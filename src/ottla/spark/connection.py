@@ -20,8 +20,8 @@ from typing import Any, Final, Self, TypeVar
 
 from ottla.client.admin.session import Session
 from ottla.client.cluster import Cluster
+from ottla.client.loop_thread import LoopThread
 from ottla.client.producer.sync import Producer
-from ottla.client.thread import LoopThread
 from ottla.config.client import AdminConfig, ClientConfig
 from ottla.model.clock import SystemClock
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
-from ottla.spark.given import parse_duration_ms
+from ottla.spark.parsed_options import parse_duration_ms
 
 EXAMPLE: Final = '{"later-5s": "5s", "later-1h": "1h"}'
 

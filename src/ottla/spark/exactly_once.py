@@ -24,8 +24,8 @@ from enum import Enum
 from typing import Final, Protocol
 
 from ottla.client.errors import Fenced
-from ottla.client.producer.transaction import PreparedTransaction
-from ottla.spark.decisions import (
+from ottla.client.producer.transactions.state import PreparedTransaction
+from ottla.spark.commit_decisions import (
     BY_COMMAND,
     Entry,
     JobEnded,

@@ -19,7 +19,6 @@ from ottla.config.client import ConsumerConfig, ProducerConfig
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 from ottla.spark.delays import Delays, parse_delays
-from ottla.spark.given import Given, parse_duration_ms
 from ottla.spark.offsets import (
     EARLIEST,
     LATEST,
@@ -32,6 +31,7 @@ from ottla.spark.offsets import (
     parse_partitions,
     parse_times,
 )
+from ottla.spark.parsed_options import Given, parse_duration_ms
 from ottla.spark.plan import Cut, Limits
 from ottla.spark.rows import COLUMNS, HEADERS
 

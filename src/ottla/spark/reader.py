@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.config.client import ConsumerConfig
 from ottla.spark.connection import shared
-from ottla.spark.fetching import Chunk, Fetcher
 from ottla.spark.options import SourceOptions
 from ottla.spark.plan import Span
 from ottla.spark.rows import DECODED, shaped
+from ottla.spark.span_fetcher import Chunk, Fetcher
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,9 +14,9 @@ from pyspark.sql.datasource import DataSource
 from ottla.model.errors import UserError
 from ottla.spark import options, rows
 from ottla.spark.batch_reader import BatchReader, FilteringReader
-from ottla.spark.lasting import keep
-from ottla.spark.plain import plainly
+from ottla.spark.process_cache import keep
 from ottla.spark.stream_reader import StreamReader
+from ottla.spark.user_errors import plainly
 from ottla.spark.writer import BatchWriter, StreamWriter, begin_job
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from ottla.config.client import ConsumerConfig
 from ottla.model.clock import SystemClock
 from ottla.model.errors import KafkaError
 from ottla.model.ids import TopicPartition
-from ottla.spark import plan, positions
+from ottla.spark import partition_offsets, plan
 from ottla.spark.batch_reader import Part, read_part
 from ottla.spark.connection import Connection, shared
 from ottla.spark.offsets import (
@@ -45,8 +45,8 @@ from ottla.spark.offsets import (
     with_beginning,
 )
 from ottla.spark.options import SourceOptions, stream_source
-from ottla.spark.plain import plainly
 from ottla.spark.reader import Wanted
+from ottla.spark.user_errors import plainly
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -118,7 +118,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with plainly():
             fresh = [tp for tp in until if tp not in begin]
             new = self._connection.ask(
-                lambda session: positions.earliest(session, self._options, fresh)
+                lambda session: partition_offsets.earliest(session, self._options, fresh)
             )
             self._report(begin, until, new)
         spans = plan.cut(plan.spans({**new, **begin}, until), self._options.cut)
@@ -146,14 +146,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return shared(ConsumerConfig, self._options.client)
 
     async def _begin(self, session: Session) -> Offsets:
-        found = await positions.begun(session, self._options)
+        found = await partition_offsets.begun(session, self._options)
         self._partitions = (self._clock.mono_ms(), found)
-        return await positions.at(session, self._options, found)
+        return await partition_offsets.at(session, self._options, found)
 
     async def _now(self, session: Session) -> Offsets:
         """Where readers can come now. A partition that is gone is simply not there."""
         found = await self._found(session)
-        return await positions.latest(session, self._options, found, self._clock.wall_ms())
+        return await partition_offsets.latest(session, self._options, found, self._clock.wall_ms())
 
     async def _found(self, session: Session) -> list[TopicPartition]:
         """The partitions, asked for again after `partition.metadata.cache.ttl.ms`.
@@ -165,7 +165,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         kept_ms = max(self._options.partitions_cached_ms, self._connection.config.retry_backoff_ms)
         known = self._partitions
         if known is None or now_ms - known[0] >= kept_ms:
-            known = (now_ms, await positions.partitions(session, self._options.subscription))
+            known = (
+                now_ms,
+                await partition_offsets.partitions(session, self._options.subscription),
+            )
             self._partitions = known
         return known[1]
 
@@ -175,14 +178,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if everything or limits == plan.Limits():
             return end
         fresh = [tp for tp in end if tp not in begin]
-        start = {**await positions.earliest(session, self._options, fresh), **begin}
+        start = {**await partition_offsets.earliest(session, self._options, fresh), **begin}
         if self._target is None and plan.waits(start, end, limits, self._waited_ms()):
             return begin
         self._batch_at_ms = self._clock.mono_ms()
         if limits.max_offsets is not None:
             end = plan.limited(start, end, limits.max_offsets)
         if limits.max_bytes is not None:
-            weights = await positions.bytes_each(session, end)
+            weights = await partition_offsets.bytes_each(session, end)
             end = plan.fewer_bytes(start, end, limits.max_bytes, weights)
         return end
 

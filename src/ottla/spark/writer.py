@@ -24,22 +24,22 @@ from pyspark.sql.datasource import (
 
 from ottla.client.cluster import Target
 from ottla.client.errors import refusal
-from ottla.client.producer.coordination import INIT_PRODUCER_ID
 from ottla.client.producer.sync import Producer
-from ottla.client.producer.transaction import PreparedTransaction
+from ottla.client.producer.transactions.coordinator_requests import INIT_PRODUCER_ID
+from ottla.client.producer.transactions.state import PreparedTransaction
 from ottla.config.client import ProducerConfig
 from ottla.model.errors import KafkaError, UserError
-from ottla.spark import exactly_once, task
-from ottla.spark.abandoned import end_what_jobs_left
+from ottla.spark import exactly_once, task_identity
+from ottla.spark.abandoned_transactions import end_what_jobs_left
+from ottla.spark.commit_decisions import Entry, Sink, check_turn, job_name
+from ottla.spark.commit_log import KeptLedger
 from ottla.spark.connection import Connection, shared, shared_producer
-from ottla.spark.decisions import Entry, Sink, check_turn, job_name
 from ottla.spark.exactly_once import Unwatched, Watch
-from ottla.spark.lasting import keep
-from ottla.spark.ledger import KeptLedger
 from ottla.spark.options import SinkOptions
-from ottla.spark.plain import plainly
+from ottla.spark.process_cache import keep
+from ottla.spark.row_sender import RowSender
 from ottla.spark.rows import Written
-from ottla.spark.sending import RowSender
+from ottla.spark.user_errors import plainly
 
 STREAMING: Final = "0"
 """The name of a query's own sink; those in foreachBatch are named by the option ottla.sink."""
@@ -134,7 +134,7 @@ def written(
 ) -> Work:
     """Write the rows of a task as the options say."""
     keep()
-    doing = task.current()
+    doing = task_identity.current()
     if not options.exactly_once:
         with shared_producer(options.client) as producer:
             return Work(_all_sent(RowSender(producer, columns, options.topic), batches))

@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from ottla.store.database import FILE_NAME, Database
 from ottla.store.port import (
     Node,
     Op,
@@ -30,8 +29,9 @@ from ottla.store.port import (
     StoreUnavailable,
     Watch,
 )
+from ottla.store.sqlite_database import FILE_NAME, Database
 from ottla.store.tree import Draft, Entry, Tree
-from ottla.store.watching import Watches
+from ottla.store.watch_registry import Watches
 
 _SESSION = 1  # the one there can be
 

@@ -24,7 +24,7 @@ from ottla.store.port import (
     Watch,
 )
 from ottla.store.tree import Draft, Tree
-from ottla.store.watching import Watches
+from ottla.store.watch_registry import Watches
 
 Pause: TypeAlias = Callable[[], Awaitable[None]]
 

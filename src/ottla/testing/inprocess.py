@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from ottla.broker.app import App
-from ottla.broker.world import World
+from ottla.broker.environment import World
 
 FOR_TESTS: Final[Mapping[str, str]] = {
     "listeners": "PLAINTEXT://127.0.0.1:0",

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.cli.kafka.formatters import formatter
-from ottla.client.consumer.records import Record
+from ottla.client.consumer.record import Record
 from ottla.model.errors import UserError
 
 FULL: Record[bytes, bytes] = Record(

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from ottla.cli.kafka.line_reader import LineReader
-from ottla.cli.records.drafts import Draft
+from ottla.cli.records.parsing import Draft
 from ottla.model.errors import UserError
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.cli.kafka.formatters import formatter
 from ottla.cli.kafka.offset_formatters import as_json, as_text
-from ottla.client.consumer.records import Record
+from ottla.client.consumer.record import Record
 from ottla.coordinator.group.records import Committed, OffsetChanged, offset_record, tombstone
 
 OLD = "kafka.coordinator.group.GroupMetadataManager$OffsetsMessageFormatter"

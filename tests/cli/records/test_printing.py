@@ -7,8 +7,8 @@ import pytest
 
 import ottla
 from ottla.cli.records.printing import Showing, print_all
-from ottla.cli.records.reading import Batch
-from ottla.client.consumer.records import Record
+from ottla.cli.records.ranges import Batch
+from ottla.client.consumer.record import Record
 from ottla.model.ids import TopicPartition
 from tests.fakes.manual_time import ManualClock
 

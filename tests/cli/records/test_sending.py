@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import ottla
-from ottla.cli.records.drafts import Draft
+from ottla.cli.records.parsing import Draft
 from ottla.cli.records.sending import TELL_EVERY, send_all
 from ottla.model.ids import TopicPartition
 from ottla.testing import Broker

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Any, cast
 
-from ottla.client.admin.places import AtTarget
+from ottla.client.admin.routing import AtTarget
 from ottla.client.admin.session import Session, is_passing, judged, refused
 from ottla.client.cluster import Cluster, Target, To
 from ottla.client.retry import Backoff

@@ -19,13 +19,13 @@ from uuid import UUID
 from kio.serial import entity_reader
 
 from ottla.client.cluster import Cluster, CoordinatorKind, Lane
+from ottla.client.cluster_view import ClusterView, Node, PartitionView, TopicView
 from ottla.client.consumer.aio import _call
-from ottla.client.consumer.building import Blueprint
+from ottla.client.consumer.builder import Blueprint
 from ottla.client.consumer.core import Core
-from ottla.client.consumer.records import Record
-from ottla.client.consumer.taking import take
+from ottla.client.consumer.fetch.delivery import take
+from ottla.client.consumer.record import Record
 from ottla.client.retry import Backoff, Deadline
-from ottla.client.view import ClusterView, Node, PartitionView, TopicView
 from ottla.config.client import ConsumerConfig
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition

@@ -9,7 +9,7 @@ import ottla
 import ottla.aio
 from ottla import TopicPartition
 from ottla.client.consumer.errors import ConcurrentUse, Wakeup
-from ottla.client.consumer.listener import RebalanceListener
+from ottla.client.consumer.rebalance_listener import RebalanceListener
 from tests.client.consumer.conftest import WAIT_S, Filled
 
 Consumer = ottla.aio.Consumer

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ottla.client.consumer import choosing
+from ottla.client.consumer import subscribing
 from ottla.client.consumer.errors import Wakeup
 from ottla.client.retry import Deadline
 from ottla.model.errors import UserError
@@ -21,7 +21,7 @@ def test_a_wait_ends_with_data_with_time_or_with_a_wakeup() -> None:
     async def story() -> None:
         rig = Rig()
         async with rig.live() as core:
-            choosing.assign(core, [HERE])
+            subscribing.assign(core, [HERE])
             before = core.clock.mono_ms()
             assert not await core.wait(Deadline(core.clock, 7_000))
             assert core.clock.mono_ms() - before == 7_000
@@ -50,7 +50,7 @@ def test_commits_are_made_now_and_then_inside_polls_for_what_was_handed_out() ->
         rig = Rig(group_id="g", auto_commit_interval_ms=5_000)
         rig.cluster.logs[HERE] = [batch(0, 8)]
         async with rig.live() as core:
-            choosing.assign(core, [HERE])
+            subscribing.assign(core, [HERE])
             assert len(await rig.poll()) == 8
             await asyncio.sleep(60)
             assert rig.cluster.times(OFFSET_COMMIT) == 0, "not between polls"
@@ -67,10 +67,10 @@ def test_without_auto_commit_nothing_is_committed() -> None:
         rig = Rig(group_id="g", enable_auto_commit=False)
         rig.cluster.logs[HERE] = [batch(0, 8)]
         async with rig.live() as core:
-            choosing.assign(core, [HERE])
+            subscribing.assign(core, [HERE])
             await rig.poll()
             await rig.poll(60)
-            await choosing.close(core, 1_000)
+            await subscribing.close(core, 1_000)
         assert rig.cluster.times(OFFSET_COMMIT) == 0
 
     run(story())
@@ -81,7 +81,7 @@ def test_what_the_user_has_not_seen_is_not_consumed() -> None:
         rig = Rig(group_id="g")
         rig.cluster.logs[HERE] = [batch(0, 8)]
         async with rig.live() as core:
-            choosing.assign(core, [HERE])
+            subscribing.assign(core, [HERE])
             await rig.poll()
             core.unread = lambda: {HERE: 3}
             assert core.consumed()[HERE].offset == 3
@@ -94,7 +94,7 @@ def test_a_poll_is_quiet_only_when_there_is_nothing_but_records_to_take() -> Non
         rig = Rig(group_id="g", auto_commit_interval_ms=1_000)
         rig.cluster.logs[HERE] = [batch(0, 8)]
         async with rig.live() as core:
-            choosing.assign(core, [HERE])
+            subscribing.assign(core, [HERE])
             await core.wait(Deadline(core.clock, 1_000))
             assert core.is_quiet
             core.later.append(lambda: None)
@@ -117,7 +117,7 @@ def test_a_part_that_breaks_is_heard_of_in_the_next_poll(
         rig = Rig(group_id="g")
         del rig.cluster.script[OFFSET_COMMIT]
         async with rig.live() as core:
-            choosing.assign(core, [HERE])
+            subscribing.assign(core, [HERE])
             core.commits.start(core.consumed(), lambda _: None, insists=False)
             with pytest.raises(KeyError):
                 await rig.poll()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ottla.client.consumer.interceptors import ConsumerInterceptor, Interceptors
-from ottla.client.consumer.records import Record
+from ottla.client.consumer.record import Record
 from ottla.client.offsets import OffsetAndMetadata
 from ottla.model.ids import TopicPartition
 

@@ -7,13 +7,13 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
+from ottla.client.cluster_view import ClusterView, Node, PartitionView, TopicView
 from ottla.client.interceptors import ProducerRecord
-from ottla.client.producer.accumulator import Accumulator
-from ottla.client.producer.batch import Batch, Prepared
-from ottla.client.producer.intake import Hooks, Intake, Means
-from ottla.client.producer.queues import Queues
-from ottla.client.producer.transaction import Transaction
-from ottla.client.view import ClusterView, Node, PartitionView, TopicView
+from ottla.client.producer.buffer.accumulator import Accumulator
+from ottla.client.producer.buffer.batch import Batch, Prepared
+from ottla.client.producer.buffer.queues import Queues
+from ottla.client.producer.buffer.record_intake import Hooks, Intake, Means
+from ottla.client.producer.transactions.state import Transaction
 from ottla.config.client import ProducerConfig
 from ottla.model.ids import TopicPartition
 from tests.fakes.manual_time import ManualClock

@@ -11,15 +11,15 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from ottla.coordinator.group.classic import ClassicGroup
-from ottla.coordinator.group.committing import CommitAsk, ToCommit
-from ottla.coordinator.group.joining import JoinAsk
-from ottla.coordinator.group.limits import GroupLimits
-from ottla.coordinator.group.liveness import Leaver
-from ottla.coordinator.group.member import JoinReply, Protocol, SyncReply
-from ottla.coordinator.group.phases import Phase
+from ottla.coordinator.group.classic.group import ClassicGroup
+from ottla.coordinator.group.classic.heartbeat import Leaver
+from ottla.coordinator.group.classic.join import JoinAsk
+from ottla.coordinator.group.classic.member import JoinReply, Protocol, SyncReply
+from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.classic.sync import SyncAsk
+from ottla.coordinator.group.offset_commit import CommitAsk, ToCommit
+from ottla.coordinator.group.settings import GroupLimits
 from ottla.coordinator.group.shard import GroupShard
-from ottla.coordinator.group.syncing import SyncAsk
 from ottla.coordinator.outcome import Outcome, SetTimer
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from ottla.coordinator.group.member import Protocol
+from ottla.coordinator.group.classic.member import Protocol
 from ottla.coordinator.group.memory import MEMBER_BYTES, GroupMemory
 from ottla.model.errors import ErrorCode, KafkaError
 from tests.coordinator.group.scene import Scene

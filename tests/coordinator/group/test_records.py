@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.coordinator.fields import Writer
-from ottla.coordinator.group.classic import ClassicGroup
-from ottla.coordinator.group.member import Member, Protocol
+from ottla.coordinator.group.classic.group import ClassicGroup
+from ottla.coordinator.group.classic.member import Member, Protocol
 from ottla.coordinator.group.records import (
     Committed,
     GroupChanged,
@@ -20,6 +19,7 @@ from ottla.coordinator.group.records import (
     offset_record,
     tombstone,
 )
+from ottla.coordinator.record_fields import Writer
 
 KEY = b"\0\1" + b"\0\1g" + b"\0\5topic" + b"\0\0\0\7"
 

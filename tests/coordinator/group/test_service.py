@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from ottla.coordinator.group.joining import JoinAsk
-from ottla.coordinator.group.liveness import Leaver
-from ottla.coordinator.group.member import JoinReply
-from ottla.coordinator.group.syncing import SyncAsk
+from ottla.coordinator.group.classic.heartbeat import Leaver
+from ottla.coordinator.group.classic.join import JoinAsk
+from ottla.coordinator.group.classic.member import JoinReply
+from ottla.coordinator.group.classic.sync import SyncAsk
 from ottla.model.errors import ErrorCode, KafkaError
 from tests.coordinator.coordinating import OFFSETS, Coordinating, coordinating
 from tests.coordinator.group.scene import RANGE

@@ -7,9 +7,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
-from ottla.coordinator.group.liveness import Leaver
-from ottla.coordinator.group.member import JoinReply, SyncReply
-from ottla.coordinator.group.phases import Phase
+from ottla.coordinator.group.classic.heartbeat import Leaver
+from ottla.coordinator.group.classic.member import JoinReply, SyncReply
+from ottla.coordinator.group.classic.states import Phase
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.scene import Scene, code_of, offset
 

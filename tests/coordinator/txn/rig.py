@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
 
-from ottla.broker.transactions import TxnParts, build_transactions
-from ottla.coordinator.pending import Commit
+from ottla.broker.transaction_coordinator import TxnParts, build_transactions
+from ottla.coordinator.deferred_reply import Commit
 from ottla.coordinator.runtime import Ground
-from ottla.coordinator.txn.ending import EndAsked
-from ottla.coordinator.txn.initialise import InitAsked
+from ottla.coordinator.txn.end_transaction import EndAsked
+from ottla.coordinator.txn.init_producer_id import InitAsked
 from ottla.coordinator.txn.state import Producer
 from ottla.delay.timers import Timers
 from ottla.model.errors import ErrorCode, KafkaError
@@ -21,7 +21,7 @@ from ottla.protocol.hot import ProducedPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
 from ottla.replica.append import AppendTerms, ToAppend
 from ottla.replica.flush_loop import Ring
-from ottla.replica.txn_gate import TxnTerms
+from ottla.replica.transaction_verification import TxnTerms
 from tests.fakes.data_side import TP, DataSide, data_side
 from tests.fakes.forgetting_disk import ForgettingDisk
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from ottla.coordinator.outcome import Outcome
-from ottla.coordinator.txn.ending import EndAsked
-from ottla.coordinator.txn.initialise import InitAsked
+from ottla.coordinator.txn.end_transaction import EndAsked
+from ottla.coordinator.txn.init_producer_id import InitAsked
 from ottla.coordinator.txn.records import record_of
 from ottla.coordinator.txn.shard import OVERDUE, Intervals, TxnShard
 from ottla.coordinator.txn.state import (

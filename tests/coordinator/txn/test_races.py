@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from ottla.coordinator.pending import Pending
-from ottla.coordinator.txn.ending import EndAsked
+from ottla.coordinator.deferred_reply import Pending
+from ottla.coordinator.txn.end_transaction import EndAsked
 from ottla.coordinator.txn.markers import Marking
 from ottla.coordinator.txn.service import ANSWER_WITHIN_MS, Ended
 from ottla.coordinator.txn.state import Producer, TxnState

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from ottla.coordinator.txn.ending import EndAsked
-from ottla.coordinator.txn.initialise import InitAsked
+from ottla.coordinator.txn.end_transaction import EndAsked
+from ottla.coordinator.txn.init_producer_id import InitAsked
 from ottla.coordinator.txn.markers import Marking
 from ottla.coordinator.txn.shard import ID_BYTES
 from ottla.coordinator.txn.state import LAST_EPOCH, NeedsProducerId, Producer, TxnState
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import CONSUMER_OFFSETS, NO_PRODUCER, ProducerId, TopicPartition
 from ottla.replica.read import Isolation
-from ottla.replica.txn_gate import TxnTerms
+from ottla.replica.transaction_verification import TxnTerms
 from tests.coordinator.txn.rig import ID, OTHER_TP, V2, TxnSide, txn_side
 from tests.fakes.data_side import TP, values_of
 from tests.fakes.virtual_loop import run

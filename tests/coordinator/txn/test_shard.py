@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ottla.coordinator.outcome import Outcome, SetTimer
-from ottla.coordinator.txn.ending import EndAsked
-from ottla.coordinator.txn.initialise import InitAsked
+from ottla.coordinator.txn.end_transaction import EndAsked
+from ottla.coordinator.txn.init_producer_id import InitAsked
 from ottla.coordinator.txn.records import Forgotten
 from ottla.coordinator.txn.shard import AT_ONCE, FORGETTABLE, ID_BYTES, OVERDUE, Intervals, TxnShard
 from ottla.coordinator.txn.state import NO_EPOCH, Producer, Transaction, TxnState

@@ -14,7 +14,7 @@ from kio.schema.index import api_key_map
 
 from ottla.protocol import wire
 from ottla.protocol.encode import writer_of
-from ottla.protocol.guard import skip_tags
+from ottla.protocol.length_check import skip_tags
 from ottla.protocol.schema import Entity, Kind, fields_of, message, versions
 from tests.asking import Line
 

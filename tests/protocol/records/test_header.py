@@ -6,7 +6,7 @@ import pytest
 
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.compression import Codec
-from ottla.protocol.records.corrupt import CorruptBatch
+from ottla.protocol.records.corrupt_batch import CorruptBatch
 from ottla.protocol.records.header import (
     HEADER,
     HEADER_SIZE,

@@ -13,17 +13,17 @@ from pyspark.sql import SparkSession
 
 import ottla
 from ottla.client.admin import NewTopic
-from ottla.client.consumer import records
+from ottla.client.consumer import record
 from ottla.model.clock import SystemClock
-from ottla.spark.pipelines import file, templates
-from ottla.spark.pipelines.ends import TopicEnds
-from ottla.spark.pipelines.outputs import outputs
+from ottla.spark.pipelines import templates, yaml_file
+from ottla.spark.pipelines.queries import outputs
 from ottla.spark.pipelines.run import Run
 from ottla.spark.pipelines.spec import Pipeline
+from ottla.spark.pipelines.topic_ends import TopicEnds
 from ottla.spark.pipelines.views import Views
 
 DEADLINE_MS = 240_000
-Record: TypeAlias = records.Record[Any, Any]
+Record: TypeAlias = record.Record[Any, Any]
 
 
 class Sent(NamedTuple):
@@ -70,7 +70,7 @@ class Stage:
         words = yaml.safe_load(text)
         words.setdefault("bootstrap", self.servers)
         words.setdefault("checkpoint", str(self.folder / "checkpoints" / words["name"]))
-        return file.parse(words, self.folder)
+        return yaml_file.parse(words, self.folder)
 
     def once(self, pipeline: Pipeline) -> Run:
         """Read what is there, and end."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ottla.spark.pipelines.outputs import Output
 from ottla.spark.pipelines.progress import Ends, Moment
+from ottla.spark.pipelines.queries import Output
 from ottla.spark.pipelines.run import ASK_EVERY_MS, FINISH_MS, QueryFailed, Run, history_path
 from tests.fakes.manual_time import ManualClock
 

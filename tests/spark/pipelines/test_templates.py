@@ -6,12 +6,12 @@ import pytest
 import yaml
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines import file, templates
+from ottla.spark.pipelines import templates, yaml_file
 
 
 @pytest.mark.parametrize("name", templates.names())
 def test_a_template_is_a_pipeline(name: str) -> None:
-    made = file.parse(yaml.safe_load(templates.text(name)))
+    made = yaml_file.parse(yaml.safe_load(templates.text(name)))
     assert made.name == name
     assert len(templates.purpose(name)) > 20
 

@@ -10,7 +10,7 @@ import yaml
 from pyspark.sql import DataFrame, SparkSession
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines import file
+from ottla.spark.pipelines import yaml_file
 from ottla.spark.pipelines.dead_letters import REASON_HEADER, TOPIC_HEADER, letters
 from ottla.spark.pipelines.spec import Source
 from ottla.spark.pipelines.views import Views
@@ -38,7 +38,7 @@ def views(spark: SparkSession, steps: str, rows: list[Any] = ROWS) -> Views:
     def read(_: Source) -> DataFrame:
         return records(spark, *values)
 
-    return Views(spark, file.parse(words), read)
+    return Views(spark, yaml_file.parse(words), read)
 
 
 def rows_of(frame: DataFrame, *columns: str) -> list[Any]:
@@ -145,7 +145,7 @@ def streamed(spark: SparkSession, within: str) -> Views:
             "0 AS partition", "value AS offset", "timestamp", "0 AS timestampType", headers,
         )  # fmt: skip
 
-    return Views(spark, file.parse(words), read)
+    return Views(spark, yaml_file.parse(words), read)
 
 
 def test_a_stream_has_one_watermark_and_repeats_are_known_for_its_delay(

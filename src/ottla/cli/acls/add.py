@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.cli.acls.asked import (
+from ottla.cli.acls.options import (
     Allow,
     Asked,
     Deny,
@@ -15,7 +15,7 @@ from ottla.cli.acls.asked import (
     TransactionalIds,
     table,
 )
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import failures, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from ottla.cli.acls.asked import (
+from ottla.cli.acls.options import (
     Allow,
     Asked,
     Deny,
@@ -21,7 +21,7 @@ from ottla.cli.acls.asked import (
     table,
 )
 from ottla.cli.confirmation import Yes, agreed
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import failures, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.client.admin import AclFilter, AclPattern

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import Table, show
 from ottla.cli.diagnosis.checks import AVAILABILITY, Severity, examined
 from ottla.cli.diagnosis.facts import availability

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.configs.resource import KindArgument, NameOption, resource
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap
 
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.argument_parsing import INT32_MAX, whole_number
 from ottla.cli.completion import resource_names
-from ottla.cli.names import INT32_MAX, whole_number
 from ottla.client.admin import Resource
 from ottla.config.broker import BrokerConfig
 from ottla.config.group import GroupConfig

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.configs.resource import KindArgument, NameOption, known_settings, resource
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, pairs
 from ottla.cli.setting_names import suggesting
 from ottla.model.errors import KafkaError

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.argument_parsing import topic_partitions
 from ottla.cli.completion import group_names, topic_names
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import failures
-from ottla.cli.names import topic_partitions
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap
 

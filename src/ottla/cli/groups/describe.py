@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from ottla.cli.completion import group_names
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import Table, failures, show
 from ottla.cli.groups.lag import PartitionLag, lags
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
-from ottla.cli.watching import EVERY_S, Interval, Watch, forever, watched
+from ottla.cli.watch_view import EVERY_S, Interval, Watch, forever, watched
 from ottla.client.admin.sync import Admin
 
 GROUPS = ("group", "type", "state", "assignor", "coordinator", "members", "lag")

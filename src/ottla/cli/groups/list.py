@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import Table, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
-from ottla.cli.watching import EVERY_S, Interval, Watch, forever, watched
+from ottla.cli.watch_view import EVERY_S, Interval, Watch, forever, watched
 from ottla.client.admin.sync import Admin
 
 

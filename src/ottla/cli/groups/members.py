@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.completion import group_names
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import Table, failures, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.model.errors import UserError

@@ -10,11 +10,11 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.argument_parsing import INT64_MAX, moment_ms, topic_partitions, whole_number
 from ottla.cli.completion import group_names, topic_names
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import Table, show
 from ottla.cli.groups.plan import Move, Wish, at_time, bounds, planned
-from ottla.cli.names import INT64_MAX, moment_ms, topic_partitions, whole_number
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.client.admin.sync import Admin

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Final, NamedTuple
 
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.kafka.arguments import Arguments, ToolError
 from ottla.cli.kafka.servers import bootstrap
 from ottla.client.admin import (

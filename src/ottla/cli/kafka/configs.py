@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.kafka.arguments import Arguments, ToolError, properties
 from ottla.cli.kafka.servers import bootstrap
 from ottla.client.admin import ConfigEntry, ConfigSource, Resource, ResourceKind

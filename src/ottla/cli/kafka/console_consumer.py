@@ -11,15 +11,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.connect import connected
+from ottla.cli.argument_parsing import matching
+from ottla.cli.argument_parsing import pattern as read_pattern
+from ottla.cli.connection import connected
 from ottla.cli.kafka.arguments import Arguments, chosen, key_values, properties
 from ottla.cli.kafka.formatters import formatter
 from ottla.cli.kafka.servers import bootstrap
-from ottla.cli.names import matching
-from ottla.cli.names import pattern as read_pattern
 from ottla.cli.offsets.list import expanded
 from ottla.cli.records.printing import Showing, print_all
-from ottla.cli.records.reading import Batch, Span, read_group, read_span, span
+from ottla.cli.records.ranges import Batch, Span, read_group, read_span, span
 from ottla.cli.records.termination import interrupted_by_sigterm
 from ottla.client.admin import OffsetSpec
 from ottla.client.admin.sync import Admin

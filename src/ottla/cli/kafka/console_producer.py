@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.kafka.arguments import Arguments, chosen, key_values, properties
 from ottla.cli.kafka.line_reader import LineReader
 from ottla.cli.kafka.servers import bootstrap

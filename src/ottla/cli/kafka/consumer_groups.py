@@ -10,13 +10,13 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Final
 
-from ottla.cli.connect import connected
+from ottla.cli.argument_parsing import topic_partitions
+from ottla.cli.connection import connected
 from ottla.cli.groups.lag import lags
 from ottla.cli.kafka import group_lines, group_resets
 from ottla.cli.kafka.arguments import Arguments, ToolError
 from ottla.cli.kafka.columns import Column, lines
 from ottla.cli.kafka.servers import bootstrap
-from ottla.cli.names import topic_partitions
 from ottla.cli.offsets.list import expanded
 from ottla.client.admin import Group
 from ottla.client.admin.sync import Admin

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from ottla.cli.kafka.offset_formatters import as_json, as_text
 from ottla.client import serializers
-from ottla.client.consumer.records import Record
+from ottla.client.consumer.record import Record
 from ottla.model.errors import UserError
 
 Formatter: TypeAlias = Callable[[Record[bytes, bytes]], bytes]

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from ottla.cli.argument_parsing import moment_ms, topic_partitions
 from ottla.cli.groups.plan import Move, Wish, at_time, bounds, planned
 from ottla.cli.kafka.arguments import Arguments, ToolError
 from ottla.cli.kafka.columns import Column, lines
-from ottla.cli.names import moment_ms, topic_partitions
 from ottla.cli.offsets.list import expanded
 from ottla.client.admin.sync import Admin
 from ottla.model.clock import SystemClock

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Final, NamedTuple
 
-from ottla.cli.records.drafts import Draft, Headers
+from ottla.cli.records.parsing import Draft, Headers
 from ottla.model.errors import UserError
 
 TRUE: Final = "true"

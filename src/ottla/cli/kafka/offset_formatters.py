@@ -10,7 +10,7 @@ import json
 from struct import unpack_from
 from typing import Final
 
-from ottla.client.consumer.records import Record
+from ottla.client.consumer.record import Record
 from ottla.coordinator.group.records import NEVER, OFFSET_KEYS, OffsetChanged, decode
 
 INT16: Final = 2

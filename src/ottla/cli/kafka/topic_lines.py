@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ottla.client.admin import Partition, Reassignment, Topic
-from ottla.log.partition_metadata import id_text
+from ottla.log.directories.partition_metadata import id_text
 from ottla.model.ids import TopicPartition
 
 

@@ -6,12 +6,12 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Final
 
-from ottla.cli.connect import connected
+from ottla.cli.argument_parsing import matching
+from ottla.cli.argument_parsing import pattern as read_pattern
+from ottla.cli.connection import connected
 from ottla.cli.kafka.arguments import Arguments, ToolError, key_values
 from ottla.cli.kafka.servers import bootstrap
 from ottla.cli.kafka.topic_lines import Filters, described
-from ottla.cli.names import matching
-from ottla.cli.names import pattern as read_pattern
 from ottla.cli.topics.describe import overrides
 from ottla.client.admin import MorePartitions, NewTopic, Resource
 from ottla.client.admin.sync import Admin

@@ -15,9 +15,9 @@ from typing import Annotated
 
 import typer
 
-from ottla.log.dump import KINDS
-from ottla.log.dump import dump as read
-from ottla.log.dump_rows import Complaint, Item, Maybe, Note, Row, Wishes, line_of
+from ottla.log.dump.dump import KINDS
+from ottla.log.dump.dump import dump as read
+from ottla.log.dump.rows import Complaint, Item, Maybe, Note, Row, Wishes, line_of
 from ottla.log.files import RealDisk
 from ottla.model.errors import UserError
 

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.argument_parsing import offset_spec, shown_time, topic_partitions
 from ottla.cli.completion import topic_names
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import Table, failures, show
-from ottla.cli.names import offset_spec, shown_time, topic_partitions
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.client.admin import OffsetSpec
 from ottla.client.admin.sync import Admin

@@ -6,16 +6,16 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.argument_parsing import topic_partitions
 from ottla.cli.completion import topic_names
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import Table, patience, show
-from ottla.cli.names import topic_partitions
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, pairs
 from ottla.cli.perf.figures import rate
 from ottla.cli.perf.produce import Records
 from ottla.cli.profile.cluster import client_config
-from ottla.cli.records.reading import read_span, span
+from ottla.cli.records.ranges import read_span, span
 from ottla.client.admin import OffsetSpec
 from ottla.client.consumer.sync import Consumer
 from ottla.config.client import ConsumerConfig

@@ -6,10 +6,10 @@ from typing import Annotated, Final
 
 import typer
 
+from ottla.cli.argument_parsing import INT64_MAX
 from ottla.cli.completion import topic_names
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import Table, patience, show
-from ottla.cli.names import INT64_MAX
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, pairs
 from ottla.cli.perf.figures import summary
 from ottla.cli.perf.produce import Size

@@ -5,6 +5,6 @@
 - `new`, `list_templates`   files to begin with
 - `replay_dlq` send dead letters back to where they came from
 - `report`     a picture of what a pipeline has done
-- `opening`    a file as a pipeline
-- `showing`    what people see while one runs
+- `load`       a file as a pipeline
+- `display`    what people see while one runs
 """

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import Table, patience, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.pipeline.opening import PipelineFile, Sets, opened
+from ottla.cli.pipeline.load import PipelineFile, Sets, opened
 from ottla.model.errors import UserError
 
 

@@ -15,8 +15,8 @@ import typer
 
 from ottla.cli.console import patience
 from ottla.cli.options import AsJson
-from ottla.cli.pipeline.opening import PipelineFile, Sets, opened
-from ottla.cli.pipeline.showing import display
+from ottla.cli.pipeline.display import display
+from ottla.cli.pipeline.load import PipelineFile, Sets, opened
 from ottla.model.clock import SystemClock
 from ottla.spark.pipelines.spec import Pipeline
 
@@ -65,12 +65,12 @@ def run_pipeline(
     pipeline: Pipeline, master: str | None, as_json: bool, metrics_port: int | None = None
 ) -> int:
     """Run it here; the exit code."""
-    from ottla.spark.pipelines.ends import TopicEnds
     from ottla.spark.pipelines.group_sync import GroupSyncing
-    from ottla.spark.pipelines.measures import Measures
-    from ottla.spark.pipelines.outputs import outputs
+    from ottla.spark.pipelines.metrics import Measures
+    from ottla.spark.pipelines.queries import outputs
     from ottla.spark.pipelines.run import History, QueryFailed, Run
     from ottla.spark.pipelines.session import session
+    from ottla.spark.pipelines.topic_ends import TopicEnds
     from ottla.spark.pipelines.views import Views
 
     clock, measures = SystemClock(), Measures()

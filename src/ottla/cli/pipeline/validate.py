@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.console import patience
-from ottla.cli.pipeline.opening import PipelineFile, Sets, opened
+from ottla.cli.pipeline.load import PipelineFile, Sets, opened
 
 
 def validate(
@@ -26,7 +26,7 @@ def validate(
     """
     pipeline = opened(path, sets)
     if not words_only:
-        from ottla.spark.pipelines.outputs import outputs
+        from ottla.spark.pipelines.queries import outputs
         from ottla.spark.pipelines.session import session
         from ottla.spark.pipelines.views import Views
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import failures
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap
 from ottla.cli.reassign.moves import read

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from ottla.cli.names import INT32_MAX, whole_value
+from ottla.cli.argument_parsing import INT32_MAX, whole_value
 from ottla.client.admin import Topic
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.argument_parsing import INT16_MAX, INT32_MAX, whole_number
 from ottla.cli.completion import topic_names
-from ottla.cli.connect import connected
-from ottla.cli.names import INT16_MAX, INT32_MAX, whole_number
+from ottla.cli.connection import connected
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap
 from ottla.cli.reassign.moves import as_json, current, proposed
 from ottla.model.errors import UserError

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ottla.cli.records.reading import Batch
-from ottla.cli.records.shown import Show
-from ottla.cli.records.wanted import Wanted
+from ottla.cli.records.filters import Wanted
+from ottla.cli.records.formatting import Show
+from ottla.cli.records.ranges import Batch
 from ottla.client.consumer.sync import Consumer
 from ottla.model.clock import Clock
 from ottla.model.ids import TopicPartition

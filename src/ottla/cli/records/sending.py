@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from ottla.cli.records.drafts import Draft
+from ottla.cli.records.parsing import Draft
 from ottla.client.producer.delivery import Delivery
 from ottla.client.producer.sync import Producer
 from ottla.model.errors import UserError

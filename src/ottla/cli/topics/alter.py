@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.argument_parsing import INT32_MAX
 from ottla.cli.completion import topic_names
-from ottla.cli.connect import connected
-from ottla.cli.names import INT32_MAX
+from ottla.cli.connection import connected
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Configs, pairs
 from ottla.cli.setting_names import suggesting
 from ottla.client.admin import Resource

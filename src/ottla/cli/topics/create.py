@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.connect import connected
+from ottla.cli.argument_parsing import INT16_MAX, INT32_MAX
+from ottla.cli.connection import connected
 from ottla.cli.console import Table, failures, show
-from ottla.cli.names import INT16_MAX, INT32_MAX
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Configs, pairs
 from ottla.cli.setting_names import suggesting
 from ottla.client.admin import NewTopic

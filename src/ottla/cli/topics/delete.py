@@ -11,7 +11,7 @@ import typer
 
 from ottla.cli.completion import topic_names
 from ottla.cli.confirmation import DryRun, Yes, agreed, require_terminal
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import Table, failures, show
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap
 from ottla.client.admin import OffsetSpec, Topic

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.connect import connected
+from ottla.cli.argument_parsing import matching
+from ottla.cli.argument_parsing import pattern as read_pattern
+from ottla.cli.connection import connected
 from ottla.cli.console import Table
-from ottla.cli.names import matching
-from ottla.cli.names import pattern as read_pattern
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
-from ottla.cli.watching import EVERY_S, Interval, Watch, forever, watched
+from ottla.cli.watch_view import EVERY_S, Interval, Watch, forever, watched
 
 
 def list_(

@@ -12,10 +12,10 @@ from typing import Annotated, Final
 
 import typer
 
+from ottla.cli.argument_parsing import INT64_MAX, topic_partitions
 from ottla.cli.completion import transactional_ids
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import Table, failures, show
-from ottla.cli.names import INT64_MAX, topic_partitions
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.cli.profile.cluster import client_config
 from ottla.cli.transactions.hanging import open_transactions
@@ -23,7 +23,7 @@ from ottla.client.admin.sync import Admin
 from ottla.config.client import ClientConfig
 from ottla.model.errors import ErrorCode, KafkaError, UserError
 from ottla.model.ids import TopicPartition
-from ottla.spark.abandoned import ended, left_open
+from ottla.spark.abandoned_transactions import ended, left_open
 
 ABORTED: Final = ("transactional id", "state before", "producer id", "epoch")
 

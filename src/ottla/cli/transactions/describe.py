@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.argument_parsing import shown_time
 from ottla.cli.completion import transactional_ids
-from ottla.cli.connect import connected
+from ottla.cli.connection import connected
 from ottla.cli.console import Table, failures, show
-from ottla.cli.names import shown_time
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.client.admin import Transaction
 

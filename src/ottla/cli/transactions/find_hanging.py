@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.connect import connected
+from ottla.cli.argument_parsing import duration_ms, shown_time, topic_partitions
+from ottla.cli.connection import connected
 from ottla.cli.console import Table, show
-from ottla.cli.names import duration_ms, shown_time, topic_partitions
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.cli.transactions.hanging import (

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.connect import connected
+from ottla.cli.argument_parsing import duration_ms
+from ottla.cli.connection import connected
 from ottla.cli.console import Table, show
-from ottla.cli.names import duration_ms
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 
 COLUMNS = ("transactional id", "state", "producer id", "coordinator")

@@ -1,20 +1,20 @@
-"""The admin client: everything a cluster can be asked or told that is not about records.
+"""The admin client: topics, settings, groups, transactions, replicas, ACLs.
 
-- `aio`           the admin for asyncio: the table of calls
-- `sync`          the same for everybody else, on a thread
-- `session`       every item asked for where it is answered, again where that helps
-- `places`        which broker answers for an item
-- `outcomes`      what came of each item
-- `keys`          API keys by name
+- `aio`           the admin for asyncio
+- `sync`          the synchronous admin, on a thread
+- `session`       sends each item to the broker that answers for it, with retries
+- `routing`       which broker answers for an item
+- `results`       the result of each item
+- `api_keys`      API keys by name
 - `topics`        create, delete, describe, list, more partitions
 - `configs`       settings of topics, brokers, groups and loggers
 - `offsets`       where partitions begin and end; deleting records
 - `groups`        consumer groups and their members
-- `group_offsets` what groups have committed
-- `transactions`  transactions, producers, ending what hangs
+- `group_offsets` offsets committed by groups
+- `transactions`  transactions, producers, aborting what hangs
 - `replicas`      elections and reassignments
-- `log_dirs`      what lies on which disk
-- `acls`          access rules
+- `log_dirs`      log directories and the replicas in them
+- `acls`          ACLs
 - `brokers`       the cluster, its brokers and features
 
 Calls that name several items return `Outcomes`, a dict with a result or an exception for each;
@@ -36,8 +36,8 @@ from ottla.client.admin.group_offsets import CommittedOffset
 from ottla.client.admin.groups import Group, GroupListing, GroupMember
 from ottla.client.admin.log_dirs import LogDir, Replica, ReplicaLogDir, ReplicaOnDisk
 from ottla.client.admin.offsets import ListedOffset, OffsetSpec
-from ottla.client.admin.outcomes import Outcomes
 from ottla.client.admin.replicas import ElectionKind, Reassignment
+from ottla.client.admin.results import Outcomes
 from ottla.client.admin.topics import CreatedTopic, MorePartitions, NewTopic, Partition, Topic
 from ottla.client.admin.transactions import (
     ActiveProducer,

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any, Final, Self, TypeVar
 
-from ottla.client.admin import keys
-from ottla.client.admin.outcomes import Outcomes
+from ottla.client.admin import api_keys
+from ottla.client.admin.results import Outcomes
 from ottla.client.admin.session import Answers, Session, refused
 from ottla.client.cluster import Target, To
 from ottla.client.errors import KafkaError, UserError
@@ -150,7 +150,7 @@ async def create_acls(session: Session, rules: Iterable[Rule]) -> Outcomes[AclRu
 
     async def ask(node: To, rules: list[AclRule]) -> Answers[AclRule, None]:
         fields = {"creations": [_creation(rule) for rule in rules]}
-        reply = await session.ask(node, keys.CREATE_ACLS, fields)
+        reply = await session.ask(node, api_keys.CREATE_ACLS, fields)
         return dict(zip(rules, map(refused, reply.results), strict=False))
 
     return await session.each(wanted, session.controller, ask)
@@ -159,7 +159,7 @@ async def create_acls(session: Session, rules: Iterable[Rule]) -> Outcomes[AclRu
 async def describe_acls(session: Session, filter: Filter = EVERY_RULE) -> list[AclRule]:
     """The access rules that a filter means, in order; all of them unless told otherwise."""
     fields = _asked(_checked_filter(filter))
-    reply = await session.once(Target.ANY, keys.DESCRIBE_ACLS, fields)
+    reply = await session.once(Target.ANY, api_keys.DESCRIBE_ACLS, fields)
     return sorted(_rule(each, row) for row in reply.resources for each in row.acls)
 
 
@@ -171,7 +171,7 @@ async def delete_acls(
 
     async def ask(node: To, filters: list[AclFilter]) -> Answers[AclFilter, list[AclRule]]:
         fields = {"filters": [_asked(each) for each in filters]}
-        reply = await session.ask(node, keys.DELETE_ACLS, fields)
+        reply = await session.ask(node, api_keys.DELETE_ACLS, fields)
         return dict(zip(filters, map(_deleted, reply.filter_results), strict=False))
 
     return await session.each(wanted, session.controller, ask)

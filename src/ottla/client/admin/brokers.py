@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ottla.client.admin import keys
+from ottla.client.admin import api_keys
 from ottla.client.admin.session import Session
 from ottla.client.cluster import Target
 from ottla.client.versions import Versions
@@ -50,7 +50,7 @@ async def describe_cluster(session: Session) -> ClusterInfo:
         "endpoint_type": 1,
         "include_fenced_brokers": False,
     }
-    reply = await session.once(Target.ANY, keys.DESCRIBE_CLUSTER, fields)
+    reply = await session.once(Target.ANY, api_keys.DESCRIBE_CLUSTER, fields)
     brokers = sorted(
         (
             BrokerInfo(row.broker_id, row.host, row.port, row.rack, row.is_fenced)

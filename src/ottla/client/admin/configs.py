@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from ottla.client.admin import keys
-from ottla.client.admin.outcomes import Outcomes
+from ottla.client.admin import api_keys
+from ottla.client.admin.results import Outcomes
 from ottla.client.admin.session import Answers, Session, judged
 from ottla.client.cluster import Target, To
 from ottla.protocol.wire import Fields
@@ -122,7 +122,7 @@ async def describe_configs(
             "include_synonyms": synonyms,
             "include_documentation": documentation,
         }
-        reply = await session.ask(node, keys.DESCRIBE_CONFIGS, fields)
+        reply = await session.ask(node, api_keys.DESCRIBE_CONFIGS, fields)
         return {
             _resource(row): judged(row, {one.name: _entry(one) for one in row.configs})
             for row in reply.results
@@ -147,7 +147,7 @@ async def incremental_alter_configs(
             ],
             "validate_only": validate_only,
         }
-        reply = await session.ask(node, keys.INCREMENTAL_ALTER_CONFIGS, fields)
+        reply = await session.ask(node, api_keys.INCREMENTAL_ALTER_CONFIGS, fields)
         return {_resource(row): judged(row, None) for row in reply.responses}
 
     return await session.each(changes, OwnBroker(session), ask)
@@ -172,7 +172,7 @@ async def alter_configs(
             ],
             "validate_only": validate_only,
         }
-        reply = await session.ask(node, keys.ALTER_CONFIGS, fields)
+        reply = await session.ask(node, api_keys.ALTER_CONFIGS, fields)
         return {_resource(row): judged(row, None) for row in reply.responses}
 
     return await session.each(configs, OwnBroker(session), ask)
@@ -183,7 +183,7 @@ async def list_config_resources(
 ) -> list[Resource]:
     """What has settings that can be described: of these kinds, or of every kind."""
     fields = {"resource_types": list(kinds)}
-    reply = await session.once(Target.ANY, keys.LIST_CONFIG_RESOURCES, fields)
+    reply = await session.once(Target.ANY, api_keys.LIST_CONFIG_RESOURCES, fields)
     return [
         Resource(ResourceKind(row.resource_type), row.resource_name)
         for row in reply.config_resources

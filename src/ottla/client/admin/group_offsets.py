@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ottla.client.admin import keys
+from ottla.client.admin import api_keys
 from ottla.client.admin.offsets import by_topic, indexes_by_topic
-from ottla.client.admin.outcomes import Outcomes
+from ottla.client.admin.results import Outcomes
 from ottla.client.admin.session import Answers, Session, is_passing, judged, refused
 from ottla.client.cluster import To
 from ottla.model.ids import TopicPartition
@@ -51,7 +51,7 @@ async def list_group_offsets(
     ) -> Answers[str, Outcomes[TopicPartition, CommittedOffset]]:
         one = {"group_id": group, "topics": wanted, "member_id": None, "member_epoch": -1}
         fields = {**one, "groups": [one], "require_stable": require_stable}
-        reply = await session.ask(node, keys.OFFSET_FETCH, fields, at_most=_BY_NAME)
+        reply = await session.ask(node, api_keys.OFFSET_FETCH, fields, at_most=_BY_NAME)
         row = next(iter(reply.groups), reply)  # until version 7 the reply is of one group
         found = _committed(row)
         unsettled = next(filter(is_passing, found.failed.values()), found)
@@ -69,7 +69,7 @@ async def alter_group_offsets(
         rows = {one: _commit(one, offset) for one, offset in offsets.items()}
         fields = {"group_id": group, **_NOBODY, "topics": by_topic("partitions", rows)}
         fields["retention_time_ms"] = -1
-        reply = await session.ask(node, keys.OFFSET_COMMIT, fields, at_most=_BY_NAME)
+        reply = await session.ask(node, api_keys.OFFSET_COMMIT, fields, at_most=_BY_NAME)
         told = _told(reply)
         return {group: next(filter(is_passing, told.failed.values()), told)}
 
@@ -84,7 +84,7 @@ async def delete_group_offsets(
 
     async def ask(node: To, groups: list[str]) -> Answers[str, Outcomes[TopicPartition, None]]:
         fields = {"group_id": group, "topics": by_topic("partitions", rows)}
-        reply = await session.ask(node, keys.OFFSET_DELETE, fields)
+        reply = await session.ask(node, api_keys.OFFSET_DELETE, fields)
         return {group: judged(reply, _told(reply))}
 
     return (await session.each([group], session.groups, ask)).one()

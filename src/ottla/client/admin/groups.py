@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ottla.client.admin import keys
-from ottla.client.admin.outcomes import Outcomes
+from ottla.client.admin import api_keys
+from ottla.client.admin.results import Outcomes
 from ottla.client.admin.session import Answers, Session, judged
 from ottla.client.cluster import To
 from ottla.client.errors import UnsupportedVersion
@@ -68,7 +68,7 @@ async def list_groups(
 ) -> list[GroupListing]:
     """Every group that any broker coordinates, in the order of their names."""
     fields = {"states_filter": list(states), "types_filter": list(types)}
-    replies = await session.on_every_broker(keys.LIST_GROUPS, fields)
+    replies = await session.on_every_broker(api_keys.LIST_GROUPS, fields)
     return sorted(
         (
             GroupListing(row.group_id, row.protocol_type, row.group_state, row.group_type)
@@ -100,7 +100,7 @@ async def delete_groups(session: Session, ids: Iterable[str]) -> Outcomes[str, N
     """Forget groups and their offsets; only groups without members can go."""
 
     async def ask(node: To, ids: list[str]) -> Answers[str, None]:
-        reply = await session.ask(node, keys.DELETE_GROUPS, {"groups_names": ids})
+        reply = await session.ask(node, api_keys.DELETE_GROUPS, {"groups_names": ids})
         return {row.group_id: judged(row, None) for row in reply.results}
 
     return await session.each(ids, session.groups, ask)
@@ -126,7 +126,7 @@ async def remove_group_members(
                 for one in leaving
             ],
         }
-        reply = await session.ask(node, keys.LEAVE_GROUP, fields)
+        reply = await session.ask(node, api_keys.LEAVE_GROUP, fields)
         told = Outcomes[str, None]()
         for one, row in zip(leaving, reply.members, strict=False):
             told[one.id] = judged(row, None)
@@ -139,7 +139,7 @@ async def _of_the_new_protocol(session: Session, node: int, ids: list[str]) -> d
     """Those of the groups that follow it; brokers that do not know it have none."""
     fields = {"group_ids": ids, "include_authorized_operations": False}
     try:
-        reply = await session.ask(node, keys.CONSUMER_GROUP_DESCRIBE, fields)
+        reply = await session.ask(node, api_keys.CONSUMER_GROUP_DESCRIBE, fields)
     except UnsupportedVersion:
         return {}
     return {
@@ -182,7 +182,7 @@ def _owned(assignment: Any) -> tuple[TopicPartition, ...]:
 
 async def _classic(session: Session, node: int, ids: list[str]) -> Answers[str, Group]:
     fields = {"groups": ids, "include_authorized_operations": False}
-    reply = await session.ask(node, keys.DESCRIBE_GROUPS, fields)
+    reply = await session.ask(node, api_keys.DESCRIBE_GROUPS, fields)
     return {row.group_id: _described(row, node) for row in reply.groups}
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ottla.client.admin import keys
+from ottla.client.admin import api_keys
 from ottla.client.admin.offsets import indexes_by_topic
-from ottla.client.admin.outcomes import Outcomes
+from ottla.client.admin.results import Outcomes
 from ottla.client.admin.session import Answers, Session, judged, refused
 from ottla.client.cluster import To
 from ottla.model.errors import KafkaError
@@ -64,7 +64,7 @@ async def describe_log_dirs(
     asked = sorted((await session.view()).nodes) if brokers is None else brokers
 
     async def ask(node: To, ids: list[int]) -> Answers[int, tuple[LogDir, ...]]:
-        reply = await session.ask(node, keys.DESCRIBE_LOG_DIRS, {"topics": chosen})
+        reply = await session.ask(node, api_keys.DESCRIBE_LOG_DIRS, {"topics": chosen})
         return {ids[0]: judged(reply, tuple(map(_directory, reply.results)))}
 
     return await session.each(asked, session.own_broker, ask)
@@ -108,7 +108,7 @@ async def alter_replica_log_dirs(
                 for path, partitions in paths.items()
             ]
         }
-        reply = await session.ask(node, keys.ALTER_REPLICA_LOG_DIRS, fields)
+        reply = await session.ask(node, api_keys.ALTER_REPLICA_LOG_DIRS, fields)
         told = Outcomes[Replica, None]()
         for topic in reply.results:
             for row in topic.partitions:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from ottla.client.admin import keys
-from ottla.client.admin.outcomes import Outcomes
+from ottla.client.admin import api_keys
+from ottla.client.admin.results import Outcomes
 from ottla.client.admin.session import Answers, Session, judged
 from ottla.client.cluster import To
 from ottla.model.ids import TopicPartition
@@ -65,7 +65,7 @@ async def list_offsets(
             ),
             "timeout": session.timeout_ms,
         }
-        reply = await session.ask(node, keys.LIST_OFFSETS, fields)
+        reply = await session.ask(node, api_keys.LIST_OFFSETS, fields)
         return {
             TopicPartition(topic.name, row.partition_index): judged(row, _listed(row))
             for topic in reply.topics
@@ -94,7 +94,7 @@ async def delete_records(
             ),
             "timeout": session.timeout_ms,
         }
-        reply = await session.ask(node, keys.DELETE_RECORDS, fields)
+        reply = await session.ask(node, api_keys.DELETE_RECORDS, fields)
         return {
             TopicPartition(topic.name, row.partition_index): judged(row, row.low_watermark)
             for topic in reply.topics

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from ottla.client.admin import keys
+from ottla.client.admin import api_keys
 from ottla.client.admin.offsets import by_topic, indexes_by_topic
-from ottla.client.admin.outcomes import Outcomes
+from ottla.client.admin.results import Outcomes
 from ottla.client.admin.session import Answers, Session, judged
 from ottla.client.cluster import Target, To
 from ottla.model.ids import TopicPartition
@@ -45,7 +45,7 @@ async def elect_leaders(
     }
     if chosen == []:
         return Outcomes()
-    reply = await session.once(Target.CONTROLLER, keys.ELECT_LEADERS, fields)
+    reply = await session.once(Target.CONTROLLER, api_keys.ELECT_LEADERS, fields)
     told = Outcomes[TopicPartition, None]()
     for topic in reply.replica_election_results:
         for row in topic.partition_result:
@@ -63,7 +63,7 @@ async def alter_partition_reassignments(
             one: {"partition_index": one.partition, "replicas": moves[one]} for one in partitions
         }
         fields = {"timeout": session.timeout_ms, "topics": by_topic("partitions", rows)}
-        reply = await session.ask(node, keys.ALTER_PARTITION_REASSIGNMENTS, fields)
+        reply = await session.ask(node, api_keys.ALTER_PARTITION_REASSIGNMENTS, fields)
         whole = judged(reply, None)
         if whole is not None:
             return dict.fromkeys(partitions, whole)
@@ -82,7 +82,7 @@ async def list_partition_reassignments(
     """The moves under way, of these partitions or of all."""
     chosen = None if partitions is None else indexes_by_topic("partition_indexes", partitions)
     fields = {"timeout": session.timeout_ms, "topics": chosen}
-    reply = await session.once(Target.CONTROLLER, keys.LIST_PARTITION_REASSIGNMENTS, fields)
+    reply = await session.once(Target.CONTROLLER, api_keys.LIST_PARTITION_REASSIGNMENTS, fields)
     return {
         TopicPartition(topic.name, row.partition_index): Reassignment(
             tuple(row.replicas), tuple(row.adding_replicas), tuple(row.removing_replicas)

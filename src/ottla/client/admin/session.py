@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
-from ottla.client.admin.outcomes import Item, Outcomes, Result
-from ottla.client.admin.places import AtBroker, AtCoordinator, AtLeader, AtTarget, Place
+from ottla.client.admin.results import Item, Outcomes, Result
+from ottla.client.admin.routing import AtBroker, AtCoordinator, AtLeader, AtTarget, Place
 from ottla.client.cluster import Cluster, CoordinatorKind, Target, To
+from ottla.client.cluster_view import ClusterView
 from ottla.client.errors import ErrorCode, KafkaError, refusal
 from ottla.client.retry import Deadline, retrying, said
-from ottla.client.view import ClusterView
 from ottla.config.client import AdminConfig
 from ottla.protocol.wire import Fields
 

@@ -18,8 +18,8 @@ from ottla.client.admin.group_offsets import CommittedOffset
 from ottla.client.admin.groups import Group, GroupListing, GroupMember
 from ottla.client.admin.log_dirs import LogDir, Replica, ReplicaLogDir
 from ottla.client.admin.offsets import ListedOffset, OffsetSpec
-from ottla.client.admin.outcomes import Outcomes
 from ottla.client.admin.replicas import ElectionKind, Reassignment
+from ottla.client.admin.results import Outcomes
 from ottla.client.admin.topics import CreatedTopic, MorePartitions, NewTopic, Topic
 from ottla.client.admin.transactions import (
     ActiveProducer,
@@ -27,7 +27,7 @@ from ottla.client.admin.transactions import (
     Transaction,
     TransactionListing,
 )
-from ottla.client.thread import LoopThread
+from ottla.client.loop_thread import LoopThread
 from ottla.model.ids import TopicPartition
 from ottla.security.acl import Filter, Rule
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from ottla.client.admin import keys
-from ottla.client.admin.outcomes import Outcomes
+from ottla.client.admin import api_keys
+from ottla.client.admin.results import Outcomes
 from ottla.client.admin.session import Answers, Session, judged
 from ottla.client.cluster import Target, To
 from ottla.client.errors import UnsupportedVersion
@@ -93,7 +93,7 @@ async def create_topics(
             "timeout": session.timeout_ms,
             "validate_only": validate_only,
         }
-        reply = await session.ask(node, keys.CREATE_TOPICS, fields)
+        reply = await session.ask(node, api_keys.CREATE_TOPICS, fields)
         return {row.name: judged(row, _created(row)) for row in reply.topics}
 
     return await session.each(wanted, session.controller, ask)
@@ -121,7 +121,7 @@ async def delete_topics(session: Session, names: Iterable[str]) -> Outcomes[str,
             "topic_names": names,  # until version 5
             "timeout": session.timeout_ms,
         }
-        reply = await session.ask(node, keys.DELETE_TOPICS, fields)
+        reply = await session.ask(node, api_keys.DELETE_TOPICS, fields)
         return {row.name: judged(row, None) for row in reply.responses}
 
     return await session.each(names, session.controller, ask)
@@ -143,7 +143,7 @@ async def create_partitions(
             "timeout": session.timeout_ms,
             "validate_only": validate_only,
         }
-        reply = await session.ask(node, keys.CREATE_PARTITIONS, fields)
+        reply = await session.ask(node, api_keys.CREATE_PARTITIONS, fields)
         return {row.name: judged(row, None) for row in reply.results}
 
     return await session.each(topics, session.controller, ask)
@@ -152,7 +152,7 @@ async def create_partitions(
 async def list_topics(session: Session, *, internal: bool = False) -> list[str]:
     """Every topic's name, in order; the brokers' own only when asked for."""
     fields = {"topics": None, **_METADATA}
-    reply = await session.once(Target.ANY, keys.METADATA, fields)
+    reply = await session.once(Target.ANY, api_keys.METADATA, fields)
     return sorted(row.name for row in reply.topics if internal or not row.is_internal)
 
 
@@ -164,7 +164,7 @@ async def describe_topics(session: Session, names: Iterable[str]) -> Outcomes[st
             rows = await _paged(session, node, names)
         except UnsupportedVersion:
             fields = {"topics": [{"name": name, "topic_id": None} for name in names], **_METADATA}
-            rows = list((await session.ask(node, keys.METADATA, fields)).topics)
+            rows = list((await session.ask(node, api_keys.METADATA, fields)).topics)
         found: dict[str, list[Any]] = {}
         for row in rows:
             found.setdefault(row.name, []).append(row)
@@ -191,7 +191,7 @@ async def _paged(session: Session, node: To, names: list[str]) -> list[Any]:
     cursor: Fields | None = None
     while True:
         fields = {"topics": [{"name": name} for name in sorted(names)], "cursor": cursor}
-        reply = await session.ask(node, keys.DESCRIBE_TOPIC_PARTITIONS, fields)
+        reply = await session.ask(node, api_keys.DESCRIBE_TOPIC_PARTITIONS, fields)
         rows += reply.topics
         if reply.next_cursor is None:
             return rows

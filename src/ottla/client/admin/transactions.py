@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ottla.client.admin import keys
+from ottla.client.admin import api_keys
 from ottla.client.admin.offsets import indexes_by_topic
-from ottla.client.admin.outcomes import Outcomes
+from ottla.client.admin.results import Outcomes
 from ottla.client.admin.session import Answers, Session, judged
 from ottla.client.cluster import To
 from ottla.model.errors import KafkaError
@@ -85,7 +85,7 @@ async def list_transactions(
         "duration_filter": longer_than_ms,
         "transactional_id_pattern": pattern,
     }
-    replies = await session.on_every_broker(keys.LIST_TRANSACTIONS, fields)
+    replies = await session.on_every_broker(api_keys.LIST_TRANSACTIONS, fields)
     return sorted(
         (
             TransactionListing(row.transactional_id, row.producer_id, row.transaction_state, broker)
@@ -101,7 +101,7 @@ async def describe_transactions(session: Session, ids: Iterable[str]) -> Outcome
 
     async def ask(node: To, ids: list[str]) -> Answers[str, Transaction]:
         assert isinstance(node, int)
-        reply = await session.ask(node, keys.DESCRIBE_TRANSACTIONS, {"transactional_ids": ids})
+        reply = await session.ask(node, api_keys.DESCRIBE_TRANSACTIONS, {"transactional_ids": ids})
         return {
             row.transactional_id: judged(row, _transaction(row, node))
             for row in reply.transaction_states
@@ -119,7 +119,7 @@ async def describe_producers(
         node: To, partitions: list[TopicPartition]
     ) -> Answers[TopicPartition, tuple[ActiveProducer, ...]]:
         fields = {"topics": indexes_by_topic("partition_indexes", partitions)}
-        reply = await session.ask(node, keys.DESCRIBE_PRODUCERS, fields)
+        reply = await session.ask(node, api_keys.DESCRIBE_PRODUCERS, fields)
         return {
             TopicPartition(topic.name, row.partition_index): judged(
                 row, tuple(map(_producer, row.active_producers))
@@ -148,7 +148,7 @@ async def abort_transaction(
     }
 
     async def ask(node: To, partitions: list[TopicPartition]) -> Answers[TopicPartition, None]:
-        reply = await session.ask(node, keys.WRITE_TXN_MARKERS, {"markers": [marker]})
+        reply = await session.ask(node, api_keys.WRITE_TXN_MARKERS, {"markers": [marker]})
         return {
             TopicPartition(topic.name, row.partition_index): judged(row, None)
             for told in reply.markers
@@ -170,7 +170,7 @@ async def fence_producers(session: Session, ids: Iterable[str]) -> Outcomes[str,
 
 async def _fenced(session: Session, node: To, id: str) -> FencedProducer | KafkaError:
     fields = {"transactional_id": id, "transaction_timeout": _SHORT_LIFE_MS}
-    reply = await session.ask(node, keys.INIT_PRODUCER_ID, fields)
+    reply = await session.ask(node, api_keys.INIT_PRODUCER_ID, fields)
     return judged(reply, FencedProducer(reply.producer_id, reply.producer_epoch))
 
 

@@ -15,16 +15,18 @@ from inspect import isawaitable
 from types import TracebackType
 from typing import Any, Final, Generic, Self
 
-from ottla.client.consumer import choosing, committing, placing
-from ottla.client.consumer.classic import GroupMetadata
-from ottla.client.consumer.committing import OnCommit
+from ottla.client.consumer import subscribing
+from ottla.client.consumer.base import Face
 from ottla.client.consumer.core import Core
-from ottla.client.consumer.face import Face
-from ottla.client.consumer.listener import RebalanceListener
-from ottla.client.consumer.ownership import Ownership, User
-from ottla.client.consumer.records import K, Record, V
-from ottla.client.consumer.resets import EARLIEST, LATEST
-from ottla.client.consumer.taking import take, take_arrow
+from ottla.client.consumer.fetch.delivery import take, take_arrow
+from ottla.client.consumer.group import offset_commits
+from ottla.client.consumer.group.classic_member import GroupMetadata
+from ottla.client.consumer.group.offset_commits import OnCommit
+from ottla.client.consumer.position import seeking
+from ottla.client.consumer.position.reset_policy import EARLIEST, LATEST
+from ottla.client.consumer.rebalance_listener import RebalanceListener
+from ottla.client.consumer.record import K, Record, V
+from ottla.client.consumer.thread_ownership import Ownership, User
 from ottla.client.offsets import OffsetAndMetadata, OffsetAndTimestamp, Offsets
 from ottla.client.retry import Deadline
 from ottla.model.errors import UserError
@@ -49,7 +51,7 @@ class Consumer(Face[K, V], Generic[K, V]):
         core = self._core
         core.face(_call, core.fetcher.kick, core.fetcher.refetch, self._blueprint.group)
         if self._topics:
-            choosing.subscribe(core, self._topics, None, None)
+            subscribing.subscribe(core, self._topics, None, None)
         self._tasks = asyncio.TaskGroup()
         await self._tasks.__aenter__()
         self._tasks.create_task(core.live())
@@ -70,7 +72,7 @@ class Consumer(Face[K, V], Generic[K, V]):
             if self._tasks is None:
                 return
             try:  # a listener may still use the consumer
-                await choosing.close(self._core, _ms(timeout))
+                await subscribing.close(self._core, _ms(timeout))
             finally:
                 tasks, self._tasks = self._tasks, None
                 self._core.stop()
@@ -87,19 +89,19 @@ class Consumer(Face[K, V], Generic[K, V]):
     ) -> None:
         """Read these topics, or all whose name the pattern is found in, instead of those before."""
         with self._owned:
-            choosing.subscribe(self._open, topics, pattern, listener)
+            subscribing.subscribe(self._open, topics, pattern, listener)
 
     async def unsubscribe(self) -> None:
         """Leave the group and read nothing."""
         with self._owned:
             self._give_back()
-            await choosing.unsubscribe(self._open)
+            await subscribing.unsubscribe(self._open)
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
         """Read exactly these partitions, without a group's say."""
         with self._owned:
             self._give_back()
-            choosing.assign(self._open, partitions)
+            subscribing.assign(self._open, partitions)
 
     def subscription(self) -> frozenset[str]:
         """The topics that are subscribed to; of a pattern, those it has found."""
@@ -152,70 +154,70 @@ class Consumer(Face[K, V], Generic[K, V]):
         """Read on from this offset."""
         with self._owned:
             self._give_back()
-            placing.seek(self._open, partition, offset)
+            seeking.seek(self._open, partition, offset)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Read these, or all assigned partitions, from their start."""
         with self._owned:
             self._give_back()
-            placing.seek_to(self._open, partitions, EARLIEST)
+            seeking.seek_to(self._open, partitions, EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
         """Read only what comes from now on of these, or of all assigned partitions."""
         with self._owned:
             self._give_back()
-            placing.seek_to(self._open, partitions, LATEST)
+            seeking.seek_to(self._open, partitions, LATEST)
 
     def seek_to_time(self, timestamp_ms: int, *partitions: TopicPartition) -> None:
         """Read these, or all assigned partitions, from the first record at or after a time."""
         with self._owned:
             self._give_back()
-            placing.seek_to(self._open, partitions, placing.checked_time(timestamp_ms))
+            seeking.seek_to(self._open, partitions, seeking.checked_time(timestamp_ms))
 
     async def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
         """The offset of the next record of a partition."""
         with self._owned:
-            return await placing.position(self._open, partition, self._ms(timeout))
+            return await seeking.position(self._open, partition, self._ms(timeout))
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Deliver nothing of these until `resume`."""
         with self._owned:
             self._give_back()
-            placing.pause(self._open, partitions)
+            seeking.pause(self._open, partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Fetch from paused partitions again."""
         with self._owned:
-            placing.resume(self._open, partitions)
+            seeking.resume(self._open, partitions)
 
     def paused(self) -> frozenset[TopicPartition]:
         """The assigned partitions that are paused."""
-        return placing.paused(self._core)
+        return seeking.paused(self._core)
 
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record at or after each time (milliseconds since 1970); None: there is none."""
         with self._owned:
-            return await placing.offsets_for_times(self._open, times, self._ms(timeout))
+            return await seeking.offsets_for_times(self._open, times, self._ms(timeout))
 
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """Where each log begins."""
         with self._owned:
-            return await placing.beginning_offsets(self._open, partitions, self._ms(timeout))
+            return await seeking.beginning_offsets(self._open, partitions, self._ms(timeout))
 
     async def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """The offset after the last record that this consumer's isolation level lets it read."""
         with self._owned:
-            return await placing.end_offsets(self._open, partitions, self._ms(timeout))
+            return await seeking.end_offsets(self._open, partitions, self._ms(timeout))
 
     def lag(self, partition: TopicPartition) -> int | None:
         """How many offsets lie between the position and the end; None before the first fetch."""
-        return placing.lag(self._core, partition)
+        return seeking.lag(self._core, partition)
 
     # committing
 
@@ -225,27 +227,27 @@ class Consumer(Face[K, V], Generic[K, V]):
         Raises CommitFailed when the group has given the partitions to others.
         """
         with self._owned:
-            await committing.commit(self._open, offsets, self._ms(timeout))
+            await offset_commits.commit(self._open, offsets, self._ms(timeout))
 
     def commit_async(
         self, offsets: Offsets | None = None, callback: OnCommit | None = None
     ) -> None:
         """Commit without waiting and without trying again; the callback runs in a later call."""
         with self._owned:
-            committing.commit_async(self._open, offsets, callback)
+            offset_commits.commit_async(self._open, offsets, callback)
 
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """What the group has committed; partitions without are left out."""
         with self._owned:
-            return await committing.committed(self._open, partitions, self._ms(timeout))
+            return await offset_commits.committed(self._open, partitions, self._ms(timeout))
 
     # the group, and the rest
 
     def group_metadata(self) -> GroupMetadata:
         """What a transactional producer needs for `send_offsets`."""
-        return committing.group_metadata(self._core)
+        return offset_commits.group_metadata(self._core)
 
     def enforce_rebalance(self, reason: str = "asked for by the user") -> None:
         """Have the group dealt out anew at the next poll."""
@@ -273,7 +275,7 @@ class Consumer(Face[K, V], Generic[K, V]):
         return self._core
 
     def _give_back(self) -> None:
-        placing.rewind(self._open, self._handing.unread())
+        seeking.rewind(self._open, self._handing.unread())
         self._handing.rest()
 
     def _ms(self, timeout: float | None) -> int:

@@ -14,27 +14,27 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from ottla.client.cluster import Cluster
-from ottla.client.consumer.arrivals import Then as FetchThen
-from ottla.client.consumer.buffer import Buffer
-from ottla.client.consumer.chunk import Chunk, Reading
-from ottla.client.consumer.classic import GroupMetadata
-from ottla.client.consumer.commit_loop import CommitLoop
-from ottla.client.consumer.commit_queue import Positions
 from ottla.client.consumer.errors import Wakeup
-from ottla.client.consumer.fetcher import Fetcher
-from ottla.client.consumer.gate import Gate
-from ottla.client.consumer.group import Group, Pace
+from ottla.client.consumer.fetch.buffer import Buffer
+from ottla.client.consumer.fetch.chunk import Chunk, Reading
+from ottla.client.consumer.fetch.fetcher import Fetcher
+from ottla.client.consumer.fetch.partition_responses import Then as FetchThen
+from ottla.client.consumer.group.classic_member import GroupMetadata
+from ottla.client.consumer.group.commit_loop import CommitLoop
+from ottla.client.consumer.group.commit_queue import Positions
+from ottla.client.consumer.group.error_reactions import After
+from ottla.client.consumer.group.membership import Group, Pace
+from ottla.client.consumer.group.rebalance import Rebalance
 from ottla.client.consumer.interceptors import Interceptors
-from ottla.client.consumer.listener import Invoke
-from ottla.client.consumer.lookup import Lookup
-from ottla.client.consumer.partition import Phase
-from ottla.client.consumer.position_loop import PositionLoop
-from ottla.client.consumer.position_loop import Then as PositionThen
-from ottla.client.consumer.reactions import After
-from ottla.client.consumer.rebalance import Rebalance
-from ottla.client.consumer.resets import reset_policy
+from ottla.client.consumer.metadata_watch import Watch
+from ottla.client.consumer.poll_gate import Gate
+from ottla.client.consumer.position.offset_lookup import Lookup
+from ottla.client.consumer.position.partition_position import Phase
+from ottla.client.consumer.position.position_loop import PositionLoop
+from ottla.client.consumer.position.position_loop import Then as PositionThen
+from ottla.client.consumer.position.reset_policy import reset_policy
+from ottla.client.consumer.rebalance_listener import Invoke
 from ottla.client.consumer.subscription import Mode, Subscriptions
-from ottla.client.consumer.watch import Watch
 from ottla.client.offsets import OffsetAndMetadata
 from ottla.client.retry import Deadline
 from ottla.config.client import ConsumerConfig

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ottla.client.consumer.records import Record
+from ottla.client.consumer.record import Record
 from ottla.client.offsets import OffsetAndMetadata
 from ottla.model.ids import TopicPartition
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 
-from ottla.client.consumer.partition import Partition, Phase
+from ottla.client.consumer.position.partition_position import Partition, Phase
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 

@@ -15,20 +15,22 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
-from ottla.client.consumer import choosing, committing, placing
-from ottla.client.consumer.classic import GroupMetadata
-from ottla.client.consumer.committing import OnCommit
+from ottla.client.consumer import subscribing
+from ottla.client.consumer.base import Face
+from ottla.client.consumer.callback_thread import Errands
 from ottla.client.consumer.core import Core
-from ottla.client.consumer.errands import Errands
-from ottla.client.consumer.face import Face
-from ottla.client.consumer.listener import RebalanceListener
-from ottla.client.consumer.ownership import Ownership, User
-from ottla.client.consumer.records import K, Record, V
-from ottla.client.consumer.resets import EARLIEST, LATEST
-from ottla.client.consumer.taking import take, take_arrow
+from ottla.client.consumer.fetch.delivery import take, take_arrow
+from ottla.client.consumer.group import offset_commits
+from ottla.client.consumer.group.classic_member import GroupMetadata
+from ottla.client.consumer.group.offset_commits import OnCommit
+from ottla.client.consumer.position import seeking
+from ottla.client.consumer.position.reset_policy import EARLIEST, LATEST
+from ottla.client.consumer.rebalance_listener import RebalanceListener
+from ottla.client.consumer.record import K, Record, V
+from ottla.client.consumer.thread_ownership import Ownership, User
+from ottla.client.loop_thread import LoopThread
 from ottla.client.offsets import OffsetAndMetadata, OffsetAndTimestamp, Offsets
 from ottla.client.retry import Deadline
-from ottla.client.thread import LoopThread
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 
@@ -70,7 +72,7 @@ class Consumer(Face[K, V], Generic[K, V]):
                 self._closed = True
                 return
             try:  # a listener may still use the consumer
-                self._errands.run(choosing.close(self._core, _ms(timeout)))
+                self._errands.run(subscribing.close(self._core, _ms(timeout)))
             finally:
                 life, self._life, self._closed = self._life, None, True
                 with suppress(UserError):  # after a fork there is no thread to stop
@@ -88,15 +90,15 @@ class Consumer(Face[K, V], Generic[K, V]):
         listener: RebalanceListener | None = None,
     ) -> None:
         """Read these topics, or all whose name the pattern is found in, instead of those before."""
-        self._do(lambda core: choosing.subscribe(core, topics, pattern, listener))
+        self._do(lambda core: subscribing.subscribe(core, topics, pattern, listener))
 
     def unsubscribe(self) -> None:
         """Leave the group and read nothing."""
-        self._await(lambda core: choosing.unsubscribe(core), moves=True)
+        self._await(lambda core: subscribing.unsubscribe(core), moves=True)
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
         """Read exactly these partitions, without a group's say."""
-        self._do(lambda core: choosing.assign(core, partitions), moves=True)
+        self._do(lambda core: subscribing.assign(core, partitions), moves=True)
 
     def subscription(self) -> frozenset[str]:
         """The topics that are subscribed to; of a pattern, those it has found."""
@@ -147,60 +149,60 @@ class Consumer(Face[K, V], Generic[K, V]):
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Read on from this offset."""
-        self._do(lambda core: placing.seek(core, partition, offset), moves=True)
+        self._do(lambda core: seeking.seek(core, partition, offset), moves=True)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Read these, or all assigned partitions, from their start."""
-        self._do(lambda core: placing.seek_to(core, partitions, EARLIEST), moves=True)
+        self._do(lambda core: seeking.seek_to(core, partitions, EARLIEST), moves=True)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
         """Read only what comes from now on of these, or of all assigned partitions."""
-        self._do(lambda core: placing.seek_to(core, partitions, LATEST), moves=True)
+        self._do(lambda core: seeking.seek_to(core, partitions, LATEST), moves=True)
 
     def seek_to_time(self, timestamp_ms: int, *partitions: TopicPartition) -> None:
         """Read these, or all assigned partitions, from the first record at or after a time."""
-        at = placing.checked_time(timestamp_ms)
-        self._do(lambda core: placing.seek_to(core, partitions, at), moves=True)
+        at = seeking.checked_time(timestamp_ms)
+        self._do(lambda core: seeking.seek_to(core, partitions, at), moves=True)
 
     def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
         """The offset of the next record of a partition."""
-        return self._await(lambda core: placing.position(core, partition, self._ms(timeout)))
+        return self._await(lambda core: seeking.position(core, partition, self._ms(timeout)))
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Deliver nothing of these until `resume`."""
-        self._do(lambda core: placing.pause(core, partitions), moves=True)
+        self._do(lambda core: seeking.pause(core, partitions), moves=True)
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Fetch from paused partitions again."""
-        self._do(lambda core: placing.resume(core, partitions))
+        self._do(lambda core: seeking.resume(core, partitions))
 
     def paused(self) -> frozenset[TopicPartition]:
         """The assigned partitions that are paused."""
-        return placing.paused(self._core)
+        return seeking.paused(self._core)
 
     def offsets_for_times(
         self, times: Mapping[TopicPartition, int], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record at or after each time (milliseconds since 1970); None: there is none."""
-        return self._await(lambda core: placing.offsets_for_times(core, times, self._ms(timeout)))
+        return self._await(lambda core: seeking.offsets_for_times(core, times, self._ms(timeout)))
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """Where each log begins."""
         return self._await(
-            lambda core: placing.beginning_offsets(core, partitions, self._ms(timeout))
+            lambda core: seeking.beginning_offsets(core, partitions, self._ms(timeout))
         )
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """The offset after the last record that this consumer's isolation level lets it read."""
-        return self._await(lambda core: placing.end_offsets(core, partitions, self._ms(timeout)))
+        return self._await(lambda core: seeking.end_offsets(core, partitions, self._ms(timeout)))
 
     def lag(self, partition: TopicPartition) -> int | None:
         """How many offsets lie between the position and the end; None before the first fetch."""
-        return placing.lag(self._core, partition)
+        return seeking.lag(self._core, partition)
 
     # committing
 
@@ -209,25 +211,27 @@ class Consumer(Face[K, V], Generic[K, V]):
 
         Raises CommitFailed when the group has given the partitions to others.
         """
-        self._await(lambda core: committing.commit(core, offsets, self._ms(timeout)))
+        self._await(lambda core: offset_commits.commit(core, offsets, self._ms(timeout)))
 
     def commit_async(
         self, offsets: Offsets | None = None, callback: OnCommit | None = None
     ) -> None:
         """Commit without waiting and without trying again; the callback runs in a later call."""
-        self._do(lambda core: committing.commit_async(core, offsets, callback))
+        self._do(lambda core: offset_commits.commit_async(core, offsets, callback))
 
     def committed(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """What the group has committed; partitions without are left out."""
-        return self._await(lambda core: committing.committed(core, partitions, self._ms(timeout)))
+        return self._await(
+            lambda core: offset_commits.committed(core, partitions, self._ms(timeout))
+        )
 
     # the group, and the rest
 
     def group_metadata(self) -> GroupMetadata:
         """What a transactional producer needs for `send_offsets`."""
-        return committing.group_metadata(self._open())
+        return offset_commits.group_metadata(self._open())
 
     def enforce_rebalance(self, reason: str = "asked for by the user") -> None:
         """Have the group dealt out anew at the next poll."""
@@ -270,7 +274,7 @@ class Consumer(Face[K, V], Generic[K, V]):
     async def _begin(self) -> None:
         await self._core.opened.wait()
         if self._topics:
-            choosing.subscribe(self._core, self._topics, None, None)
+            subscribing.subscribe(self._core, self._topics, None, None)
 
     def _await(self, work: Callable[[Core], Coroutine[Any, Any, T]], *, moves: bool = False) -> T:
         with self._owned:
@@ -292,7 +296,7 @@ class Consumer(Face[K, V], Generic[K, V]):
         self._handing.rest()
 
         async def on_loop() -> None:
-            placing.rewind(self._core, unread)
+            seeking.rewind(self._core, unread)
 
         self._errands.run(on_loop())
 

@@ -15,22 +15,22 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from ottla.client.cluster_view import PartitionView
 from ottla.client.errors import KafkaError
 from ottla.client.interceptors import ProducerInterceptor
 from ottla.client.offsets import Offsets
 from ottla.client.partitioners import Partitioner
-from ottla.client.producer.arrow import Columns, TableWriter
-from ottla.client.producer.batch import Batch
-from ottla.client.producer.coordination import GroupMetadata
+from ottla.client.producer.buffer.batch import Batch
+from ottla.client.producer.buffer.buffer_memory import Claim
+from ottla.client.producer.buffer.table_writer import Columns, TableWriter
 from ottla.client.producer.delivery import Delivery
-from ottla.client.producer.making import core_of, group_of
-from ottla.client.producer.memory import Claim
-from ottla.client.producer.sending import GivenHeaders, Sending, checked
-from ottla.client.producer.table import TableDelivery
-from ottla.client.producer.transaction import PreparedTransaction
+from ottla.client.producer.options import core_of, group_of
+from ottla.client.producer.send_path import GivenHeaders, Sending, checked
+from ottla.client.producer.table_delivery import TableDelivery
+from ottla.client.producer.transactions.coordinator_requests import GroupMetadata
+from ottla.client.producer.transactions.state import PreparedTransaction
 from ottla.client.retry import Deadline
 from ottla.client.serializers import Serializer
-from ottla.client.view import PartitionView
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,18 +13,18 @@ from random import Random
 from typing import Final
 
 from ottla.client.cluster import Cluster
-from ottla.client.producer.accumulator import Accumulator
-from ottla.client.producer.coordination import Coordination
-from ottla.client.producer.intake import Hooks, Intake, Means
-from ottla.client.producer.numbering import Numbering
-from ottla.client.producer.queues import Queues
-from ottla.client.producer.sender import Sender
-from ottla.client.producer.sequences import Sequences
-from ottla.client.producer.transaction import Transaction
-from ottla.client.producer.transactions import Transactions
-from ottla.client.producer.waiting import finished
+from ottla.client.cluster_view import TopicView
+from ottla.client.producer.buffer.accumulator import Accumulator
+from ottla.client.producer.buffer.queues import Queues
+from ottla.client.producer.buffer.record_intake import Hooks, Intake, Means
+from ottla.client.producer.flush_waiter import finished
+from ottla.client.producer.sender.batch_numbering import Numbering
+from ottla.client.producer.sender.sender import Sender
+from ottla.client.producer.sender.sequences import Sequences
+from ottla.client.producer.transactions.coordinator_requests import Coordination
+from ottla.client.producer.transactions.state import Transaction
+from ottla.client.producer.transactions.user_operations import Transactions
 from ottla.client.retry import Deadline
-from ottla.client.view import TopicView
 from ottla.config.client import ProducerConfig
 from ottla.model.clock import Clock
 

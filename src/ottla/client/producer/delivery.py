@@ -11,8 +11,8 @@ from collections.abc import Callable, Generator
 from contextlib import nullcontext
 from typing import Any, Final
 
-from ottla.client.producer.batch import Batch, RecordMetadata
-from ottla.client.producer.waiting import something_became_of
+from ottla.client.producer.buffer.batch import Batch, RecordMetadata
+from ottla.client.producer.flush_waiter import something_became_of
 from ottla.model.ids import TopicPartition
 
 log: Final = logging.getLogger("ottla.producer")

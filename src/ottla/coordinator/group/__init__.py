@@ -1,27 +1,20 @@
-"""Groups: their members, their generations and their committed offsets.
+"""The group coordinator: groups, members, committed offsets.
 
-The coordinator of a group is the broker that leads the partition of `__consumer_offsets` the
-group's id hashes to; that partition also holds everything about it that must outlive a broker.
+The coordinator of a group is the broker that leads the partition of `__consumer_offsets` that the
+group id hashes to; that partition holds the group's persistent state.
 
-- `phases`        the states of a group, and the legal moves between them
-- `member`        one member, and what a join or a sync is answered
-- `classic`       one group: members, votes, leader, generation
-- `subscription`  what a consumer's metadata says it subscribes to
-- `draft`         records and timers collected while a decision is made
-- `limits`        the settings groups are run by
-- `memory`        what the members of all groups take of the memory, and whether one more may come
-- `joining`       JoinGroup
-- `rebalance`     from a change of members to the next generation
-- `syncing`       SyncGroup
-- `liveness`      heartbeats, leaving, members that are not heard of
-- `offsets`       committed offsets: kept, pending in a transaction, read
-- `bulk`          offsets replayed many at a time
-- `committing`    OffsetCommit, OffsetDelete
-- `expiry`        offsets and groups that have been left behind
-- `measures`      what is counted, and under which names it is shown
-- `overview`      groups as tools see them, and their deletion
-- `records`       what is persisted, in Kafka's own formats
-- `shard`         one partition's groups: replay, loading, timers
-- `service`       the asynchronous face
-- `consumer/`     the consumer protocol: groups whose partitions we share out
+- `classic/`           groups of the classic protocol
+- `consumer/`          groups of the consumer protocol (KIP-848)
+- `draft`              records and timers collected while a decision is made
+- `settings`           the settings of groups
+- `memory`             memory used by group members, and its limit
+- `offsets`            committed offsets, and offsets pending in transactions
+- `offset_commit`      OffsetCommit, OffsetDelete
+- `offset_replay`      replays many offset commits at a time
+- `offset_expiration`  expired offsets, and groups without members or offsets
+- `descriptions`       groups as DescribeGroups and ListGroups show them; deletion
+- `metrics`            group coordinator metrics
+- `records`            what is persisted, in Kafka's own formats
+- `shard`              the groups of one partition: replay, loading, timers
+- `service`            the asynchronous interface for API handlers
 """

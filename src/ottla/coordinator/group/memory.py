@@ -14,7 +14,7 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from ottla.coordinator.group.member import Protocol
+from ottla.coordinator.group.classic.member import Protocol
 from ottla.model.errors import ErrorCode, KafkaError
 
 log = logging.getLogger(__name__)

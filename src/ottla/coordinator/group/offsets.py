@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
-from ottla.coordinator.group.bulk import POSITION, Bulk, Packed
+from ottla.coordinator.group.offset_replay import POSITION, Bulk, Packed
 from ottla.coordinator.group.records import (
     Committed,
     OffsetChanged,

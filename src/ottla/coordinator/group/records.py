@@ -10,10 +10,10 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from ottla.coordinator.fields import INT16, INT64, Reader, Writer
-from ottla.coordinator.group.classic import ClassicGroup
+from ottla.coordinator.group.classic.group import ClassicGroup
 from ottla.coordinator.group.consumer import records as consumer_records
 from ottla.coordinator.outcome import CoordinatorRecord
+from ottla.coordinator.record_fields import INT16, INT64, Reader, Writer
 
 OFFSET_KEYS: Final = (0, 1)
 GROUP_KEY: Final = 2

@@ -10,19 +10,19 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from ottla.coordinator.group import committing, overview
-from ottla.coordinator.group.committing import CommitAsk
+from ottla.coordinator.group import descriptions, offset_commit
+from ottla.coordinator.group.classic.heartbeat import Leaver
+from ottla.coordinator.group.classic.join import JoinAsk
+from ottla.coordinator.group.classic.member import JoinReply, SyncReply
+from ottla.coordinator.group.classic.sync import SyncAsk
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.offsets import check_fetch
 from ottla.coordinator.group.consumer.service import ConsumerGroups
-from ottla.coordinator.group.joining import JoinAsk
-from ottla.coordinator.group.liveness import Leaver
-from ottla.coordinator.group.member import JoinReply, SyncReply
-from ottla.coordinator.group.overview import GroupOverview, GroupSummary
+from ottla.coordinator.group.descriptions import GroupOverview, GroupSummary
+from ottla.coordinator.group.offset_commit import CommitAsk
 from ottla.coordinator.group.records import Committed
 from ottla.coordinator.group.shard import GroupShard
-from ottla.coordinator.group.syncing import SyncAsk
-from ottla.coordinator.journal import Writer
+from ottla.coordinator.internal_topic_log import Writer
 from ottla.coordinator.runtime import Runtime
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
@@ -129,7 +129,7 @@ class Groups:
         _check_id(group_id)
         return await self.runtime.write(
             group_id,
-            lambda shard, now: committing.delete_offsets(
+            lambda shard, now: offset_commit.delete_offsets(
                 shard.groups.get(group_id), shard.offsets, keys, now
             ),
         )
@@ -146,7 +146,7 @@ class Groups:
     async def describe(self, group_id: str) -> GroupSummary | None:
         _check_id(group_id)
         return await self.runtime.read(
-            group_id, lambda shard: overview.summary(shard.groups.get(group_id))
+            group_id, lambda shard: descriptions.summary(shard.groups.get(group_id))
         )
 
     def overviews(self, states: Collection[str], types: Collection[str]) -> Iterator[GroupOverview]:
@@ -154,14 +154,14 @@ class Groups:
         if self.runtime.is_loading():
             raise KafkaError(ErrorCode.coordinator_load_in_progress)
         groups = [group for owned in self.runtime.active() for group in owned.shard.groups.values()]
-        shown = map(overview.overview, groups)
-        return (one for one in shown if overview.is_asked_for(one, states, types))
+        shown = map(descriptions.overview, groups)
+        return (one for one in shown if descriptions.is_asked_for(one, states, types))
 
     async def delete(self, group_id: str) -> None:
         _check_id(group_id)
         await self.runtime.write(
             group_id,
-            lambda shard, now: overview.delete(shard.groups.get(group_id), shard.offsets, now),
+            lambda shard, now: descriptions.delete(shard.groups.get(group_id), shard.offsets, now),
         )
 
 

@@ -10,18 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, Final
 
-from ottla.coordinator.group import committing, liveness, rebalance, syncing
-from ottla.coordinator.group.classic import ClassicGroup
-from ottla.coordinator.group.committing import CommitAsk
-from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
-from ottla.coordinator.group.consumer.protocol import ConsumerProtocol
-from ottla.coordinator.group.draft import Draft
-from ottla.coordinator.group.expiry import expired
-from ottla.coordinator.group.joining import JoinAsk, Joining
-from ottla.coordinator.group.limits import GroupLimits
-from ottla.coordinator.group.liveness import Leaver
-from ottla.coordinator.group.measures import Counts
-from ottla.coordinator.group.member import (
+from ottla.coordinator.group import offset_commit
+from ottla.coordinator.group.classic import heartbeat, rebalance, sync
+from ottla.coordinator.group.classic.group import ClassicGroup
+from ottla.coordinator.group.classic.heartbeat import Leaver
+from ottla.coordinator.group.classic.join import JoinAsk, Joining
+from ottla.coordinator.group.classic.member import (
     JoinAnswer,
     JoinReply,
     Member,
@@ -29,10 +23,17 @@ from ottla.coordinator.group.member import (
     SyncAnswer,
     SyncReply,
 )
+from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.classic.sync import SyncAsk
+from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
+from ottla.coordinator.group.consumer.protocol import ConsumerProtocol
+from ottla.coordinator.group.descriptions import bury, is_empty
+from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.memory import MEMBER_BYTES, GroupMemory, size_of
+from ottla.coordinator.group.metrics import Counts
+from ottla.coordinator.group.offset_commit import CommitAsk
+from ottla.coordinator.group.offset_expiration import expired
 from ottla.coordinator.group.offsets import Offsets
-from ottla.coordinator.group.overview import bury, is_empty
-from ottla.coordinator.group.phases import Phase
 from ottla.coordinator.group.records import (
     GroupChanged,
     GroupGone,
@@ -41,7 +42,7 @@ from ottla.coordinator.group.records import (
     decode,
     offset_record,
 )
-from ottla.coordinator.group.syncing import SyncAsk
+from ottla.coordinator.group.settings import GroupLimits
 from ottla.coordinator.outcome import Outcome
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
@@ -177,7 +178,7 @@ class GroupShard:
         group, draft = self._group(group_id), Draft(now)
         if isinstance(group, ConsumerGroup):
             return self.consumer.sync(group, ask, answer, now)
-        syncing.sync(group, ask, answer, draft, self._limits())
+        sync.sync(group, ask, answer, draft, self._limits())
         return draft.outcome(None)
 
     def heartbeat(
@@ -186,14 +187,14 @@ class GroupShard:
         group, draft = self._group(group_id), Draft(now)
         if isinstance(group, ConsumerGroup):
             return self.consumer.classic_heartbeat(group, who, generation, now)
-        code = liveness.heartbeat(group, who, generation, draft)
+        code = heartbeat.heartbeat(group, who, generation, draft)
         return draft.outcome(code)
 
     def leave(self, group_id: str, leavers: Sequence[Leaver], now: int) -> Outcome[list[ErrorCode]]:
         group, draft = self._group(group_id), Draft(now)
         if isinstance(group, ConsumerGroup):
             return self.consumer.leave(group, leavers, now)
-        codes = liveness.leave(group, leavers, draft, self._limits())
+        codes = heartbeat.leave(group, leavers, draft, self._limits())
         self._weigh(group_id)
         return draft.outcome(codes)
 
@@ -220,18 +221,18 @@ class GroupShard:
         limits = self._limits()
         match key.kind:
             case rebalance.SESSION:
-                liveness.session_timeout(group, key.member, draft, limits)
+                heartbeat.session_timeout(group, key.member, draft, limits)
             case rebalance.JOIN:
                 rebalance.join_timeout(group, draft, limits)
             case rebalance.SYNC:
-                syncing.sync_timeout(group, draft, limits)
+                sync.sync_timeout(group, draft, limits)
 
     # Offsets
 
     def commit(self, ask: CommitAsk, now: int) -> Outcome[list[ErrorCode]]:
         draft = Draft(now)
         group = self.groups.get(ask.group_id)
-        return draft.outcome(committing.commit(group, ask, draft, self._limits()))
+        return draft.outcome(offset_commit.commit(group, ask, draft, self._limits()))
 
     def forget_partitions(self, gone: Collection[TopicPartition], now: int) -> Outcome[None]:
         """These partitions do not exist any more: nor do positions in them."""

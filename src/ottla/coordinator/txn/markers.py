@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from ottla.coordinator.pending import Commit, Pending
-from ottla.coordinator.txn.ending import EPOCH_PER_TRANSACTION
+from ottla.coordinator.deferred_reply import Commit, Pending
+from ottla.coordinator.txn.end_transaction import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import CONSUMER_OFFSETS, ProducerId, TopicPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
-from ottla.replica.hosted import Hosted
-from ottla.replica.own_append import OwnAppends
+from ottla.replica.hosted_partitions import Hosted
+from ottla.replica.internal_append import OwnAppends
 
 TIMEOUT_MS: Final = 30_000
 AS_PARTITION_CODE: Final = {

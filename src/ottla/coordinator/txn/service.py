@@ -14,13 +14,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
+from ottla.coordinator.deferred_reply import Commit, Pending, committed
 from ottla.coordinator.outcome import Outcome
-from ottla.coordinator.pending import Commit, Pending, committed
 from ottla.coordinator.runtime import Runtime
-from ottla.coordinator.txn.adding import verify
-from ottla.coordinator.txn.ending import EndAsked
-from ottla.coordinator.txn.finishing import Finishing
-from ottla.coordinator.txn.initialise import InitAsked, Initialised
+from ottla.coordinator.txn.add_partitions import verify
+from ottla.coordinator.txn.completion import Finishing
+from ottla.coordinator.txn.end_transaction import EndAsked
+from ottla.coordinator.txn.init_producer_id import InitAsked, Initialised
 from ottla.coordinator.txn.markers import Markers
 from ottla.coordinator.txn.shard import ID_BYTES, TxnShard
 from ottla.coordinator.txn.state import (

@@ -16,8 +16,8 @@ from itertools import islice
 from typing import Final, Protocol, TypeVar
 
 from ottla.coordinator.outcome import NOTHING, Outcome, SetTimer
-from ottla.coordinator.txn import adding
-from ottla.coordinator.txn.ending import (
+from ottla.coordinator.txn import add_partitions
+from ottla.coordinator.txn.end_transaction import (
     EndAsked,
     complete,
     end,
@@ -25,7 +25,7 @@ from ottla.coordinator.txn.ending import (
     is_forgettable,
     is_overdue,
 )
-from ottla.coordinator.txn.initialise import InitAsked, Initialised, initialise
+from ottla.coordinator.txn.init_producer_id import InitAsked, Initialised, initialise
 from ottla.coordinator.txn.records import Forgotten, What, decode, record_of
 from ottla.coordinator.txn.state import AT_REST, DECIDED, Producer, Transaction
 from ottla.model.errors import ErrorCode
@@ -92,7 +92,7 @@ class TxnShard:
         now: int,
     ) -> Outcome[bool]:
         """Whether anything had to be added."""
-        after = adding.add(self.get(id), who, partitions, version=version, now_ms=now)
+        after = add_partitions.add(self.get(id), who, partitions, version=version, now_ms=now)
         return Outcome(False) if after is None else self._outcome(True, [after])
 
     def end(

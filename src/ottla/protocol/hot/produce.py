@@ -13,13 +13,6 @@ from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from ottla.model.errors import Disconnect, ErrorCode
-from ottla.protocol.guard import (
-    MAX_STRING_BYTES,
-    MAX_TAGS,
-    TooManyValues,
-    read_uvarint,
-    skip_tags,
-)
 from ottla.protocol.hot.parts import (
     FRAME,
     INT16,
@@ -30,6 +23,13 @@ from ottla.protocol.hot.parts import (
     put_string,
     tagged,
     topic_bytes,
+)
+from ottla.protocol.length_check import (
+    MAX_STRING_BYTES,
+    MAX_TAGS,
+    TooManyValues,
+    read_uvarint,
+    skip_tags,
 )
 from ottla.protocol.wire import Call
 

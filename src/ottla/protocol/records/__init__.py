@@ -3,7 +3,7 @@
 - `batch`        whole batches: header, checksum, walking, building
 - `header`       the 61 bytes in front of a batch
 - `record`       the records inside one, in plain Python
-- `plain`        small batches of a broker's own, built quickly
+- `small_batch`  small batches of a broker's own, built quickly
 - `columns`      batches as columns, by native kernels (needs the extra `arrow`; import it only
                  where it is used)
 - `legacy`       the two older formats, read only
@@ -12,5 +12,5 @@
 - `crc`          the checksum of a batch
 - `control`      the records that end a transaction
 - `murmur2`      the hash by which keys find their partitions
-- `corrupt`      the one exception of this package
+- `corrupt_batch` the one exception of this package
 """

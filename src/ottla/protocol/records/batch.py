@@ -11,7 +11,7 @@ from struct import Struct
 from typing import Final
 
 from ottla.protocol.records.compression import Bytes, Codec, compress
-from ottla.protocol.records.corrupt import CorruptBatch
+from ottla.protocol.records.corrupt_batch import CorruptBatch
 from ottla.protocol.records.crc import crc32c
 from ottla.protocol.records.header import (
     ATTRIBUTES_AT,

@@ -12,7 +12,7 @@ from struct import Struct
 from struct import error as StructError
 from typing import Final, NamedTuple
 
-from ottla.protocol.records.corrupt import CorruptBatch
+from ottla.protocol.records.corrupt_batch import CorruptBatch
 from ottla.protocol.records.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,
@@ -20,7 +20,7 @@ from ottla.protocol.records.header import (
     HEADER_SIZE,
     TRANSACTIONAL_BIT,
 )
-from ottla.protocol.records.plain import build_plain
+from ottla.protocol.records.small_batch import build_plain
 
 KEY: Final = Struct(">hh")
 VALUE: Final = Struct(">hi")

@@ -10,7 +10,7 @@ from struct import Struct, error
 from typing import Final, NamedTuple
 
 from ottla.protocol.records.compression import Bytes, Codec
-from ottla.protocol.records.corrupt import CorruptBatch
+from ottla.protocol.records.corrupt_batch import CorruptBatch
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
 HEADER_SIZE: Final = 61

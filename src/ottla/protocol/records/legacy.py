@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from ottla.protocol.records.compression import Bytes, Codec, compress, decompress
-from ottla.protocol.records.corrupt import CorruptBatch
+from ottla.protocol.records.corrupt_batch import CorruptBatch
 from ottla.protocol.records.header import (
     CODEC_BITS,
     LOG_APPEND_TIME_BIT,

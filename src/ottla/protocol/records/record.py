@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from ottla.protocol.records.compression import Bytes, decompress
-from ottla.protocol.records.corrupt import CorruptBatch
+from ottla.protocol.records.corrupt_batch import CorruptBatch
 from ottla.protocol.records.header import HEADER_SIZE, NO_TIMESTAMP, BatchHeader, read_header
 
 MAX_INFLATED_BYTES: Final = 64 * 1024 * 1024

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from urllib.parse import urlparse
 
 from ottla.model.clock import Clock
-from ottla.spark.pipelines.outputs import Output
 from ottla.spark.pipelines.progress import Ends, Moment, Tide, Total, moment, positions
+from ottla.spark.pipelines.queries import Output
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

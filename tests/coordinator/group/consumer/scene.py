@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
-from ottla.coordinator.fields import Writer
-from ottla.coordinator.group.consumer.embedded import write_assignment
+from ottla.coordinator.group.classic.member import Protocol
+from ottla.coordinator.group.consumer.classic_metadata import write_assignment
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.heartbeat import BeatAsk, BeatReply, Found
-from ottla.coordinator.group.consumer.parts import NO_PARTS, Part, Parts
-from ottla.coordinator.group.consumer.patterns import resolve
-from ottla.coordinator.group.member import Protocol
+from ottla.coordinator.group.consumer.subscribed_patterns import resolve
+from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Part, Parts
+from ottla.coordinator.record_fields import Writer
 from ottla.metadata.image import Image, Partition, Topic
 from ottla.model.errors import KafkaError
 from ottla.model.ids import BrokerId, LeaderEpoch

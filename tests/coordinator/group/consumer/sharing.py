@@ -7,8 +7,8 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from ottla.coordinator.group.consumer.parts import Part, Parts
 from ottla.coordinator.group.consumer.range import Subscriber
+from ottla.coordinator.group.consumer.topic_partitions import Part, Parts
 
 TOPICS = tuple(UUID(int=number) for number in range(1, 5))
 Members = Mapping[str, Subscriber]

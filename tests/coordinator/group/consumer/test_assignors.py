@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.config.broker import BrokerConfig
 from ottla.coordinator.group.consumer.assignors import ASSIGNORS
-from ottla.coordinator.group.limits import GroupLimits
+from ottla.coordinator.group.settings import GroupLimits
 
 
 def test_every_assignor_a_setting_may_name_is_there() -> None:

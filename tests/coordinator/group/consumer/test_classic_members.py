@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ottla.coordinator.fields import Writer
-from ottla.coordinator.group.consumer.embedded import read_assignment
-from ottla.coordinator.group.liveness import Leaver
-from ottla.coordinator.group.member import JoinReply, Protocol
+from ottla.coordinator.group.classic.heartbeat import Leaver
+from ottla.coordinator.group.classic.member import JoinReply, Protocol
+from ottla.coordinator.group.consumer.classic_metadata import read_assignment
+from ottla.coordinator.record_fields import Writer
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.consumer.scene import (
     Client,

@@ -9,7 +9,7 @@ import pytest
 from ottla.coordinator.group.consumer.group import GroupState
 from ottla.coordinator.group.consumer.heartbeat import BeatAsk
 from ottla.coordinator.group.consumer.member import State
-from ottla.coordinator.group.consumer.parts import NO_PARTS
+from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.consumer.scene import (
     Client,

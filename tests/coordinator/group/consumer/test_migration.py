@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from ottla.coordinator.group.classic import ClassicGroup
-from ottla.coordinator.group.consumer.embedded import read_assignment, write_assignment
+from ottla.coordinator.group.classic.group import ClassicGroup
+from ottla.coordinator.group.classic.heartbeat import Leaver
+from ottla.coordinator.group.classic.member import JoinReply, Protocol
+from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.consumer.classic_metadata import read_assignment, write_assignment
 from ottla.coordinator.group.consumer.migration import can_downgrade
-from ottla.coordinator.group.liveness import Leaver
-from ottla.coordinator.group.member import JoinReply, Protocol
-from ottla.coordinator.group.phases import Phase
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.consumer.scene import (
     Client,

@@ -15,13 +15,19 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from ottla.coordinator.group.classic import ClassicGroup
-from ottla.coordinator.group.consumer.embedded import read_assignment, write_assignment
+from ottla.coordinator.group.classic.group import ClassicGroup
+from ottla.coordinator.group.classic.heartbeat import Leaver
+from ottla.coordinator.group.classic.member import JoinReply
+from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.consumer.classic_metadata import read_assignment, write_assignment
 from ottla.coordinator.group.consumer.group import ConsumerGroup, GroupState
-from ottla.coordinator.group.consumer.parts import NO_PARTS, Part, Parts, by_name, from_names
-from ottla.coordinator.group.liveness import Leaver
-from ottla.coordinator.group.member import JoinReply
-from ottla.coordinator.group.phases import Phase
+from ottla.coordinator.group.consumer.topic_partitions import (
+    NO_PARTS,
+    Part,
+    Parts,
+    by_name,
+    from_names,
+)
 from ottla.model.errors import ErrorCode, KafkaError
 from tests.coordinator.group.consumer.scene import Client, ConsumerScene, protocols
 from tests.coordinator.group.scene import GROUP, code_of, offset

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from ottla.coordinator.group.consumer.parts import NO_PARTS, Part
 from ottla.coordinator.group.consumer.range import Subscriber, assign_range
+from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Part
 from tests.coordinator.group.consumer.sharing import (
     TOPICS,
     Counts,

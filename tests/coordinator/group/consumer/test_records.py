@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.coordinator.group import records as group_records
+from ottla.coordinator.group.classic.member import Protocol
 from ottla.coordinator.group.consumer.member import ClassicFace, Profile, Standing, State
-from ottla.coordinator.group.consumer.parts import Part, TopicSize
 from ottla.coordinator.group.consumer.records import (
     EpochSet,
     PatternSet,
@@ -24,7 +24,7 @@ from ottla.coordinator.group.consumer.records import (
     decode,
     record,
 )
-from ottla.coordinator.group.member import Protocol
+from ottla.coordinator.group.consumer.topic_partitions import Part, TopicSize
 
 names = st.text(max_size=12)
 numbers = st.integers(0, 2**31 - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.coordinator.group.consumer.heartbeat import BeatAsk
-from ottla.coordinator.group.consumer.parts import NO_PARTS
+from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS
 from ottla.coordinator.group.service import Fetcher
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition

@@ -7,8 +7,8 @@ from itertools import product
 
 from hypothesis import given, settings
 
-from ottla.coordinator.group.consumer.parts import NO_PARTS, Part, Parts
 from ottla.coordinator.group.consumer.range import Subscriber
+from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Part, Parts
 from ottla.coordinator.group.consumer.uniform import assign_uniform
 from tests.coordinator.group.consumer.sharing import (
     TOPICS,

@@ -18,7 +18,7 @@ from ottla.protocol.records.batch import build, crc_ok, read_header, stamp, walk
 from ottla.protocol.records.columns.checksum import IS_QUICK
 from ottla.protocol.records.columns.decode import TYPES, decode_batches
 from ottla.protocol.records.columns.encode import Encoded, checksum_by, encode_batches
-from ottla.protocol.records.columns.writing import UNKNOWN
+from ottla.protocol.records.columns.write_kernels import UNKNOWN
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.record import NewRecord, read_records
 from tests.protocol.records.columns.batches import buffers, codecs

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ottla.model.errors import UserError
 from ottla.protocol.records.columns.rows import column_of, rows_of
-from ottla.protocol.records.columns.writing import Column
+from ottla.protocol.records.columns.write_kernels import Column
 
 PAIRS = [("key", pa.string()), ("value", pa.binary())]
 

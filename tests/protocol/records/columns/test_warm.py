@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ottla.protocol.records.columns import reading, writing
+from ottla.protocol.records.columns import read_kernels, write_kernels
 from ottla.protocol.records.columns.decode import TYPES, decode_batches
 from ottla.protocol.records.columns.encode import encode_batches
 from ottla.protocol.records.columns.partition import partition_column
@@ -17,7 +17,7 @@ from ottla.protocol.records.header import HEADER_SIZE, read_header
 
 def compiled() -> dict[str, int]:
     """How many forms each kernel was compiled in."""
-    kernels: dict[str, Any] = {**vars(reading), **vars(writing)}
+    kernels: dict[str, Any] = {**vars(read_kernels), **vars(write_kernels)}
     return {
         name: len(kernel.signatures)
         for name, kernel in kernels.items()

@@ -1,28 +1,28 @@
-"""Groups whose coordinator shares out the partitions: the consumer protocol.
+"""Groups of the consumer protocol (KIP-848): the coordinator assigns the partitions.
 
-A member says in every heartbeat what it subscribes to and what it holds, and hears what it may
-hold. Whenever members, subscriptions or topics change, the group's epoch grows and a new target
-is worked out; each member then moves towards it on its own, and gets nothing that another has not
-given up. Members that still speak the classic protocol take part through their own requests.
+A member sends its subscription and its owned partitions in every heartbeat, and receives what it
+may own. When members, subscriptions or topics change, the group epoch grows and a new target
+assignment is computed; each member then converges to it on its own, and receives no partition that
+another member has not revoked. Members that speak the classic protocol take part as well.
 
-- `parts`       partitions by topic id, and sets of them
-- `member`      one member: what it says of itself, and how it stands
-- `group`       one group: members, target, epochs; changed by its records alone
-- `records`     what is persisted, in Kafka's own formats
-- `reconcile`   from what a member holds towards its target
-- `range`       the assignor of stretches, topic by topic
-- `uniform`     the assignor of even shares that move as little as they can
-- `assignors`   the assignors by name
-- `revision`    a group as it will be: records drafted, epoch raised, target made
-- `patterns`    regular expressions, and the topics they stand for
-- `heartbeat`   ConsumerGroupHeartbeat
-- `leaving`     members that leave, or are not heard of
-- `embedded`    what classic consumers say inside their metadata
-- `classic_members`  JoinGroup, SyncGroup, Heartbeat and LeaveGroup in such a group
-- `migration`   from the classic protocol, and back
-- `offsets`     who may commit and fetch offsets
-- `overview`    such groups as tools see them
-- `timing`      what runs for a member
-- `protocol`    every request and timer, in one place
-- `service`     the asynchronous face
+- `topic_partitions`    partitions by topic id, and sets of them
+- `member`              one member: its subscription and its state
+- `group`               one group: members, target assignment, epochs; changed by its records alone
+- `records`             what is persisted, in Kafka's own formats
+- `reconciliation`      a member's next assignment on the way to its target
+- `range`               the `range` assignor
+- `uniform`             the `uniform` assignor
+- `assignors`           the assignors by name
+- `pending_group`       a group with the records drafted so far applied
+- `subscribed_patterns` subscribed regular expressions, and the topics they match
+- `heartbeat`           ConsumerGroupHeartbeat
+- `leave`               members that leave or time out
+- `classic_metadata`    the metadata and assignments of classic consumers
+- `classic_members`     JoinGroup, SyncGroup, Heartbeat and LeaveGroup in such a group
+- `migration`           from the classic protocol, and back
+- `offsets`             which members may commit and fetch offsets
+- `descriptions`        groups as ConsumerGroupDescribe shows them
+- `timers`              the timers of a member
+- `protocol`            every request and timer of the protocol
+- `service`             the asynchronous interface for API handlers
 """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from ottla.coordinator.group.consumer.parts import Parts
 from ottla.coordinator.group.consumer.range import Subscriber, assign_range
+from ottla.coordinator.group.consumer.topic_partitions import Parts
 from ottla.coordinator.group.consumer.uniform import assign_uniform
 from ottla.model.ids import TopicId
 

@@ -12,26 +12,26 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from ottla.coordinator.group.consumer.embedded import (
+from ottla.coordinator.group.classic.heartbeat import Leaver
+from ottla.coordinator.group.classic.join import JoinAsk
+from ottla.coordinator.group.classic.member import JoinReply, SyncReply
+from ottla.coordinator.group.classic.rebalance import SYNC
+from ottla.coordinator.group.classic.subscription import CONSUMER
+from ottla.coordinator.group.classic.sync import SyncAsk
+from ottla.coordinator.group.consumer.classic_metadata import (
     Subscription,
     read_subscription,
     write_assignment,
 )
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.heartbeat import check_room, settle
-from ottla.coordinator.group.consumer.leaving import close_ranks, take_out
+from ottla.coordinator.group.consumer.leave import close_ranks, take_out
 from ottla.coordinator.group.consumer.member import JOINS, ClassicFace, Member, Profile, State
-from ottla.coordinator.group.consumer.parts import NO_PARTS, Parts, by_name, from_names
-from ottla.coordinator.group.consumer.revision import Revision
-from ottla.coordinator.group.consumer.timing import REJOIN, Terms, await_rejoin, hear
+from ottla.coordinator.group.consumer.pending_group import Revision
+from ottla.coordinator.group.consumer.timers import REJOIN, Terms, await_rejoin, hear
+from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts, by_name, from_names
 from ottla.coordinator.group.draft import Draft
-from ottla.coordinator.group.joining import JoinAsk
-from ottla.coordinator.group.liveness import Leaver
-from ottla.coordinator.group.member import JoinReply, SyncReply
-from ottla.coordinator.group.rebalance import SYNC
 from ottla.coordinator.group.records import TimerKey
-from ottla.coordinator.group.subscription import CONSUMER
-from ottla.coordinator.group.syncing import SyncAsk
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 

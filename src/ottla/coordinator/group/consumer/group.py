@@ -10,9 +10,8 @@ from collections import Counter
 from enum import Enum
 from typing import TypeAlias, TypeVar, assert_never
 
-from ottla.coordinator.group.classic import ClassicGroup
+from ottla.coordinator.group.classic.group import ClassicGroup
 from ottla.coordinator.group.consumer.member import Member, Profile, Standing
-from ottla.coordinator.group.consumer.parts import Part, Parts, TopicSize
 from ottla.coordinator.group.consumer.records import (
     EpochSet,
     PatternSet,
@@ -24,6 +23,7 @@ from ottla.coordinator.group.consumer.records import (
     TopicsSet,
     What,
 )
+from ottla.coordinator.group.consumer.topic_partitions import Part, Parts, TopicSize
 from ottla.model.errors import ErrorCode, KafkaError
 
 V = TypeVar("V")

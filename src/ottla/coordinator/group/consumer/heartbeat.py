@@ -18,12 +18,12 @@ from ottla.coordinator.group.consumer.member import (
     Member,
     Profile,
 )
-from ottla.coordinator.group.consumer.parts import NO_PARTS, Parts
-from ottla.coordinator.group.consumer.reconcile import Aim, reconciled
-from ottla.coordinator.group.consumer.revision import Revision
-from ottla.coordinator.group.consumer.timing import Terms, await_revocation, hear
+from ottla.coordinator.group.consumer.pending_group import Revision
+from ottla.coordinator.group.consumer.reconciliation import Aim, reconciled
+from ottla.coordinator.group.consumer.timers import Terms, await_revocation, hear
+from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts
 from ottla.coordinator.group.draft import Draft
-from ottla.coordinator.group.limits import GroupLimits
+from ottla.coordinator.group.settings import GroupLimits
 from ottla.model.errors import ErrorCode, KafkaError
 
 UNCHANGED: Final = -1

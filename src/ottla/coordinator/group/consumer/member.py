@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
-from ottla.coordinator.group.consumer.parts import NO_PARTS, Parts
-from ottla.coordinator.group.member import Protocol
+from ottla.coordinator.group.classic.member import Protocol
+from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts
 
 JOINS: Final = 0
 LEAVES: Final = -1

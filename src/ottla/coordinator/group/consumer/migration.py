@@ -10,22 +10,22 @@ from __future__ import annotations
 
 import logging
 
-from ottla.coordinator.group.classic import ClassicGroup
+from ottla.coordinator.group.classic.group import ClassicGroup
+from ottla.coordinator.group.classic.member import JoinReply, SyncReply
+from ottla.coordinator.group.classic.member import Member as ClassicMember
+from ottla.coordinator.group.classic.rebalance import hear as hear_classic
+from ottla.coordinator.group.classic.subscription import CONSUMER
 from ottla.coordinator.group.consumer.classic_members import assignment_of
-from ottla.coordinator.group.consumer.embedded import read_assignment, read_subscription
+from ottla.coordinator.group.consumer.classic_metadata import read_assignment, read_subscription
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.member import ClassicFace, Member, Profile, Standing
-from ottla.coordinator.group.consumer.parts import Part, Parts, from_names
+from ottla.coordinator.group.consumer.pending_group import Revision, tombstones
 from ottla.coordinator.group.consumer.records import EpochSet, TargetEpochSet, TargetSet
-from ottla.coordinator.group.consumer.revision import Revision, tombstones
-from ottla.coordinator.group.consumer.timing import Terms, forget, hear
+from ottla.coordinator.group.consumer.timers import Terms, forget, hear
+from ottla.coordinator.group.consumer.topic_partitions import Part, Parts, from_names
 from ottla.coordinator.group.draft import Draft
-from ottla.coordinator.group.limits import GroupLimits
-from ottla.coordinator.group.member import JoinReply, SyncReply
-from ottla.coordinator.group.member import Member as ClassicMember
-from ottla.coordinator.group.rebalance import hear as hear_classic
 from ottla.coordinator.group.records import group_record, tombstone
-from ottla.coordinator.group.subscription import CONSUMER
+from ottla.coordinator.group.settings import GroupLimits
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 

@@ -9,8 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from ottla.coordinator.group.classic import ClassicGroup
-from ottla.coordinator.group.consumer import classic_members, leaving
+from ottla.coordinator.group.classic.group import ClassicGroup
+from ottla.coordinator.group.classic.heartbeat import Leaver
+from ottla.coordinator.group.classic.join import JoinAsk
+from ottla.coordinator.group.classic.member import JoinAnswer, JoinReply, SyncAnswer
+from ottla.coordinator.group.classic.rebalance import prepare
+from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.classic.sync import SyncAsk
+from ottla.coordinator.group.consumer import classic_members, leave
 from ottla.coordinator.group.consumer.classic_members import ClassicJoin
 from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
 from ottla.coordinator.group.consumer.heartbeat import BeatAsk, Beating, BeatReply, Found, validate
@@ -22,22 +28,10 @@ from ottla.coordinator.group.consumer.migration import (
     upgraded,
 )
 from ottla.coordinator.group.consumer.records import EpochSet, What
-from ottla.coordinator.group.consumer.timing import (
-    REVOKE,
-    WHY,
-    Terms,
-    await_revocation,
-    hear,
-)
+from ottla.coordinator.group.consumer.timers import REVOKE, WHY, Terms, await_revocation, hear
 from ottla.coordinator.group.draft import Draft
-from ottla.coordinator.group.joining import JoinAsk
-from ottla.coordinator.group.limits import GroupLimits
-from ottla.coordinator.group.liveness import Leaver
-from ottla.coordinator.group.member import JoinAnswer, JoinReply, SyncAnswer
-from ottla.coordinator.group.phases import Phase
-from ottla.coordinator.group.rebalance import prepare
 from ottla.coordinator.group.records import TimerKey, tombstone
-from ottla.coordinator.group.syncing import SyncAsk
+from ottla.coordinator.group.settings import GroupLimits
 from ottla.coordinator.outcome import NOTHING, Outcome, SetTimer
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
@@ -116,7 +110,7 @@ class ConsumerProtocol:
         terms, draft = self.terms, Draft(now)
         validate(ask, terms.limits)
         if ask.epoch == LEAVES_FOR_A_WHILE:
-            reply = leaving.leaves_for_a_while(self._existing(group_id), ask, draft)
+            reply = leave.leaves_for_a_while(self._existing(group_id), ask, draft)
         elif ask.epoch == LEAVES:
             group = self._existing(group_id)
             member = group.known(ask.member_id, ask.instance_id)
@@ -209,12 +203,12 @@ class ConsumerProtocol:
 
     def _remove(self, group: ConsumerGroup, member: Member, draft: Draft, why: str) -> None:
         limits, image = self.terms
-        revision = leaving.take_out(group, [member], draft, image, why)
+        revision = leave.take_out(group, [member], draft, image, why)
         if member.classic is None and can_downgrade(revision.after, limits):
             downgrade(revision.after, draft, image)
             draft.then = lambda _, now: self._rebalance(group.id, now)
         else:
-            leaving.close_ranks(revision)
+            leave.close_ranks(revision)
 
     def _rebalance(self, group_id: str, now: int) -> Outcome[None]:
         """Those left share out among themselves what the last one of the others held."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ottla.coordinator.group.consumer.parts import Part, Parts
+from ottla.coordinator.group.consumer.topic_partitions import Part, Parts
 from ottla.model.ids import TopicId
 
 

@@ -12,11 +12,11 @@ from struct import pack, unpack
 from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
-from ottla.coordinator.fields import Reader, Writer
+from ottla.coordinator.group.classic.member import Protocol
 from ottla.coordinator.group.consumer.member import ClassicFace, Profile, Standing, State
-from ottla.coordinator.group.consumer.parts import Part, Parts, TopicSize, by_topic
-from ottla.coordinator.group.member import Protocol
+from ottla.coordinator.group.consumer.topic_partitions import Part, Parts, TopicSize, by_topic
 from ottla.coordinator.outcome import CoordinatorRecord
+from ottla.coordinator.record_fields import Reader, Writer
 
 VALUE: Final = 0
 CLASSIC_TAG: Final = 0

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+from ottla.coordinator.group.consumer.descriptions import GroupView, view
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.heartbeat import BeatAsk, BeatReply, Found
-from ottla.coordinator.group.consumer.overview import GroupView, view
-from ottla.coordinator.group.consumer.patterns import resolve
+from ottla.coordinator.group.consumer.subscribed_patterns import resolve
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.runtime import Runtime
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.replica.surroundings import Surroundings
+from ottla.replica.environment import Surroundings
 
 
 class ConsumerGroups:

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
-from ottla.coordinator.group.consumer.parts import Part, Parts
 from ottla.coordinator.group.consumer.range import Subscriber
+from ottla.coordinator.group.consumer.topic_partitions import Part, Parts
 from ottla.model.ids import TopicId
 
 Shares: TypeAlias = dict[str, set[int]]

@@ -5,7 +5,7 @@
                           check_crc=True, max_bytes=…)
         -> Decoded(batch: pyarrow.RecordBatch, rows, next_offset, consumed, leader_epoch, aborted,
                    more)
-    records.decode_records(buffer, *, the same without `want`)
+    record_lists.decode_records(buffer, *, the same without `want`)
         -> Records(offsets, timestamps, timestamp_types, leader_epochs, keys, values, headers: lists
                    of equal length; then as Decoded)
     encode.encode_batches(key, value, headers=None, timestamps=None, *, now_ms=-1, partitions=None,
@@ -19,18 +19,18 @@
                 checksum=compute_crc)
 
 - `native`     how kernels are compiled and kept
-- `memory`     where their arrays come from
+- `arrays`     where their arrays come from
 - `checksum`   CRC-32C inside of kernels
-- `reading`    the kernels that read batches
-- `walking`    the kernel that walks over ordinary ones by their headers
+- `read_kernels`  the kernels that read batches
+- `walk_kernel`  the kernel that walks over ordinary ones by their headers
 - `validate`   one batch checked by a broker
 - `select`     which batches of a buffer are read
 - `gather`     batches to arrays
 - `decode`     those arrays as Arrow columns
-- `records`    those arrays as Python lists
-- `writing`    the kernels that write batches
+- `record_lists` those arrays as Python lists
+- `write_kernels` the kernels that write batches
 - `rows`       Arrow arrays and lists in the form those kernels take
-- `lists`      the quick way from lists to one batch
+- `list_encoder` the quick way from lists to one batch
 - `encode`     rows to batches
 - `partition`  keys to partitions
 - `warm`       every kernel loaded before it is needed

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ottla.model.errors import UserError
+from ottla.protocol.records.columns.arrays import shelved
 from ottla.protocol.records.columns.gather import (
     MAX_BYTES,
     Ask,
@@ -21,8 +22,7 @@ from ottla.protocol.records.columns.gather import (
     gather,
     headers_of,
 )
-from ottla.protocol.records.columns.memory import shelved
-from ottla.protocol.records.columns.reading import INT64_MAX, INT64_MIN, Bytewise, Span
+from ottla.protocol.records.columns.read_kernels import INT64_MAX, INT64_MIN, Bytewise, Span
 from ottla.protocol.records.columns.select import Aborted
 from ottla.protocol.records.compression import Bytes
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from ottla.model.errors import UserError
 from ottla.protocol.records.batch import CRC, CURRENT_MAGIC, compute_crc
+from ottla.protocol.records.columns.arrays import Room, fresh, shelved
 from ottla.protocol.records.columns.checksum import IS_QUICK, joined
-from ottla.protocol.records.columns.lists import write_lists
-from ottla.protocol.records.columns.memory import Room, fresh, shelved
+from ottla.protocol.records.columns.list_encoder import write_lists
 from ottla.protocol.records.columns.rows import Rows, fixed, rows_of, source_of
-from ottla.protocol.records.columns.writing import (
+from ottla.protocol.records.columns.write_kernels import (
     BATCH_NUMBERS,
     END,
     START,

@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ottla.protocol.records.columns.memory import Room, fresh
-from ottla.protocol.records.columns.reading import (
+from ottla.protocol.records.columns.arrays import Room, fresh
+from ottla.protocol.records.columns.read_kernels import (
     COUNT,
     INT64_MAX,
     INT64_MIN,
@@ -27,7 +27,7 @@ from ottla.protocol.records.columns.reading import (
 )
 from ottla.protocol.records.columns.select import Aborted, Selection, Selector
 from ottla.protocol.records.compression import Bytes
-from ottla.protocol.records.corrupt import CorruptBatch
+from ottla.protocol.records.corrupt_batch import CorruptBatch
 
 MAX_BYTES: Final = 512 * 1024 * 1024
 MAX_COLUMN_BYTES: Final = 2**31 - 1  # what Arrow's `binary` can hold

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from ottla.protocol.records.columns.rows import column_of, place_of
-from ottla.protocol.records.columns.writing import hash_keys
+from ottla.protocol.records.columns.write_kernels import hash_keys
 
 NO_KEY: Final = -1
 

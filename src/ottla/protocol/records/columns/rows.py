@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from ottla.model.errors import UserError
-from ottla.protocol.records.columns.writing import Column, Place, Source
+from ottla.protocol.records.columns.write_kernels import Column, Place, Source
 from ottla.protocol.records.header import NO_TIMESTAMP
 
 if TYPE_CHECKING:

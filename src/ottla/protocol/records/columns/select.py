@@ -20,7 +20,7 @@ import numpy as np
 from ottla.protocol.records import legacy
 from ottla.protocol.records.columns.checksum import IS_QUICK
 from ottla.protocol.records.columns.native import as_array
-from ottla.protocol.records.columns.reading import (
+from ottla.protocol.records.columns.read_kernels import (
     CHECKED,
     CHECKSUM,
     LEAST_RECORD_BYTES,
@@ -30,10 +30,10 @@ from ottla.protocol.records.columns.reading import (
     TABLE_COLUMNS,
     Span,
 )
-from ottla.protocol.records.columns.walking import walk_ordinary
+from ottla.protocol.records.columns.walk_kernel import walk_ordinary
 from ottla.protocol.records.compression import Bytes, decompress
 from ottla.protocol.records.control import ControlType, control_type
-from ottla.protocol.records.corrupt import CorruptBatch
+from ottla.protocol.records.corrupt_batch import CorruptBatch
 from ottla.protocol.records.crc import crc32c
 from ottla.protocol.records.header import (
     ATTRIBUTES_AT,

@@ -1,0 +1,99 @@
+"""The control side of a broker: its registration, its controller, settings and access rules.
+
+Owns how these parts are put together. Never decides anything about a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, Final
+
+from ottla.broker.environment import World
+from ottla.broker.local_connection import LocalLink
+from ottla.config.dynamic import DynamicConfig
+from ottla.controller.controller import Controller
+from ottla.controller.runtime.loop import ControllerLoop
+from ottla.controller.runtime.metadata_waiter import Shown
+from ottla.controller.runtime.metrics import Measures
+from ottla.controller.runtime.outbox import Link
+from ottla.controller.state import Broker
+from ottla.metadata.cache import MetadataCache
+from ottla.model.errors import UserError
+from ottla.model.ids import BrokerId
+from ottla.model.metrics import Registry
+from ottla.net.request_slot import Answer
+from ottla.security.authorizer import Authorizer
+from ottla.shared_state.acl_store import AclStore
+from ottla.shared_state.config_store import ConfigStore
+from ottla.shared_state.producer_ids import ProducerIds
+from ottla.shared_state.registration import Registration
+from ottla.store.port import Store
+
+SECOND_MS: Final = 1_000
+
+
+class OwnBroker:
+    """The links of a controller whose cluster is this one broker."""
+
+    def __init__(self, me: BrokerId, world: World) -> None:
+        self._me = me
+        self._world = world
+        self.answer: Answer | None = None
+
+    def open(self, broker: Broker) -> Link:
+        assert self.answer is not None, "the dispatch is built before the controller runs"
+        if broker.id != self._me:
+            raise UserError(f"broker {broker.id} is registered in a store that only one may use")
+        return LocalLink(self.answer, self._world.clock)
+
+
+class Control:
+    def __init__(
+        self,
+        world: World,
+        config: DynamicConfig,
+        me: BrokerId,
+        *,
+        store: Store,
+        metadata: MetadataCache,
+        registry: Registry,
+        authorizer: Authorizer,
+    ) -> None:
+        self.links = OwnBroker(me, world)
+        self.registration = Registration(store, world.clock, me, alone=True)
+        self.configs = ConfigStore(store, config, me)
+        self.acls = AclStore(store, authorizer)
+        self.loop = ControllerLoop(
+            store,
+            self.links,
+            self.registration,
+            world.clock,
+            world.dice,
+            measures=Measures(registry, world.clock),
+        )
+        self.facade = Controller(
+            self.loop,
+            config,
+            self.configs,
+            ProducerIds(store, me),
+            Shown(metadata),
+            acls=self.acls,
+            dice=world.dice,
+        )
+        self._config = config
+        self._authorizer = authorizer
+
+    async def load(self) -> None:
+        """Settings and access rules that were kept in an earlier life."""
+        await self.configs.load()
+        await self.acls.load()
+
+    def loops(self) -> list[Coroutine[Any, Any, None]]:
+        config = self._config.current
+        balance_s = (
+            float(config.leader_imbalance_check_interval_seconds)
+            if config.auto_leader_rebalance_enable
+            else None
+        )
+        loops = [self.loop.run(balance_s), self.configs.run()]
+        return [*loops, self.acls.run()] if self._authorizer.in_force else loops

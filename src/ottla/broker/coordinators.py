@@ -1,0 +1,112 @@
+"""The coordinators of a broker: groups and transactions, each on its own internal topic.
+
+Owns how these parts are put together. They begin to work when the controller says which partitions
+of those topics are led here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from ottla.broker.control_plane import Control
+from ottla.broker.data_plane import Data
+from ottla.broker.environment import World
+from ottla.broker.memory_shares import memory_shares
+from ottla.broker.transaction_coordinator import build_transactions
+from ottla.config.dynamic import DynamicConfig
+from ottla.coordinator.group.consumer.service import ConsumerGroups
+from ottla.coordinator.group.memory import GroupMemory
+from ottla.coordinator.group.metrics import Counts, publish
+from ottla.coordinator.group.service import Groups
+from ottla.coordinator.group.settings import GroupLimits
+from ottla.coordinator.group.shard import GroupShard
+from ottla.coordinator.internal_topic_log import Journal
+from ottla.coordinator.runtime import Ground, Runtime
+from ottla.model.ids import CONSUMER_OFFSETS
+from ottla.protocol.records.compression import Codec
+
+Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+
+
+class Coordination:
+    def __init__(
+        self,
+        world: World,
+        config: DynamicConfig,
+        data: Data,
+        control: Control,
+        spawn: Spawn,
+    ) -> None:
+        ground = Ground(data.hosted, data.metadata, data.timers, spawn)
+        counts = Counts()
+        groups = _group_runtime(world, config, data, ground, counts)
+        publish(data.registry, counts, lambda: [owned.shard for owned in groups.active()])
+        self.groups = Groups(groups, ConsumerGroups(groups, data.hosted.around))
+        txns = build_transactions(
+            config, data, ground, self.groups.runtime,
+            next_producer_id=control.facade.producer_ids.next, spawn=spawn,
+            memory_bytes=world.memory_bytes,
+        )  # fmt: skip
+        self.txns = txns.service
+        self._finishing = txns.finishing
+        self._runtimes: tuple[Runtime[Any], ...] = (self.groups.runtime, txns.runtime)
+        data.hosted.listeners += self._runtimes
+
+    def close(self) -> None:
+        self._finishing.close()
+        for runtime in self._runtimes:
+            runtime.close()
+
+
+def _group_runtime(
+    world: World, config: DynamicConfig, data: Data, ground: Ground, counts: Counts
+) -> Runtime[GroupShard]:
+    settings = config.current
+    memory, memory_bytes = GroupMemory(), memory_shares(settings, world.memory_bytes).groups
+
+    def new_id() -> str:
+        return str(UUID(int=world.dice.getrandbits(128), version=4))
+
+    return Runtime(
+        CONSUMER_OFFSETS,
+        lambda _: GroupShard(
+            lambda: group_limits(config, memory_bytes),
+            new_id,
+            lambda: data.metadata.image,
+            counts,
+            memory,
+        ),
+        ground,
+        Journal(
+            data.hosted,
+            timeout_ms=settings.offsets_commit_timeout_ms,
+            codec=Codec(settings.offsets_topic_compression_codec),
+        ),
+        settings.offsets_load_buffer_size,
+    )
+
+
+def group_limits(config: DynamicConfig, memory_bytes: int = -1) -> GroupLimits:
+    now = config.current
+    return GroupLimits(
+        min_session_timeout_ms=now.group_min_session_timeout_ms,
+        max_session_timeout_ms=now.group_max_session_timeout_ms,
+        initial_rebalance_delay_ms=now.group_initial_rebalance_delay_ms,
+        max_size=now.group_max_size,
+        consumer_protocol="consumer" in now.group_coordinator_rebalance_protocols,
+        consumer_session_timeout_ms=now.group_consumer_session_timeout_ms,
+        consumer_heartbeat_interval_ms=now.group_consumer_heartbeat_interval_ms,
+        paces=config.groups,
+        consumer_max_size=now.group_consumer_max_size,
+        assignors=now.group_consumer_assignors,
+        upgrades=now.group_consumer_migration_policy in ("bidirectional", "upgrade"),
+        downgrades=now.group_consumer_migration_policy in ("bidirectional", "downgrade"),
+        regex_refresh_interval_ms=now.group_consumer_regex_refresh_interval_ms,
+        offset_metadata_max_bytes=now.offset_metadata_max_bytes,
+        offsets_retention_ms=now.offsets_retention_minutes * 60_000,
+        offsets_retention_check_interval_ms=now.offsets_retention_check_interval_ms,
+        memory_bytes=memory_bytes,
+    )

@@ -1,0 +1,79 @@
+"""The same done to every log of a broker: off the loop, several at a time, with progress.
+
+Owns the pace. Never knows what is done: opening and closing are `loading` and `closing`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from ottla.config.dynamic import DynamicConfig
+from ottla.log.directories.log_directories import LogDirectories
+from ottla.model.clock import Clock
+from ottla.replica.environment import Off
+
+log = logging.getLogger(__name__)
+
+CHUNK: Final = 64
+PROGRESS_EVERY_MS: Final = 2_000
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Pace(NamedTuple):
+    """Where the work is done, how much of it at a time, and by whose clock it takes long."""
+
+    off: Off
+    threads: int
+    clock: Clock
+
+
+def pace_for(directories: LogDirectories, config: DynamicConfig, off: Off, clock: Clock) -> Pace:
+    """Each directory is a disk, and has as many threads as the operator says."""
+    a_directory = config.current.num_recovery_threads_per_data_dir
+    return Pace(off, max(1, a_directory * len(directories.online)), clock)
+
+
+async def in_chunks(
+    done: str,
+    items: Sequence[Item],
+    work: Callable[[Sequence[Item]], Sequence[Result]],
+    settle: Callable[[Result], None],
+    pace: Pace,
+) -> None:
+    """`work` on a chunk in a thread, then `settle` each of its results on the loop."""
+    threads = asyncio.Semaphore(pace.threads)
+    progress = _Progress(done, len(items), pace.clock)
+
+    async def one(chunk: Sequence[Item]) -> None:
+        async with threads:
+            results = await pace.off.run(work, chunk)
+        for result in results:
+            settle(result)
+        progress.add(len(chunk))
+
+    async with asyncio.TaskGroup() as tasks:
+        for at in range(0, len(items), CHUNK):
+            tasks.create_task(one(items[at : at + CHUNK]))
+
+
+class _Progress:
+    """Says how far it is, when it takes long enough for somebody to wonder."""
+
+    def __init__(self, done: str, total: int, clock: Clock) -> None:
+        self._what = done
+        self._total = total
+        self._clock = clock
+        self._done = 0
+        self._said_ms = clock.mono_ms()
+
+    def add(self, count: int) -> None:
+        self._done += count
+        now_ms = self._clock.mono_ms()
+        if now_ms - self._said_ms >= PROGRESS_EVERY_MS:
+            self._said_ms = now_ms
+            log.info("%s %d of %d partitions", self._what, self._done, self._total)

@@ -1,0 +1,108 @@
+"""Where a consumer begins and ends.
+
+Owns: the loop that polls until every partition is read to its end, or for ever. Never: shows a
+record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from ottla.client.admin import OffsetSpec
+from ottla.client.admin.sync import Admin
+from ottla.client.consumer.record import Record
+from ottla.client.consumer.sync import Consumer
+from ottla.model.ids import TopicPartition
+
+POLL_S: Final = 0.5
+Batch = list[Record[bytes, bytes]]
+
+
+class Span(NamedTuple):
+    """Offsets to read: from the first of each partition to before the last; None has no end."""
+
+    starts: Mapping[TopicPartition, int]
+    ends: Mapping[TopicPartition, int] | None
+
+    @property
+    def total(self) -> int | None:
+        """How many offsets that is."""
+        if self.ends is None:
+            return None
+        return sum(max(end - self.starts[one], 0) for one, end in self.ends.items())
+
+
+def span(
+    admin: Admin,
+    partitions: list[TopicPartition],
+    first: OffsetSpec | int,
+    *,
+    end: OffsetSpec | int | None,
+    read_committed: bool = False,
+) -> Span:
+    """From an end or a time to another; a time after the last record is the end."""
+    starts = _resolved(admin, partitions, first, read_committed)
+    ends = None if end is None else _resolved(admin, partitions, end, read_committed)
+    return Span(starts, ends)
+
+
+def _resolved(
+    admin: Admin, partitions: list[TopicPartition], spec: OffsetSpec | int, read_committed: bool
+) -> dict[TopicPartition, int]:
+    found = admin.list_offsets(dict.fromkeys(partitions, spec), read_committed=read_committed).all()
+    late = [one for one in partitions if found[one].offset is None]
+    last = admin.list_offsets(
+        dict.fromkeys(late, OffsetSpec.LATEST), read_committed=read_committed
+    ).all()
+    return {
+        one: found[one].offset if one not in last else last[one].offset or 0  # type: ignore[misc]
+        for one in partitions
+    }
+
+
+def read_span(consumer: Consumer[bytes, bytes], span: Span) -> Iterator[Batch]:
+    """The records of a span, as they come; an empty list when nothing came for a while."""
+    consumer.assign(list(span.starts))
+    for partition, offset in span.starts.items():
+        consumer.seek(partition, offset)
+    yield from _until(consumer, lambda: span.ends)
+
+
+def read_group(
+    consumer: Consumer[bytes, bytes], topics: list[str], *, follow: bool
+) -> Iterator[Batch]:
+    """What a group has not read yet: to the ends of its partitions, or for ever."""
+    consumer.subscribe(topics)
+    ends: dict[TopicPartition, int] = {}
+
+    def known_ends() -> Mapping[TopicPartition, int] | None:
+        assigned = consumer.assignment()
+        if follow or not assigned:
+            return None
+        if not ends:
+            ends.update(consumer.end_offsets(assigned))
+        return {one: ends[one] for one in assigned if one in ends}
+
+    yield from _until(consumer, known_ends)
+
+
+def _until(
+    consumer: Consumer[bytes, bytes], known_ends: Callable[[], Mapping[TopicPartition, int] | None]
+) -> Iterator[Batch]:
+    """Poll until every partition is at its end. Records beyond one's end are left out."""
+    done: set[TopicPartition] = set()
+    while True:
+        ends = known_ends()
+        if ends is not None:
+            done |= {one for one in ends.keys() - done if consumer.position(one) >= ends[one]}
+            if done >= ends.keys():
+                return
+        records = consumer.poll(POLL_S)
+        if ends is not None:
+            records = [one for one in records if one.offset < ends.get(_partition(one), 0)]
+        yield records
+
+
+def _partition(record: Record[bytes, bytes]) -> TopicPartition:
+    return TopicPartition(record.topic, record.partition)

@@ -1,0 +1,93 @@
+"""Connections by broker, and which of them to ask when any will do.
+
+Owns: the links, by broker and lane. Never asks a question.
+
+A lane is a connection of its own to the same broker: a request that waits at the broker, such as
+a fetch, must not hold up a heartbeat behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from random import Random
+
+from ottla.client.broker_connection import Link
+from ottla.client.cluster_view import Node
+from ottla.config.client import ClientConfig
+from ottla.model.clock import Clock
+
+
+class Lane(Enum):
+    """Which of the connections to a broker."""
+
+    DATA = "data"
+    MORE_DATA = "more data"  # a second fetch, where replies are large
+    COORDINATION = "coordination"
+    JOIN = "join"  # a group's coordinator keeps it waiting until all have joined
+
+
+class Links:
+    """Every connection of one client."""
+
+    def __init__(self, config: ClientConfig, clock: Clock, dice: Random) -> None:
+        self._config = config
+        self._clock = clock
+        self._dice = dice
+        self._links: dict[tuple[int, Lane], Link] = {}
+        # Brokers whose ids are not known yet have negative ones.
+        self._bootstrap = {
+            -1 - at: Node(-1 - at, address.host, address.port)
+            for at, address in enumerate(config.addresses)
+        }
+
+    def to(self, node: Node, lane: Lane = Lane.DATA) -> Link:
+        """The link to a broker; a broker that has moved gets another."""
+        link = self._links.get((node.id, lane))
+        if link is not None and link.node[1:3] == node[1:3]:
+            return link
+        if link is not None:
+            link.peer.close()
+        self._drop_idle()
+        link = self._links[node.id, lane] = Link(node, self._config, self._clock, self._dice)
+        return link
+
+    def any(self, nodes: Mapping[int, Node]) -> Iterator[Link]:
+        """Links to ask when any broker will do, the best first.
+
+        That is: not one that was out of reach a moment ago, one that is connected, one with the
+        fewest questions under way. The brokers we began with come last, when all others fail.
+        """
+        now_ms = self._clock.mono_ms()
+
+        def rank(link: Link) -> tuple[bool, bool, int, float]:
+            peer = link.peer
+            waits = peer.not_before_ms > now_ms
+            return waits, not peer.is_open, peer.in_flight, self._dice.random()
+
+        known = sorted((self.to(node) for node in nodes.values()), key=rank)
+        yield from known
+        if not known or all(link.peer.not_before_ms for link in known):
+            yield from sorted((self.to(node) for node in self._bootstrap.values()), key=rank)
+
+    def close(self) -> None:
+        for link in self._links.values():
+            link.peer.close()
+        self._links.clear()
+
+    def forget_bootstrap(self) -> None:
+        """The cluster is known: what served to find it is not needed for now."""
+        for key in [key for key in self._links if key[0] < 0]:
+            link = self._links[key]
+            if not link.peer.in_flight:
+                link.peer.close()
+                del self._links[key]
+
+    def _drop_idle(self) -> None:
+        idle_ms = self._config.connections_max_idle_ms
+        if idle_ms < 0:
+            return
+        now_ms = self._clock.mono_ms()
+        for link in self._links.values():
+            if link.peer.is_open and not link.peer.in_flight and now_ms - link.used_ms > idle_ms:
+                link.peer.hang_up()

@@ -1,0 +1,140 @@
+"""From options to a consumer's parts.
+
+Owns which options a consumer takes beside its settings, and the choice of group. A mistake is a
+`UserError` that names the option, before anything is opened.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+from typing import Any, Final
+
+from ottla.client.cluster import Cluster
+from ottla.client.consumer.assignors.assignor import Assignor
+from ottla.client.consumer.assignors.choice import assignors
+from ottla.client.consumer.core import Core
+from ottla.client.consumer.fetch.chunk import Read, Reading
+from ottla.client.consumer.group.classic_loop import ClassicLoop
+from ottla.client.consumer.group.classic_member import ClassicMember, Terms
+from ottla.client.consumer.group.consumer_loop import ModernLoop
+from ottla.client.consumer.group.consumer_member import ModernMember, ModernTerms
+from ottla.client.consumer.group.membership import Group, Parts
+from ottla.client.consumer.group.standalone_loop import SoloLoop
+from ottla.client.consumer.interceptors import ConsumerInterceptor, Interceptors
+from ottla.client.consumer.position.reset_policy import reset_policy
+from ottla.config.client import ConsumerConfig
+from ottla.model.clock import SystemClock
+from ottla.model.errors import UserError
+
+STRATEGY: Final = "partition_assignment_strategy"
+_OLD_NAMES: Final = {
+    "fetch.message.max.bytes": "max.partition.fetch.bytes",
+    "fetch_message_max_bytes": "max_partition_fetch_bytes",
+}
+CLASSIC_ONLY: Final = (STRATEGY, "session_timeout_ms", "heartbeat_interval_ms")
+
+
+class Blueprint:
+    """A consumer that is checked but not built."""
+
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        config: Mapping[str, Any] | None,
+        deserializers: tuple[Read | None, Read | None],
+        interceptors: Sequence[ConsumerInterceptor],
+    ) -> None:
+        plain, self._assignors = _strategies(_renamed(options))
+        self.config = _named(ConsumerConfig.from_options(plain, _renamed(config or {})))
+        if self._assignors is None:
+            self._assignors = assignors(self.config.partition_assignment_strategy)
+        reset_policy(self.config.auto_offset_reset)
+        for name, read in zip(
+            ("key_deserializer", "value_deserializer"), deserializers, strict=True
+        ):
+            if read is not None and not callable(read):
+                raise UserError(f"{name}={read!r}: expected something to call with bytes")
+        if self.config.group_protocol == "consumer":
+            self._check_modern()
+        self._deserializers = deserializers
+        self._interceptors = interceptors
+        self._dice = Random()
+
+    def core(self) -> Core:
+        config = self.config
+        cluster = Cluster(
+            config, SystemClock(), self._dice, auto_create=config.allow_auto_create_topics
+        )
+        reading = Reading(*self._deserializers, check_crc=config.check_crcs)
+        return Core(cluster, reading, Interceptors(self._interceptors))
+
+    def group(self, core: Core) -> Group:
+        config = core.config
+        if config.group_id is None:
+            return SoloLoop(core.subscriptions, core.watch, core.gate, core.rebalance)
+        parts = Parts(
+            core.cluster, core.subscriptions, core.watch, core.gate, core.rebalance, core.pace
+        )
+        if config.group_protocol == "consumer":
+            return ModernLoop(ModernMember(self._modern_terms(config.group_id)), parts)
+        assert self._assignors is not None
+        terms = Terms(
+            group_id=config.group_id,
+            instance_id=config.group_instance_id,
+            rack=config.client_rack or None,
+            session_timeout_ms=config.session_timeout_ms,
+            rebalance_timeout_ms=config.max_poll_interval_ms,
+        )
+        return ClassicLoop(ClassicMember(terms, self._assignors), parts)
+
+    def _modern_terms(self, group_id: str) -> ModernTerms:
+        # The member names itself, in the way Kafka writes its ids.
+        member_id = urlsafe_b64encode(self._dice.randbytes(16)).rstrip(b"=").decode()
+        return ModernTerms(
+            group_id=group_id,
+            member_id=member_id,
+            instance_id=self.config.group_instance_id,
+            rack=self.config.client_rack or None,
+            rebalance_timeout_ms=self.config.max_poll_interval_ms,
+            assignor=self.config.group_remote_assignor,
+        )
+
+    def _check_modern(self) -> None:
+        if self.config.group_id is None:
+            raise UserError("group.protocol=consumer needs a group.id")
+        for attribute in CLASSIC_ONLY:
+            if self.config.is_given(attribute):
+                name = attribute.replace("_", ".")
+                raise UserError(
+                    f"{name} has no effect with group.protocol=consumer: the broker decides it"
+                )
+
+
+def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The names that settings had in the old consumer, and still have in librdkafka."""
+    return {_OLD_NAMES.get(name, name): value for name, value in options.items()}
+
+
+def _named(config: ConsumerConfig) -> ConsumerConfig:
+    """Brokers' logs, and the ids of members, begin with a client's name."""
+    if config.client_id:
+        return config
+    return config.changed(
+        client_id=f"consumer-{config.group_id}" if config.group_id else "consumer"
+    )
+
+
+def _strategies(
+    options: dict[str, Any],
+) -> tuple[dict[str, Any], tuple[Assignor, ...] | None]:
+    """Options without assignors that are objects, and those."""
+    given = options.get(STRATEGY)
+    if given is None or isinstance(given, str):
+        return options, None
+    chosen = list(given) if isinstance(given, Iterable) else [given]
+    if all(isinstance(one, str) for one in chosen):
+        return options, None
+    del options[STRATEGY]
+    return options, assignors(chosen)

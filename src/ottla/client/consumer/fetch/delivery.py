@@ -1,0 +1,50 @@
+"""Taking records out of the buffer: what both faces do at the end of a poll.
+
+Owns the last steps to the user: the limit, the interceptors, the figures. Runs on the caller's
+thread, which need not be the loop's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.client.consumer.core import Core
+from ottla.client.consumer.record import Record
+from ottla.model.errors import KafkaError, UserError
+
+
+def take(core: Core, most: int | None = None) -> list[Record[Any, Any]]:
+    """Records that are there, positions moved past them."""
+    if most is not None and most < 1:
+        raise UserError(f"max_records={most}: expected 1 or more")
+    records = core.buffer.take(most or core.config.max_poll_records)
+    core.pace.polled()
+    core.records += len(records)
+    return core.interceptors.consumed(records) if core.interceptors and records else records
+
+
+def take_arrow(core: Core, *, headers: bool) -> Any:
+    """All chunks that are there, as one table."""
+    try:
+        from ottla.client.consumer.fetch import arrow
+    except ImportError as missing:
+        raise UserError(f"poll_arrow() needs {missing.name}: pip install 'ottla[arrow]'") from None
+    core.pace.polled()
+    core.fetcher.in_columns = True
+    batches: list[Any] = []
+    chunks = core.buffer.take_chunks()
+    for at, chunk in enumerate(chunks):
+        try:
+            batches += arrow.batches_of(chunk, headers=headers, check_crc=core.config.check_crcs)
+        except KafkaError:
+            core.buffer.put_back(chunks[at:])
+            if not batches:
+                core.buffer.broken(chunk)
+                raise
+            break
+        core.buffer.done(chunk)
+    if chunks:
+        core.buffer.drained()  # once: the loop that hears of it takes the interpreter's lock
+    table = arrow.table_of(batches, headers=headers)
+    core.records += table.num_rows
+    return table

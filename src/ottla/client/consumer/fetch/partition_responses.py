@@ -1,0 +1,139 @@
+"""What the answer for one partition leads to: a chunk for the user, or what its error demands.
+
+Owns the reaction to each error of a fetched partition. Never asks a broker, never decodes a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from ottla.client.cluster import Cluster
+from ottla.client.consumer.errors import OffsetOutOfRange
+from ottla.client.consumer.fetch.buffer import Buffer
+from ottla.client.consumer.fetch.chunk import Chunk
+from ottla.client.consumer.fetch.response import Fetched
+from ottla.client.consumer.position.partition_position import UNKNOWN, Partition
+from ottla.client.consumer.position.reset_policy import ResetPolicy
+from ottla.client.errors import KafkaError, RecordTooLarge, refusal
+from ottla.config.client import ConsumerConfig
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.protocol.records.corrupt_batch import CorruptBatch
+
+LOOK_AGAIN: Final = frozenset(
+    {
+        ErrorCode.not_leader_or_follower,
+        ErrorCode.replica_not_available,
+        ErrorCode.kafka_storage_error,
+        ErrorCode.fenced_leader_epoch,
+        ErrorCode.unknown_leader_epoch,
+        ErrorCode.offset_not_available,
+        ErrorCode.unknown_topic_or_partition,
+        ErrorCode.unknown_topic_id,
+        ErrorCode.inconsistent_topic_id,
+        ErrorCode.leader_not_available,
+        ErrorCode.unknown_server_error,
+    }
+)
+"""Refusals after which the cluster is looked at anew, and the partition is tried again."""
+
+
+class Asked(NamedTuple):
+    """What was asked, to compare when the answer comes."""
+
+    part: Partition
+    version: int
+    offset: int
+
+
+class Then(NamedTuple):
+    """Whom to tell."""
+
+    arrived: Callable[[], None]
+    moved: Callable[[], None]  # some partition must be placed anew
+    failed: Callable[[Exception], None]
+
+
+class Arrivals:
+    """Takes replies apart, partition by partition."""
+
+    def __init__(self, cluster: Cluster, policy: ResetPolicy, kick: Callable[[], None]) -> None:
+        assert isinstance(cluster.config, ConsumerConfig)
+        self._config: ConsumerConfig = cluster.config
+        self._clock = cluster.clock
+        self._policy = policy
+        self._kick = kick
+        self.bytes = 0
+
+    def serve(self, buffer: Buffer, then: Then) -> None:
+        self._buffer = buffer
+        self._then = then
+
+    def take(
+        self, asked: Mapping[TopicPartition, Asked], tp: TopicPartition, fetched: Fetched
+    ) -> bool:
+        """One partition of a reply; False when the cluster should be looked at before the next."""
+        each = asked.get(tp)
+        if each is None or each.part.version != each.version:
+            return True  # sought or given up meanwhile
+        part = each.part
+        if fetched.error_code:
+            return self._refused(part, fetched)
+        part.high_watermark = fetched.high_watermark
+        part.stable_offset = fetched.stable_offset
+        part.log_start = fetched.log_start
+        if fetched.preferred_replica != UNKNOWN:
+            until_ms = self._clock.mono_ms() + self._config.metadata_max_age_ms
+            part.prefer(fetched.preferred_replica, until_ms)
+            self._kick()  # another broker's task may have to begin
+            return True
+        if len(fetched.records):
+            self._keep(each, fetched)
+        return True
+
+    def _keep(self, each: Asked, fetched: Fetched) -> None:
+        part = each.part
+        try:
+            chunk = Chunk(part, each.version, fetched.records, fetched.aborted)
+        except CorruptBatch as fault:
+            self._then.failed(
+                KafkaError(ErrorCode.corrupt_message, f"{part.tp} at {each.offset}: {fault}")
+            )
+            return
+        if chunk.end < 0:
+            self._then.failed(
+                RecordTooLarge(
+                    f"{part.tp} at {each.offset}: the next batch is larger than "
+                    f"max.partition.fetch.bytes={self._config.max_partition_fetch_bytes}"
+                )
+            )
+            return
+        self.bytes += len(fetched.records)
+        part.fetch_offset = chunk.end
+        self._buffer.add(chunk)
+
+    def _refused(self, part: Partition, fetched: Fetched) -> bool:
+        code = ErrorCode(fetched.error_code)
+        if code is ErrorCode.offset_out_of_range:
+            return self._out_of_range(part)
+        if code in LOOK_AGAIN:
+            part.replica = UNKNOWN
+            return False
+        self._then.failed(refusal(code, f"{part.tp}: {code.name}"))
+        return False
+
+    def _out_of_range(self, part: Partition) -> bool:
+        if part.replica != UNKNOWN:  # a follower may lag: the leader knows
+            part.replica = UNKNOWN
+            self._kick()
+            return True
+        if part.arrived != part.finished:
+            return False  # what was fetched before is read first
+        timestamp = self._policy.timestamp(self._clock.wall_ms())
+        if timestamp is None:
+            part.stick(OffsetOutOfRange({part.tp: part.offset}))
+        else:
+            part.reset(timestamp)
+            self._then.moved()
+        return True

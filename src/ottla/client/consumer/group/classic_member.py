@@ -1,0 +1,253 @@
+"""A member of a classic group: who it is, and how it joins, syncs, stays and leaves.
+
+Pure: replies go in, the fields of the next request and what to do come out. `classic_loop` sends
+them. The group's leader works out everybody's share here too.
+
+    OUT -> JOINING -> SYNCING -> STABLE
+     ^________|__________|__________|      a refusal, a rebalance, a leave
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from ottla.client.consumer.assignors.assignor import Assignor, Protocols, Shares, Subscription
+from ottla.client.consumer.assignors.choice import protocol_of
+from ottla.client.consumer.group.error_reactions import After, after_membership
+from ottla.client.consumer.group.subscription_codec import (
+    Unreadable,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import TopicPartition
+from ottla.protocol.encode import Fields
+
+CONSUMER: Final = "consumer"
+NO_GENERATION: Final = -1
+
+
+class Phase(Enum):
+    OUT = "out"
+    JOINING = "joining"
+    SYNCING = "syncing"
+    STABLE = "stable"
+
+
+MOVES: Final[Mapping[Phase, frozenset[Phase]]] = {
+    Phase.OUT: frozenset({Phase.OUT, Phase.JOINING}),
+    Phase.JOINING: frozenset({Phase.SYNCING, Phase.OUT}),
+    Phase.SYNCING: frozenset({Phase.STABLE, Phase.OUT}),
+    Phase.STABLE: frozenset({Phase.OUT}),
+}
+
+
+class GroupMetadata(NamedTuple):
+    """What a producer must know of a group to commit offsets for it in a transaction."""
+
+    group_id: str
+    generation_id: int = NO_GENERATION
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """On which terms a member joins."""
+
+    group_id: str
+    instance_id: str | None = None
+    rack: str | None = None
+    session_timeout_ms: int = 45_000
+    rebalance_timeout_ms: int = 300_000
+
+
+class ClassicMember:
+    """One member, and the group's leader when it is that."""
+
+    def __init__(self, terms: Terms, assignors: Sequence[Assignor]) -> None:
+        self.terms = terms
+        self.phase = Phase.OUT
+        self.member_id = ""
+        self.generation = NO_GENERATION
+        self.lost = False
+        """The partitions it had may be somebody else's already: too late to commit for them."""
+        self.is_leader = False
+        self.protocol = protocol_of(assignors)
+        self._assignors = {assignor.name: assignor for assignor in assignors}
+        self._chosen: str | None = None
+        self._members: dict[str, Subscription] = {}
+
+    @property
+    def is_cooperative(self) -> bool:
+        return self.protocol is Protocols.COOPERATIVE
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        terms = self.terms
+        if self.lost:
+            return GroupMetadata(terms.group_id, group_instance_id=terms.instance_id)
+        return GroupMetadata(terms.group_id, self.generation, self.member_id, terms.instance_id)
+
+    def join(
+        self, topics: Collection[str], owned: Collection[TopicPartition], reason: str = ""
+    ) -> Fields:
+        """The fields of JoinGroup. An eager member owns nothing by now."""
+        self._move(Phase.OUT)
+        self._move(Phase.JOINING)
+        terms = self.terms
+        return {
+            "group_id": terms.group_id,
+            "session_timeout": terms.session_timeout_ms,
+            "rebalance_timeout": terms.rebalance_timeout_ms,
+            "member_id": self.member_id,
+            "group_instance_id": terms.instance_id,
+            "protocol_type": CONSUMER,
+            "protocols": [
+                {"name": name, "metadata": self._subscription(assignor, topics, owned)}
+                for name, assignor in self._assignors.items()
+            ],
+            "reason": reason[:255],
+        }
+
+    def joined(self, reply: Any) -> After:
+        """JoinGroup was answered."""
+        after = after_membership(reply.error_code)
+        if after is not After.GO_ON:
+            if reply.error_code is ErrorCode.member_id_required:
+                self.member_id = reply.member_id
+            self.refused(after)
+            return after
+        self._move(Phase.SYNCING)
+        self.member_id = reply.member_id
+        self.generation = reply.generation_id
+        self._chosen = reply.protocol_name
+        self.is_leader = reply.leader == reply.member_id and not reply.skip_assignment
+        self._members = {}
+        if self.is_leader:
+            self._members = {
+                each.member_id: _heard(each.metadata, each.group_instance_id)
+                for each in reply.members
+            }
+        return after
+
+    @property
+    def topics_of_all(self) -> frozenset[str]:
+        """The topics of every member, which the leader has to know."""
+        return frozenset(topic for told in self._members.values() for topic in told.topics)
+
+    def lead(self, partitions: Mapping[str, int]) -> Shares:
+        """Every member's share, by the strategy the group has voted for."""
+        assert self._chosen is not None
+        assignor = self._assignors.get(self._chosen)
+        if assignor is None:
+            raise KafkaError(
+                ErrorCode.inconsistent_group_protocol,
+                f"the group chose the strategy {self._chosen!r}, which this member does not have",
+            )
+        return assignor.assign(self._members, partitions)
+
+    def sync(self, shares: Shares) -> Fields:
+        """The fields of SyncGroup; whoever does not lead sends no shares."""
+        return {
+            **self._named,
+            "protocol_type": CONSUMER,
+            "protocol_name": self._chosen,
+            "assignments": [
+                {"member_id": member, "assignment": encode_assignment(share)}
+                for member, share in shares.items()
+            ],
+        }
+
+    def synced(self, reply: Any) -> tuple[After, tuple[TopicPartition, ...]]:
+        """SyncGroup was answered: this member's own share."""
+        after = after_membership(reply.error_code)
+        if after is not After.GO_ON:
+            self.refused(after)
+            return after, ()
+        try:
+            share = decode_assignment(reply.assignment)
+        except Unreadable as fault:
+            self.refused(After.GIVE_UP)
+            raise KafkaError(ErrorCode.inconsistent_group_protocol, str(fault)) from None
+        self._move(Phase.STABLE)
+        self.lost = False
+        assert self._chosen is not None
+        self._assignors[self._chosen].on_assignment(share, self.generation)
+        return after, share
+
+    def heartbeat(self) -> Fields:
+        return self._named
+
+    def heard(self, code: ErrorCode) -> After:
+        """A heartbeat was answered. A member that must join again does so at its next poll."""
+        after = after_membership(code)
+        if after in (After.JOIN_ANEW, After.GIVE_UP):
+            self.refused(after)
+        return after
+
+    def refused(self, after: After) -> None:
+        """Not, or no longer, in the group."""
+        if after in (After.JOIN_ANEW, After.GIVE_UP):
+            self.forget()
+        self._move(Phase.OUT)
+
+    def forget(self) -> None:
+        """Whoever this was in the group, it is so no longer."""
+        if self.generation != NO_GENERATION:
+            self.lost = True
+        self.member_id = ""
+        self.generation = NO_GENERATION
+        self.phase = Phase.OUT
+
+    def leave(self, reason: str) -> Fields | None:
+        """The fields of LeaveGroup; None where a member just goes silent.
+
+        A static member is expected back: its partitions stay with it until its session ends.
+        """
+        member_id, terms = self.member_id, self.terms
+        self.forget()
+        if not member_id or terms.instance_id is not None:
+            return None
+        member = {"member_id": member_id, "group_instance_id": None, "reason": reason[:255]}
+        return {"group_id": terms.group_id, "member_id": member_id, "members": [member]}
+
+    @property
+    def _named(self) -> dict[str, Any]:
+        return {
+            "group_id": self.terms.group_id,
+            "generation_id": self.generation,
+            "member_id": self.member_id,
+            "group_instance_id": self.terms.instance_id,
+        }
+
+    def _subscription(
+        self, assignor: Assignor, topics: Collection[str], owned: Collection[TopicPartition]
+    ) -> bytes:
+        told = Subscription(
+            topics=tuple(topics),
+            user_data=assignor.user_data(topics),
+            owned=tuple(owned),
+            generation=self.generation,
+            rack=self.terms.rack,
+        )
+        return encode_subscription(told)
+
+    def _move(self, to: Phase) -> None:
+        if to is self.phase is Phase.OUT:
+            return
+        assert to in MOVES[self.phase], f"{self.phase.name} -> {to.name}"
+        self.phase = to
+
+
+def _heard(metadata: bytes, instance_id: str | None) -> Subscription:
+    """A member's subscription; one that cannot be read gets nothing, and stops nobody else."""
+    try:
+        return decode_subscription(metadata, instance_id)
+    except Unreadable:
+        return Subscription((), instance_id=instance_id)

@@ -1,0 +1,176 @@
+"""Sending commits, one request after the other.
+
+Owns the task that commits, its retries and its deadlines. Which commit goes when is decided in
+`commit_queue`. Callbacks of users are not called here: they wait for the user's next call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from itertools import groupby
+from typing import Any, Final, Protocol
+
+from ottla.client.cluster import Cluster, CoordinatorKind, Lane
+from ottla.client.consumer.errors import CommitFailed
+from ottla.client.consumer.group.classic_member import GroupMetadata
+from ottla.client.consumer.group.commit_queue import (
+    MOVED_ON,
+    Commit,
+    CommitQueue,
+    Positions,
+    merged,
+    verdict,
+)
+from ottla.client.consumer.group.error_reactions import After
+from ottla.client.errors import KafkaError
+from ottla.client.retry import is_retriable
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.protocol.encode import Fields
+
+OFFSET_COMMIT: Final = 8
+BY_NAME: Final = 9
+
+
+class Committer(Protocol):
+    """What a commit needs of the group."""
+
+    def committing(self) -> GroupMetadata | None:
+        """Under whose name to commit; None: it is no longer a member."""
+        ...
+
+    def commit_refused(self, after: After) -> None: ...
+
+
+class CommitLoop:
+    """The one task that commits."""
+
+    def __init__(
+        self, cluster: Cluster, group: Committer, landed: Callable[[Positions], None]
+    ) -> None:
+        self._cluster = cluster
+        self._group = group
+        self._landed = landed
+        self._queue = CommitQueue()
+        self._work = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.commits = 0
+
+    def start(
+        self, offsets: Positions, done: Callable[[Exception | None], None], *, insists: bool
+    ) -> None:
+        """Commit when its turn comes."""
+        self._queue.add(Commit(offsets, done, insists))
+        self._idle.clear()
+        self._work.set()
+
+    async def commit(self, offsets: Positions, timeout_ms: int) -> None:
+        """Commit and wait; raises what went wrong, TimeoutError when time is up."""
+        if not offsets:
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def done(error: Exception | None) -> None:
+            if future.done():
+                return
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+
+        self.start(offsets, done, insists=True)
+        try:
+            async with asyncio.timeout(timeout_ms / 1e3):
+                await future
+        except TimeoutError:
+            raise TimeoutError(f"offsets were not committed in {timeout_ms} ms") from None
+
+    async def settle(self, timeout_ms: int) -> None:
+        """Wait until nothing is under way, or time is up."""
+        try:
+            async with asyncio.timeout(timeout_ms / 1e3):
+                await self._idle.wait()
+        except TimeoutError:
+            self._queue.give_up(TimeoutError("the consumer was closed before it was committed"))
+
+    async def run(self) -> None:
+        while True:
+            commits = self._queue.next()
+            if not commits:
+                self._idle.set()
+                self._work.clear()
+                await self._work.wait()
+                continue
+            pause_ms = self._cluster.backoff.after(max(each.failures for each in commits))
+            if pause_ms:
+                await asyncio.sleep(pause_ms / 1e3)
+            await self._send(commits)
+
+    async def _send(self, commits: list[Commit]) -> None:
+        group = self._group.committing()
+        if group is None:
+            error = CommitFailed(ErrorCode.unknown_member_id, MOVED_ON)
+            self._queue.failed(commits, error, passing=False)
+            return
+        offsets = merged(commits)
+        try:
+            codes = await self._ask(group, offsets)
+        except (KafkaError, OSError) as fault:
+            # The coordinator was not found or not reached; its codes are judged below.
+            self._cluster.forget_coordinator(CoordinatorKind.GROUP, group.group_id)
+            self._queue.failed(commits, fault, passing=is_retriable(fault))
+            return
+        after, refused = verdict(codes)
+        if refused is None:
+            self.commits += 1
+            self._landed(offsets)
+            for commit in commits:
+                commit.done(None)
+            return
+        if after is After.FIND_COORDINATOR:
+            self._cluster.forget_coordinator(CoordinatorKind.GROUP, group.group_id)
+        if after in (After.JOIN_AGAIN, After.JOIN_ANEW):
+            self._group.commit_refused(after)
+        passing = after in (After.FIND_COORDINATOR, After.TRY_LATER)
+        self._queue.failed(commits, refused, passing=passing)
+
+    async def _ask(
+        self, group: GroupMetadata, offsets: Positions
+    ) -> dict[TopicPartition, ErrorCode]:
+        node = await self._cluster.coordinator(CoordinatorKind.GROUP, group.group_id)
+        reply: Any = await self._cluster.ask(
+            node, OFFSET_COMMIT, _fields(group, offsets), at_most=BY_NAME, lane=Lane.COORDINATION
+        )
+        return {
+            TopicPartition(topic.name, each.partition_index): each.error_code
+            for topic in reply.topics
+            for each in topic.partitions
+        }
+
+
+def _fields(group: GroupMetadata, offsets: Positions) -> Fields:
+    generation = group.generation_id if group.member_id else -1
+    return {
+        "group_id": group.group_id,
+        "generation_id_or_member_epoch": generation,
+        "member_id": group.member_id,
+        "group_instance_id": group.group_instance_id,
+        "retention_time": -1,
+        "topics": [
+            {
+                "name": topic,
+                "partitions": [
+                    {
+                        "partition_index": tp.partition,
+                        "committed_offset": offsets[tp].offset,
+                        "committed_leader_epoch": offsets[tp].leader_epoch,
+                        "committed_metadata": offsets[tp].metadata,
+                    }
+                    for tp in held
+                ],
+            }
+            for topic, held in groupby(sorted(offsets), key=lambda tp: tp.topic)
+        ],
+    }

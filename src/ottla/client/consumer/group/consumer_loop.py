@@ -1,0 +1,181 @@
+"""Being a member of a group whose broker deals out the partitions (KIP-848).
+
+Owns the heartbeats and the one reconciliation under way; what heartbeats say and mean is decided in
+`modern`. Partitions change hands inside a poll, through the gate; the heartbeats go on meanwhile,
+and the next one says what this member has by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+from uuid import UUID
+
+from ottla.client.cluster import CoordinatorKind, Lane
+from ottla.client.consumer.group.classic_member import GroupMetadata
+from ottla.client.consumer.group.consumer_member import ModernMember, by_name, by_topic_id
+from ottla.client.consumer.group.error_reactions import After
+from ottla.client.consumer.group.membership import Membership, Parts
+from ottla.client.errors import KafkaError, refusal
+from ottla.protocol.encode import Fields
+
+log = logging.getLogger(__name__)
+
+CONSUMER_GROUP_HEARTBEAT: Final = 68
+
+
+class ModernLoop(Membership[ModernMember]):
+    """One membership of a group of the new protocol."""
+
+    def __init__(self, member: ModernMember, parts: Parts) -> None:
+        super().__init__(member, parts)
+        self._soon = asyncio.Event()
+        self._settle = asyncio.Event()
+        parts.watch.tell(self.subscribed)
+
+    def committing(self) -> GroupMetadata | None:
+        return self._member.metadata if self._member.is_in else None
+
+    def commit_refused(self, after: After) -> None:
+        if after is After.JOIN_ANEW:
+            self._member.forget()
+            self._settle.set()
+        self._soon.set()
+
+    def subscribed(self) -> None:
+        self._soon.set()
+        self._settle.set()
+
+    def rejoin(self, reason: str) -> None:
+        log.warning("the broker decides when this group is dealt out anew: %s", reason)
+
+    async def run(self) -> None:
+        await self._gate.call(self._nothing)  # a member joins when its user first polls
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._beat())
+            tasks.create_task(self._reconcile())
+
+    async def leave(self, reason: str, timeout_ms: int) -> None:
+        fields = self._member.leave()
+        if fields is None:
+            return
+        with suppress(KafkaError, OSError):
+            await self._ask(fields, timeout_ms)
+
+    async def _beat(self) -> None:
+        member, failures = self._member, 0
+        while True:
+            self._soon.clear()
+            if member.is_in and self._pace.is_too_slow:
+                await self._step_out()
+                await self._gate.call(self._nothing)  # it joins again when its user polls
+            failures = 0 if await self._beat_once() else failures + 1
+            pause_ms = self._cluster.backoff.after(failures) if failures else member.interval_ms
+            if member.is_in:
+                pause_ms = max(1, min(pause_ms, self._pace.left_ms))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause_ms / 1e3):
+                    if failures:  # news does not help: wait
+                        await asyncio.Event().wait()
+                    await self._soon.wait()
+
+    async def _beat_once(self) -> bool:
+        """One heartbeat; whether the next is due at its usual time."""
+        member, subscriptions = self._member, self._subscriptions
+        ids = {name: topic.id for name, topic in self._watch.view.topics.items()}
+        owned = by_topic_id((tp for tp in subscriptions.assigned if tp.topic in ids), ids)
+        fields = member.heartbeat(subscriptions.topics, {} if member.lost else owned)
+        try:
+            reply = await self._ask(fields, self._config.request_timeout_ms)
+        except (KafkaError, OSError) as error:
+            # The coordinator was not found or not reached; its answer is judged below.
+            member.unheard()
+            self._lost_coordinator()
+            if isinstance(error, KafkaError) and not error.retriable:
+                self._gate.fail(error)
+                await self._gate.call(self._nothing)  # once the user has heard of it
+            return False
+        match member.heard(reply):
+            case After.GO_ON:
+                self._settle.set()
+                return True
+            case After.FIND_COORDINATOR:
+                self._lost_coordinator()
+            case After.GIVE_UP:
+                self._gate.fail(refusal(reply.error_code, reply.error_message))
+                await self._gate.call(self._nothing)
+            case _:
+                pass
+        self._settle.set()
+        return False
+
+    async def _reconcile(self) -> None:
+        """Inside polls, bring what this member has to what it should have."""
+        while True:
+            await self._settle.wait()
+            self._settle.clear()
+            if self._member.lost:
+                await self._gate.call(self._lose)
+            elif self._is_behind():
+                if by_name(self._target, self._names)[1]:
+                    with suppress(OSError):
+                        await self._cluster.refresh(None)  # topics known by their ids only
+                await self._gate.call(self._change_hands)
+                self._soon.set()
+
+    async def _lose(self) -> None:
+        await self._rebalance.lose(self._subscriptions.assigned)
+        self._member.lost = False
+        self._soon.set()
+
+    async def _change_hands(self) -> None:
+        if self._member.lost or self._member.target is None:
+            return
+        wanted, _ = by_name(self._target, self._names)
+        owned = self._subscriptions.assigned
+        await self._rebalance.revoke(owned - wanted)
+        await self._rebalance.assign(wanted - owned)
+
+    def _is_behind(self) -> bool:
+        if self._member.target is None:
+            return False
+        wanted, unknown = by_name(self._target, self._names)
+        return bool(unknown) or wanted != self._subscriptions.assigned
+
+    @property
+    def _target(self) -> Mapping[UUID, tuple[int, ...]]:
+        return self._member.target or {}
+
+    @property
+    def _names(self) -> dict[UUID, str]:
+        return {topic.id: name for name, topic in self._watch.view.topics.items()}
+
+    async def _nothing(self) -> None:
+        """Only wait for a poll."""
+
+    async def _step_out(self) -> None:
+        log.warning(
+            "no poll for max.poll.interval.ms=%d: leaving the group; handle fewer records at a "
+            "time (max.poll.records), or allow for more time",
+            self._config.max_poll_interval_ms,
+        )
+        await self.leave("poll timeout", self._config.request_timeout_ms)
+        self._settle.set()
+
+    def _lost_coordinator(self) -> None:
+        group_id = self._member.terms.group_id
+        self._cluster.forget_coordinator(CoordinatorKind.GROUP, group_id)
+
+    async def _ask(self, fields: Fields, timeout_ms: int) -> Any:
+        group_id = self._member.terms.group_id
+        node = await self._cluster.coordinator(CoordinatorKind.GROUP, group_id)
+        return await self._cluster.ask(
+            node,
+            CONSUMER_GROUP_HEARTBEAT,
+            fields,
+            timeout_ms=timeout_ms,
+            lane=Lane.COORDINATION,
+        )

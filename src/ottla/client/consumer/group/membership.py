@@ -1,0 +1,132 @@
+"""What the rest of the consumer needs of its group, whichever protocol it speaks, and the reverse.
+
+Owns the port that `classic_loop` and `modern_loop` fill, the parts that they are made from, and the
+pace of a member: when the user last polled, and how long is too long.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from ottla.client.cluster import Cluster
+from ottla.client.consumer.group.classic_member import GroupMetadata
+from ottla.client.consumer.group.error_reactions import After
+from ottla.client.consumer.group.rebalance import Rebalance
+from ottla.client.consumer.metadata_watch import Watch
+from ottla.client.consumer.poll_gate import Gate
+from ottla.client.consumer.subscription import Subscriptions
+from ottla.config.client import ConsumerConfig
+from ottla.model.clock import Clock
+
+
+class Group(Protocol):
+    """One membership."""
+
+    @property
+    def metadata(self) -> GroupMetadata: ...
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its partitions may be others' already."""
+        ...
+
+    def committing(self) -> GroupMetadata | None:
+        """Under whose name to commit; None: it is no longer a member."""
+        ...
+
+    def commit_refused(self, after: After) -> None: ...
+
+    def subscribed(self) -> None:
+        """The topics have changed."""
+        ...
+
+    def rejoin(self, reason: str) -> None:
+        """Have the group dealt out anew."""
+        ...
+
+    async def run(self) -> None:
+        """Be a member until cancelled."""
+        ...
+
+    async def leave(self, reason: str, timeout_ms: int) -> None:
+        """Tell the coordinator, so that nobody has to wait for the session to end."""
+        ...
+
+
+class Pace:
+    """When the user last polled: a member that stops polling must give up its partitions."""
+
+    def __init__(self, clock: Clock, max_interval_ms: int) -> None:
+        self._clock = clock
+        self._max_interval_ms = max_interval_ms
+        self._inside = 0
+        self._polled_ms: int | None = None
+
+    def enter(self) -> None:
+        self._inside += 1
+
+    def leave(self) -> None:
+        self._inside -= 1
+        self.polled()
+
+    def polled(self) -> None:
+        self._polled_ms = self._clock.mono_ms()
+
+    @property
+    def left_ms(self) -> int:
+        if self._inside or self._polled_ms is None:  # a poll may wait as long as it likes
+            return self._max_interval_ms
+        return self._polled_ms + self._max_interval_ms - self._clock.mono_ms()
+
+    @property
+    def is_too_slow(self) -> bool:
+        return self.left_ms <= 0
+
+
+class Member(Protocol):
+    """What any member can say of itself."""
+
+    @property
+    def metadata(self) -> GroupMetadata: ...
+
+    @property
+    def lost(self) -> bool: ...
+
+
+M = TypeVar("M", bound=Member)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a consumer that a membership works with."""
+
+    cluster: Cluster
+    subscriptions: Subscriptions
+    watch: Watch
+    gate: Gate
+    rebalance: Rebalance
+    pace: Pace
+
+
+class Membership(Generic[M]):
+    """What both protocols begin with: a member, and the parts of its consumer."""
+
+    def __init__(self, member: M, parts: Parts) -> None:
+        assert isinstance(parts.cluster.config, ConsumerConfig)
+        self._config: ConsumerConfig = parts.cluster.config
+        self._member = member
+        self._cluster = parts.cluster
+        self._subscriptions = parts.subscriptions
+        self._watch = parts.watch
+        self._gate = parts.gate
+        self._rebalance = parts.rebalance
+        self._pace = parts.pace
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        return self._member.metadata
+
+    @property
+    def is_lost(self) -> bool:
+        return self._member.lost

@@ -1,0 +1,74 @@
+"""Partitions changing hands: what happens to those that leave and those that come.
+
+Owns the order in which a member commits, tells its listener, and changes its assignment; both
+kinds of group use it, always inside a user's call. Never talks to a coordinator.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from ottla.client.consumer.rebalance_listener import Invoke, RebalanceListener
+from ottla.client.consumer.subscription import Subscriptions
+from ottla.client.errors import KafkaError
+from ottla.model.ids import TopicPartition
+
+log = logging.getLogger(__name__)
+
+
+class Rebalance:
+    """What a member does with partitions."""
+
+    def __init__(
+        self,
+        subscriptions: Subscriptions,
+        auto_commit: Callable[[], Awaitable[None]],
+        invoke: Invoke,
+        changed: Callable[[], None],
+    ) -> None:
+        self._subscriptions = subscriptions
+        self._auto_commit = auto_commit
+        self._invoke = invoke
+        self._changed = changed
+        self.listener = RebalanceListener()
+        self.count = 0
+
+    async def save(self) -> None:
+        """Commit what was handed out so far, if that is automatic; a failure stops nothing."""
+        try:
+            await self._auto_commit()
+        except (KafkaError, OSError) as error:
+            log.warning("offsets were not committed before a rebalance: %s", error)
+
+    async def revoke(self, partitions: frozenset[TopicPartition]) -> None:
+        """Give these up: commit, tell the listener, stop reading."""
+        if not partitions:
+            return
+        for tp in partitions:
+            part = self._subscriptions.get(tp)
+            if part is not None:
+                part.leaving = True
+        await self.save()
+        try:
+            await self._invoke(lambda: self.listener.on_revoked(partitions))
+        finally:
+            self._subscriptions.replace(self._subscriptions.assigned - partitions)
+            self._changed()
+
+    async def lose(self, partitions: frozenset[TopicPartition]) -> None:
+        """They are gone already: nothing to commit."""
+        if not partitions:
+            return
+        self._subscriptions.replace(self._subscriptions.assigned - partitions)
+        self._changed()
+        await self._invoke(lambda: self.listener.on_lost(partitions))
+
+    async def assign(self, partitions: frozenset[TopicPartition]) -> None:
+        """These come in addition; the listener may say where to read from."""
+        self.count += 1
+        self._subscriptions.replace(self._subscriptions.assigned | partitions)
+        try:
+            await self._invoke(lambda: self.listener.on_assigned(partitions))
+        finally:
+            self._changed()

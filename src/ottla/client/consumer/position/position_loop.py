@@ -1,0 +1,185 @@
+"""Finding each assigned partition its place: committed, reset, or checked against a new leader.
+
+Owns the way of a partition from assigned to readable. Never fetches, never commits. What it learns
+counts only if the partition has not jumped meanwhile (a seek, a new assignment).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from ottla.client.cluster import Cluster
+from ottla.client.consumer.errors import LogTruncated, NoOffset
+from ottla.client.consumer.group.classic_member import GroupMetadata
+from ottla.client.consumer.metadata_watch import Watch
+from ottla.client.consumer.position.offset_lookup import EpochEnd, Lookup, worth_another_try
+from ottla.client.consumer.position.partition_position import UNKNOWN, Partition, Phase
+from ottla.client.consumer.position.reset_policy import ResetPolicy
+from ottla.client.consumer.subscription import Subscriptions
+from ottla.client.errors import KafkaError, UnsupportedVersion
+from ottla.model.ids import TopicPartition
+
+
+class Then(NamedTuple):
+    """Whom to tell."""
+
+    placed: Callable[[], None]
+    failed: Callable[[Exception], None]
+
+
+class PositionLoop:
+    """One task that places whatever has no place."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        subscriptions: Subscriptions,
+        watch: Watch,
+        lookup: Lookup,
+        policy: ResetPolicy,
+    ) -> None:
+        self._cluster = cluster
+        self._subscriptions = subscriptions
+        self._watch = watch
+        self._lookup = lookup
+        self._policy = policy
+        self._group: Callable[[], GroupMetadata | None] = lambda: None
+        self._then = Then(lambda: None, lambda error: None)
+        self._work = asyncio.Event()
+
+    def serve(self, group: Callable[[], GroupMetadata | None], then: Then) -> None:
+        """Whose commits to look up, and whom to tell."""
+        self._group = group
+        self._then = then
+
+    def kick(self) -> None:
+        """Some partition may have lost its place."""
+        self._work.set()
+
+    async def run(self) -> None:
+        failures = 0
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            settled = await self._round()
+            self._then.placed()
+            failures = 0 if settled else failures + 1
+            if not settled:
+                self._work.set()
+                await asyncio.sleep(self._cluster.backoff.after(failures) / 1e3)
+                self._watch.ask()
+
+    async def _round(self) -> bool:
+        """One try for every partition without a place; whether all are settled."""
+        try:
+            await self._know(part.tp for part in self._subscriptions if part.phase != Phase.READY)
+            good = await self._place(self._in(Phase.UNPLACED))
+            good &= await self._reset(self._in(Phase.RESETTING))
+            good &= await self._check(self._in(Phase.UNCHECKED))
+        except OSError:
+            return False
+        return good
+
+    def _in(self, phase: Phase) -> list[Partition]:
+        return [part for part in self._subscriptions if part.phase is phase and not part.leaving]
+
+    async def _know(self, partitions: Iterable[TopicPartition]) -> None:
+        view = self._watch.view
+        if any(view.partition(tp) is None for tp in partitions):
+            await self._watch.refresh()
+
+    async def _place(self, unplaced: list[Partition]) -> bool:
+        """Where the group left off, else as `auto.offset.reset` says."""
+        if not unplaced:
+            return True
+        before = {part.tp: part.version for part in unplaced}
+        group = self._group()
+        committed = {}
+        if group is not None:
+            try:
+                committed = await self._lookup.committed(group, before)
+            except KafkaError as error:
+                return self._bad(error)
+        homeless: list[Partition] = []
+        for part in unplaced:
+            if part.version != before[part.tp] or part.phase is not Phase.UNPLACED:
+                continue
+            found = committed.get(part.tp)
+            if found is not None:
+                part.seek(found.offset, found.leader_epoch)
+            elif not self._by_policy(part):
+                homeless.append(part)
+        fault = NoOffset(frozenset(part.tp for part in homeless))
+        for part in homeless:
+            part.stick(fault)
+        return True
+
+    def _by_policy(self, part: Partition) -> bool:
+        timestamp = self._policy.timestamp(self._cluster.clock.wall_ms())
+        if timestamp is None:
+            return False
+        part.reset(timestamp)
+        return True
+
+    async def _reset(self, resetting: list[Partition]) -> bool:
+        if not resetting:
+            return True
+        before = {part.tp: part.version for part in resetting}
+        found, failed = await self._lookup.times({part.tp: part.reset_to for part in resetting})
+        beyond: list[Partition] = []
+        for part in resetting:
+            if part.tp not in found or part.version != before[part.tp]:
+                continue
+            place = found[part.tp]
+            if place is None:  # no record is that young: read what comes
+                beyond.append(part)
+                continue
+            part.seek(place.offset)
+            part.epoch = place.leader_epoch
+        for part in beyond:
+            part.reset(UNKNOWN)  # the end of the log
+        good = all([self._bad(error) for error in failed.values()])  # each is heard of
+        return good and not beyond
+
+    async def _check(self, unchecked: list[Partition]) -> bool:
+        if not unchecked:
+            return True
+        before = {part.tp: part.version for part in unchecked}
+        found, failed = await self._lookup.epoch_ends({part.tp: part.epoch for part in unchecked})
+        good = True
+        for part in unchecked:
+            if part.version != before[part.tp]:
+                continue
+            error = failed.get(part.tp)
+            if isinstance(error, UnsupportedVersion):
+                part.checked()  # an old broker cannot say
+            elif error is not None:
+                good &= self._bad(error)
+            else:
+                self._judge(part, found[part.tp])
+        return good
+
+    def _judge(self, part: Partition, end: EpochEnd) -> None:
+        """Does the leader's log hold what was read? If not, go on from where they part."""
+        unknown = end.end < 0 or end.leader_epoch < 0
+        if not unknown and end.end >= part.offset:
+            part.checked()
+        elif self._policy.name == "none":
+            part.stick(LogTruncated(part.tp, part.offset, end.end))
+        elif unknown:
+            self._by_policy(part)
+        else:
+            part.seek(end.end)
+            part.epoch = end.leader_epoch
+
+    def _bad(self, error: KafkaError | OSError) -> bool:
+        """Whether nothing is left to try: the user hears of it.
+
+        An error of the group coordinator (committed offsets) or of a partition's leader (all else).
+        """
+        if worth_another_try(error):
+            return False
+        self._then.failed(error)
+        return True

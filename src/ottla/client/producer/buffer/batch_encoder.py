@@ -1,0 +1,113 @@
+"""The columns of a batch to bytes, and bytes under another number.
+
+Owns: which encoder is used: the native kernel where the extra `arrow` is installed, plain Python
+elsewhere; both give the same bytes. Never decides what goes into a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from ottla.client.producer.buffer.batch import NS_PER_MS, RECORD_OVERHEAD, Batch, Stamp
+from ottla.protocol.records.batch import build, stamp
+from ottla.protocol.records.compression import Codec
+from ottla.protocol.records.record import NewRecord, read_records
+
+NOBODY: Final = Stamp(-1, -1, -1)
+WORTH_A_KERNEL: Final = 24
+"""Records from which on the native kernel is quicker, its call included."""
+NO_LIMIT: Final = 1 << 40
+
+Encode: TypeAlias = Callable[[Batch, Codec, int | None], bytearray | memoryview]
+
+
+class Encoder:
+    """Turns batches into bytes with one codec."""
+
+    def __init__(self, codec: str, level: int | None) -> None:
+        self._codec = Codec[codec.upper()]
+        self._level = level
+        self.native: Encode | None = None
+        """The kernel, once it is loaded."""
+
+    def encode(self, batch: Batch) -> None:
+        """See to it that `batch.encoded` is there and carries the batch's stamp."""
+        if batch.encoded is None:
+            use_native = self.native is not None and batch.records >= WORTH_A_KERNEL
+            encode = self.native if use_native and self.native is not None else plain
+            batch.encoded = encode(batch, self._codec, self._level)
+        elif batch.written == batch.stamp:
+            return
+        producer_id, epoch, sequence = batch.stamp or NOBODY
+        stamp(
+            batch.encoded,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+            transactional=batch.transactional,
+            checksum=batch.checksum,
+        )
+        batch.written = batch.stamp
+
+    def split(self, batch: Batch, most_bytes: int) -> list[Batch]:
+        """Batches of at most `most_bytes` each, where a record allows it, with the same records."""
+        assert batch.encoded is not None
+        parts: list[Batch] = []
+        for record in read_records(batch.encoded):
+            size = RECORD_OVERHEAD + len(record.key or b"") + len(record.value or b"")
+            if not parts or (parts[-1].room < size and parts[-1].values):
+                part = Batch(batch.tp, most_bytes, 0, batch.created_ms, batch.lock)
+                part.ordinal = (*batch.ordinal, len(parts))
+                part.transactional = batch.transactional
+                part.attempts = batch.attempts
+                parts.append(part)
+            parts[-1].append(
+                record.key, record.value, tuple(record.headers), record.timestamp * NS_PER_MS
+            )
+        parts[0].reserved = batch.reserved  # given back once
+        for part in parts:
+            part.close()
+        return parts
+
+
+def plain(batch: Batch, codec: Codec, level: int | None) -> bytearray:
+    """A batch encoded in Python."""
+    keys = batch.keys or [None] * batch.records
+    headers = batch.headers or {}
+    rows = zip(keys, batch.values, batch.timestamps, strict=True)
+    records = [
+        NewRecord(key, value, headers.get(at, ()), timestamp_ns // NS_PER_MS)
+        for at, (key, value, timestamp_ns) in enumerate(rows)
+    ]
+    return bytearray(build(records, codec=codec, level=level))
+
+
+def load_native() -> Encode | None:
+    """The kernel that encodes columns, compiled; None where it is not installed. Takes a while."""
+    try:
+        import numpy as np
+
+        from ottla.protocol.records.columns.encode import encode_batches
+    except ImportError:
+        return None
+
+    def native(batch: Batch, codec: Codec, level: int | None) -> memoryview:
+        headers = None
+        if batch.headers is not None:
+            headers = [batch.headers.get(at, ()) for at in range(batch.records)]
+        (encoded,) = encode_batches(
+            batch.keys,
+            batch.values,
+            headers,
+            np.fromiter(batch.timestamps, np.int64, batch.records) // NS_PER_MS,
+            codec=codec,
+            level=level,
+            max_batch_bytes=NO_LIMIT,
+            finish=False,
+        )
+        return encoded.data
+
+    encode_batches([b""], [b""])  # compiles what is not kept on disk: the quick way,
+    encode_batches([b""], [b""], [(("", b""),)], [0])  # and that of records with headers
+    return native

@@ -1,0 +1,131 @@
+"""The batches that wait, by partition: the state that those who send and the sender share.
+
+Owns: the queues, the memory they take, and the one lock under which both sides touch them, for a
+moment at a time. `intake` is the callers' side of it, `accumulator` the sender's.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+
+from ottla.client.partitioners import KeyHash, Sticky
+from ottla.client.producer.buffer.batch import Batch
+from ottla.client.producer.buffer.buffer_memory import Memory
+from ottla.model.ids import TopicPartition
+
+
+class Queue:
+    """One partition's batches, the oldest first; records go into the last while it is open."""
+
+    __slots__ = ("batches", "is_muted", "tp", "used_ms")
+
+    def __init__(self, tp: TopicPartition) -> None:
+        self.tp = tp
+        self.batches: deque[Batch] = deque()
+        self.is_muted = False  # one is under way and order demands that it is the only one
+        self.used_ms = 0  # when its last batch was begun
+
+    @property
+    def open(self) -> Batch | None:
+        last = self.batches[-1] if self.batches else None
+        return None if last is None or last.is_closed else last
+
+
+class Route:
+    """The quick way in for records with keys: their partitions, and the batches open there."""
+
+    __slots__ = ("hash", "open")
+
+    def __init__(self, partitions: int) -> None:
+        self.hash = KeyHash(partitions)
+        self.open: list[Batch | None] = [None] * partitions
+
+
+class Queues:
+    """Every batch that has no outcome yet. All but reading `backlog` is done under `lock`."""
+
+    def __init__(self, buffer_memory: int) -> None:
+        self.lock = threading.Lock()
+        self.memory = Memory(buffer_memory)
+        self.open: dict[str, Batch] = {}
+        """By topic, the batch that records without a key go to: the quick way in."""
+        self.routes: dict[str, Route] = {}
+        self.sticky: dict[str, Sticky] = {}
+        self.incomplete: dict[Batch, None] = {}  # in the order they were begun
+        self.backlog = 0
+        """Batches that are closed and not drained: how far the sender is behind."""
+        self._queues: dict[TopicPartition, Queue] = {}
+        self._ordinal = 0
+
+    def __iter__(self) -> Iterator[Queue]:
+        return iter(self._queues.values())
+
+    def at(self, tp: TopicPartition) -> Queue:
+        queue = self._queues.get(tp)
+        if queue is None:
+            queue = self._queues[tp] = Queue(tp)
+        return queue
+
+    def waiting(self, tp: TopicPartition) -> int:
+        """How many batches of a partition wait."""
+        queue = self._queues.get(tp)
+        return 0 if queue is None else len(queue.batches)
+
+    def used_since(self, when_ms: int) -> set[str]:
+        """Topics that a batch was begun for since then, or still waits for."""
+        return {each.tp.topic for each in self if each.batches or each.used_ms >= when_ms}
+
+    def route(self, topic: str, partitions: int) -> Route:
+        """The way in for records with keys; another one when partitions were added."""
+        route = self.routes.get(topic)
+        if route is None or route.hash.partitions != partitions:
+            route = self.routes[topic] = Route(partitions)
+        return route
+
+    def begin(self, queue: Queue, batch: Batch) -> None:
+        """Put a new batch at the end of its queue."""
+        self._ordinal += 1
+        batch.ordinal = (self._ordinal,)
+        queue.used_ms = batch.created_ms
+        queue.batches.append(batch)
+        self.incomplete[batch] = None
+        self.backlog += batch.is_closed
+
+    def insert(self, batch: Batch) -> None:
+        """Put a batch back to its place in the order they were begun in."""
+        batches = self.at(batch.tp).batches
+        later = (at for at, each in enumerate(batches) if each.ordinal > batch.ordinal)
+        batches.insert(next(later, len(batches)), batch)
+        self.backlog += 1
+
+    def take(self, queue: Queue) -> Batch:
+        """The first batch of a queue, closed."""
+        batch = queue.batches[0]
+        self.close(batch)
+        queue.batches.popleft()
+        self.backlog -= 1
+        return batch
+
+    def close(self, batch: Batch) -> None:
+        """No more records go into it."""
+        if batch.is_closed:
+            return
+        batch.close()
+        self.backlog += 1
+        topic, partition = batch.tp
+        route = self.routes.get(topic)
+        if route is not None and partition < len(route.open) and route.open[partition] is batch:
+            route.open[partition] = None
+        if self.open.get(topic) is batch:
+            del self.open[topic]
+            self.sticky[topic].count(batch.size)
+
+    def remove(self, batch: Batch) -> None:
+        """Take a batch out of its queue, if it is there: it may be under way."""
+        self.close(batch)
+        batches = self.at(batch.tp).batches
+        if batch in batches:
+            batches.remove(batch)
+            self.backlog -= 1

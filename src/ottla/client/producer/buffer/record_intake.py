@@ -1,0 +1,250 @@
+"""The callers' side of the queues: a record serialized, given a partition, put into a batch.
+
+Owns: steps 3 to 7 of sending (PRD-08 to PRD-12). Called from any thread; never waits: when memory
+is short it says so, and a caller that wants to wait makes a claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from ottla.client.cluster_view import TopicView
+from ottla.client.errors import RecordTooLarge, UserError
+from ottla.client.interceptors import ProducerChain, ProducerRecord
+from ottla.client.partitioners import Partitioner, Sticky
+from ottla.client.producer.buffer.batch import NS_PER_MS, Batch, Prepared
+from ottla.client.producer.buffer.buffer_memory import Claim
+from ottla.client.producer.buffer.compression_ratio import Ratios
+from ottla.client.producer.buffer.queues import Queues
+from ottla.client.producer.delivery import Delivery
+from ottla.client.producer.transactions.state import Transaction
+from ottla.client.serializers import Serializer, to_bytes
+from ottla.config.client import ProducerConfig
+from ottla.model.clock import Clock
+from ottla.model.ids import TopicPartition
+from ottla.protocol.records.header import HEADER_SIZE
+
+FIRST_BYTES: Final = 16_384
+"""Memory that a batch begins with; it grows to `batch.size` as records come."""
+STAY_BYTES: Final = 16_384
+"""Records without a key go on to another partition with the first batch after so many bytes.
+Kafka's producer takes `batch.size` for it, which there is as much by default: with large batches a
+topic of few records would stay with one partition for minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What a user brings along."""
+
+    key_serializer: Serializer | None = None
+    value_serializer: Serializer | None = None
+    partitioner: Partitioner | None = None
+    interceptors: ProducerChain = ProducerChain(())  # noqa: RUF009 - it has no state
+
+    @property
+    def are_none(self) -> bool:
+        """Bytes go as they are, where the default sends them."""
+        return not (
+            self.key_serializer or self.value_serializer or self.partitioner or self.interceptors
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What an intake works with: time, dice, and how the sender is woken."""
+
+    clock: Clock
+    dice: Random
+    stamp_ns: Callable[[], int]
+    wake: Callable[[], object]
+
+
+class Intake:
+    """Takes records for one producer."""
+
+    def __init__(
+        self,
+        config: ProducerConfig,
+        hooks: Hooks,
+        means: Means,
+        queues: Queues,
+        transaction: Transaction | None,
+    ) -> None:
+        self.hooks = hooks
+        self.means = means
+        self.queues = queues
+        self.is_closed = False
+        self.ratios = Ratios(config.compression_type)
+        self._config = config
+        self._transaction = transaction
+        self._is_plain = hooks.are_none
+
+    def prepared(self, view: TopicView, record: ProducerRecord) -> Prepared:
+        """The record serialized, with its partition."""
+        _, raw_value, raw_key, headers, partition, timestamp_ms = record
+        hooks = self.hooks
+        key = value = None
+        if raw_key is not None:
+            key = to_bytes((hooks.key_serializer or to_bytes)(raw_key))
+        if raw_value is not None:
+            value = to_bytes((hooks.value_serializer or to_bytes)(raw_value))
+        stamp_ns = self.means.stamp_ns() if timestamp_ms is None else timestamp_ms * NS_PER_MS
+        sticky = False
+        if partition is None:
+            if hooks.partitioner is not None:
+                partition = self._chosen(hooks.partitioner, view, key)
+            elif key is not None and not self._config.partitioner_ignore_keys:
+                partition = self.queues.route(view.name, len(view.partitions)).hash(key)
+            else:
+                partition, sticky = self._stuck_to(view), self._is_plain
+        tp = TopicPartition(view.name, partition)
+        return Prepared(tp, key, value, headers, stamp_ns, sticky)
+
+    def _chosen(self, partitioner: Partitioner, view: TopicView, key: bytes | None) -> int:
+        everywhere = range(len(view.partitions))
+        chosen = partitioner(view.name, key, everywhere, view.available)
+        if chosen not in everywhere:
+            raise UserError(
+                f"partitioner: {chosen!r} for {view.name}, expected one of {everywhere}"
+            )
+        return chosen
+
+    def _stuck_to(self, view: TopicView) -> int:
+        queues = self.queues
+        sticky = queues.sticky.get(view.name)
+        if sticky is None:
+            sticky = queues.sticky.setdefault(view.name, Sticky(self.means.dice))
+        choice = view.available or tuple(range(len(view.partitions)))
+        waiting: list[int] = []
+        if self._config.partitioner_adaptive_partitioning_enable and len(choice) > 1:
+            waiting = [queues.waiting(TopicPartition(view.name, each)) for each in choice]
+        return sticky.choose(choice, waiting, min(self._config.batch_size, STAY_BYTES))
+
+    def spread(self, view: TopicView, size: int) -> int:
+        """A partition for records without a key, which take `size` bytes."""
+        with self.queues.lock:
+            chosen = self._stuck_to(view)
+            self.queues.sticky[view.name].count(size)
+        return chosen
+
+    def append(self, record: Prepared, claim: Claim | None = None) -> Delivery | None:
+        """Take a record; None when it needs a new batch and there is no memory for one.
+
+        `claim` is memory that was waited for; it goes back if another thread has begun a batch
+        meanwhile. Raises what forbids the record.
+        """
+        tp, key, value, headers, stamp_ns, sticky = record
+        size = record.size
+        self._enter(tp)
+        if claim is None:
+            self._check_size(size + HEADER_SIZE)
+        queues = self.queues
+        with queues.lock:
+            queue = queues.at(tp)
+            batch = queue.open
+            if batch is not None and (
+                batch.room >= size or not batch.values or self._grown(batch, size, claim)
+            ):
+                if claim is not None:
+                    queues.memory.give_back(claim.size)
+                return Delivery.of(batch, batch.append(key, value, headers, stamp_ns))
+            if batch is not None:
+                queues.close(batch)
+            needed = claim.size if claim is not None else self.needed(record)
+            if claim is None and not queues.memory.take(needed):
+                self.means.wake()  # what was closed can go, and make room
+                return None
+            room = min(self._room(tp.topic), needed)
+            batch = Batch(tp, room, needed, self.means.clock.mono_ms(), queues.lock)
+            batch.transactional = self._transaction is not None
+            queues.begin(queue, batch)
+            if sticky:
+                queues.open[tp.topic] = batch
+            route = queues.routes.get(tp.topic)
+            if self._is_plain and route is not None and tp.partition < len(route.open):
+                route.open[tp.partition] = batch
+            delivery = Delivery.of(batch, batch.append(key, value, headers, stamp_ns))
+        self.means.wake()
+        return delivery
+
+    def add(self, *batches: Batch) -> None:
+        """Take batches that are encoded, and whose memory was claimed: all of them, or none."""
+        for batch in batches:
+            self._enter(batch.tp)
+            batch.transactional = self._transaction is not None
+        queues = self.queues
+        is_news = False
+        with queues.lock:
+            for batch in batches:
+                queue = queues.at(batch.tp)
+                # Behind one that may go the sender finds it by itself, when that one has gone.
+                is_news = is_news or not queue.batches or queue.open is not None
+                if queue.open is not None:
+                    queues.close(queue.open)
+                queues.begin(queue, batch)
+        if is_news:
+            self.means.wake()
+
+    def needed(self, record: Prepared) -> int:
+        """Memory for the batch that this record would begin."""
+        begins = min(self._room(record.tp.topic), FIRST_BYTES, self._config.buffer_memory)
+        return max(begins, record.size + HEADER_SIZE)
+
+    def _grown(self, batch: Batch, size: int, claim: Claim | None) -> bool:
+        """Let a batch become twice as large, for a record of this size; whether it could.
+
+        Memory is taken as records come: thousands of partitions with a few records each fit into
+        what a few busy ones take with batches of a megabyte.
+        """
+        more = min(max(batch.limit, size), self._room(batch.tp.topic) - batch.limit)
+        if claim is not None or batch.room + more < size or not self.queues.memory.take(more):
+            return False
+        batch.grow(more)
+        return True
+
+    def claim(self, size: int, wake: Callable[[], object]) -> Claim:
+        """Queue for memory; `wake` is called when it is there, maybe at once."""
+        with self.queues.lock:
+            claim = self.queues.memory.wait(size, wake)
+            lingers = not claim.granted and any(queue.open is not None for queue in self.queues)
+        if lingers:
+            self.means.wake()  # it is worth sending now
+        return claim
+
+    def give_up(self, claim: Claim) -> None:
+        with self.queues.lock:
+            self.queues.memory.give_up(claim)
+
+    def close_open(self) -> None:
+        """Let records come by the long way, where it is asked whether they may."""
+        with self.queues.lock:
+            ways = [self.queues.open.values(), *(each.open for each in self.queues.routes.values())]
+            for batch in [batch for way in ways for batch in way if batch is not None]:
+                self.queues.close(batch)
+
+    def _room(self, topic: str) -> int:
+        """Bytes of records that a new batch of this topic takes before they are compressed."""
+        return min(self.ratios.room(topic, self._config.batch_size), self._config.max_request_size)
+
+    def check(self) -> None:
+        """Raise what forbids any record at present: the end, or the want of a transaction."""
+        if self.is_closed:
+            raise UserError("send: the producer is closed")
+        if self._transaction is not None:
+            self._transaction.check_open("send")
+
+    def _enter(self, tp: TopicPartition) -> None:
+        self.check()
+        if self._transaction is not None:
+            self._transaction.touch(tp)
+
+    def _check_size(self, size: int) -> None:
+        for name, limit in (
+            ("max.request.size", self._config.max_request_size),
+            ("buffer.memory", self._config.buffer_memory),
+        ):
+            if size > limit:
+                raise RecordTooLarge(f"a record of {size} bytes, more than {name} ({limit})")

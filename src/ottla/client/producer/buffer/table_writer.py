@@ -1,0 +1,198 @@
+"""Whole Arrow tables into batches, without a Python object for a record.
+
+Owns: which columns are what, how a table is cut so that it fits the buffer memory, and where rows
+go. The bytes are made by the kernels of `protocol.records.columns`. Hot:
+benchmarks/clients_producer.py.
+
+Runs on the thread of whoever sends: kernels run without the interpreter's lock, so the sender has
+batches of one piece under way while the next is encoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from ottla.client.cluster_view import TopicView
+from ottla.client.errors import UserError
+from ottla.client.producer.buffer.batch import Batch
+from ottla.client.producer.core import ProducerCore
+from ottla.model.ids import TopicPartition
+from ottla.protocol.records.compression import Codec
+from ottla.protocol.records.header import HEADER_SIZE
+
+ROW_OVERHEAD: Final = 16
+PIECES: Final = 4
+"""A table is encoded in pieces of a quarter of the buffer memory at most, and no more than that is
+waited for at once."""
+PIECE_BYTES: Final = 4 << 20
+SHARE_BYTES: Final = 256 << 10
+"""Smaller pieces are quicker: rows that are put in order by partition are found in the processor's
+own memory (50 ns a row instead of 120), and the broker has work sooner. But each partition should
+get that much of one, for the sake of its batches."""
+LEAST_BYTES: Final = 16_384
+REQUEST_OVERHEAD: Final = 512
+"""What a request has besides one batch, so that the batch can fill it."""
+
+
+class Columns(NamedTuple):
+    """The names of the columns that hold keys, values and the rest; None: records have none."""
+
+    value: str | None = "value"
+    key: str | None = None
+    headers: str | None = None
+    timestamp: str | None = None
+    partition_by: str | int | None = None
+    """A column of partition numbers, or one to hash instead of the key; a number: for all rows."""
+
+
+class TableWriter:
+    """Turns tables for one topic into batches."""
+
+    def __init__(self, core: ProducerCore, view: TopicView, columns: Columns) -> None:
+        try:
+            import pyarrow  # noqa: F401
+
+            from ottla.protocol.records.columns import encode, partition
+        except ImportError:
+            raise UserError(
+                "send_arrow needs pyarrow and numba: pip install 'ottla[arrow]'"
+            ) from None
+        self._config = core.config
+        self._intake = core.intake
+        self._clock = core.clock
+        self._view = view
+        self._columns = columns
+        self._encode = encode.encode_batches
+        self._checksum_by = encode.checksum_by
+        self._partition_column = partition.partition_column
+        config = core.config
+        self._part_bytes = config.buffer_memory // PIECES
+        self._codec = Codec[config.compression_type.upper()]
+        self._batch_bytes = config.batch_size
+        if not config.is_given("batch_size"):
+            # Nothing has to be gathered: a batch may be as large as a request.
+            largest = config.max_request_size - REQUEST_OVERHEAD
+            self._batch_bytes = max(LEAST_BYTES, min(largest, config.buffer_memory // PIECES))
+
+    def parts(self, table: Any) -> Iterator[list[Batch]]:
+        """The batches of a table, as many at a time as need their memory at once.
+
+        One piece's, as a rule: whoever waits for memory is woken once for all of them, and not
+        again and again while others have work to do.
+        """
+        for piece in self._pieces(_as_table(table)):
+            part: list[Batch] = []
+            size = 0
+            for batch in self._batches(piece):
+                if part and size + batch.reserved > self._part_bytes:
+                    yield part
+                    part, size = [], 0
+                part.append(batch)
+                size += batch.reserved
+            yield part
+
+    def _batches(self, piece: Any) -> Iterator[Batch]:
+        value = self._column(piece, "value")
+        numbers, alone = self._numbers(piece)
+        encoded = self._encode(
+            self._column(piece, "key"),
+            value,
+            self._column(piece, "headers"),
+            self._column(piece, "timestamp"),
+            now_ms=self._clock.wall_ms(),
+            partitions=numbers,
+            codec=self._codec,
+            level=self._config.compression_level,
+            max_batch_bytes=self._batch_bytes,
+            finish=False,
+        )
+        for each in encoded:
+            chosen = alone if numbers is None and alone is not None else each.partition
+            if numbers is None and alone is None:
+                chosen = self._intake.spread(self._view, len(each.data))
+            yield self._batch(chosen, each)
+
+    def _batch(self, partition: int, encoded: Any) -> Batch:
+        size = len(encoded.data)
+        tp = TopicPartition(self._view.name, partition)
+        batch = Batch(tp, size, size, self._clock.mono_ms(), self._intake.queues.lock)
+        batch.encoded = encoded.data
+        batch.records = encoded.records
+        batch.append_time_ms = encoded.max_timestamp
+        if encoded.section_checksum >= 0:
+            batch.checksum = partial(self._checksum_by, encoded.section_checksum)
+        batch.is_closed = True
+        return batch
+
+    def _pieces(self, table: Any) -> Iterator[Any]:
+        """Slices of the table that take no more than a part of the buffer memory each."""
+        rows = table.num_rows
+        if not rows:
+            return
+        row_bytes = table.nbytes / rows + ROW_OVERHEAD
+        wanted = max(PIECE_BYTES, len(self._view.partitions) * SHARE_BYTES, self._batch_bytes)
+        piece_bytes = min(wanted, self._config.buffer_memory // PIECES)
+        most = max(1, int((piece_bytes - HEADER_SIZE) / row_bytes))
+        for start in range(0, rows, most):
+            yield table.slice(start, most)
+
+    def _column(self, table: Any, what: str) -> Any:
+        name = getattr(self._columns, what)
+        if name is None:
+            return None
+        if name not in table.column_names:
+            raise UserError(
+                f"send_arrow: {what}={name!r}: expected one of the columns "
+                f"{', '.join(table.column_names)}"
+            )
+        return table.column(name)
+
+    def _numbers(self, table: Any) -> tuple[Any, int | None]:
+        """A partition for each row, or one for all of them; neither: batches go anywhere."""
+        import pyarrow as pa
+
+        by = self._columns.partition_by
+        count = len(self._view.partitions)
+        if isinstance(by, int) and not isinstance(by, bool):
+            self._check(by, by)
+            return None, by
+        if by is not None:
+            column = self._column(table, "partition_by")
+            if pa.types.is_integer(column.type):
+                if column.null_count:
+                    raise UserError(f"send_arrow: partition_by={by!r}: the column has nulls")
+                numbers = column.to_numpy()
+                self._check(int(numbers.min()), int(numbers.max()))
+                return numbers, None
+        elif self._columns.key is not None:
+            column = self._column(table, "key")
+        else:
+            return None, None
+        unkeyed = 0
+        if column.null_count:
+            unkeyed = self._intake.spread(self._view, 0)
+        if count == 1:
+            return None, 0
+        return self._partition_column(column, count, unkeyed=unkeyed), None
+
+    def _check(self, lowest: int, highest: int) -> None:
+        count = len(self._view.partitions)
+        if lowest < 0 or highest >= count:
+            raise UserError(
+                f"send_arrow: partition_by has {lowest if lowest < 0 else highest}, "
+                f"{self._view.name} has the partitions 0 to {count - 1}"
+            )
+
+
+def _as_table(given: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(given, pa.RecordBatch):
+        return pa.Table.from_batches([given])
+    if isinstance(given, pa.Table):
+        return given
+    raise UserError(
+        f"send_arrow: expected a pyarrow Table or RecordBatch, got {type(given).__name__}"
+    )

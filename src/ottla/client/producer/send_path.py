@@ -1,0 +1,146 @@
+"""Taking a record: the quick way in, and what both faces need for the long one.
+
+Owns: the quick ways, which most records of a busy producer take: bytes go straight into the batch
+that is open for their topic, or for the partition of their key (benchmarks/clients_producer.py).
+The long way asks interceptors, metadata, serializers and the partitioner, and may have to wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from ottla.client.errors import KafkaError, UserError
+from ottla.client.interceptors import ProducerRecord
+from ottla.client.producer.buffer.batch import RECORD_OVERHEAD, Headers
+from ottla.client.producer.core import ProducerCore
+from ottla.client.producer.delivery import Delivery, failed
+from ottla.model.ids import TopicPartition
+
+GivenHeaders: TypeAlias = Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]] | None
+
+
+class Sending:
+    """What `send` of both faces is made of."""
+
+    def __init__(self, core: ProducerCore) -> None:
+        self._core = core
+        self._intake = core.intake
+        queues = core.intake.queues
+        self._open = queues.open
+        self._routes = queues.routes
+        self._acquire = queues.lock.acquire
+        self._release = queues.lock.release
+        self._stamp_ns = core.intake.means.stamp_ns
+
+    def _quick(self, topic: str, value: bytes) -> Delivery | None:
+        """Append to the batch that is open for this topic; None when there is none with room."""
+        delivery = Delivery()
+        stamp_ns = self._stamp_ns()
+        self._acquire()
+        try:
+            batch = self._open.get(topic)
+            if batch is not None:
+                room = batch.room - len(value) - RECORD_OVERHEAD
+                if room >= 0:
+                    batch.room = room
+                    values = batch.values
+                    delivery.batch = batch
+                    delivery.index = len(values)
+                    values.append(value)
+                    batch.timestamps.append(stamp_ns)
+                    if batch.keys is not None:
+                        batch.keys.append(None)
+                    return delivery
+        finally:
+            self._release()
+        return None
+
+    def _quick_keyed(self, topic: str, value: bytes, key: bytes) -> Delivery | None:
+        """The same for a record with a key."""
+        route = self._routes.get(topic)
+        if route is None:
+            return None
+        partition = route.hash.known.get(key)
+        if partition is None:
+            partition = route.hash(key)
+        size = len(value) + len(key) + RECORD_OVERHEAD
+        delivery = Delivery()
+        stamp_ns = self._stamp_ns()
+        self._acquire()
+        try:
+            batch = route.open[partition]
+            if batch is not None:
+                room, keys = batch.room - size, batch.keys
+                if room >= 0 and keys is not None:
+                    batch.room = room
+                    delivery.batch = batch
+                    delivery.index = len(keys)
+                    keys.append(key)
+                    batch.values.append(value)
+                    batch.timestamps.append(stamp_ns)
+                    return delivery
+        finally:
+            self._release()
+        return None
+
+    def _intercepted(self, record: ProducerRecord) -> ProducerRecord:
+        """The record as interceptors want it sent."""
+        return self._intake.hooks.interceptors.on_send(record)
+
+    def _told(self, delivery: Delivery) -> Delivery:
+        """Have interceptors told of the outcome, before any callback."""
+        chain = self._intake.hooks.interceptors
+        if chain:
+
+            def tell(outcome: Delivery) -> None:
+                error = outcome.exception(0)
+                chain.on_acknowledgement(None if error else outcome.result(0), error)
+
+            delivery.add_done_callback(tell)
+        return delivery
+
+    def _no_memory(self) -> TimeoutError:
+        config = self._core.config
+        return TimeoutError(
+            f"buffer.memory ({config.buffer_memory}) is full of records, and stayed so for "
+            f"max.block.ms ({config.max_block_ms})"
+        )
+
+    def _failed(self, record: ProducerRecord, error: KafkaError | OSError) -> Delivery:
+        """The outcome of a record that could not be taken (PRD-13)."""
+        partition = -1 if record.partition is None else record.partition
+        return self._told(failed(TopicPartition(record.topic, partition), error))
+
+
+def checked(
+    topic: str,
+    value: Any,
+    key: Any,
+    *,
+    headers: GivenHeaders,
+    partition: int | None,
+    timestamp_ms: int | None,
+) -> ProducerRecord:
+    """A record whose parts are what they should be; its headers cannot be changed any more."""
+    if not isinstance(topic, str) or not topic:
+        raise UserError(f"topic={topic!r}: expected a name")
+    if partition is not None and (not isinstance(partition, int) or partition < 0):
+        raise UserError(f"partition={partition!r}: expected a number from 0 on")
+    if timestamp_ms is not None and (not isinstance(timestamp_ms, int) or timestamp_ms < 0):
+        raise UserError(f"timestamp_ms={timestamp_ms!r}: expected milliseconds since 1970")
+    return ProducerRecord(topic, value, key, _headers(headers), partition, timestamp_ms)
+
+
+def _headers(given: GivenHeaders) -> Headers:
+    if not given:
+        return ()
+    pairs = given.items() if isinstance(given, Mapping) else given
+    try:
+        headers = tuple((name, value) for name, value in pairs)
+    except (TypeError, ValueError):
+        raise UserError("headers: expected pairs of a name and bytes") from None
+    for name, value in headers:
+        if not isinstance(name, str) or not (value is None or isinstance(value, bytes)):
+            raise UserError(f"headers: expected text and bytes, got {name!r}: {value!r}")
+    return headers

@@ -1,0 +1,145 @@
+"""What a batch needs before it may go: an identity, a number, a place in a transaction.
+
+Owns: when to ask for a producer id, raise the epoch, and announce partitions to a transaction.
+Never sends a batch. A producer without idempotence needs none of it, and this lets all through.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.client.cluster import Cluster, Target
+from ottla.client.errors import ErrorCode, KafkaError, refusal
+from ottla.client.producer.buffer.accumulator import FOREVER_MS
+from ottla.client.producer.buffer.batch import Batch
+from ottla.client.producer.sender.background_tasks import Chores
+from ottla.client.producer.sender.produce_request import FIRST_IMPLICIT_TXN
+from ottla.client.producer.sender.sequences import Identity, Sequences
+from ottla.client.producer.transactions.coordinator_requests import Coordination
+from ottla.client.producer.transactions.state import Transaction
+from ottla.model.ids import TopicPartition
+
+INIT_PRODUCER_ID: Final = 22
+NEWEST: Final = 0x7FFF
+
+
+class Numbering:
+    """The numbers of one producer, and its transactions if it has them."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        sequences: Sequences | None,
+        transaction: Transaction | None = None,
+        coordination: Coordination | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self.sequences = sequences
+        self.transaction = transaction
+        self.coordination = coordination
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether batches may go at all."""
+        return self.sequences is None or self.sequences.identity.is_known
+
+    @property
+    def broken_by(self) -> BaseException | None:
+        """What ended the transaction, so that nothing new of it may go."""
+        return None if self.transaction is None else self.transaction.broken_by
+
+    @property
+    def newest_produce(self) -> int:
+        """The newest version of Produce to use: from 12 on a broker may open a transaction."""
+        if self.transaction is None or self.transaction.adds_itself:
+            return NEWEST
+        return FIRST_IMPLICIT_TXN - 1
+
+    @property
+    def needs_new_epoch(self) -> bool:
+        """Numbers were lost in the transaction, and ending it has not begun new ones."""
+        return self.sequences is not None and self.sequences.has_lost
+
+    def prepare(self, chores: Chores) -> int:
+        """Have done what has to be, before a batch may go; how long until it is tried again."""
+        sequences = self.sequences
+        if sequences is None:
+            return FOREVER_MS
+        wait_ms = 0
+        if self.transaction is not None:
+            if self.transaction.to_add and self.coordination is not None:
+                wait_ms = chores.do("partitions", self.coordination.add_partitions)
+        elif not sequences.identity.is_known:
+            wait_ms = chores.do("producer id", self._begin)
+        else:
+            sequences.restart(sequences.resolve())
+            if sequences.wants_restart and sequences.may_restart:
+                wait_ms = self._restart(sequences, chores)
+        return wait_ms or FOREVER_MS
+
+    def _restart(self, sequences: Sequences, chores: Chores) -> int:
+        following = sequences.next_identity
+        if following is None:
+            return chores.do("producer id", self._begin)
+        sequences.adopt(following)
+        return 0
+
+    async def _begin(self) -> None:
+        """A producer id of our own, good until we end."""
+        assert self.sequences is not None
+        reply = await self._cluster.ask(
+            Target.ANY, INIT_PRODUCER_ID, {"transactional_id": None, "transaction_timeout": 0}
+        )
+        if reply.error_code:
+            raise refusal(reply.error_code)
+        self.sequences.adopt(Identity(reply.producer_id, reply.producer_epoch))
+
+    def may_drain(self, tp: TopicPartition, head: Batch) -> bool:
+        if self.sequences is None:
+            return True
+        if self.transaction is not None and not self.transaction.may_send(tp):
+            return False
+        return self.sequences.may_drain(tp, head)
+
+    def sent(self, batch: Batch) -> None:
+        if self.transaction is not None:
+            self.transaction.is_started = True
+        if self.sequences is not None:
+            self.sequences.sent(batch)
+
+    def returned(self, batch: Batch) -> None:
+        if self.sequences is not None:
+            self.sequences.returned(batch)
+
+    def succeeded(self, batch: Batch) -> None:
+        if self.sequences is not None:
+            self.sequences.acked(batch)
+
+    def failed(self, batch: Batch, error: BaseException, *, may_have_arrived: bool) -> None:
+        if self.sequences is not None:
+            self.sequences.failed(batch, may_have_arrived=may_have_arrived)
+        if self.transaction is not None:
+            self.transaction.fail(error)
+
+    def replaced(self, batch: Batch, parts: list[Batch]) -> None:
+        if self.sequences is not None:
+            self.sequences.replaced(batch, parts)
+
+    def may_retry(self, batch: Batch, error: KafkaError, log_start: int) -> bool:
+        """Whether a refused batch will do better another time."""
+        sequences = self.sequences
+        if sequences is None:
+            return error.retriable
+        if error.code is ErrorCode.out_of_order_sequence_number:
+            if sequences.lost_count(batch):
+                if self.transaction is not None:
+                    return False
+                sequences.restart([batch.tp])
+            return True
+        if error.code is ErrorCode.unknown_producer_id:
+            if self.transaction is not None:
+                return False
+            if log_start != -1:
+                sequences.restart([batch.tp])
+            return True
+        return error.retriable

@@ -1,0 +1,141 @@
+"""What becomes of a batch: success, another try, smaller parts, or the end of it.
+
+Owns: the rules of retrying (PRD-51), splitting (PRD-53) and expiring (PRD-37). Never sends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.client.cluster import Cluster
+from ottla.client.errors import ErrorCode, KafkaError
+from ottla.client.producer.buffer.accumulator import Accumulator
+from ottla.client.producer.buffer.batch import Batch
+from ottla.client.producer.buffer.batch_encoder import Encoder
+from ottla.client.producer.buffer.record_intake import Intake
+from ottla.client.producer.sender.batch_numbering import Numbering
+from ottla.config.client import ProducerConfig
+
+UNSURE: Final = frozenset(
+    {
+        ErrorCode.network_exception,
+        ErrorCode.request_timed_out,
+        ErrorCode.not_enough_replicas_after_append,
+    }
+)
+"""Refusals after which the batch may be in the log all the same."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of batches so far."""
+
+    batches: int = 0
+    records: int = 0
+    sent_bytes: int = 0
+    retries: int = 0
+    failures: int = 0
+
+
+class Outcomes:
+    """Decides about batches that come back."""
+
+    def __init__(
+        self,
+        config: ProducerConfig,
+        cluster: Cluster,
+        accumulator: Accumulator,
+        numbering: Numbering,
+        intake: Intake,
+    ) -> None:
+        self._config = config
+        self._clock = cluster.clock
+        self._backoff = cluster.backoff
+        self._intake = intake
+        self._accumulator = accumulator
+        self._numbering = numbering
+        self._unsure: set[Batch] = set()
+        self.counts = Counts()
+
+    def succeeded(self, batch: Batch, base_offset: int, append_time_ms: int) -> None:
+        if batch.is_done:
+            return  # it expired while it was under way
+        self._numbering.succeeded(batch)
+        self.counts.batches += 1
+        self.counts.records += batch.records
+        self.counts.sent_bytes += batch.size
+        self._unsure.discard(batch)
+        batch.succeed(base_offset, append_time_ms)
+        self._accumulator.finished(batch)
+
+    def refused(self, batch: Batch, error: KafkaError, log_start: int) -> None:
+        """A broker refused the batch, or went away with it."""
+        if batch.is_done:
+            return
+        if error.code is ErrorCode.duplicate_sequence_number:
+            self.succeeded(batch, -1, -1)  # it is there; where, the broker has forgotten
+            return
+        if error.code in UNSURE:
+            self._unsure.add(batch)
+        now_ms = self._clock.mono_ms()
+        is_late = now_ms - batch.created_ms >= self._config.delivery_ms
+        if (
+            is_late
+            or batch.attempts >= self._config.retries
+            or not self._numbering.may_retry(batch, error, log_start)
+        ):
+            self.failed(batch, error)
+            return
+        batch.attempts += 1
+        batch.retry_at_ms = now_ms + self._backoff.after(batch.attempts)
+        self.counts.retries += batch.records
+        self._accumulator.put_back([batch])
+
+    def failed(self, batch: Batch, error: BaseException) -> None:
+        """It is given up."""
+        if batch.is_done:
+            return
+        unsure = batch in self._unsure
+        self._unsure.discard(batch)
+        self.counts.failures += batch.records
+        self._numbering.failed(batch, error, may_have_arrived=unsure)
+        if self._numbering.transaction is not None:
+            self._intake.close_open()  # the transaction is broken: nothing more goes into it
+        batch.fail(error)
+        self._accumulator.finished(batch)
+
+    def split(self, batch: Batch, encoder: Encoder, batch_size: int) -> None:
+        """A batch of several records that a broker found too large goes on as several batches."""
+        if batch.is_done:
+            return
+        parts = encoder.split(batch, min(batch_size, max(1, batch.size // 2)))
+        self._numbering.replaced(batch, parts)
+        batch.become(parts)
+        self._accumulator.replace(batch, parts)
+
+    def expire(self, now_ms: int) -> int:
+        """Give up what has taken too long; how long until the next would be."""
+        for batch in self._accumulator.expired(now_ms):
+            if batch.stamp is not None or batch.attempts:
+                self._unsure.add(batch)
+            waited = (
+                f"{now_ms - batch.created_ms} ms (delivery.timeout.ms {self._config.delivery_ms})"
+            )
+            error = TimeoutError(
+                f"{batch.records} records to {batch.tp} were not taken in {waited}"
+            )
+            self.failed(batch, error)
+        return self._accumulator.next_expiry_ms(now_ms)
+
+    def abandon(self, error: BaseException, *, numbered: bool) -> None:
+        """Give up what waits in queues; what is numbered has been sent before, and may go on."""
+        for batch in self._accumulator.take_unsent(numbered=numbered):
+            self.failed(batch, error)
+
+    def abandon_all(self, error: BaseException) -> None:
+        """Give up everything that has no outcome yet."""
+        self.abandon(error, numbered=True)
+        for batch in self._accumulator.under_way():
+            self._unsure.add(batch)
+            self.failed(batch, error)

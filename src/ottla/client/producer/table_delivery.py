@@ -1,0 +1,66 @@
+"""What `send_arrow` gives back: the outcome of a whole table."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple
+
+from ottla.client.producer.buffer.batch import Batch
+from ottla.client.producer.delivery import Delivery
+from ottla.client.producer.flush_waiter import finished
+
+
+class SentRange(NamedTuple):
+    """Rows that lie one after the other in a partition."""
+
+    topic: str
+    partition: int
+    offset: int
+    """Of the first of them; -1 when the broker was not asked to say (acks=0)."""
+    records: int
+
+
+class TableDelivery:
+    """The future of a table: where its rows are, or why not all of them are anywhere."""
+
+    __slots__ = ("_batches",)
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self._batches = batches
+
+    def __len__(self) -> int:
+        """How many records were sent."""
+        return sum(batch.records for batch in self._batches)
+
+    def done(self) -> bool:
+        """Whether everything has its outcome."""
+        return all(heir.is_done for batch in self._batches for heir in batch.heirs)
+
+    def result(self, timeout: float | None = None) -> list[SentRange]:
+        """Where the rows are, by batch; waits up to `timeout` seconds for each of them.
+
+        Raises what went wrong first; batches after it may have arrived all the same.
+        """
+        for batch in self._batches:
+            Delivery.of(batch, batch.records - 1).exception(timeout)
+        return self._ranges()
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """What went wrong first, or None; waits as `result` does."""
+        for batch in self._batches:
+            error = Delivery.of(batch, batch.records - 1).exception(timeout)
+            if error is not None:
+                return error
+        return None
+
+    def __await__(self) -> Generator[Any, None, list[SentRange]]:
+        yield from finished(self._batches).__await__()
+        return self._ranges()
+
+    def _ranges(self) -> list[SentRange]:
+        ranges = []
+        for batch in self._batches:
+            for heir in batch.heirs:
+                first = heir.metadata(0)
+                ranges.append(SentRange(*heir.tp, first.offset, heir.records))
+        return ranges

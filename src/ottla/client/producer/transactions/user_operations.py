@@ -1,0 +1,125 @@
+"""What a user does with transactions, step by step.
+
+Owns: the order of the steps (flush, then end; abandon, then abort), each within `max.block.ms`.
+What is allowed when is `transaction`'s, the requests are `coordination`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from ottla.client.errors import AbortNeeded, ErrorCode, KafkaError, UserError
+from ottla.client.offsets import Offsets
+from ottla.client.producer.buffer.record_intake import Intake
+from ottla.client.producer.sender.batch_numbering import Numbering
+from ottla.client.producer.sender.batch_results import Outcomes
+from ottla.client.producer.transactions.coordinator_requests import Coordination, GroupMetadata
+from ottla.client.producer.transactions.state import Phase, PreparedTransaction, Transaction
+from ottla.client.retry import Deadline
+
+ABORTED: Final = "the transaction was aborted before the record was sent"
+
+
+class Transactions:
+    """The transactions of one producer; every call on one without them is a UserError."""
+
+    def __init__(
+        self,
+        deadline: Callable[[], Deadline],
+        numbering: Numbering,
+        outcomes: Outcomes,
+        intake: Intake,
+        flush: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._deadline = deadline
+        self._intake = intake
+        self._numbering = numbering
+        self._outcomes = outcomes
+        self._flush = flush
+
+    async def init(self, *, keep_prepared: bool) -> PreparedTransaction | None:
+        """Become the producer of this transactional id; what an earlier one prepared is kept."""
+        transaction, coordination = self._known("init_transactions")
+        transaction.check()
+        if transaction.phase is not Phase.NEW:
+            raise UserError("init_transactions: it has been called before")
+        try:
+            await coordination.begin(self._deadline(), keep_prepared=keep_prepared)
+        except KafkaError as error:
+            transaction.fail(error)
+            raise
+        transaction.move(Phase.READY if transaction.kept is None else Phase.PREPARED)
+        return transaction.kept
+
+    def begin(self) -> None:
+        """Open a transaction; brokers hear of it with its first record."""
+        self._known("begin")[0].begin()
+
+    async def send_offsets(self, offsets: Offsets, group: GroupMetadata) -> None:
+        """Commit a group's offsets with the transaction."""
+        transaction, coordination = self._known("send_offsets")
+        transaction.check_open("send_offsets")
+        if not offsets:
+            return
+        try:
+            await coordination.send_offsets(offsets, group, self._deadline())
+        except KafkaError as error:
+            transaction.fail(error)
+            raise
+
+    async def prepare(self) -> PreparedTransaction:
+        """Have everything with the brokers, and leave the end to somebody else."""
+        transaction, coordination = self._known("prepare_transaction")
+        if not coordination.is_two_phase:
+            raise UserError("prepare_transaction: needs transaction_two_phase_commit_enable=True")
+        transaction.check_open("prepare_transaction")
+        self._intake.close_open()
+        await self._flush()
+        transaction.check_open("prepare_transaction")
+        transaction.move(Phase.PREPARED)
+        return coordination.prepared
+
+    async def complete(self, prepared: PreparedTransaction) -> bool:
+        """Commit what was prepared if it is this, abort it otherwise; whether it was committed."""
+        transaction, coordination = self._known("complete_transaction")
+        transaction.check()
+        if transaction.phase is not Phase.PREPARED:
+            raise UserError("complete_transaction: no transaction is prepared")
+        ours = transaction.kept or coordination.prepared
+        transaction.is_started = True
+        commit = PreparedTransaction(*prepared) == ours
+        await self.end(commit)
+        return commit
+
+    async def end(self, commit: bool) -> None:
+        """Commit or abort, with everything that was sent."""
+        transaction, coordination = self._known("commit" if commit else "abort")
+        transaction.end(commit)
+        self._intake.close_open()
+        deadline = self._deadline()
+        if not commit:
+            transaction.to_add.clear()
+            aborted = AbortNeeded(ErrorCode.transaction_abortable, ABORTED)
+            self._outcomes.abandon(aborted, numbered=False)
+        async with asyncio.timeout(deadline.left_ms / 1e3):
+            await self._flush()
+        if transaction.phase is Phase.BROKEN:
+            raise transaction.aborting()
+        transaction.check()
+        try:
+            if transaction.is_started:
+                await coordination.end(commit, deadline)
+            if self._numbering.needs_new_epoch:
+                await coordination.raise_epoch(deadline)
+        except KafkaError as error:
+            transaction.fail(error)
+            raise
+        transaction.ended()
+
+    def _known(self, what: str) -> tuple[Transaction, Coordination]:
+        transaction, coordination = self._numbering.transaction, self._numbering.coordination
+        if transaction is None or coordination is None:
+            raise UserError(f"{what}: this producer has no transactional_id")
+        return transaction, coordination

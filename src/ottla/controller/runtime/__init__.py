@@ -1,0 +1,12 @@
+"""The acting half of the controller: elections, queues, store access, requests to brokers.
+
+- `loop`                 the controller's task: election, event queue, epoch fencing
+- `controller_election`  how one broker becomes the active controller
+- `store_reader`         reads the store and turns it into events
+- `fenced_writer`        store writes, fenced by the controller epoch
+- `broker_requests`      effects to request frames, replies to events
+- `outbox`               one ordered request queue per broker
+- `pending_requests`     requests that wait for the controller's reply
+- `metadata_waiter`      waits until the metadata cache shows a change
+- `metrics`              controller metrics
+"""

@@ -1,0 +1,155 @@
+"""From a change of members to the next generation.
+
+Pure, of (group, now): answers go to the functions that members wait with, timers and records into
+the draft. A rebalance collects joins until every member has come back or the longest of their
+timeouts is over; the first one of an empty group waits a little longer than it must, so that
+members starting together make one generation and not many.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from ottla.coordinator.group.classic.group import ClassicGroup
+from ottla.coordinator.group.classic.member import JoinReply, Member, SyncReply
+from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.draft import Draft
+from ottla.coordinator.group.records import TimerKey, group_record
+from ottla.coordinator.group.settings import GroupLimits
+from ottla.model.errors import ErrorCode
+
+log = logging.getLogger(__name__)
+
+SESSION: Final = "session"
+JOIN: Final = "join"
+SYNC: Final = "sync"
+
+
+def session_key(group: ClassicGroup, member_id: str) -> TimerKey:
+    return TimerKey(SESSION, group.id, member_id)
+
+
+def hear(group: ClassicGroup, member: Member, draft: Draft) -> None:
+    """The member is alive: its session begins anew."""
+    draft.set(session_key(group, member.id), member.session_timeout_ms)
+
+
+def rebalance(group: ClassicGroup, draft: Draft, limits: GroupLimits, why: str) -> None:
+    """Somebody came, went or changed: begin a rebalance, or see whether this one is over."""
+    if group.can_rebalance:
+        prepare(group, draft, limits, why)
+    else:
+        complete_if_all_joined(group, draft)
+
+
+def prepare(group: ClassicGroup, draft: Draft, limits: GroupLimits, why: str) -> None:
+    if group.phase is Phase.COMPLETING:
+        clear_assignments(group, ErrorCode.rebalance_in_progress)
+    group.unsynced.clear()
+    draft.cancel(TimerKey(SYNC, group.id))
+    log.info(
+        "group %r: %s -> %s at generation %d: %s",
+        group.id,
+        group.phase.value,
+        Phase.PREPARING.value,
+        group.generation,
+        why,
+    )
+    group.is_initial = group.phase is Phase.EMPTY
+    group.move(Phase.PREPARING, draft.now)
+    if group.is_initial:
+        delay_ms = limits.initial_rebalance_delay_ms
+        group.new_member_added = False
+        group.initial_wait_left_ms = max(0, group.rebalance_timeout_ms - delay_ms)
+        draft.set(TimerKey(JOIN, group.id), delay_ms)
+    else:
+        draft.set(TimerKey(JOIN, group.id), group.rebalance_timeout_ms)
+        complete_if_all_joined(group, draft)
+
+
+def complete_if_all_joined(group: ClassicGroup, draft: Draft) -> None:
+    if group.phase is Phase.PREPARING and not group.is_initial and group.all_joined:
+        complete(group, draft)
+
+
+def join_timeout(group: ClassicGroup, draft: Draft, limits: GroupLimits) -> None:
+    """The wait for joins is over, unless it is the first one and members keep coming."""
+    if group.phase is not Phase.PREPARING:
+        return
+    delay_ms = min(limits.initial_rebalance_delay_ms, group.initial_wait_left_ms)
+    if group.is_initial and group.new_member_added and delay_ms:
+        group.new_member_added = False
+        group.initial_wait_left_ms -= delay_ms
+        draft.set(TimerKey(JOIN, group.id), delay_ms)
+        return
+    complete(group, draft)
+
+
+def complete(group: ClassicGroup, draft: Draft) -> None:
+    """Everybody who comes has come: the next generation begins."""
+    _drop_absent(group, draft)
+    if group.members and not _leader_is_here(group):
+        # Only static members, none of them back yet: their places are kept a while longer.
+        draft.set(TimerKey(JOIN, group.id), group.rebalance_timeout_ms)
+        return
+    draft.cancel(TimerKey(JOIN, group.id))
+    group.is_initial = False
+    group.generation += 1
+    if not group.members:
+        group.protocol = None
+        group.leader = None
+        group.note_subscriptions()
+        group.move(Phase.EMPTY, draft.now)
+        draft.records.append(group_record(group, {}))
+        return
+    group.protocol = group.choose_protocol()
+    group.note_subscriptions()
+    group.move(Phase.COMPLETING, draft.now)
+    log.info(
+        "group %r: generation %d of %d members", group.id, group.generation, len(group.members)
+    )
+    group.unsynced = set(group.members)
+    draft.set(TimerKey(SYNC, group.id), group.rebalance_timeout_ms)
+    for member in group.members.values():
+        member.is_new = False
+        hear(group, member, draft)
+        member.answer_join(group.join_reply(member, with_members=member.id == group.leader))
+
+
+def _drop_absent(group: ClassicGroup, draft: Draft) -> None:
+    """Members that did not come back are gone, except static ones, whose session says that."""
+    absent = [
+        member
+        for member in group.members.values()
+        if member.awaits_join is None and member.instance_id is None
+    ]
+    for member in absent:
+        log.info("group %r: %s did not rejoin", group.id, member.id)
+        group.remove(member.id)
+        draft.cancel(session_key(group, member.id))
+
+
+def _leader_is_here(group: ClassicGroup) -> bool:
+    leader = group.members.get(group.leader or "")
+    if leader is None or leader.awaits_join is None:
+        here = [member.id for member in group.members.values() if member.awaits_join is not None]
+        if not here:
+            return False
+        group.leader = here[0]
+    return True
+
+
+def clear_assignments(group: ClassicGroup, code: ErrorCode) -> None:
+    """Nobody has anything now, and whoever waits to be told hears why."""
+    for member in group.members.values():
+        member.assignment = b""
+        member.answer_sync(SyncReply(code))
+
+
+def drop_member(group: ClassicGroup, member: Member, draft: Draft) -> None:
+    """Take a member out; one that waits to join may try again as a new one."""
+    draft.cancel(session_key(group, member.id))
+    member.answer_join(JoinReply(ErrorCode.unknown_member_id))
+    member.answer_sync(SyncReply(ErrorCode.unknown_member_id))
+    group.remove(member.id)

@@ -1,0 +1,107 @@
+"""Groups as tools see them, and their deletion. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final, NamedTuple
+
+from ottla.coordinator.group.classic.group import ClassicGroup
+from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.classic.subscription import CONSUMER
+from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
+from ottla.coordinator.group.consumer.pending_group import tombstones
+from ottla.coordinator.group.draft import Draft
+from ottla.coordinator.group.offsets import Offsets
+from ottla.coordinator.group.records import OffsetChanged, offset_record, tombstone
+from ottla.coordinator.outcome import Outcome
+from ottla.model.errors import ErrorCode, KafkaError
+
+CLASSIC: Final = "classic"
+CONSUMER_TYPE: Final = "consumer"
+
+
+class MemberSummary(NamedTuple):
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+class GroupSummary(NamedTuple):
+    group_id: str
+    state: str
+    protocol_type: str = ""
+    protocol: str = ""
+    members: tuple[MemberSummary, ...] = ()
+
+
+class GroupOverview(NamedTuple):
+    group_id: str
+    protocol_type: str
+    state: str
+    type: str = CLASSIC
+
+
+def summary(group: Group | None) -> GroupSummary | None:
+    """A classic group; metadata and assignments are shown while they hold: while it is stable."""
+    if group is None or isinstance(group, ConsumerGroup):
+        return None
+    stable = group.phase is Phase.STABLE
+    return GroupSummary(
+        group.id,
+        group.phase.value,
+        group.protocol_type or "",
+        (group.protocol or "") if stable else "",
+        tuple(
+            MemberSummary(
+                member.id,
+                member.instance_id,
+                member.client_id,
+                member.client_host,
+                member.metadata_for(group.protocol) if stable else b"",
+                member.assignment if stable else b"",
+            )
+            for member in group.members.values()
+        ),
+    )
+
+
+def overview(group: Group) -> GroupOverview:
+    if isinstance(group, ConsumerGroup):
+        return GroupOverview(group.id, CONSUMER, group.state.value, CONSUMER_TYPE)
+    return GroupOverview(group.id, group.protocol_type or "", group.phase.value)
+
+
+def is_asked_for(shown: GroupOverview, states: Collection[str], types: Collection[str]) -> bool:
+    """Whether it passes both filters; an empty one lets everything through."""
+    by_state = not states or shown.state.lower() in {state.lower() for state in states}
+    return by_state and (not types or shown.type.lower() in {kind.lower() for kind in types})
+
+
+def is_empty(group: Group) -> bool:
+    if isinstance(group, ConsumerGroup):
+        return not group.members
+    return group.phase is Phase.EMPTY
+
+
+def bury(group: Group, draft: Draft) -> None:
+    """Take away what is written of the group itself."""
+    if isinstance(group, ConsumerGroup):
+        tombstones(group, draft)
+    else:
+        draft.records.append(tombstone(group.id))
+
+
+def delete(group: Group | None, offsets: Offsets, now: int) -> Outcome[None]:
+    """Tombstones for an empty group and all its offsets."""
+    if group is None or (isinstance(group, ClassicGroup) and group.phase is Phase.DEAD):
+        raise KafkaError(ErrorCode.group_id_not_found)
+    if not is_empty(group):
+        raise KafkaError(ErrorCode.non_empty_group)
+    draft = Draft(now)
+    for topic, partition, _ in offsets.each(group.id):
+        draft.records.append(offset_record(OffsetChanged(group.id, topic, partition, None)))
+    bury(group, draft)
+    return draft.outcome(None)

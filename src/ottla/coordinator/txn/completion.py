@@ -1,0 +1,275 @@
+"""From a decided transaction to a completed one, whatever it takes.
+
+A decision stands in the log before its first marker is written; markers are tried until each
+partition has one, and the completed state is written after the last. A coordinator that takes over
+finds the decision and goes on. Retries end only when the transaction is completed, or when this
+broker no longer coordinates it; what a marker's partition refuses never ends them.
+
+Owns which transactional ids are on that way. Nearly always every marker is written at the first
+try, which takes no task; where it is not, a task tries until it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Final, NamedTuple, Protocol
+
+from ottla.coordinator.deferred_reply import Pending
+from ottla.coordinator.executor import Owned
+from ottla.coordinator.runtime import Runtime
+from ottla.coordinator.txn.marker_results import (
+    is_logged,
+    missing_markers,
+    retry_delay_ms,
+)
+from ottla.coordinator.txn.markers import Codes, Marking
+from ottla.coordinator.txn.shard import TxnShard
+from ottla.coordinator.txn.state import COMMITS, DECIDED, Transaction
+from ottla.delay.timers import Call, Timers
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import LeaderEpoch, TopicPartition
+
+log = logging.getLogger(__name__)
+
+MANY_FAILURES: Final = 8
+"""Several seconds of retries: from here on an operator should know."""
+NOT_COORDINATED_HERE: Final = frozenset(
+    {ErrorCode.not_coordinator, ErrorCode.coordinator_load_in_progress}
+)
+"""Refusals of this coordinator's own partition of `__transaction_state`, raised by `Runtime`: the
+new coordinator finishes the transaction, or this broker does once it has loaded the partition. A
+marker's partition may answer the same codes; there they mean nothing but "not yet"."""
+
+
+class MarkerWriter(Protocol):
+    def write(self, marking: Marking, partitions: Iterable[TopicPartition]) -> Pending[Codes]: ...
+
+
+class Fenced(Exception):
+    """A partition has a marker of a newer coordinator: this broker's epoch is not the latest."""
+
+
+class Unfinished(NamedTuple):
+    """A decision, and the partitions that have no marker of it yet."""
+
+    decision: Transaction
+    left: Codes
+    """With the reason of each, as far as it was tried."""
+
+
+class Finishing:
+    """The `Watch` of every shard of this broker.
+
+    `is_deleted` says whether a partition's topic does not exist any more.
+    """
+
+    def __init__(
+        self,
+        markers: MarkerWriter,
+        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        timers: Timers,
+        is_deleted: Callable[[TopicPartition], bool],
+    ) -> None:
+        self.markers = markers
+        self._spawn = spawn
+        self._timers = timers
+        self._is_deleted = is_deleted
+        self.runtime: Runtime[TxnShard] | None = None
+        """Set once the runtime, whose shards need this, is built."""
+        self._under_way: dict[str, asyncio.Task[None] | None] = {}
+        """None: at the first try, which has no task."""
+        self._awaited: dict[str, list[Call]] = {}
+        self._closed = False
+
+    def finish(self, id: str, *, committed: bool = False) -> None:
+        if id in self._under_way or self._closed:
+            return
+        reign = self._reign(id) if committed else None
+        txn = None if reign is None else _decided(reign[0].shard, id)
+        if reign is None or txn is None:
+            self._start_retrying(id, None)
+            return
+        self._under_way[id] = None
+        try:
+            written = self._write_markers(txn, txn.partitions, reign[1])
+        except Exception:  # whatever it is: the decision stands, and must be carried out
+            log.exception("transaction %s: its markers could not be written; retrying", id)
+            self._start_retrying(id, _untried(txn), failures=1)
+            return
+        written.then(lambda codes: self._first_results(txn, reign, codes))
+
+    def completed(self, id: str) -> None:
+        for wait in self._awaited.pop(id, ()):
+            if self._timers.cancel(wait):
+                try:
+                    wait.expired()
+                except Exception:  # of one reply: the transaction, and others who wait, go on
+                    log.exception("transaction %s: a reply failed", id)
+
+    def when_completed(self, id: str, within_ms: int, done: Callable[[], object]) -> None:
+        """Call `done` once its decided transaction is completed, but no later than this."""
+        if self._closed:
+            done()
+            return
+        wait = Call(done)
+        self._awaited.setdefault(id, []).append(wait)
+        self._timers.add(wait, within_ms)
+
+    def close(self) -> None:
+        """Stop trying; whoever loads this topic next goes on."""
+        self._closed = True
+        for attempt in list(self._under_way.values()):
+            if attempt is not None:
+                attempt.cancel()
+        for id in list(self._awaited):
+            self.completed(id)
+
+    def _decided(self, id: str) -> Transaction | None:
+        """Its transaction, if it waits here for its completion."""
+        try:
+            return _decided(self._owned(id).shard, id)
+        except KafkaError:
+            return None
+
+    def _reign(self, id: str) -> tuple[Owned[TxnShard], LeaderEpoch] | None:
+        """As what this broker coordinates it, if it does.
+
+        Whoever loads a partition, or leads it on, leaves alone what is under way: whoever is at it
+        and is refused as the coordinator of before goes on as the one of now.
+        """
+        try:
+            owned = self._owned(id)
+        except KafkaError:
+            return None
+        return owned, owned.epoch
+
+    def _owned(self, id: str) -> Owned[TxnShard]:
+        assert self.runtime is not None
+        return self.runtime.owned(id)
+
+    def _write_markers(
+        self, txn: Transaction, partitions: Iterable[TopicPartition], epoch: LeaderEpoch
+    ) -> Pending[Codes]:
+        marking = Marking(txn.producer, txn.state in COMMITS, epoch, txn.version)
+        return self.markers.write(marking, sorted(partitions))
+
+    def _complete(self, txn: Transaction) -> None:
+        assert self.runtime is not None
+        self.runtime.submit(txn.id, lambda shard, now: shard.complete(txn, now))
+
+    def _first_results(self, txn: Transaction, reign: object, codes: Codes) -> None:
+        """Complete it, or leave it to a task that tries until it is."""
+        id = txn.id
+        if self._closed:
+            del self._under_way[id]
+            return
+        todo = Unfinished(txn, missing_markers(codes, self._is_deleted))
+        if todo.left:
+            _log_missing(todo, 1)
+        else:
+            try:
+                self._complete(txn)
+            except Exception as error:
+                log.info("transaction %s cannot be completed yet: %s", id, error)
+            if self._decided(id) is None:
+                del self._under_way[id]
+                self.completed(id)
+                return
+        # Under a newer epoch than that of the first try the next one need not wait.
+        self._start_retrying(id, todo, failures=1 if reign == self._reign(id) else 0)
+
+    # Retrying
+
+    def _start_retrying(self, id: str, todo: Unfinished | None, failures: int = 0) -> None:
+        self._under_way[id] = self._spawn(self._retry(id, todo, failures))
+
+    async def _retry(self, id: str, todo: Unfinished | None, failures: int) -> None:
+        """Try until it is completed, or is no longer this broker's to complete."""
+        fenced: object = ()
+        try:
+            while True:
+                if failures:
+                    await asyncio.sleep(retry_delay_ms(failures) / 1_000)
+                failures += 1
+                reign = self._reign(id)
+                if reign == fenced:
+                    continue  # until this broker hears of its own newer epoch, or of its successor
+                try:
+                    todo = await self._attempt(id, todo)
+                    if todo is None:
+                        return
+                    _log_missing(todo, failures)
+                except Fenced as error:
+                    fenced = reign
+                    _log_failure(id, error, 1)
+                except KafkaError as refusal:  # of our own partition: `_attempt` raises no other
+                    if refusal.code in NOT_COORDINATED_HERE and reign == self._reign(id):
+                        return
+                    _log_failure(id, refusal, failures)
+                except Exception as error:  # a bug; the decision stands, and must be carried out
+                    _log_failure(id, error, failures)
+                if reign != self._reign(id):
+                    failures = 0  # coordinated here again, under a newer epoch: at once
+        finally:
+            del self._under_way[id]
+            self.completed(id)
+
+    async def _attempt(self, id: str, todo: Unfinished | None) -> Unfinished | None:
+        """Write the markers that are missing; what is still to be done, None for nothing.
+
+        KafkaError, always of our own partition, where this broker cannot tell or must not go on;
+        Fenced where a newer coordinator has been.
+        """
+        assert self.runtime is not None
+        await self.runtime.read(id, len)  # the decision is committed before it is acted on
+        txn = self._decided(id)
+        if txn is None:
+            return None
+        if todo is None or todo.decision is not txn:
+            todo = _untried(txn)
+        codes = await self._write_markers(txn, todo.left, self._owned(id).epoch)
+        missing = missing_markers(codes, self._is_deleted)
+        if ErrorCode.transaction_coordinator_fenced in missing.values():
+            raise Fenced("a newer coordinator has written markers of its producer")
+        if missing:
+            return Unfinished(txn, missing)
+        self._complete(txn)
+        following = self._decided(id)
+        return None if following is None else _untried(following)
+
+
+def _decided(shard: TxnShard, id: str) -> Transaction | None:
+    txn = shard.get(id)
+    return txn if txn is not None and txn.state in DECIDED else None
+
+
+def _untried(txn: Transaction) -> Unfinished:
+    return Unfinished(txn, dict.fromkeys(txn.partitions, ErrorCode.none))
+
+
+def _log_failure(id: str, error: Exception, failures: int) -> None:
+    if is_logged(failures):
+        known = isinstance(error, KafkaError | Fenced)
+        log.warning(
+            "transaction %s cannot be completed yet: %s; retrying",
+            id,
+            error,
+            exc_info=None if known else error,
+        )
+
+
+def _log_missing(todo: Unfinished, failures: int) -> None:
+    if not is_logged(failures) or not todo.left:
+        return
+    partition, code = next(iter(todo.left.items()))
+    log.log(
+        logging.WARNING if failures >= MANY_FAILURES else logging.INFO,
+        "transaction %s: %d markers missing after %d attempts, among them %s: %s; retrying",
+        todo.decision.id,
+        len(todo.left),
+        failures,
+        partition,
+        code.name,
+    )

@@ -1,0 +1,189 @@
+"""What of one batch outlives a round of compaction.
+
+Owns: the rules for records, tombstones, markers, and for batches that must stay although they
+are empty.
+Never: reads a file. Offsets never change and nothing is reordered: a rewritten batch keeps its
+base offset, its last offset and its producer's sequence, and leaves gaps where records went.
+
+A tombstone, and a marker whose transaction is gone, must be seen by readers for a while before it
+may go. The first round that meets one writes into its batch when that will be (the delete
+horizon, in place of the base timestamp); a later round removes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+from ottla.log.compaction.offset_map import OffsetMap
+from ottla.log.compaction.transaction_tracker import TransactionTrail
+from ottla.log.producers.snapshot_file import ProducerEntry
+from ottla.log.stored_batch import StoredBatch
+from ottla.model.ids import Offset
+from ottla.protocol.records import legacy
+from ottla.protocol.records.batch import BatchHeader, build
+from ottla.protocol.records.control import ControlType, decode_marker
+from ottla.protocol.records.record import Record, read_records
+
+Batch: TypeAlias = bytes | memoryview
+
+
+class Round(NamedTuple):
+    """What one round of compaction of one log decides by."""
+
+    newest: OffsetMap
+    active: Mapping[int, ProducerEntry]  # by producer id
+    now_ms: int
+    delete_retention_ms: int
+
+    @property
+    def horizon_ms(self) -> int:
+        """When a tombstone that this round meets first may go."""
+        return self.now_ms + self.delete_retention_ms
+
+
+def surviving(
+    batch: StoredBatch,
+    content: memoryview,
+    trail: TransactionTrail,
+    round_: Round,
+    *,
+    is_last: bool = False,
+) -> Batch:
+    """The batch as it goes on: itself, a smaller one, one without records, or nothing (b"").
+
+    The last one of what may be compacted always goes on, as Kafka has it: its offset says how far
+    the log reaches there.
+    """
+    header = batch.header
+    if header is None:
+        return _surviving_old(content, round_, is_last)
+    horizon = header.base_timestamp if header.has_delete_horizon else None
+    passed = horizon is not None and horizon <= round_.now_ms
+    records = list(read_records(content))
+    unneeded = False
+    if header.is_control:
+        unneeded = _marker_is_unneeded(header, records, trail)
+        kept = [] if unneeded and passed else records
+    elif header.is_transactional and trail.data(header.producer_id, header.last_offset):
+        kept = []
+    else:
+        kept = [record for record in records if _stays(record, round_.newest, passed)]
+    if not kept:
+        stays = is_last or _holds_sequence(header, round_.active)
+        return _rebuilt(header, [], None) if stays else b""
+    waits = horizon is None and (unneeded or _has_tombstone(kept))
+    if len(kept) == len(records) and not waits:
+        return content
+    return _rebuilt(header, kept, round_.horizon_ms if waits else horizon)
+
+
+def keys(
+    batch: StoredBatch, content: memoryview, trail: TransactionTrail
+) -> Iterator[tuple[bytes, Offset]]:
+    """Key and offset of each record that counts: not those of aborted transactions."""
+    header = batch.header
+    if header is None:
+        records: Iterable[Record] = legacy.records(next(legacy.entries(content)))
+    else:
+        records = read_records(content)
+        if header.is_control:
+            _marker_is_unneeded(header, list(records), trail)
+            return
+        if header.is_transactional and trail.data(header.producer_id, header.last_offset):
+            return
+    for record in records:
+        if record.key is not None:
+            yield record.key, record.offset
+
+
+def without_records(batch: StoredBatch, content: memoryview) -> bytes:
+    """What says how far a segment reaches, of a batch of which nothing survived."""
+    if batch.header is not None:
+        return _rebuilt(batch.header, [], None)
+    return _built_from_old(content, [], None)
+
+
+def _surviving_old(content: memoryview, round_: Round, is_last: bool) -> Batch:
+    """Of an entry in an older format: itself or, when something goes, a batch of the new one.
+
+    Only the new format can say when a tombstone may go, or be empty.
+    """
+    entry = next(legacy.entries(content))
+    records = legacy.records(entry)
+    kept = [record for record in records if _stays(record, round_.newest, tombstones_go=False)]
+    if not kept and not is_last:
+        return b""
+    waits = _has_tombstone(kept)
+    if len(kept) == len(records) and not waits:
+        return content
+    return _built_from_old(content, kept, round_.horizon_ms if waits else None)
+
+
+def _built_from_old(content: memoryview, kept: list[Record], horizon_ms: int | None) -> bytes:
+    entry = next(legacy.entries(content))
+    base_offset = legacy.records(entry)[0].offset
+    return build(
+        kept,
+        base_offset=base_offset,
+        codec=entry.codec,
+        timestamp_type=entry.timestamp_type,
+        delete_horizon_ms=horizon_ms,
+        last_offset_delta=entry.offset - base_offset,
+        max_timestamp=entry.timestamp if entry.timestamp_type or not kept else None,
+    )
+
+
+def _stays(record: Record, newest: OffsetMap, tombstones_go: bool) -> bool:
+    if record.offset > newest.latest_offset:
+        return True  # beyond what the map covers
+    if record.key is None:
+        return False
+    if record.value is None and tombstones_go:
+        return False
+    return record.offset >= newest.get(record.key)
+
+
+def _has_tombstone(records: list[Record]) -> bool:
+    return any(record.value is None for record in records)
+
+
+def _marker_is_unneeded(
+    header: BatchHeader, records: list[Record], trail: TransactionTrail
+) -> bool:
+    if not records:
+        return True
+    marker = decode_marker(records[0].key, records[0].value)
+    if marker is None:  # a control record of another kind is not ours to judge
+        return False
+    commit = marker.type is ControlType.COMMIT
+    return trail.marker(header.producer_id, header.last_offset, commit=commit)
+
+
+def _holds_sequence(header: BatchHeader, active: Mapping[int, ProducerEntry]) -> bool:
+    """Whether an active producer's next sequence, or its epoch, is known by this batch."""
+    last = active.get(header.producer_id)
+    if last is None or header.producer_id < 0:
+        return False
+    if last.last_offset >= 0:
+        return header.last_offset == last.last_offset
+    return header.is_control and header.producer_epoch == last.epoch
+
+
+def _rebuilt(header: BatchHeader, records: list[Record], horizon_ms: int | None) -> bytes:
+    by_append = header.timestamp_type == 1
+    return build(
+        records,
+        base_offset=header.base_offset,
+        leader_epoch=header.leader_epoch,
+        codec=header.codec,
+        timestamp_type=header.timestamp_type,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        transactional=header.is_transactional,
+        control=header.is_control,
+        delete_horizon_ms=horizon_ms,
+        last_offset_delta=header.last_offset_delta,
+        max_timestamp=header.max_timestamp if by_append or not records else None,
+    )

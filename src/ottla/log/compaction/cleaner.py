@@ -1,0 +1,186 @@
+"""Compaction at work: rewrites closed segments so that each key keeps its newest record.
+
+Owns: the two passes over a log (first the newest offset of every key of the dirty part, then a
+copy of everything before its end without what has been overtaken).
+Never: touches the active segment, decides which log is next (`compaction`), or what survives
+(`survivors`).
+
+The work is a generator of small steps, so that it can run between other things or on a thread:
+closed segments do not change under it. Only `Swap.perform` touches the log itself and belongs on
+the thread that appends. It refuses when the log has moved on meanwhile, and nothing is lost: what
+was copied is thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from ottla.log.compaction.batch_filter import Round, keys, surviving, without_records
+from ottla.log.compaction.offset_map import OffsetMap
+from ottla.log.compaction.plan import Dirt, Extent, Lags, Piece, grouped
+from ottla.log.compaction.replacement_segment import Replacement
+from ottla.log.compaction.transaction_tracker import TransactionTrail
+from ottla.log.index.txn_index import overlapping
+from ottla.log.log import Log
+from ottla.log.segment.segment import Segment
+from ottla.log.stored_batch import StoredBatch, checksum_ok, walk_whole
+from ottla.model.ids import Offset
+from ottla.protocol.records.corrupt_batch import CorruptBatch
+
+STEP_BYTES: Final = 32 * 1024  # a few milliseconds of work, which is what others may have to wait
+
+
+class Memory(NamedTuple):
+    """How much the map of keys may take, and how full it may get."""
+
+    buffer_bytes: int = 128 * 1024 * 1024
+    load_factor: float = 0.9
+
+
+class Progress(NamedTuple):
+    """One step is done: what it read and wrote, for whoever keeps the pace."""
+
+    bytes_read: int
+    bytes_written: int
+
+
+class Abandoned(Exception):
+    """The log was truncated, deleted or moved while it was being compacted."""
+
+
+class Swap(NamedTuple):
+    """A finished copy, ready to take the place of the segments it was made from."""
+
+    log: Log
+    cleaned: Segment
+    originals: Sequence[Segment]
+    sizes: Sequence[int]
+    rests_on: Offset
+    end_mark: Offset | None = None
+    """Where a batch without records stands that only says which segments the copy replaces: a
+    crash in the middle of the swap is completed by it. Then it goes, for readers would take it for
+    the end of the log."""
+
+    def perform(self, now_ms: int) -> None:
+        """On the thread that owns the log. Abandoned, and no trace left, if the log moved on."""
+        present = {id(segment): segment.size for segment in self.log.segments}
+        if [present.get(id(segment)) for segment in self.originals] != list(self.sizes):
+            self.cleaned.delete()
+            raise Abandoned(f"{self.log.partition}: changed while it was being compacted")
+        self.log.replace_segments(self.cleaned, self.originals, now_ms, self.rests_on)
+        if self.end_mark is not None:
+            self.cleaned.drop_last(self.end_mark)
+
+
+Step: TypeAlias = Progress | Swap
+
+
+class Cleaning:
+    """One round of compaction of one log. Made on the thread that owns the log."""
+
+    def __init__(self, log: Log, dirt: Dirt, memory: Memory, now_ms: int) -> None:
+        self.log = log
+        self._dirt = dirt
+        self._segments = [s for s in log.segments if s.base_offset < dirt.end]
+        self._aborted = log.aborted_transactions(0, dirt.end)
+        newest = OffsetMap.fitting(
+            dirt.end - dirt.first_dirty,
+            buffer_bytes=memory.buffer_bytes,
+            load_factor=memory.load_factor,
+        )
+        newest.latest_offset = dirt.first_dirty - 1
+        active = {entry.producer_id: entry for entry in log.producers.entries()}
+        self._round = Round(newest, active, now_ms, log.config.delete_retention_ms)
+        self.rests_on = log.high_watermark
+        """What decided which records go lies below this: it must be on the disk before they do."""
+
+    @property
+    def end(self) -> Offset:
+        """The log is clean up to here once every step is done; no further if the map was full."""
+        return self._round.newest.latest_offset + 1
+
+    def steps(self) -> Iterator[Step]:
+        yield from self._map_keys()
+        trail = TransactionTrail(self._aborted)
+        todo = [segment for segment in self._segments if segment.base_offset < self.end]
+        for group in grouped(todo, self._dirt.end, self.log.config.segment_bytes):
+            yield from self._rewrite(group, trail)
+
+    def _map_keys(self) -> Iterator[Step]:
+        """Learn the newest offset of each key of the dirty part, as far as the map has room."""
+        newest, first_dirty = self._round.newest, self._dirt.first_dirty
+        dirty = [s for s in self._segments if self._end_of(s) > first_dirty]
+        start = dirty[0].base_offset if dirty else first_dirty
+        trail = TransactionTrail(overlapping(self._aborted, start, self._dirt.end))
+        read = 0
+        for batch, content in self._batches(dirty):
+            for key, offset in keys(batch, content, trail):
+                if newest.full:
+                    return
+                if offset >= first_dirty:
+                    newest.put(key, offset)
+            newest.latest_offset = max(newest.latest_offset, batch.last_offset)
+            read += batch.size
+            if read >= STEP_BYTES:
+                yield Progress(read, 0)
+                read = 0
+        newest.latest_offset = self._dirt.end - 1  # after the last batch there may be a gap
+
+    def _rewrite(self, group: list[Segment], trail: TransactionTrail) -> Iterator[Step]:
+        """Copy what survives of neighbouring segments into one."""
+        sizes = [segment.size for segment in group]
+        copy = Replacement(self.log, group[0].base_offset)
+        read, unread, end_mark = 0, sum(sizes), None
+        for batch, content in self._batches(group):
+            unread -= batch.size
+            is_last = batch.last_offset + 1 == self._dirt.end
+            kept = surviving(batch, content, trail, self._round, is_last=is_last)
+            if not kept and not unread:
+                kept, end_mark = without_records(batch, content), batch.base_offset
+            copy.add(kept)
+            read += batch.size
+            if read >= STEP_BYTES:
+                yield Progress(read, copy.write())
+                read = 0
+        yield Progress(read, copy.write())
+        cleaned = copy.finish(trail.take_kept())
+        yield Swap(self.log, cleaned, group, sizes, self.rests_on, end_mark)
+
+    def _batches(self, segments: Sequence[Segment]) -> Iterator[tuple[StoredBatch, memoryview]]:
+        """Through files of our own: the log may let go of its own at any moment."""
+        for segment in segments:
+            try:
+                file = self.log.disk.open_read(segment.path())
+            except FileNotFoundError:
+                raise Abandoned(f"{self.log.partition}: {segment!r} is gone") from None
+            first, end = segment.base_offset, self._end_of(segment)
+            for batch, content in walk_whole(file, 0, segment.size):
+                # Or rot would get a checksum that is right. No checksum covers the offset itself.
+                sound = first <= batch.base_offset <= batch.last_offset < end
+                if not sound or not checksum_ok(batch, content):
+                    raise CorruptBatch(f"{segment!r}: not what was written", batch.position)
+                first = batch.last_offset + 1
+                yield batch, content
+            file.close()
+
+    def _end_of(self, segment: Segment) -> Offset:
+        later = (s.base_offset for s in self._segments if s.base_offset > segment.base_offset)
+        return next(later, self._dirt.end)
+
+
+def extent(log: Log) -> Extent:
+    """The log as the plan sees it."""
+    pieces = [
+        Piece(s.base_offset, s.size, s.largest_timestamp(), s.first_timestamp) for s in log.segments
+    ]
+    return Extent(log.start_offset, log.last_stable_offset, log.end_offset, pieces)
+
+
+def lags(log: Log) -> Lags:
+    config = log.config
+    return Lags(
+        config.min_compaction_lag_ms,
+        config.max_compaction_lag_ms,
+        config.min_cleanable_dirty_ratio,
+    )

@@ -1,0 +1,92 @@
+"""The four checkpoints of each log directory: what is written into them, from which logs.
+
+Owns: taking the numbers. Never: waits for the disk, except in `forget`; what is returned is run by
+whoever asked, on any thread.
+
+- recovery points: below this everything is on the disk for good
+- high watermarks: below this everything is replicated
+- start offsets: what lies below, in a segment that is still there, was deleted
+- cleaned offsets: below this the log is compacted
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ottla.log.directories.checkpoint_file import (
+    CLEANED_OFFSETS,
+    HIGH_WATERMARKS,
+    RECOVERY_POINTS,
+    START_OFFSETS,
+)
+from ottla.log.directories.directory import CheckpointWrite, Directory
+from ottla.model.ids import Offset, TopicPartition
+
+if TYPE_CHECKING:
+    from ottla.log.directories.log_directories import LogDirectories
+    from ottla.log.log import Log
+
+
+class Checkpoints:
+    """What the directories' checkpoints should say now."""
+
+    def __init__(self, directories: LogDirectories) -> None:
+        self._directories = directories
+
+    def recovery_points(self) -> list[CheckpointWrite]:
+        return self._each(RECOVERY_POINTS, lambda log: log.recovery_point)
+
+    def high_watermarks(self) -> list[CheckpointWrite]:
+        return self._each(HIGH_WATERMARKS, lambda log: log.high_watermark)
+
+    def start_offsets(self) -> list[CheckpointWrite]:
+        return self._each(START_OFFSETS, _start_offset)
+
+    def cleaned(self, partition: TopicPartition, offset: Offset) -> list[CheckpointWrite]:
+        """A partition is compacted up to here; none when it is gone meanwhile."""
+        held = self._directories.held.get(partition)
+        if held is None:
+            return []
+        known = held.directory.offsets(CLEANED_OFFSETS)
+        kept = {p: at for p, at in known.items() if p in self._directories.held}
+        return [held.directory.checkpoint(CLEANED_OFFSETS, {**kept, partition: offset})]
+
+    def cleaned_offset(self, partition: TopicPartition) -> Offset | None:
+        held = self._directories.held.get(partition)
+        return None if held is None else held.directory.offsets(CLEANED_OFFSETS).get(partition)
+
+    def of(self, directory: Directory) -> list[CheckpointWrite]:
+        """Those of one directory that speak for logs as they are now."""
+        writes = [*self.recovery_points(), *self.high_watermarks(), *self.start_offsets()]
+        return [write for write in writes if write.directory is directory]
+
+    def forget(self, partition: TopicPartition, directory: Directory) -> None:
+        """Before a partition of a name begins anew: what was said of the old one is not true of it.
+
+        A recovery point left over would make unflushed records look flushed, a start offset would
+        hide them.
+        """
+        for name in (RECOVERY_POINTS, HIGH_WATERMARKS, START_OFFSETS, CLEANED_OFFSETS):
+            known = directory.offsets(name)
+            if partition in known:
+                others = {p: offset for p, offset in known.items() if p != partition}
+                directory.checkpoint(name, others).run()
+
+    def _each(self, name: str, value: Callable[[Log], Offset | None]) -> list[CheckpointWrite]:
+        taken: dict[int, dict[TopicPartition, Offset]] = {
+            id(directory): {} for directory in self._directories.online
+        }
+        for partition, held in self._directories.held.items():
+            offset = value(held.log)
+            if offset is not None:
+                taken[id(held.directory)][partition] = offset
+        return [
+            directory.checkpoint(name, taken[id(directory)])
+            for directory in self._directories.online
+        ]
+
+
+def _start_offset(log: Log) -> Offset | None:
+    """Only where the first segment's name does not say it."""
+    return log.start_offset if log.start_offset > log.segments.first.base_offset else None

@@ -1,0 +1,164 @@
+"""What a data directory holds, found out without changing a byte of it.
+
+Owns: reading partitions, ids, offsets and producers off a directory that Apache Kafka (or we)
+wrote. Never: writes, locks, or believes an index. `ottla adopt` decides by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from struct import Struct
+from typing import Final, NamedTuple
+
+from ottla.log import leader_epochs
+from ottla.log.directories import meta_properties, partition_metadata
+from ottla.log.directories.checkpoint_file import (
+    CLEANED_OFFSETS,
+    START_OFFSETS,
+    BadCheckpoint,
+    read_offsets,
+)
+from ottla.log.directories.directory import CLEAN_SHUTDOWN
+from ottla.log.directories.meta_properties import MetaProperties
+from ottla.log.directories.names import CLUSTER_METADATA, Kind, parse
+from ottla.log.files import Disk
+from ottla.log.index.offset_index import OffsetIndex
+from ottla.log.producers import snapshot_file
+from ottla.log.stored_batch import walk_headers, walk_whole
+from ottla.model.errors import UserError
+from ottla.model.ids import TRANSACTION_STATE, LeaderEpoch, Offset, TopicId, TopicPartition
+from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.record import read_records
+
+_TRANSACTION_VALUE: Final = Struct(">hq")  # version, producer id, and more
+
+
+class FoundPartition(NamedTuple):
+    """One partition's directory."""
+
+    partition: TopicPartition
+    path: Path
+    topic_id: TopicId
+    size: int
+    start_offset: Offset
+    end_offset: Offset
+    leader_epoch: LeaderEpoch
+
+
+class Survey(NamedTuple):
+    """One data directory. `leftovers` are directories that no topic owns, with what they are."""
+
+    path: Path
+    meta: MetaProperties
+    stopped_cleanly: bool
+    partitions: list[FoundPartition]
+    compacted: frozenset[str]  # topics that were compacted at some time
+    leftovers: dict[str, str]
+    largest_producer_id: int
+
+
+def survey(path: Path, disk: Disk) -> Survey:
+    """Look at a data directory; UserError when it is none, or when a log in it is unreadable."""
+    meta_path = path / meta_properties.FILE_NAME
+    if not disk.exists(meta_path):
+        raise UserError(f"{path}: there is no {meta_properties.FILE_NAME}, so no data directory")
+    meta = MetaProperties.parse(
+        disk.read(meta_path).decode("utf-8", "replace"), source=str(meta_path)
+    )
+    starts = _offsets(disk, path / START_OFFSETS)
+    partitions: list[FoundPartition] = []
+    leftovers: dict[str, str] = {}
+    producer_ids = [-1]
+    for name in disk.list(path):
+        named = parse(name)
+        if named is None:
+            continue
+        if named.partition == CLUSTER_METADATA:
+            leftovers[name] = "the metadata of a KRaft cluster"
+        elif named.kind is not Kind.CURRENT:
+            leftovers[name] = f"a directory that ends in {named.kind.value}"
+        else:
+            found = _partition(disk, path / name, named.partition)
+            start = starts.get(named.partition, found.start_offset)
+            partitions.append(found._replace(start_offset=max(start, found.start_offset)))
+            producer_ids.extend(_producer_ids(disk, found))
+    return Survey(
+        path,
+        meta,
+        disk.exists(path / CLEAN_SHUTDOWN),
+        partitions,
+        frozenset(partition.topic for partition in _offsets(disk, path / CLEANED_OFFSETS)),
+        leftovers,
+        max(producer_ids),
+    )
+
+
+def _partition(disk: Disk, path: Path, partition: TopicPartition) -> FoundPartition:
+    names = disk.list(path)
+    logs = [name for name in names if name.endswith(".log") and name[:-4].isdigit()]
+    first, last = (int(logs[0][:-4]), int(logs[-1][:-4])) if logs else (0, 0)
+    try:
+        history = leader_epochs.read(disk, path)
+    except (BadCheckpoint, FileNotFoundError):  # a partition that nobody has led yet has none
+        history = None
+    return FoundPartition(
+        partition,
+        path,
+        partition_metadata.read(disk, path),
+        sum(disk.file_size(path / name) for name in logs),
+        first,
+        _end_offset(disk, path / logs[-1]) if logs else last,
+        LeaderEpoch(-1) if history is None else history.latest,
+    )
+
+
+def _end_offset(disk: Disk, log: Path) -> Offset:
+    """The offset after the last whole batch, looked for from the last index entry on."""
+    index = log.with_suffix(".index")
+    content = disk.read(index) if disk.exists(index) else b""
+    whole = content[: len(content) - len(content) % OffsetIndex.ENTRY.size]
+    positions = [at for relative, at in OffsetIndex.ENTRY.iter_unpack(whole) if relative or at]
+    size = disk.file_size(log)
+    for start in (*positions[-1:], 0):
+        end = None
+        try:
+            for batch in walk_headers(disk.open_read(log), start, size):
+                end = batch.last_offset + 1
+        except CorruptBatch:
+            pass  # a torn tail, or an index that points nowhere
+        if end is not None:
+            return end
+    return int(log.stem)
+
+
+def _producer_ids(disk: Disk, found: FoundPartition) -> Iterator[int]:
+    """Ids in use: of producers that write here, or that a transaction coordinator remembers."""
+    for name in disk.list(found.path):
+        if name.endswith(snapshot_file.SUFFIX):
+            try:
+                entries = snapshot_file.decode(disk.read(found.path / name))
+            except snapshot_file.CorruptSnapshot:
+                continue
+            yield from (entry.producer_id for entry in entries)
+        elif name.endswith(".log") and found.partition.topic == TRANSACTION_STATE:
+            yield from _remembered(disk, found.path / name)
+
+
+def _remembered(disk: Disk, log: Path) -> Iterator[int]:
+    try:
+        for batch, content in walk_whole(disk.open_read(log), 0, disk.file_size(log)):
+            if batch.header is None or batch.header.is_control:
+                continue
+            for record in read_records(content):
+                if record.value is not None and len(record.value) >= _TRANSACTION_VALUE.size:
+                    yield _TRANSACTION_VALUE.unpack_from(record.value)[1]
+    except CorruptBatch:
+        return  # a torn tail; recovery deals with it
+
+
+def _offsets(disk: Disk, path: Path) -> dict[TopicPartition, Offset]:
+    try:
+        return read_offsets(disk, path)
+    except BadCheckpoint:
+        return {}

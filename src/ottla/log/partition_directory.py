@@ -1,0 +1,64 @@
+"""A partition's folder, and what in it is not durable yet.
+
+Owns where the partition lies on which disk, and which of its files the next flush must sync.
+Never knows what the files mean.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ottla.log.file_slice import Source
+from ottla.log.files import Disk
+
+
+class PartitionFolder:
+    """One folder, and the files in it that were written but not synced."""
+
+    __slots__ = ("_changed", "_unsynced", "disk", "path")
+
+    def __init__(self, disk: Disk, path: Path) -> None:
+        self.disk = disk
+        self.path = path
+        self._unsynced: tuple[Path, ...] = ()
+        self._changed = False
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a small file, in the page cache for now."""
+        self.disk.replace(self.path / name, content, sync=False)
+        self.sync_later(self.path / name)
+
+    def sync_later(self, *paths: Path) -> None:
+        """These were written: the next flush makes them durable, if they are still there."""
+        self._unsynced += paths
+        self._changed = True
+
+    def changed(self) -> None:
+        """Files came or went: the next flush syncs the folder."""
+        self._changed = True
+
+    def begin_sync(self) -> tuple[list[Source], list[Path]]:
+        """Open files and folders whose sync makes all of it durable; whoever asks does that."""
+        if not self._changed:  # as it is of nearly every flush
+            return [], []
+        sources = []
+        for path in self._unsynced:
+            if self.disk.exists(path):
+                file = self.disk.open_read(path)
+                sources.append(file.source())
+                file.close()
+        # The parent too: it holds the name of a folder that may be new.
+        folders = [self.path, self.path.parent]
+        self._unsynced, self._changed = (), False
+        return sources, folders
+
+    def rename(self, path: Path, *, durably: bool = True) -> None:
+        """Move all of it; nothing in it may be open for writing.
+
+        If not durably, whoever asks syncs the folder it is in, once for many of them.
+        """
+        self.disk.rename(self.path, path)
+        if durably:
+            self.disk.sync_dir(path.parent)
+        self._unsynced = tuple(path / unsynced.name for unsynced in self._unsynced)
+        self.path = path

@@ -1,0 +1,135 @@
+"""Producer state as a partition's folder holds it: snapshots, and the batches after them.
+
+Owns the `.snapshot` files and how state is derived again where one is missing or bad. Never
+judges a batch. A snapshot is written whenever a segment is closed, at the next one's base offset,
+and at a clean stop, at the log's end: state at any segment's start can be had without reading the
+segments before it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+from ottla.log.files import Disk
+from ottla.log.index.txn_index import AbortedTxn
+from ottla.log.producers import snapshot_file
+from ottla.log.producers.producer_states import CompletedTxn, Marker, ProducerStates
+from ottla.log.producers.snapshot_file import SUFFIX, CorruptSnapshot
+from ottla.log.segment.segment import Segment, file_name
+from ottla.log.segment.segment_list import Segments
+from ottla.log.stored_batch import StoredBatch
+from ottla.model.ids import Offset
+from ottla.protocol.records.batch import CorruptBatch
+from ottla.protocol.records.control import ControlType, decode_marker, usual_marker
+from ottla.protocol.records.record import read_records
+
+logger = logging.getLogger(__name__)
+
+
+def snapshot_path(dir: Path, offset: Offset) -> Path:
+    return dir / file_name(offset, SUFFIX)
+
+
+def snapshot_offsets(names: Iterable[str]) -> list[Offset]:
+    """The offsets that a folder's file names have snapshots for, in order."""
+    stems = (name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
+    return sorted(int(stem) for stem in stems if stem.isdigit())
+
+
+def read_marker(content: bytes | memoryview) -> Marker | None:
+    """How the control batch says a transaction ended; None for a control batch of another kind.
+
+    An empty one is what compaction leaves of a transaction that is wholly gone.
+    """
+    marker = usual_marker(content)  # each transaction brings one: benchmarks/transactions.py
+    if marker is None:
+        record = next(iter(read_records(content)), None)
+        marker = None if record is None else decode_marker(record.key, record.value)
+    if marker is None:
+        return None
+    return Marker(marker.type is ControlType.COMMIT, marker.coordinator_epoch)
+
+
+def replay(
+    producers: ProducerStates, batch: StoredBatch, content: bytes | memoryview | None
+) -> AbortedTxn | None:
+    """Take in one stored batch; the aborted transaction it ended, if it did.
+
+    `content` may be None for a batch that is no control batch.
+    """
+    header = batch.header
+    if header is None or header.producer_id < 0:
+        return None
+    if not header.is_control:
+        producers.apply(header, header.base_offset)
+        return None
+    assert content is not None
+    marker = read_marker(content)
+    if marker is None:
+        return None
+    completed = producers.apply_marker(header, marker, header.base_offset)
+    return aborted_entry(producers, completed)
+
+
+def aborted_entry(producers: ProducerStates, completed: CompletedTxn | None) -> AbortedTxn | None:
+    """The transaction index entry that a completed transaction leaves."""
+    if completed is None or not completed.aborted:
+        return None
+    stable = producers.stable_offset_after(completed)
+    return AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)
+
+
+def replay_segment(
+    producers: ProducerStates, segment: Segment, start: Offset, end: Offset
+) -> list[AbortedTxn]:
+    """Take in the batches of a segment within [start, end), headers alone where that suffices."""
+    aborted: list[AbortedTxn] = []
+    if segment.size == 0:
+        return aborted
+    for batch in segment.headers(segment.position_of(start)):
+        if batch.base_offset >= end:
+            break
+        header = batch.header
+        content = None
+        if header is not None and header.is_control:
+            content = segment.slice(batch.position, batch.size).read()
+        entry = replay(producers, batch, content)
+        if entry is not None:
+            aborted.append(entry)
+    return aborted
+
+
+def states_at(disk: Disk, dir: Path, segments: Segments, end: Offset) -> ProducerStates:
+    """State just before `end`: the newest good snapshot not after it, and the batches since.
+
+    A bad snapshot is removed; with none at all the whole log is replayed.
+    """
+    producers = ProducerStates()
+    start = segments.first.base_offset
+    for offset in reversed(snapshot_offsets(disk.list(dir))):
+        if offset > end or offset < start:
+            continue
+        path = snapshot_path(dir, offset)
+        try:
+            producers.restore(snapshot_file.decode(disk.read(path)))
+        except CorruptSnapshot as fault:
+            logger.warning("%s: %s; derived again from the log", path, fault)
+            disk.remove(path)
+            continue
+        start = offset
+        break
+    if start < end:
+        for segment in segments.starting_from(start):
+            if segment.base_offset < end:
+                _replay_all(producers, segment, start, end)
+    return producers
+
+
+def _replay_all(producers: ProducerStates, segment: Segment, start: Offset, end: Offset) -> None:
+    try:
+        replay_segment(producers, segment, start, end)
+    except CorruptBatch as fault:
+        # Whether that is corruption or an unflushed tail is for recovery to say, which walks all.
+        logger.warning("%r: producer state stops at a bad batch: %s", segment, fault)

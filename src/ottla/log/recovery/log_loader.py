@@ -1,0 +1,205 @@
+"""How a partition's folder becomes a log: a new one, one stopped cleanly, or one that was not.
+
+Owns the order of loading. Never serves anything: a log is complete when it leaves here. After a
+clean stop nothing is read but names, the small files and the end of the last segment, because a
+broker may have ten thousand of these to open.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.log import leader_epochs
+from ottla.log.directories import partition_metadata
+from ottla.log.directories.checkpoint_file import BadCheckpoint
+from ottla.log.files import Disk
+from ottla.log.leader_epochs import LeaderEpochs
+from ottla.log.log import CorruptLog, Log
+from ottla.log.producers.snapshot_loading import snapshot_offsets, snapshot_path, states_at
+from ottla.log.recovery.recovery import QUARANTINED, condemn, recover
+from ottla.log.recovery.swap_files import base_offset_of, tidy
+from ottla.log.segment.rollover import add_segment
+from ottla.log.segment.segment import INDEX, LOG, SUFFIXES, TIME_INDEX, End, Segment, file_name
+from ottla.log.segment.segment_list import Segments
+from ottla.model.ids import NO_TOPIC_ID, Offset, TopicId, TopicPartition
+from ottla.protocol.records.batch import CorruptBatch
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from ottla.config.topic import TopicConfig
+
+logger = logging.getLogger(__name__)
+
+
+class Place(NamedTuple):
+    """What every log of a broker is opened with."""
+
+    disk: Disk
+    dice: Random
+    now_ms: int
+
+
+class Known(NamedTuple):
+    """What the log directory's own files say of a partition."""
+
+    clean: bool  # the broker was stopped cleanly
+    recovery_point: Offset = 0
+    start_offset: Offset = 0
+
+
+def create(
+    partition: TopicPartition, dir: Path, config: TopicConfig, place: Place, topic_id: TopicId
+) -> Log:
+    """A new, empty log. Its first flush makes it durable."""
+    place.disk.mkdir(dir)
+    log = Log(partition, dir, config, place.disk, place.dice)
+    if topic_id != NO_TOPIC_ID:
+        log.set_topic_id(topic_id)
+    add_segment(log, 0, place.now_ms)
+    return log
+
+
+def load(
+    partition: TopicPartition, dir: Path, config: TopicConfig, place: Place, known: Known
+) -> Log:
+    """The log that a folder holds; CorruptLog if what was flushed is not there any more."""
+    log = Log(partition, dir, config, place.disk, place.dice)
+    try:
+        _load(log, place, known)
+    except CorruptBatch as fault:
+        condemn(log, fault)
+    return log
+
+
+def _load(log: Log, place: Place, known: Known) -> None:
+    dir = log.dir
+    names = tidy(place.disk, dir)
+    if rotten := next((name for name in names if name.endswith(QUARANTINED)), None):
+        raise CorruptLog(f"{dir / rotten}: was found corrupt earlier")
+    if partition_metadata.FILE_NAME in names:
+        topic_id = partition_metadata.read(place.disk, dir)
+        log.topic_id = None if topic_id == NO_TOPIC_ID else topic_id
+    _load_segments(log, names, known, place.now_ms)
+    _load_epochs(log, names)
+    if known.clean:
+        _open_cleanly(log, names)
+    else:
+        _check_flushed(log, names, known.recovery_point)
+        recover(log, known.recovery_point)
+        names = place.disk.list(dir)
+    _start_at(log, known.start_offset)
+    _tidy_snapshots(log, names)
+    for segment in log.segments:
+        segment.release()
+
+
+def _load_segments(log: Log, names: list[str], known: Known, now_ms: int) -> None:
+    present = set(names)
+    segments: list[Segment] = []
+    for name in names:
+        base = base_offset_of(name)
+        if base is None or name not in [file_name(base, kind) for kind in SUFFIXES]:
+            continue
+        if name.endswith(LOG):
+            segment = Segment(log.disk, log.dir, base, size=log.disk.file_size(log.dir / name))
+            segment.created_ms = now_ms
+            segments.append(segment)
+        elif file_name(base, LOG) not in present:
+            log.disk.remove(log.dir / name)  # an index of nothing
+    log.segments = Segments(segments)
+    if not segments:
+        add_segment(log, known.start_offset, now_ms)
+
+
+def _load_epochs(log: Log, names: list[str]) -> None:
+    """The leader epochs, from the batches themselves where the file is missing or bad."""
+    if leader_epochs.FILE_NAME in names:
+        try:
+            log.epochs = leader_epochs.read(log.disk, log.dir)
+            return
+        except BadCheckpoint as fault:
+            logger.warning("%s: leader epochs read from the log: %s", log.partition, fault)
+    _learn_epochs(log)
+
+
+def _check_epochs(log: Log, end: End, last_batch_end: Offset | None = None) -> None:
+    """The last batch must be of the epoch of its offset, else the file is of another time."""
+    log.epochs.truncate_from_end(end.offset)
+    last = (end.offset if last_batch_end is None else last_batch_end) - 1
+    if end.leader_epoch != log.epochs.epoch_of(last) and end.leader_epoch >= 0:
+        logger.warning("%s: leader epochs read from the log: they do not fit it", log.partition)
+        _learn_epochs(log)
+        log.epochs.truncate_from_end(end.offset)
+
+
+def _learn_epochs(log: Log) -> None:
+    log.epochs = LeaderEpochs(saved=False)
+    for segment in log.segments:
+        try:
+            for batch in segment.headers():
+                if batch.leader_epoch > log.epochs.latest:
+                    log.epochs.assign(batch.leader_epoch, batch.base_offset)
+        except CorruptBatch:
+            return  # recovery says what that means, and learns the rest
+
+
+def _open_cleanly(log: Log, names: list[str]) -> None:
+    _rebuild_missing(log, log.segments[:], names)
+    active = log.segments.active
+    end = active.load_end() if active.size else End(active.base_offset, -1)
+    _check_epochs(log, end)
+    log.end_offset = log.recovery_point = end.offset
+    if log.end_offset > log.segments.first.base_offset:
+        log.producers = states_at(log.disk, log.dir, log.segments, log.end_offset)
+
+
+def _check_flushed(log: Log, names: list[str], recovery_point: Offset) -> None:
+    """What recovery will not walk. Its data is durable, and so is what was derived from it,
+    but for the last segment: that may have been closed after the last flush."""
+    flushed = log.segments[: log.segments.index_of(recovery_point)]
+    _rebuild_missing(log, flushed, names)
+    if flushed:
+        flushed[-1].check_newest()
+        end = flushed[-1].load_end()
+        # Compaction may have left nothing of an epoch that began before the next segment.
+        _check_epochs(log, end._replace(offset=log.segments[len(flushed)].base_offset), end.offset)
+
+
+def _rebuild_missing(log: Log, segments: list[Segment], names: list[str]) -> None:
+    present = set(names)
+    for segment in segments:
+        needed = {segment.path(INDEX).name, segment.path(TIME_INDEX).name}
+        if segment.size and not needed <= present:
+            segment.rebuild_indexes("an index is missing", log.config.index_interval_bytes)
+
+
+def _start_at(log: Log, start_offset: Offset) -> None:
+    """Where the log begins, and what follows from that."""
+    if start_offset > log.end_offset:
+        logger.warning(
+            "%s: ends at %d, before its start %d: begun anew there",
+            log.partition,
+            log.end_offset,
+            start_offset,
+        )
+        log.truncate_fully_and_start_at(start_offset)
+        return
+    log.start_offset = max(start_offset, log.segments.first.base_offset)
+    log.high_watermark = log.start_offset
+    log.epochs.truncate_from_end(log.end_offset)
+    log.epochs.truncate_from_start(log.start_offset)
+    log.producers.high_watermark_moved(log.high_watermark)
+
+
+def _tidy_snapshots(log: Log, names: list[str]) -> None:
+    """Keep those at a segment's start, and the newest; the log's end moved past the others."""
+    offsets = [offset for offset in snapshot_offsets(names) if offset <= log.end_offset]
+    newest = offsets[-1] if offsets else -1
+    wanted = {segment.base_offset for segment in log.segments} | {newest}
+    for offset in snapshot_offsets(names):
+        if offset not in wanted:
+            log.disk.remove(snapshot_path(log.dir, offset))
+    log.snapshot_offset = newest

@@ -1,0 +1,12 @@
+"""Segments: one `.log` file each, with its indexes.
+
+- `segment`        one segment: append, read, truncate, close
+- `segment_list`   the segments of a log, ordered by base offset
+- `file_names`     the file names of a segment; renames and removes its files together
+- `indexes`        a segment's offset and time index, opened and updated together
+- `index_rebuild`  rebuilds indexes at startup, after truncation, after corruption
+- `search`         finds a batch by offset or timestamp
+- `recent_batches` positions of the newest batches, for reads at the log end
+- `roll_policy`    when the active segment is full (pure)
+- `rollover`       closes the active segment and creates the next
+"""

@@ -1,0 +1,64 @@
+"""The two indexes of one segment, which are opened, extended, cut and written together.
+
+Owns the `.index` and `.timeindex` of a segment. Never reads the log: what entries must say comes
+from the segment, and so does the verdict that they are wrong.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from ottla.log.files import Disk
+from ottla.log.index.offset_index import OffsetIndex
+from ottla.log.index.time_index import TimeIndex
+
+INDEX: Final = ".index"
+TIME_INDEX: Final = ".timeindex"
+
+
+class SegmentIndexes:
+    """Entries relative to the segment's base offset."""
+
+    __slots__ = ("offsets", "times")
+
+    def __init__(self, disk: Disk, offsets_path: Path, times_path: Path) -> None:
+        self.offsets = OffsetIndex(disk, offsets_path)
+        self.times = TimeIndex(disk, times_path)
+
+    def load(self) -> None:
+        """Take up what the files hold; CorruptIndex if that cannot be."""
+        self.offsets.load()
+        self.times.load()
+
+    def add(self, relative: int, position: int, newest: tuple[int, int]) -> None:
+        """One entry in each: a batch, and the newest (timestamp, relative offset) so far."""
+        self.offsets.append(relative, position)
+        self.times.append_risen(*newest)
+
+    @property
+    def largest_bytes(self) -> int:
+        """What `segment.index.bytes` bounds; the time index needs room for one more at closing."""
+        return max(self.offsets.size_bytes, self.times.size_bytes + self.times.ENTRY.size)
+
+    def cut_from(self, relative: int) -> None:
+        """Drop what speaks of offsets from here on."""
+        self.offsets.cut_from(relative)
+        self.times.cut_from(relative)
+
+    def write(self) -> None:
+        self.offsets.write()
+        self.times.write()
+
+    def create(self) -> None:
+        self.offsets.create()
+        self.times.create()
+
+    def sync(self) -> None:
+        self.offsets.sync()
+        self.times.sync()
+
+    def close(self) -> None:
+        """Let go of the files, without writing."""
+        self.offsets.close()
+        self.times.close()

@@ -1,0 +1,111 @@
+"""Finding a batch in a segment: by its offset, or by time.
+
+Owns the way from an index entry to the batch wanted. Trusts no index: the header found where an
+entry points must bear it out, else the indexes are rebuilt from the log and asked again.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from ottla.log.index.sparse_index import CorruptIndex
+from ottla.log.stored_batch import HEADER_SIZE, walk_headers
+from ottla.model.ids import Offset
+from ottla.protocol.records.batch import OVERHEAD, CorruptBatch
+
+if TYPE_CHECKING:
+    from ottla.log.segment.segment import Segment
+
+PEEK_BYTES: Final = 4_096
+
+# Offset, length, magic, last offset delta: all that a scan for an offset looks at.
+_SCAN: Final = Struct(">qi4xb6xi")
+
+
+def position_of(segment: Segment, offset: Offset) -> int:
+    """Where the first batch begins that ends at `offset` or later; `size` if there is none."""
+    recent = segment.recent
+    known = None if recent is None else recent.floor(offset)
+    if known is not None:
+        return known[1] if known[0] == offset else _scan(segment, offset, known[1])
+    try:
+        entry = segment.indexes().offsets.floor(offset - segment.base_offset)
+        if entry is None:
+            return _scan(segment, offset, 0)
+        return _scan(segment, offset, entry[1], segment.base_offset + entry[0])
+    except CorruptIndex as fault:
+        segment.rebuild_indexes(str(fault))
+        return position_of(segment, offset)
+
+
+def position_for_timestamp(segment: Segment, timestamp: int) -> int:
+    """A position before which no batch is as new as `timestamp`."""
+    try:
+        entry = segment.indexes().times.floor(timestamp - 1)
+        if entry is None:
+            return 0
+        position = borne_out(segment, entry)
+        if position is not None:
+            return position
+        reason = "a time index entry names a batch of another time"
+    except CorruptIndex as fault:
+        reason = str(fault)
+    segment.rebuild_indexes(reason)
+    return position_for_timestamp(segment, timestamp)
+
+
+def borne_out(segment: Segment, entry: tuple[int, int]) -> int | None:
+    """Where the batch begins that a time index entry names, if it is the one."""
+    timestamp, last_offset = entry[0], segment.base_offset + entry[1]
+    position = position_of(segment, last_offset)
+    if position < segment.size:
+        batch = segment.batch_at(position)
+        if batch.max_timestamp == timestamp and batch.last_offset == last_offset:
+            return position
+    return None
+
+
+def _scan(segment: Segment, offset: Offset, position: int, indexed: Offset | None = None) -> int:
+    """Step from the batch at `position` to the one wanted. Hot: benchmarks/log.py.
+
+    `indexed` is the offset an index entry promised there: CorruptIndex if it is not.
+    """
+    file, size, unpack = segment.file(), segment.size, _SCAN.unpack_from
+    while position < size:
+        chunk = file.pread(PEEK_BYTES, position)
+        at, usable = 0, min(len(chunk), size - position) - HEADER_SIZE
+        while at <= usable:
+            base, length, magic, delta = unpack(chunk, at)
+            if magic != 2 or length < 0:
+                break
+            if indexed is not None and not segment.base_offset <= base <= indexed:
+                raise CorruptIndex("an offset index entry points at no batch of its offset")
+            indexed = None
+            if base + delta >= offset:
+                return position + at
+            at += length + OVERHEAD
+            if base + delta + 1 == offset:
+                return int(min(position + at, size))
+        if at <= usable or usable < 0:
+            return _scan_slowly(segment, offset, position + at, indexed)
+        position += at
+    if indexed is not None:
+        raise CorruptIndex("an offset index entry points past the end")
+    return size
+
+
+def _scan_slowly(segment: Segment, offset: Offset, position: int, indexed: Offset | None) -> int:
+    """The same for old formats, and for whatever is no batch."""
+    try:
+        for batch in walk_headers(segment.file(), position, segment.size):
+            if indexed is not None and not segment.base_offset <= batch.base_offset <= indexed:
+                raise CorruptIndex("an offset index entry points at no batch of its offset")
+            indexed = None
+            if batch.last_offset >= offset:
+                return batch.position
+    except CorruptBatch:
+        if indexed is None:
+            raise
+        raise CorruptIndex("an offset index entry points at no batch") from None
+    return segment.size

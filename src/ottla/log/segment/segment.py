@@ -1,0 +1,258 @@
+"""One segment: a stretch of a partition's log in one `.log` file, with its indexes.
+
+Owns the file, the two indexes and what it knows of its newest batches. Never validates a batch,
+never decides to roll, and never changes a byte it has written.
+
+Most partitions of a broker are idle, so an unused segment is a few numbers: files and indexes are
+opened on first use and can be let go at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ottla.log.files import Buffer, Disk, File, FileSlice
+from ottla.log.index.sparse_index import CorruptIndex
+from ottla.log.index.txn_index import AbortedTxn
+from ottla.log.segment import file_names, index_rebuild, search
+from ottla.log.segment.file_names import LOG, SUFFIXES, TXN_INDEX, file_name
+from ottla.log.segment.index_rebuild import End
+from ottla.log.segment.indexes import INDEX, TIME_INDEX, SegmentIndexes
+from ottla.log.segment.recent_batches import RecentBatches
+from ottla.log.stored_batch import HEADER_SIZE, StoredBatch, parse, walk_headers, walk_whole
+from ottla.model.ids import Offset
+from ottla.protocol.records.batch import OVERHEAD, CorruptBatch
+
+__all__ = [
+    "INDEX",
+    "LOG",
+    "MAX_RELATIVE_OFFSET",
+    "SUFFIXES",
+    "TIME_INDEX",
+    "TXN_INDEX",
+    "End",
+    "Mark",
+    "Segment",
+    "file_name",
+]
+
+MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+
+
+class Mark(NamedTuple):
+    """What a segment must know of one batch it is given."""
+
+    first_offset: Offset
+    last_offset: Offset
+    max_timestamp: int
+    size: int
+
+
+class Segment:
+    """The batches from `base_offset` on, in one file."""
+
+    __slots__ = (
+        "_file",
+        "_indexes",
+        "aborted",
+        "base_offset",
+        "created_ms",
+        "dir",
+        "disk",
+        "index_bytes",
+        "jitter_ms",
+        "known_first_timestamp",
+        "known_max_offset",
+        "known_max_timestamp",
+        "recent",
+        "size",
+        "suffix",
+        "unindexed_bytes",
+    )
+
+    def __init__(
+        self, disk: Disk, dir: Path, base_offset: Offset, *, size: int = 0, suffix: str = ""
+    ) -> None:
+        self.disk = disk
+        self.dir = dir
+        self.base_offset = base_offset
+        self.size = size
+        self.suffix = suffix
+        self.created_ms = 0
+        self.jitter_ms = 0
+        self.index_bytes = 0  # of the larger index, as of the last entry added
+        self.unindexed_bytes = 0  # appended since the last index entry
+        self.aborted: list[AbortedTxn] | None = None  # None until somebody asked
+        self.recent: RecentBatches | None = None
+        self.known_first_timestamp: int | None = None
+        self.known_max_timestamp: int | None = None if size else -1
+        self.known_max_offset: Offset = base_offset  # the last of the batch that brought it
+        self._file: File | None = None
+        self._indexes: SegmentIndexes | None = None
+
+    def __repr__(self) -> str:
+        return f"Segment({self.dir.name}/{self.base_offset}{self.suffix}, {self.size} bytes)"
+
+    # What takes more than a few lines lives beside this file, one concern each.
+
+    position_of = search.position_of
+    position_for_timestamp = search.position_for_timestamp
+    rebuild_indexes = index_rebuild.rebuild_indexes
+    reset_indexes = index_rebuild.reset_indexes
+    note_stored = index_rebuild.note_stored
+    load_end = index_rebuild.load_end
+    check_newest = index_rebuild.check_newest
+    drop_last = index_rebuild.drop_last
+    truncate_to = index_rebuild.truncate_to
+    largest_timestamp = index_rebuild.largest_timestamp
+    rename = file_names.rename
+    delete = file_names.delete
+    sync_data = file_names.sync_data
+    sync_indexes = file_names.sync_indexes
+
+    # Writing
+
+    def append(self, buffers: Sequence[Buffer], marks: Sequence[Mark], interval_bytes: int) -> None:
+        """Write batches that follow what is there; all of them, or an OSError and none."""
+        file = self._file
+        if file is None:
+            file = self.file()
+        if self.known_max_timestamp is None:
+            index_rebuild.load_newest(self)
+        file.append(buffers)
+        for first_offset, last_offset, max_timestamp, size in marks:
+            self.note(first_offset, last_offset, max_timestamp, size, interval_bytes)
+
+    def note(
+        self,
+        first_offset: Offset,
+        last_offset: Offset,
+        max_timestamp: int,
+        size: int,
+        interval_bytes: int,
+    ) -> None:
+        """Take in one batch that has been written at the end. Hot: benchmarks/log.py."""
+        position = self.size
+        if not position:
+            self.known_first_timestamp = max_timestamp
+        newest = self.known_max_timestamp
+        assert newest is not None
+        if max_timestamp > newest:
+            self.known_max_timestamp = max_timestamp
+            self.known_max_offset = last_offset
+        unindexed = self.unindexed_bytes
+        if unindexed > interval_bytes:
+            indexes = self.indexes()
+            indexes.add(last_offset - self.base_offset, position, self._newest())
+            self.index_bytes = indexes.largest_bytes
+            unindexed = 0
+        self.unindexed_bytes = unindexed + size
+        self.size = position + size
+        recent = self.recent
+        if recent is None:
+            recent = self.recent = RecentBatches()
+        recent.note(first_offset, position)
+
+    def finish(self) -> None:
+        """No more will be appended for now: the indexes are completed and written out."""
+        indexes = self.indexes()
+        if self.max_timestamp >= 0:
+            indexes = self.indexes()
+            indexes.times.append_risen(*self._newest())
+        indexes.write()
+        indexes.create()
+
+    # Reading
+
+    def batch_at(self, position: int) -> StoredBatch:
+        """The batch that begins at `position`; CorruptBatch where none does."""
+        batch = parse(self.file().pread(HEADER_SIZE, position), 0, position)
+        if batch.next_position > self.size:
+            raise CorruptBatch("entry runs past the end", position)
+        return batch
+
+    def batch_size_at(self, position: int) -> int:
+        """The size of the batch that begins at `position`, which is known to be one."""
+        return OVERHEAD + int.from_bytes(self.file().pread(4, position + 8), "big")
+
+    def slice(self, position: int, size: int) -> FileSlice:
+        return self.file().slice(position, size)
+
+    def headers(self, start: int = 0, end: int | None = None) -> Iterator[StoredBatch]:
+        """The batches from a position on, without their bytes."""
+        return walk_headers(self.file(), start, self.size if end is None else end)
+
+    def batches(
+        self, start: int = 0, end: int | None = None
+    ) -> Iterator[tuple[StoredBatch, memoryview]]:
+        """The batches from a position on, with their bytes."""
+        return walk_whole(self.file(), start, self.size if end is None else end)
+
+    # Time
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp of any batch; -1 when none has one."""
+        if self.known_max_timestamp is None:
+            index_rebuild.load_newest(self)
+        assert self.known_max_timestamp is not None
+        return self.known_max_timestamp
+
+    @property
+    def max_timestamp_offset(self) -> Offset:
+        """The last offset of the batch that brought `max_timestamp`."""
+        return self.known_max_offset if self.max_timestamp >= 0 else self.base_offset
+
+    @property
+    def first_timestamp(self) -> int:
+        """The largest timestamp of the first batch, from which time-based rolling counts."""
+        stamp = self.known_first_timestamp
+        if stamp is None:
+            stamp = self.batch_at(0).max_timestamp if self.size else -1
+            self.known_first_timestamp = stamp
+        return stamp
+
+    def _newest(self) -> tuple[int, int]:
+        """A time index entry for what there is now."""
+        return self.max_timestamp, self.known_max_offset - self.base_offset
+
+    # Files
+
+    def path(self, kind: str = LOG) -> Path:
+        return self.dir / (file_name(self.base_offset, kind) + self.suffix)
+
+    def file(self) -> File:
+        if self._file is None:
+            self._file = self.disk.open_append(self.path())
+        return self._file
+
+    @property
+    def unlinked(self) -> bool:
+        """Whether its open file was removed by somebody else; a system call, and no more."""
+        return self._file is not None and self._file.is_unlinked()
+
+    def indexes(self) -> SegmentIndexes:
+        if self._indexes is None:
+            indexes = SegmentIndexes(self.disk, self.path(INDEX), self.path(TIME_INDEX))
+            self._indexes = indexes
+            try:
+                indexes.load()
+            except CorruptIndex as fault:
+                self.rebuild_indexes(str(fault))
+        return self._indexes
+
+    def release(self, *, write: bool = True) -> None:
+        """Let go of files and indexes; they come back on use.
+
+        Entries that are in memory alone are written first, unless the files go away anyhow.
+        """
+        if self._indexes is not None:
+            if write:
+                self._indexes.write()
+            self._indexes.close()
+            self._indexes = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,80 @@
+"""The segments of one log, in order of offset; the last one is active.
+
+Owns which segments there are. Never decides that one should come or go. Finding the one that
+holds an offset is a binary search over base offsets.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from typing import overload
+
+from ottla.log.segment.segment import Segment
+from ottla.model.ids import Offset
+
+
+class Segments:
+    """A sorted collection of segments; a log that is open has at least one."""
+
+    __slots__ = ("_bases", "_segments", "active")
+
+    def __init__(self, segments: Iterable[Segment] = ()) -> None:
+        self._segments = sorted(segments, key=lambda segment: segment.base_offset)
+        self._bases = [segment.base_offset for segment in self._segments]
+        self._refresh()
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(tuple(self._segments))
+
+    @overload
+    def __getitem__(self, at: int) -> Segment: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Segment]: ...
+
+    def __getitem__(self, at: int | slice) -> Segment | list[Segment]:
+        return self._segments[at]
+
+    @property
+    def first(self) -> Segment:
+        return self._segments[0]
+
+    def index_of(self, offset: Offset) -> int:
+        """The place of the segment that holds an offset: the last that begins at or below it."""
+        return max(0, bisect_right(self._bases, offset) - 1)
+
+    def floor(self, offset: Offset) -> Segment:
+        return self._segments[self.index_of(offset)]
+
+    def starting_from(self, offset: Offset) -> list[Segment]:
+        """The segment that holds an offset, and all after it."""
+        return self._segments[self.index_of(offset) :]
+
+    def end_of(self, at: int, log_end: Offset) -> Offset:
+        """The first offset that is not in the segment at a place."""
+        return self._bases[at + 1] if at + 1 < len(self._bases) else log_end
+
+    def add(self, segment: Segment) -> None:
+        at = bisect_left(self._bases, segment.base_offset)
+        assert at == len(self._bases) or self._bases[at] != segment.base_offset, (
+            f"two segments at {segment.base_offset}"
+        )
+        self._bases.insert(at, segment.base_offset)
+        self._segments.insert(at, segment)
+        self._refresh()
+
+    def remove(self, segment: Segment) -> None:
+        at = self._segments.index(segment)
+        del self._segments[at], self._bases[at]
+        self._refresh()
+
+    def total_size(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    def _refresh(self) -> None:
+        if self._segments:
+            self.active = self._segments[-1]

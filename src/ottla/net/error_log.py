@@ -1,0 +1,47 @@
+"""Log lines about peers, a bounded number of them.
+
+Owns: how many lines were written lately and how many were not.
+Never: lets a peer choose what the log looks like, or how much of it there is.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from ottla.model.clock import Clock
+from ottla.net.protocol_detection import escaped
+from ottla.net.request_slot import Peer
+
+log = logging.getLogger(__name__)
+
+WINDOW_MS: Final = 10_000
+LINES_PER_WINDOW: Final = 10
+
+
+class Complaints:
+    """One line for each connection closed for a fault of its peer, until there are too many."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._window = -1
+        self._written = 0
+        self._withheld = 0
+
+    def closed(self, peer: Peer, reason: str) -> None:
+        """Say that `peer` was cut off, and why."""
+        window = self._clock.mono_ms() // WINDOW_MS
+        if window != self._window:
+            if self._withheld:
+                log.warning("%d more connections were closed for faults", self._withheld)
+            self._window, self._written, self._withheld = window, 0, 0
+        if self._written >= LINES_PER_WINDOW:
+            self._withheld += 1
+            return
+        self._written += 1
+        log.warning(
+            "closed the connection of %s to %s: %s",
+            escaped(str(peer)),
+            escaped(peer.listener),
+            escaped(reason, 500),
+        )

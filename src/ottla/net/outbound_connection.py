@@ -1,0 +1,288 @@
+"""A connection of ours to another broker: calls out, replies back in the same order.
+
+Owns: one connection at a time, the calls that wait on it, and when it may be tried again.
+Never: retries a call (whether that is safe only the caller knows) or reads what a reply says.
+
+A call that runs out of time takes the connection with it: its reply may never come, and every
+later reply waits behind it. Calls that waited there fail with ConnectionError and may be made anew.
+
+A new connection is greeted before anybody else may use it: what versions the peer speaks, and who
+we are, is settled there, anew for each connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final, TypeAlias, cast
+
+from ottla.model.clock import Clock
+from ottla.model.errors import Disconnect
+from ottla.net.bulk_receiver import receive_in_bulk
+from ottla.net.limits import NetLimits
+from ottla.net.reply_reader import Replies
+from ottla.net.reply_writer import Writer
+from ottla.net.request_slot import Bytes
+from ottla.net.transports import CopyWire, tune, wire_of
+
+CORRELATION: Final = struct.Struct(">i")
+REQUEST_CORRELATION_AT: Final = 8  # after size, API key and version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkLimits:
+    """The bounds of one outgoing connection."""
+
+    max_inflight_requests: int = 100
+    max_reply_bytes: int = 100 << 20
+    reconnect_backoff_ms: int = 50
+    reconnect_backoff_max_ms: int = 1_000
+    connect_timeout_ms: int = 10_000
+    read_bytes: int = 64 << 10
+    sockets: NetLimits | None = None  # buffer sizes; None: as the system makes them
+    bulk_buffer_bytes: int | None = None
+    """Large replies are received by a thread, from a socket's buffer of so much (0: as it is).
+    None: by the event loop, as all others are."""
+
+
+Ask: TypeAlias = Callable[[bytes], Awaitable[memoryview]]
+Greet: TypeAlias = Callable[[Ask], Awaitable[None]]
+"""What is said on a new connection, before anything else may be; an OSError gives it up."""
+
+
+def backoff_ms(failures: int, limits: LinkLimits, dice: Random) -> int:
+    """How long to wait before the next try: doubling, up to a bound, never in step with others."""
+    if not failures:
+        return 0
+    base = limits.reconnect_backoff_ms * 2 ** min(failures - 1, 16)
+    ceiling = min(base, limits.reconnect_backoff_max_ms)
+    return dice.randint(ceiling // 2, ceiling)
+
+
+class PeerLink:
+    """Calls to one address, over one connection that is made when it is needed."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        clock: Clock,
+        dice: Random,
+        limits: LinkLimits | None = None,
+        *,
+        greet: Greet | None = None,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self._greet = greet
+        self._clock = clock
+        self._dice = dice
+        self._limits = limits or LinkLimits()
+        self._room = asyncio.Semaphore(self._limits.max_inflight_requests)
+        self._exchange: Exchange | None = None
+        self._opening: asyncio.Future[None] | None = None
+        self._failures = 0
+        self._not_before_ms = 0
+        self._closed = False
+
+    async def call(self, request: bytes, timeout_ms: int = 30_000) -> memoryview:
+        """Send a framed request; its reply, without the size.
+
+        Raises ConnectionError or another OSError when the peer cannot be reached or goes away,
+        TimeoutError when it takes too long.
+        """
+        exchange: Exchange | None = None
+        try:
+            async with asyncio.timeout(timeout_ms / 1e3), self._room:
+                exchange = await self._connected()
+                return await exchange.ask(request)
+        except TimeoutError:
+            if exchange is not None:
+                exchange.end(f"{self.host}:{self.port} did not answer in {timeout_ms} ms")
+            raise
+
+    def post(self, request: Sequence[Bytes]) -> asyncio.Future[memoryview] | None:
+        """Send over the connection there is, unbounded in number and time; None without one.
+
+        The request comes in parts, its header whole in the first, and is sent without a copy:
+        nobody may change them before the reply is there.
+        """
+        if self._exchange is None or not self._exchange.open:
+            return None
+        return self._exchange.ask_parts(request)
+
+    def put(self, request: Sequence[Bytes]) -> bool:
+        """Send what will not be answered over the connection there is; False without one."""
+        if self._exchange is None or not self._exchange.open:
+            return False
+        self._exchange.put(request)
+        return True
+
+    async def connect(self) -> None:
+        """Have a connection, greeted; no later than a first call would."""
+        await self._connected()
+
+    @property
+    def in_flight(self) -> int:
+        """How many calls wait for their replies."""
+        return 0 if self._exchange is None else self._exchange.in_flight
+
+    @property
+    def is_open(self) -> bool:
+        return self._exchange is not None and self._exchange.open
+
+    @property
+    def not_before_ms(self) -> int:
+        """When, on the clock for waiting, the next try may be made after one that failed."""
+        return self._not_before_ms if self._failures else 0
+
+    def close(self) -> None:
+        """No more calls; those under way fail."""
+        self._closed = True
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """End the connection there is; the next call makes another."""
+        if self._exchange is not None:
+            self._exchange.end("the connection was closed on this side")
+
+    async def _connected(self) -> Exchange:
+        """The live connection; the first who needs one makes it, others wait for that one."""
+        while not self._closed:
+            if self._exchange is not None and self._exchange.open:
+                return self._exchange
+            if self._opening is not None:
+                await asyncio.shield(self._opening)
+                continue
+            self._opening = asyncio.get_running_loop().create_future()
+            try:
+                self._exchange = await self._open()
+            finally:
+                self._opening.set_result(None)
+                self._opening = None
+        raise ConnectionError("the connection was closed on this side")
+
+    async def _open(self) -> Exchange:
+        wait_ms = self._not_before_ms - self._clock.mono_ms()
+        if wait_ms > 0:
+            await asyncio.sleep(wait_ms / 1e3)
+        try:
+            async with asyncio.timeout(self._limits.connect_timeout_ms / 1e3):
+                exchange = await self._dial()
+        except OSError:
+            self._failures += 1
+            pause_ms = backoff_ms(self._failures, self._limits, self._dice)
+            self._not_before_ms = self._clock.mono_ms() + pause_ms
+            raise
+        self._failures = 0
+        return exchange
+
+    async def _dial(self) -> Exchange:
+        transport, exchange = await asyncio.get_running_loop().create_connection(
+            lambda: Exchange(Replies(self._limits.read_bytes, self._limits.max_reply_bytes)),
+            self.host,
+            self.port,
+        )
+        try:
+            if self._limits.sockets is not None:
+                tune(transport, self._limits.sockets)
+            if self._greet is not None:
+                await self._greet(exchange.ask)
+            if self._limits.bulk_buffer_bytes is not None:
+                receive_in_bulk(transport, self._limits.bulk_buffer_bytes)
+        except BaseException:
+            exchange.end("the greeting failed")
+            raise
+        return exchange
+
+
+class Exchange(asyncio.BufferedProtocol):
+    """Requests and replies on one connection, matched by order and checked by correlation id."""
+
+    def __init__(self, replies: Replies) -> None:
+        self.open = False
+        self._replies = replies
+        self._waiting: deque[tuple[bytes, asyncio.Future[memoryview]]] = deque()
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._waiting)
+
+    def put(self, request: Sequence[Bytes]) -> None:
+        """Send what will not be answered."""
+        try:
+            self._writer.send(request)
+        except OSError as error:
+            self.end(f"the peer went away: {error}")
+
+    def ask(self, request: bytes) -> asyncio.Future[memoryview]:
+        return self.ask_parts((request,))
+
+    def ask_parts(self, request: Sequence[Bytes]) -> asyncio.Future[memoryview]:
+        end = REQUEST_CORRELATION_AT + CORRELATION.size
+        correlation = bytes(request[0][REQUEST_CORRELATION_AT:end])
+        reply: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
+        self._waiting.append((correlation, reply))
+        self.put(request)
+        return reply
+
+    def end(self, reason: str) -> None:
+        """Give the connection up; whoever waits on it hears why."""
+        if self.open:
+            self.open = False
+            self._writer.close()  # before the descriptor can be somebody else's
+            self._transport.abort()
+        waiting, self._waiting = self._waiting, deque()
+        for _, reply in waiting:
+            if not reply.done():
+                reply.set_exception(ConnectionError(reason))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._wire = wire_of(self._transport, asyncio.get_running_loop())
+        self._writer = Writer(self._wire, self._progressed, _has_no_files)
+        self.open = True
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._replies.space()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        try:
+            for frame in self._replies.filled(nbytes):
+                if self.open:
+                    self._answered(frame)
+        except Disconnect as fault:
+            self.end(str(fault))
+
+    def pause_writing(self) -> None:
+        if isinstance(self._wire, CopyWire):
+            self._wire.paused()
+
+    def resume_writing(self) -> None:
+        if isinstance(self._wire, CopyWire):
+            self._wire.resumed()
+
+    def _progressed(self) -> None:
+        if self._writer.failed is not None:
+            self.end(f"the peer went away: {self._writer.failed}")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.end(f"the peer went away: {exc}" if exc else "the peer went away")
+
+    def _answered(self, frame: memoryview) -> None:
+        if not self._waiting:
+            raise Disconnect("a reply that nobody asked for")
+        correlation, reply = self._waiting.popleft()
+        if frame[: CORRELATION.size] != correlation:
+            self._waiting.appendleft((correlation, reply))
+            raise Disconnect("a reply with another correlation id than asked for")
+        if not reply.done():  # its caller may have stopped waiting
+            reply.set_result(frame)
+
+
+def _has_no_files(work: Callable[[], object]) -> asyncio.Future[object]:
+    raise AssertionError("a request is bytes: nothing of it has to be read from a disk")

@@ -1,0 +1,227 @@
+"""Replies on their way out: in order, whole, and no more in memory than they must be.
+
+Owns: the parts of one connection that are not sent yet, and how far the first one got.
+Never: knows what a wire is made of; a `Wire` takes bytes and files and says how much it took.
+
+Bytes before a file are sent with a hint that more follows, so that a fetch's header and records
+share packets. A file whose pages are not in memory is warmed on a thread first: the loop would
+stop for the disk. Replies behind it wait, other connections go on.
+"""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol, TypeAlias
+
+from ottla.net.limits import SEND_TURN_BYTES
+from ottla.net.request_slot import Bytes, FileSlice, Part
+
+BYTES: Final = frozenset({bytes, bytearray, memoryview})
+BUFFERS_MAX: Final = 512  # of one system call; the kernel's own limit is 1024
+JOIN_MAX_BYTES: Final = 64 << 10
+SMALL_FILE_BYTES: Final = 16 << 10  # below this reading and writing is quicker than sendfile
+CUT_SHORT: Final = "a file ended before the part of it that was promised"
+
+RunBlocking: TypeAlias = Callable[[Callable[[], object]], "Future[Any]"]
+"""Runs a function on a thread; the future is done on the loop."""
+
+
+class Wire(Protocol):
+    """What bytes leave through. Each call says how many were taken; 0 when none could be."""
+
+    def write(self, data: Bytes) -> int: ...
+
+    def write_all(self, buffers: Sequence[Bytes], *, more: bool) -> int: ...
+
+    def send_file(self, slice_: FileSlice, at: int, limit: int) -> int: ...
+
+    def call_when_writable(self, callback: Callable[[], None] | None) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Writer:
+    """The sending half of one connection. `send` may raise OSError: peer or file is gone."""
+
+    __slots__ = (
+        "_at",
+        "_closed",
+        "_on_progress",
+        "_pending",
+        "_probed",
+        "_run_blocking",
+        "_wire",
+        "delivered",
+        "failed",
+        "promised",
+        "unsent_bytes",
+    )
+
+    def __init__(
+        self, wire: Wire, on_progress: Callable[[], None], run_blocking: RunBlocking
+    ) -> None:
+        self.promised = 0  # bytes ever put off
+        self.delivered = 0  # bytes of those sent since
+        self.unsent_bytes = 0  # in memory, files left out
+        self.failed: OSError | None = None  # what happened while nobody was sending
+        self._wire = wire
+        self._on_progress = on_progress
+        self._run_blocking = run_blocking
+        self._pending: list[Part] = []
+        self._at = 0  # bytes of the first pending file that are sent
+        self._probed = False  # the first pending file is known to be in memory
+        self._closed = False
+
+    @property
+    def idle(self) -> bool:
+        return not self._pending
+
+    def send(self, parts: Sequence[Part]) -> bool:
+        """Send now what can be sent. True: everything was."""
+        pending = self._pending
+        waiting = bool(pending)
+        if len(parts) > 1 or type(parts[0]) is not bytes:
+            parts = _merged(parts)
+        if not waiting and len(parts) == 1 and type(parts[0]) is bytes:
+            data = parts[0]
+            taken = self._wire.write(data)
+            if taken == len(data):
+                return True
+            parts = (memoryview(data)[taken:],)
+        for part in parts:
+            if type(part) in BYTES:
+                size = len(part)  # type: ignore[arg-type]
+                self.unsent_bytes += size
+            else:
+                size = part.size  # type: ignore[union-attr]
+            if size:
+                self.promised += size
+                pending.append(part)
+        if not waiting:
+            self._push()
+        return not self._pending
+
+    def close(self) -> None:
+        """Send nothing more, ever; the files that were to be sent are let go."""
+        if not self._closed:
+            self._closed = True
+            self._pending.clear()
+            self.unsent_bytes = 0
+            self._on_progress = _nobody  # whoever owns it can be freed at once
+            self._wire.close()
+
+    def _push(self) -> None:
+        """Send until nothing is left, the wire takes no more, or others must have their turn."""
+        turn_bytes = SEND_TURN_BYTES
+        while self._pending and turn_bytes > 0:
+            head = self._pending[0]
+            if type(head) in BYTES:
+                taken = self._push_bytes()
+            elif self._is_warm(head):  # type: ignore[arg-type]
+                taken = self._push_file(head, turn_bytes)  # type: ignore[arg-type]
+            else:
+                return
+            if not taken:
+                break
+            turn_bytes -= taken
+            self.delivered += taken
+        self._wire.call_when_writable(self._again if self._pending else None)
+
+    def _push_bytes(self) -> int:
+        run: list[Bytes] = []
+        more = False
+        for part in self._pending[:BUFFERS_MAX]:
+            if type(part) not in BYTES:
+                more = True
+                break
+            run.append(part)  # type: ignore[arg-type]
+        taken = self._wire.write_all(run, more=more)
+        self.unsent_bytes -= taken
+        left = taken
+        whole = 0
+        for buffer in run:
+            if left < len(buffer):
+                self._pending[whole] = memoryview(buffer)[left:]
+                break
+            left -= len(buffer)
+            whole += 1
+        del self._pending[:whole]
+        return taken
+
+    def _push_file(self, head: FileSlice, limit: int) -> int:
+        taken = self._wire.send_file(head, self._at, limit)
+        self._at += taken
+        if self._at >= head.size:
+            self._pending.pop(0)
+            self._at = 0
+            self._probed = False
+        return taken
+
+    def _is_warm(self, head: FileSlice) -> bool:
+        """False: its pages are being read, and `_push` goes on when they are there."""
+        if self._probed:
+            return True
+        self._probed = True  # asked once: a page evicted again is read by the kernel
+        is_cached = getattr(head, "is_cached", None)
+        if is_cached is None or is_cached():
+            return True
+        self._wire.call_when_writable(None)
+        warm: Callable[[], object] = getattr(head, "warm", head.read)
+        self._run_blocking(warm).add_done_callback(self._warmed)
+        return False
+
+    def _warmed(self, done: Future[Any]) -> None:
+        if not done.cancelled():
+            done.exception()  # a failing disk shows itself when the file is sent
+        self._again()
+
+    def _again(self) -> None:
+        if self._closed:
+            return
+        try:
+            self._push()
+        except OSError as error:
+            self.failed = error.with_traceback(None)  # which would keep the files alive
+        self._on_progress()
+
+
+def _nobody() -> None:
+    """Listens to the progress of a closed writer."""
+
+
+def _merged(parts: Sequence[Part]) -> Sequence[Part]:
+    """The same bytes in fewer parts: small ones side by side become one, small files are read.
+
+    A fetch of many partitions that got a few records each is one system call then, and not two
+    for every partition.
+    """
+    merged: list[Part] = []
+    run: list[bytes] = []
+    size = 0
+    for part in parts:
+        data = part if type(part) is bytes else _small_file(part)
+        if run and (data is None or size + len(data) > JOIN_MAX_BYTES):
+            merged.append(b"".join(run))
+            run, size = [], 0
+        if data is None:
+            merged.append(part)
+        else:
+            run.append(data)
+            size += len(data)
+    if run:
+        merged.append(b"".join(run))
+    return merged
+
+
+def _small_file(part: Part) -> bytes | None:
+    """What is in a file too small to be worth `sendfile`, unless that would wait for the disk."""
+    if isinstance(part, bytes | bytearray | memoryview) or part.size > SMALL_FILE_BYTES:
+        return None
+    is_cached = getattr(part, "is_cached", None)
+    if is_cached is not None and not is_cached():
+        return None
+    data = part.read()
+    if len(data) != part.size:
+        raise OSError(CUT_SHORT)
+    return data

@@ -1,0 +1,172 @@
+"""What bytes leave through: a socket's descriptor, or a transport that copies.
+
+Owns: the system calls that send.
+Never: uses a descriptor after `close`: its number may be somebody else's by then.
+
+`SocketWire` writes straight to the descriptor of the transport's socket, past the transport. Only
+to send a file or to wait until the peer takes more does it need a descriptor of its own (loops
+refuse to watch one that belongs to a transport), so most connections have just one. `CopyWire`
+serves transports that are not a plain socket: simulated networks, and TLS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from ottla.net.limits import NetLimits
+from ottla.net.reply_writer import CUT_SHORT, Wire
+from ottla.net.request_slot import Bytes, FileSlice
+
+CONGESTION: Final = getattr(socket, "TCP_CONGESTION", 0)  # Linux
+LOCAL: Final = ("127.", "::1", "::ffff:127.")
+MORE: Final = getattr(socket, "MSG_MORE", 0)  # Linux; elsewhere only packets are smaller
+
+
+def wire_of(transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> Wire:
+    """The quickest wire that is right for this transport."""
+    plain = transport.get_extra_info("socket")
+    if plain is None or transport.get_extra_info("sslcontext") is not None:
+        return CopyWire(transport)
+    return SocketWire(plain.fileno(), loop)
+
+
+def tune(transport: asyncio.Transport, limits: NetLimits) -> None:
+    """Send at once, and with the buffers that were asked for (-1: the system's own choice)."""
+    plain = transport.get_extra_info("socket")
+    if plain is None:
+        return
+    if plain.family != socket.AF_UNIX:
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _do_not_pace(plain)
+    for option, size in (
+        (socket.SO_SNDBUF, limits.socket_send_buffer_bytes),
+        (socket.SO_RCVBUF, limits.socket_receive_buffer_bytes),
+    ):
+        if size > 0:
+            plain.setsockopt(socket.SOL_SOCKET, option, size)
+
+
+def _do_not_pace(plain: socket.socket) -> None:
+    """Within one machine nothing is congested: where the system paces what it sends, it need not.
+
+    At a gigabyte a second that is a tenth of both sides' time (benchmarks/clients_producer.py).
+    """
+    with suppress(OSError):  # the peer has gone, or this is not ours to choose
+        if not CONGESTION or not plain.getpeername()[0].startswith(LOCAL):
+            return
+        if plain.getsockopt(socket.IPPROTO_TCP, CONGESTION, 16).startswith(b"bbr"):
+            plain.setsockopt(socket.IPPROTO_TCP, CONGESTION, b"reno")
+
+
+class SocketWire:
+    """Sends on the transport's descriptor; keeps a duplicate only when it must."""
+
+    __slots__ = ("_fd", "_loop", "_own", "_watching")
+
+    def __init__(self, fd: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._fd = fd
+        self._loop = loop
+        self._own: socket.socket | None = None
+        self._watching = False
+
+    def write(self, data: Bytes) -> int:
+        try:
+            return os.write(self._fd, data)
+        except BlockingIOError:
+            return 0
+
+    def write_all(self, buffers: Sequence[Bytes], *, more: bool) -> int:
+        try:
+            if more:
+                return self._duplicate().sendmsg(buffers, (), MORE)
+            return os.writev(self._fd, buffers)
+        except BlockingIOError:
+            return 0
+
+    def send_file(self, slice_: FileSlice, at: int, limit: int) -> int:
+        try:
+            count = min(slice_.size - at, limit)
+            taken = os.sendfile(self._fd, slice_.fileno(), slice_.position + at, count)
+        except BlockingIOError:
+            return 0
+        if not taken:
+            raise OSError(CUT_SHORT)
+        return taken
+
+    def call_when_writable(self, callback: Callable[[], None] | None) -> None:
+        """Call `callback` whenever more can be sent; None: no longer."""
+        if self._watching == (callback is not None):
+            return
+        self._watching = not self._watching
+        if callback is not None:
+            self._loop.add_writer(self._duplicate().fileno(), callback)
+        elif self._own is not None:
+            self._loop.remove_writer(self._own.fileno())
+
+    def close(self) -> None:
+        self.call_when_writable(None)
+        self._fd = -1
+        if self._own is not None:
+            self._own.close()
+            self._own = None
+
+    def _duplicate(self) -> socket.socket:
+        if self._own is None:
+            if self._fd < 0:
+                raise OSError("the connection is closed")
+            self._own = socket.socket(fileno=os.dup(self._fd))
+        return self._own
+
+
+class CopyWire:
+    """Sends through the transport, one part at a time, as it takes them."""
+
+    __slots__ = ("_callback", "_open", "_transport")
+
+    def __init__(self, transport: asyncio.WriteTransport) -> None:
+        self._transport = transport
+        self._open = True
+        self._callback: Callable[[], None] | None = None
+
+    def write(self, data: Bytes) -> int:
+        if not self._open:
+            return 0
+        self._transport.write(bytes(data))
+        return len(data)
+
+    def write_all(self, buffers: Sequence[Bytes], *, more: bool) -> int:
+        return self.write(b"".join(buffers))
+
+    def send_file(self, slice_: FileSlice, at: int, limit: int) -> int:
+        if not self._open:
+            return 0
+        data = slice_.read()
+        if len(data) != slice_.size:
+            raise OSError(CUT_SHORT)
+        return self.write(data)
+
+    def call_when_writable(self, callback: Callable[[], None] | None) -> None:
+        self._callback = callback
+        if callback is not None and self._open:
+            asyncio.get_running_loop().call_soon(self._writable)
+
+    def paused(self) -> None:
+        """The transport wants no more for now."""
+        self._open = False
+
+    def resumed(self) -> None:
+        self._open = True
+        self._writable()
+
+    def close(self) -> None:
+        self._open = False
+        self._callback = None
+
+    def _writable(self) -> None:
+        if self._open and self._callback is not None:
+            self._callback()

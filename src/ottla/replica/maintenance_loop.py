@@ -1,0 +1,143 @@
+"""What logs need over time: retention, checkpoints, flushes, expiry.
+
+Owns when each of these runs. Never decides what goes (`log/retention.py` does) and never holds the
+loop for long: a few logs at a time, with a turn for others in between, and the disk is waited for
+on the pool. Compaction has a loop of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeAlias
+
+from ottla.config.broker import BrokerConfig
+from ottla.config.dynamic import DynamicConfig
+from ottla.log.directories.directory import CheckpointWrite
+from ottla.log.directories.log_directories import LogDirectories
+from ottla.log.log import FAULTS, Log
+from ottla.replica.flush_loop import FlushLoop
+from ottla.replica.hosted_partitions import Hosted
+
+log = logging.getLogger(__name__)
+
+TURN: Final = 32
+"""Logs looked at between two turns of the loop."""
+PURGE_EVERY_MS: Final = 5_000
+LOOK_EVERY_MS: Final = 10_000
+"""A changed interval takes effect within this."""
+
+Wait: TypeAlias = Callable[[BrokerConfig], int]
+"""How long, in milliseconds, by the settings that hold now."""
+
+
+def _after_start(config: BrokerConfig) -> int:
+    """A broker that has just begun has better things to do."""
+    return config.log_initial_task_delay_ms
+
+
+class CareLoop:
+    def __init__(
+        self,
+        hosted: Hosted,
+        directories: LogDirectories,
+        config: DynamicConfig,
+        flushes: FlushLoop,
+    ) -> None:
+        self._hosted = hosted
+        self._directories = directories
+        self._checkpoints = directories.checkpoints
+        self._config = config
+        self._flushes = flushes
+        self._clock = hosted.around.clock
+
+    def loops(self) -> list[Coroutine[Any, Any, None]]:
+        return [
+            self._every(
+                lambda c: c.log_retention_check_interval_ms, self.retention, first=_after_start
+            ),
+            self._every(lambda _: PURGE_EVERY_MS, self.purge),
+            self._every(
+                lambda c: c.log_flush_scheduler_interval_ms, self.flush_due, first=_after_start
+            ),
+            self._every(
+                lambda c: c.producer_id_expiration_check_interval_ms, self.expire_producers
+            ),
+            self._every(
+                lambda c: c.replica_high_watermark_checkpoint_interval_ms,
+                lambda: self._checkpoint(self._checkpoints.high_watermarks()),
+            ),
+            self._every(
+                lambda c: c.log_flush_offset_checkpoint_interval_ms,
+                lambda: self._checkpoint(self._checkpoints.recovery_points()),
+                first=_after_start,
+            ),
+            self._every(
+                lambda c: c.log_flush_start_offset_checkpoint_interval_ms,
+                lambda: self._checkpoint(self._checkpoints.start_offsets()),
+                first=_after_start,
+            ),
+        ]
+
+    async def _every(
+        self,
+        interval_ms: Wait,
+        work: Callable[[], Coroutine[Any, Any, None]],
+        *,
+        first: Wait | None = None,
+    ) -> None:
+        """Do it again and again. The interval may change, and may be as good as never."""
+        wait_ms, waited_ms = first or interval_ms, 0
+        while True:
+            left_ms = max(1, wait_ms(self._config.current)) - waited_ms
+            if left_ms > 0:
+                step_ms = min(left_ms, LOOK_EVERY_MS)
+                await asyncio.sleep(step_ms / 1000)
+                waited_ms += step_ms
+                continue
+            await work()
+            wait_ms, waited_ms = interval_ms, 0
+
+    async def retention(self) -> None:
+        """Delete whole segments that are too old, too many, or below the log's start."""
+        await self._each(lambda one: one.delete_old_segments(self._clock.wall_ms()))
+
+    async def purge(self) -> None:
+        """Remove files whose time between deletion and removal is over."""
+        await self._each(lambda one: one.purge_deleted(self._clock.wall_ms()) if one.doomed else 0)
+        for removal in self._directories.removals.due():
+            try:
+                await self._hosted.around.off.run(removal.run)
+            except OSError as error:
+                self._directories.failed(removal.directory.path, error)
+
+    async def expire_producers(self) -> None:
+        """Forget producers that have been silent for longer than their state is kept."""
+        keep_ms = self._config.current.producer_id_expiration_ms
+        await self._each(lambda one: one.producers.expire(self._clock.wall_ms(), keep_ms))
+
+    async def flush_due(self) -> None:
+        """Flush logs whose unflushed data is older than the topic's `flush.ms`."""
+        now_ms = self._clock.mono_ms()
+        for partition in self._hosted:
+            if now_ms - partition.flushed_at_ms >= partition.log.config.flush_ms:
+                self._flushes.want(partition)
+
+    async def _each(self, work: Callable[[Log], object]) -> None:
+        for at, partition in enumerate(self._hosted):
+            if self._hosted.find(partition.key) is not partition:
+                continue  # gone during somebody else's turn
+            try:
+                work(partition.log)
+            except FAULTS as fault:
+                self._hosted.fail(partition, fault)
+            if at % TURN == TURN - 1:
+                await asyncio.sleep(0)
+
+    async def _checkpoint(self, writes: list[CheckpointWrite]) -> None:
+        for write in writes:
+            try:
+                await self._hosted.around.off.run(write.run)
+            except OSError as error:
+                self._directories.failed(write.directory.path, error)

@@ -1,0 +1,10 @@
+"""State that all brokers share through the metadata store, outside of the controller.
+
+May import `metadata`, `store`, `security`, `config` and `model`; never the controller.
+
+- `registration`          this broker's node in the store, its epoch, the cluster id
+- `config_store`          dynamic settings: written to the store, watched by every broker
+- `acl_store`             ACLs: written to the store, watched by every broker
+- `change_notifications`  notification nodes that tell brokers what changed
+- `producer_ids`          blocks of producer ids
+"""

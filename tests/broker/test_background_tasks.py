@@ -1,0 +1,50 @@
+"""Work that is started on the way, and what becomes of it while a broker ends."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ottla.broker.background_tasks import spawner
+from tests.fakes.virtual_loop import run
+
+
+async def fail() -> None:
+    raise ValueError("a part of the broker failed")
+
+
+def test_work_is_begun_while_the_broker_runs() -> None:
+    async def story() -> None:
+        done = asyncio.Event()
+
+        async def work() -> None:
+            done.set()
+
+        async with asyncio.TaskGroup() as tasks:
+            assert spawner(tasks)(work())
+            await done.wait()
+
+    run(story())
+
+
+def test_work_that_comes_while_the_broker_ends_is_not_begun_and_nobody_is_blamed() -> None:
+    begun: list[str] = []
+
+    async def work() -> None:
+        begun.append("late")
+
+    async def story() -> None:
+        answers: list[bool] = []
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                spawn = spawner(tasks)
+                spawn(fail())
+                try:
+                    await asyncio.sleep(1)
+                finally:
+                    answers.append(spawn(work()))
+        except* ValueError:
+            answers.append(spawn(work()))
+        assert answers == [False, False]
+        assert not begun
+
+    run(story())

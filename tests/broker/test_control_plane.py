@@ -1,0 +1,83 @@
+"""The control side put together: one broker that is its own controller."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+from ottla.broker.control_plane import Control, OwnBroker
+from ottla.broker.environment import World
+from ottla.broker.local_connection import LocalLink
+from ottla.config.dynamic import DynamicConfig
+from ottla.controller.state import Broker
+from ottla.metadata.cache import MetadataCache
+from ottla.model.errors import UserError
+from ottla.model.ids import BrokerEpoch, BrokerId
+from ottla.model.metrics import Registry
+from ottla.net.request_slot import Slot
+from ottla.security.authorizer import Authorizer
+from ottla.shared_state.registration import lay_ground
+from ottla.store import paths
+from ottla.store.memory import Ensemble, MemoryStore
+from tests.fakes.forgetting_disk import ForgettingDisk
+from tests.fakes.inline_pool import InlinePool
+from tests.fakes.virtual_loop import LoopClock, run
+
+ME, OTHER = BrokerId(3), BrokerId(4)
+
+
+def world(store: MemoryStore) -> World:
+    return World(LoopClock(), Random(1), ForgettingDisk(), lambda _: store, InlinePool())
+
+
+def broker(id_: BrokerId) -> Broker:
+    return Broker(id_, BrokerEpoch(1), (), None)
+
+
+def unanswered(_: memoryview, slot: Slot) -> None:
+    slot.close("nobody answers here")
+
+
+@pytest.mark.spec("NET-31")
+def test_the_controller_reaches_its_own_broker_and_no_other() -> None:
+    async def story() -> None:
+        links = OwnBroker(ME, world(MemoryStore(Ensemble())))
+        with pytest.raises(AssertionError):
+            links.open(broker(ME))
+        links.answer = unanswered
+        assert isinstance(links.open(broker(ME)), LocalLink)
+        with pytest.raises(UserError, match="broker 4"):
+            links.open(broker(OTHER))
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-14")
+def test_the_one_broker_becomes_the_controller() -> None:
+    async def story() -> None:
+        store = MemoryStore(Ensemble())
+        await store.start()
+        await lay_ground(store, None, Random(0))
+        config = DynamicConfig({"broker.id": "3"})
+        control = Control(
+            world(store),
+            config,
+            ME,
+            store=store,
+            metadata=MetadataCache(ME),
+            registry=Registry(),
+            authorizer=Authorizer(),
+        )
+        control.links.answer = unanswered
+        await control.registration.register()
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(loop) for loop in control.loops()]
+            await control.loop.settled.wait()
+            assert await store.get(paths.CONTROLLER) is not None
+            assert control.registration.epoch >= 0
+            for task in running:
+                task.cancel()
+
+    run(story())

@@ -1,0 +1,31 @@
+"""What a broker takes from the machine it runs on."""
+
+from __future__ import annotations
+
+import resource
+from contextlib import closing
+from pathlib import Path
+
+from ottla.broker.environment import OPEN_FILES_MAX, World
+from ottla.log.files import RealDisk
+
+
+def test_half_of_the_descriptors_are_left_to_connections() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = len(list(Path("/proc/self/fd").iterdir())) + 50  # other tests may hold some
+    try:
+        for allowed in (few, soft):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+            with closing(World.real()) as world:
+                assert isinstance(world.disk, RealDisk)
+                assert world.disk.open_files.limit == min(OPEN_FILES_MAX, allowed // 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_the_real_world_has_threads_dice_and_a_name() -> None:
+    with closing(World.real()) as world, closing(World.real()) as other:
+        assert world.pool is not None
+        assert world.pool.submit(lambda: 7).result() == 7
+        assert world.dice.random() != other.dice.random()
+        assert world.host_name()

@@ -1,0 +1,88 @@
+"""The same done to every log: side by side, with a word now and then when it takes long."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from ottla.broker.log_tasks import CHUNK, Pace, in_chunks, pace_for
+from ottla.config.dynamic import DynamicConfig
+from ottla.log.directories.log_directories import LogDirectories
+from ottla.replica.environment import Off
+from tests.fakes.forgetting_disk import ForgettingDisk
+from tests.fakes.inline_pool import InlinePool
+from tests.fakes.virtual_loop import LoopClock, run
+
+LOGGER = "ottla.broker.log_tasks"
+
+
+class Slow(LoopClock):
+    """Between any two looks at it three seconds pass."""
+
+    looks = 0
+
+    def mono_ms(self) -> int:
+        self.looks += 1
+        return self.looks * 3_000
+
+
+async def squares(count: int, clock: LoopClock) -> list[int]:
+    settled: list[int] = []
+    pace = Pace(Off(asyncio.get_running_loop(), InlinePool()), 2, clock)
+
+    def work(chunk: Sequence[int]) -> list[int]:
+        return [item * item for item in chunk]
+
+    await in_chunks("squared", range(count), work, settled.append, pace)
+    return settled
+
+
+@pytest.mark.parametrize("count", [0, 1, CHUNK, 2 * CHUNK + 3])
+def test_everything_is_worked_on_once_and_settled(count: int) -> None:
+    assert run(squares(count, LoopClock())) == [item * item for item in range(count)]
+
+
+def test_what_takes_long_says_how_far_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, LOGGER)
+    run(squares(CHUNK + 1, Slow()))
+    assert [one.getMessage() for one in caplog.records if one.name == LOGGER] == [
+        f"squared {CHUNK} of {CHUNK + 1} partitions",
+        f"squared {CHUNK + 1} of {CHUNK + 1} partitions",
+    ]
+
+
+def test_what_is_quick_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, LOGGER)
+    run(squares(CHUNK + 1, LoopClock()))
+    assert [one for one in caplog.records if one.name == LOGGER] == []
+
+
+@pytest.mark.spec("CFG-020", "LOG-40")
+@pytest.mark.parametrize(("threads", "at_once"), [("1", 2), ("2", 4)])
+def test_each_directory_has_as_many_threads_as_the_operator_says(
+    threads: str, at_once: int
+) -> None:
+    async def story() -> None:
+        clock = LoopClock()
+        directories = LogDirectories([Path("/a"), Path("/b")], ForgettingDisk(), clock, Random(1))
+        directories.open()
+        pool = InlinePool()
+        pool.held = True
+        config = DynamicConfig({"num.recovery.threads.per.data.dir": threads})
+        pace = pace_for(directories, config, Off(asyncio.get_running_loop(), pool), clock)
+        settled: list[int] = []
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(in_chunks("kept", range(6 * CHUNK), list, settled.append, pace))
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert pool.waiting == at_once
+            pool.held = False
+            pool.run_all()
+        assert sorted(settled) == list(range(6 * CHUNK))
+
+    run(story())

@@ -1,0 +1,56 @@
+"""Where metadata live, and what is said of a place that cannot be entered."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from ottla.broker.environment import World
+from ottla.broker.metadata_store import Home, choose, enter, zookeeper
+from ottla.config.broker import BrokerConfig
+from ottla.log.directories.log_directories import LogDirectories
+from ottla.model.errors import UserError
+from ottla.store.memory import Ensemble, MemoryStore
+from ottla.store.port import Store, StoreUnavailable
+from tests.fakes.forgetting_disk import ForgettingDisk
+from tests.fakes.inline_pool import InlinePool
+from tests.fakes.virtual_loop import LoopClock, run
+
+NODE, CLUSTER = MemoryStore(Ensemble()), MemoryStore(Ensemble())
+ON_ZOOKEEPER = BrokerConfig.parse({"zookeeper.connect": "zk1:2181,zk2:2181/ottla"})
+
+
+def world() -> World:
+    return World(
+        LoopClock(), Random(1), ForgettingDisk(), lambda _: NODE, InlinePool(), lambda _: CLUSTER
+    )
+
+
+def test_one_node_keeps_them_in_its_first_directory_and_a_cluster_on_zookeeper() -> None:
+    here = world()
+    directories = LogDirectories([Path("/a"), Path("/b")], here.disk, here.clock, here.dice)
+    directories.open()
+    assert choose(BrokerConfig(), directories, here) == Home(NODE, "/a")
+    assert choose(ON_ZOOKEEPER, directories, here) == Home(
+        CLUSTER, "ZooKeeper at zk1:2181,zk2:2181/ottla"
+    )
+    directories.release()
+
+
+def test_a_place_that_cannot_be_entered_is_named() -> None:
+    class Silent(MemoryStore):
+        async def start(self) -> None:
+            raise StoreUnavailable(110, "does not answer")
+
+    silent: Store = Silent(Ensemble())
+    with pytest.raises(UserError, match="cannot be reached: over there: does not answer"):
+        run(enter(Home(silent, "over there")))
+
+
+def test_without_kazoo_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ottla.store.zookeeper", None)
+    with pytest.raises(UserError, match=r"pip install 'ottla\[cluster\]'"):
+        zookeeper(ON_ZOOKEEPER)

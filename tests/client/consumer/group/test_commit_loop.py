@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ottla.client.consumer import subscribing
+from ottla.client.consumer.errors import CommitFailed
+from ottla.client.consumer.group import offset_commits
+from ottla.client.errors import KafkaError
+from ottla.client.offsets import OffsetAndMetadata
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from tests.client.consumer.scripted import OFFSET_COMMIT, Rig, commits
+from tests.fakes.virtual_loop import run
+
+HERE = TopicPartition("t", 0)
+
+
+def offsets_sent(rig: Rig) -> list[int]:
+    return [
+        each["committed_offset"]
+        for asked in rig.cluster.asked
+        if asked.key == OFFSET_COMMIT
+        for topic in asked.fields["topics"]
+        for each in topic["partitions"]
+    ]
+
+
+def rig_by_hand() -> Rig:
+    rig = Rig(group_id="g", enable_auto_commit=False)
+    subscribing.assign(rig.core, [HERE])
+    return rig
+
+
+@pytest.mark.spec("CON-43", "CON-47")
+def test_a_commit_that_waits_is_tried_until_it_lands() -> None:
+    async def story() -> None:
+        rig = rig_by_hand()
+        rig.cluster.script[OFFSET_COMMIT] = [
+            ConnectionError("gone"),
+            commits(ErrorCode.coordinator_load_in_progress),
+            commits(ErrorCode.not_coordinator),
+            commits(),
+        ]
+        async with rig.live() as core:
+            await offset_commits.commit(core, {HERE: OffsetAndMetadata(5, "note", 2)}, 60_000)
+        assert offsets_sent(rig) == [5, 5, 5, 5]
+        assert rig.cluster.forgotten == 2
+        sent = rig.cluster.last(OFFSET_COMMIT)["topics"][0]["partitions"][0]
+        assert (sent["committed_metadata"], sent["committed_leader_epoch"]) == ("note", 2)
+
+    run(story())
+
+
+@pytest.mark.spec("CON-43")
+def test_a_commit_that_cannot_land_is_raised() -> None:
+    async def story() -> None:
+        rig = rig_by_hand()
+        rig.cluster.script[OFFSET_COMMIT] = [
+            commits(ErrorCode.offset_metadata_too_large),
+            commits(ErrorCode.illegal_generation),
+        ]
+        async with rig.live() as core:
+            with pytest.raises(KafkaError, match="committing t-0: offset_metadata_too_large"):
+                await offset_commits.commit(core, {HERE: 1}, 60_000)
+            with pytest.raises(CommitFailed):
+                await offset_commits.commit(core, {HERE: 1}, 60_000)
+
+    run(story())
+
+
+def test_time_runs_out_for_a_commit_nobody_answers() -> None:
+    async def story() -> None:
+        rig = rig_by_hand()
+        rig.cluster.script[OFFSET_COMMIT] = ConnectionError("gone")
+        async with rig.live() as core:
+            with pytest.raises(TimeoutError, match="not committed in 500 ms"):
+                await offset_commits.commit(core, {HERE: 1}, 500)
+
+    run(story())
+
+
+@pytest.mark.spec("CON-44", "CON-45")
+def test_asynchronous_commits_are_not_tried_again_and_stay_in_order() -> None:
+    async def story() -> None:
+        rig = rig_by_hand()
+        heard: list[tuple[int, type[Exception] | None]] = []
+
+        def note(offsets: Any, error: Exception | None) -> None:
+            heard.append((offsets[HERE].offset, type(error) if error else None))
+
+        rig.cluster.script[OFFSET_COMMIT] = [
+            commits(ErrorCode.coordinator_load_in_progress),
+            commits(),
+        ]
+        async with rig.live() as core:
+            offset_commits.commit_async(core, {HERE: 1}, note)
+            await asyncio.sleep(0.0005)
+            offset_commits.commit_async(core, {HERE: 2}, note)
+            offset_commits.commit_async(core, {HERE: 3}, note)
+            await asyncio.sleep(10)
+            assert heard == [], "callbacks wait for the user"
+            await core.call_back()
+        assert offsets_sent(rig) == [1, 3], "those that waited went out as one"
+        assert heard == [(1, KafkaError), (2, None), (3, None)]
+
+    run(story())
+
+
+@pytest.mark.spec("CON-51", "CON-46")
+def test_closing_waits_for_what_is_under_way_and_gives_up_the_rest() -> None:
+    async def story(slow: bool) -> None:
+        rig = rig_by_hand()
+        heard: list[Exception | None] = []
+
+        async def answer(fields: Any) -> Any:
+            await asyncio.sleep(100 if slow else 1)
+            return commits()(fields)
+
+        rig.cluster.script[OFFSET_COMMIT] = answer
+        async with rig.live() as core:
+            offset_commits.commit_async(core, {HERE: 1}, lambda _, error: heard.append(error))
+            await asyncio.sleep(0.5)
+            offset_commits.commit_async(core, {HERE: 2}, lambda _, error: heard.append(error))
+            await subscribing.close(core, 10_000)
+        if slow:
+            assert isinstance(heard[-1], TimeoutError)
+        else:
+            assert heard == [None, None]
+
+    run(story(slow=False))
+    run(story(slow=True))

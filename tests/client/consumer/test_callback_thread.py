@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from ottla.client.consumer.callback_thread import Errands
+from ottla.client.loop_thread import LoopThread
+from ottla.model.errors import UserError
+
+
+@pytest.fixture
+def errands() -> Iterator[Errands]:
+    thread = LoopThread("errands-under-test")
+    thread.start()
+    yield Errands(thread)
+    thread.stop()
+
+
+@pytest.mark.spec("CON-26")
+def test_user_code_runs_on_the_thread_that_waits(errands: Errands) -> None:
+    async def work() -> tuple[str, str]:
+        here = threading.current_thread().name
+        return here, await errands.invoke(lambda: threading.current_thread().name)
+
+    assert errands.run(work()) == ("errands-under-test", threading.current_thread().name)
+
+
+@pytest.mark.spec("CON-27")
+def test_user_code_may_send_another_errand_meanwhile(errands: Errands) -> None:
+    async def inner() -> object:
+        return await errands.invoke(lambda: "innermost")
+
+    async def outer() -> object:
+        return await errands.invoke(lambda: errands.run(inner()))
+
+    assert errands.run(outer()) == "innermost"
+
+
+def test_what_user_code_raises_comes_back_through_the_loop(errands: Errands) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError
+
+    async def work() -> str:
+        with pytest.raises(ZeroDivisionError):
+            await errands.invoke(broken)
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        errands.run(work())
+
+
+def test_a_coroutine_cannot_be_called_back_on_a_thread(errands: Errands) -> None:
+    async def listener() -> None:
+        raise AssertionError("nobody awaits it")
+
+    with pytest.raises(UserError, match=r"ottla\.aio\.Consumer"):
+        errands.run(errands.invoke(listener))
+
+
+def test_an_errand_may_fail_before_anybody_is_asked_for_anything(errands: Errands) -> None:
+    async def work() -> None:
+        await asyncio.sleep(0)
+        raise TimeoutError("late")
+
+    with pytest.raises(TimeoutError, match="late"):
+        errands.run(work())

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ottla.client.consumer import subscribing
+from ottla.client.consumer.subscription import Mode
+from ottla.model.errors import UserError
+from ottla.model.ids import TopicPartition
+from tests.client.consumer.batches import batch
+from tests.client.consumer.scripted import OFFSET_COMMIT, Rig
+from tests.fakes.virtual_loop import run
+
+HERE = TopicPartition("t", 0)
+
+
+@pytest.mark.spec("CON-01")
+@pytest.mark.parametrize(
+    ("topics", "pattern", "complaint"),
+    [
+        (None, None, "takes topics, or pattern="),
+        (["t"], "t", "takes topics, or pattern="),
+        ([""], None, "is no topic"),
+        ([7], None, "7 is no topic"),
+        (None, "(", "not a regular expression"),
+    ],
+)
+def test_a_bad_subscription_is_named(topics: Any, pattern: Any, complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        subscribing.subscribe(Rig().core, topics, pattern, None)
+
+
+def test_one_name_is_a_list_of_one() -> None:
+    rig = Rig()
+    subscribing.subscribe(rig.core, "orders", None, None)
+    assert rig.core.subscriptions.topics == {"orders"}
+
+
+@pytest.mark.parametrize("bad", ["t", ("t", -1), ("t", 0, 0)])
+def test_a_bad_partition_is_named(bad: Any) -> None:
+    with pytest.raises(UserError, match=r"expected TopicPartition\(topic, partition\)"):
+        subscribing.assign(Rig().core, [bad])
+
+
+@pytest.mark.spec("CON-51")
+def test_closing_commits_also_for_partitions_chosen_by_hand() -> None:
+    async def story() -> None:
+        rig = Rig(group_id="g")
+        rig.cluster.logs[HERE] = [batch(0, 3)]
+        async with rig.live() as core:
+            subscribing.assign(core, [HERE])
+            await rig.poll()
+            await subscribing.close(core, 1_000)
+        sent = rig.cluster.last(OFFSET_COMMIT)["topics"][0]["partitions"][0]
+        assert sent["committed_offset"] == 3
+
+    run(story())
+
+
+def test_unsubscribing_from_what_was_chosen_by_hand_only_forgets_it() -> None:
+    async def story() -> None:
+        rig = Rig()
+        async with rig.live() as core:
+            subscribing.assign(core, [HERE])
+            await subscribing.unsubscribe(core)
+            assert core.subscriptions.mode is Mode.NOTHING
+
+    run(story())

@@ -1,0 +1,28 @@
+"""Waiting for outcomes on the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from ottla.client.producer.flush_waiter import finished
+from tests.client.producer.rig import batch
+
+
+def test_all_batches_are_waited_for_and_those_that_took_their_place() -> None:
+    async def main() -> None:
+        one, whole, parts = batch(), batch(b"a", b"b"), [batch(b"a"), batch(b"b")]
+        done = batch()
+        done.succeed(0, -1)
+        async with asyncio.TaskGroup() as tasks:
+            waiting = tasks.create_task(finished([done, one, whole]))
+            await asyncio.sleep(0)
+            threading.Thread(target=one.fail, args=(ValueError(),)).start()
+            whole.become(parts)
+            parts[0].succeed(0, -1)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert not waiting.done()
+            parts[1].succeed(1, -1)
+
+    asyncio.run(main())

@@ -1,0 +1,105 @@
+"""The three requests as bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ottla.controller.events import LeaderAndIsrAnswered, StopReplicaAnswered
+from ottla.controller.machine import on_event
+from ottla.controller.runtime.broker_requests import FULL, Request, requests
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.protocol import wire
+from ottla.protocol.interbroker import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
+from tests.controller.transcript import COMMANDS, Actor, topic_id
+
+T0 = TopicPartition("t", 0)
+
+
+def sent(command: str, *before: str) -> list[Request]:
+    actor = Actor()
+    for earlier in before:
+        actor.run(earlier)
+    word, *rest = command.split()
+    step = on_event(actor.state, COMMANDS[word](actor, rest))
+    return list(requests(step.state, step.sends))
+
+
+def decoded(request: Request) -> Any:
+    view = memoryview(request.frame(7, "controller"))[4:]
+    call = wire.parse_call(view)
+    assert (call.key, call.correlation_id, call.client_id) == (request.key, 7, "controller")
+    return wire.decode(call, view)
+
+
+@pytest.mark.spec("CTL-24", "CTL-36", "CTL-37", "CTL-18")
+def test_a_start_sends_live_brokers_then_leaders_then_metadata() -> None:
+    live, led, told = sent("elected 4 1@20:a t-0=1/1/1")
+    assert [live.key, led.key, told.key] == [UPDATE_METADATA, LEADER_AND_ISR, UPDATE_METADATA]
+    (broker,) = decoded(live).live_brokers
+    assert (broker.id, broker.rack) == (1, "a")
+    assert [(e.host, e.port, e.listener) for e in broker.endpoints] == [
+        ("host1", 9092, "PLAINTEXT")
+    ]
+    assert decoded(live).topic_states == ()
+    leaders = decoded(led)
+    assert (leaders.controller_id, leaders.controller_epoch, leaders.broker_epoch) == (1, 4, 20)
+    assert leaders.type == FULL
+    (topic,) = leaders.topic_states
+    assert topic.topic_id == topic_id("t")
+    (state,) = topic.partition_states
+    assert (state.leader, state.leader_epoch, state.isr, state.partition_epoch) == (1, 5, (1,), 10)
+    assert [(one.broker_id, one.port) for one in leaders.live_leaders] == [(1, 9092)]
+
+
+@pytest.mark.spec("CTL-52", "MDC-10")
+def test_a_topic_being_deleted_is_told_with_leader_minus_two_and_stopped_with_delete() -> None:
+    told, stopped = sent("delete t", "elected 4 1 t-0=1/1/1")
+    (topic,) = decoded(told).topic_states
+    assert topic.partition_states[0].leader == -2
+    (topic,) = decoded(stopped).topic_states
+    (state,) = topic.partition_states
+    assert (state.leader_epoch, state.delete_partition) == (-2, True)
+
+
+@pytest.mark.spec("CTL-53")
+def test_replies_become_events() -> None:
+    _, led, _ = sent("elected 4 1@20 t-0=1/1/1")
+    view = memoryview(led.frame(1, "c"))[4:]
+    answer = {
+        "error_code": ErrorCode.none,
+        "topics": [
+            {
+                "topic_id": topic_id("t"),
+                "partition_errors": [
+                    {"partition_index": 0, "error_code": ErrorCode.kafka_storage_error}
+                ],
+            }
+        ],
+    }
+    frame = memoryview(wire.reply(wire.parse_call(view), answer))[4:]
+    assert led.event(frame) == LeaderAndIsrAnswered(
+        led.broker.id, led.broker.epoch, {T0: ErrorCode.kafka_storage_error}
+    )
+
+
+@pytest.mark.spec("CTL-53")
+def test_a_refused_stop_replica_counts_for_every_replica_it_named() -> None:
+    _, stopped = sent("delete t", "elected 4 1 t-0=1/1/1 t-1=1/1/1")
+    assert stopped.key == STOP_REPLICA
+    view = memoryview(stopped.frame(1, "c"))[4:]
+    answer = {"error_code": ErrorCode.stale_controller_epoch, "partition_errors": []}
+    frame = memoryview(wire.reply(wire.parse_call(view), answer))[4:]
+    event = stopped.event(frame)
+    assert isinstance(event, StopReplicaAnswered)
+    assert set(event.codes.values()) == {ErrorCode.stale_controller_epoch}
+    assert len(event.codes) == 2
+
+
+def test_a_reply_to_update_metadata_means_nothing_more() -> None:
+    live, *_ = sent("elected 4 1")
+    view = memoryview(live.frame(1, "c"))[4:]
+    frame = memoryview(wire.reply(wire.parse_call(view), {"error_code": ErrorCode.none}))[4:]
+    assert live.event(frame) is None

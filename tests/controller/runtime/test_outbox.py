@@ -1,0 +1,125 @@
+"""One ordered queue of requests per broker."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ottla.controller.events import BrokerBehind, Event
+from ottla.controller.runtime.broker_requests import Request
+from ottla.controller.runtime.metrics import Measures
+from ottla.controller.runtime.outbox import QUEUE_MAX, Link, Outbox
+from ottla.controller.state import Broker
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import BrokerEpoch, BrokerId
+from ottla.model.metrics import Registry
+from ottla.protocol import wire
+from ottla.protocol.interbroker import UPDATE_METADATA
+from tests.fakes.virtual_loop import LoopClock, run
+
+ONE = Broker(BrokerId(1), BrokerEpoch(0), ())
+
+
+def request(broker: Broker, epoch: int) -> Request:
+    fields: dict[str, object] = {
+        "controller_id": 1,
+        "controller_epoch": epoch,
+        "topic_states": [],
+        "live_brokers": [],
+    }
+    return Request(broker, UPDATE_METADATA, fields, (), {})
+
+
+class Recorder:
+    """A broker that answers, or does not."""
+
+    def __init__(self) -> None:
+        self.heard: list[int] = []
+        self.in_flight = 0
+        self.failures = 0
+        self.closed = 0
+        self.silent = False
+
+    def open(self, broker: Broker) -> Link:
+        return self
+
+    async def call(self, frame: bytes) -> bytes:
+        self.in_flight += 1
+        assert self.in_flight == 1, "one request at a time"
+        try:
+            await asyncio.sleep(1)
+            if self.silent:
+                await asyncio.Event().wait()
+            if self.failures:
+                self.failures -= 1
+                raise ConnectionResetError
+            call = wire.parse_call(memoryview(frame)[4:])
+            self.heard.append(wire.decode(call, memoryview(frame)[4:]).controller_epoch)
+            return wire.reply(call, {"error_code": ErrorCode.none})[4:]
+        finally:
+            self.in_flight -= 1
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+async def outbox(links: Recorder, tasks: asyncio.TaskGroup, told: list[Event]) -> Outbox:
+    return Outbox(links, told.append, tasks, Measures(Registry(), LoopClock()))
+
+
+@pytest.mark.spec("CTL-38", "CTL-39", "CTL-40", "MON-17")
+def test_requests_arrive_in_order_one_at_a_time_and_are_repeated_until_answered() -> None:
+    async def story() -> None:
+        links = Recorder()
+        links.failures = 2
+        async with asyncio.TaskGroup() as tasks:
+            box = await outbox(links, tasks, [])
+            box.follow({ONE.id: ONE})
+            box.send(request(ONE, epoch) for epoch in (1, 2, 3))
+            await asyncio.sleep(60)
+            box.close()
+        assert links.heard == [1, 2, 3]
+        assert links.closed == 1
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-40", "CTL-43")
+def test_channels_follow_the_brokers_and_a_restarted_one_gets_a_new_channel() -> None:
+    async def story() -> None:
+        links = Recorder()
+        links.silent = True
+        again = Broker(ONE.id, BrokerEpoch(9), ())
+        async with asyncio.TaskGroup() as tasks:
+            box = await outbox(links, tasks, [])
+            box.follow({ONE.id: ONE})
+            box.send([request(ONE, 1)])
+            await asyncio.sleep(5)
+            box.follow({again.id: again})
+            await asyncio.sleep(0)
+            assert links.closed == 1
+            links.silent = False
+            box.send([request(again, 2)])
+            await asyncio.sleep(5)
+            box.close()
+        assert links.heard == [2], "what the dead one had not heard is not for the new one"
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-38")
+def test_a_broker_too_far_behind_loses_its_queue_and_the_controller_hears_of_it() -> None:
+    async def story() -> None:
+        links, told = Recorder(), list[Event]()
+        links.silent = True
+        async with asyncio.TaskGroup() as tasks:
+            box = await outbox(links, tasks, told)
+            box.follow({ONE.id: ONE})
+            box.send(request(ONE, epoch) for epoch in range(QUEUE_MAX))
+            assert told == []
+            box.send([request(ONE, 0)])
+            assert told == [BrokerBehind(ONE.id)]
+            box.close()
+
+    run(story())

@@ -1,0 +1,45 @@
+"""Questions that wait for their answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.controller.runtime.pending_requests import Asks
+from ottla.model.errors import ErrorCode, KafkaError
+from tests.fakes.virtual_loop import run
+
+
+def test_an_answer_reaches_who_asked_under_that_number() -> None:
+    async def story() -> None:
+        asks = Asks()
+        first, one = asks.open()
+        second, two = asks.open()
+        asks.answer(second, "two")
+        asks.answer(first, "one")
+        assert (await one, await two) == ("one", "two")
+
+    run(story())
+
+
+def test_an_answer_nobody_waits_for_is_dropped() -> None:
+    async def story() -> None:
+        asks = Asks()
+        number, _ = asks.open()
+        asks.close(number)
+        asks.answer(number, "late")
+        asks.answer(99, "never asked")
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-28")
+def test_everybody_who_waits_is_told_to_ask_another_controller() -> None:
+    async def story() -> None:
+        asks = Asks()
+        _, waiting = asks.open()
+        asks.refuse_all()
+        with pytest.raises(KafkaError) as refused:
+            await waiting
+        assert refused.value.code is ErrorCode.not_controller
+
+    run(story())

@@ -1,0 +1,157 @@
+"""What the store holds, as events."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from ottla.controller.events import BrokersSeen, PartitionsSeen
+from ottla.controller.runtime.controller_election import Term
+from ottla.controller.runtime.store_reader import Readings, new_topic_id
+from ottla.controller.state import ControllerState
+from ottla.model.ids import BrokerId, ControllerEpoch, TopicPartition
+from ottla.shared_state.registration import lay_ground
+from ottla.store import paths
+from ottla.store.changes import BrokersChanged, Change, PartitionsChanged, TopicsChanged
+from ottla.store.memory import Ensemble, MemoryStore
+from ottla.store.nodes import BrokerNode, ConfigNode, EndpointNode, StateNode, TopicNode, id_text
+from tests.controller.transcript import Actor, topic_id
+from tests.fakes.control_plane import settle
+from tests.fakes.virtual_loop import run
+
+T0 = TopicPartition("t", 0)
+TERM = Term(ControllerEpoch(3), 8)
+ME = ControllerState(BrokerId(1))
+
+
+async def opened() -> tuple[MemoryStore, Readings, list[Change]]:
+    store, told = MemoryStore(Ensemble()), list[Change]()
+    await store.start()
+    await lay_ground(store, None, Random(0))
+    return store, Readings(store, told.append, Random(0)), told
+
+
+async def write_topic(store: MemoryStore, name: str) -> None:
+    one = BrokerId(1)
+    await store.create(paths.topic(name), TopicNode(topic_id(name), {0: (one,)}).encode())
+    await store.create(paths.partitions(name))
+    await store.create(paths.partition(TopicPartition(name, 0)))
+    state = StateNode(one, 2, (one,), 1)  # type: ignore[arg-type]
+    await store.create(paths.partition_state(TopicPartition(name, 0)), state.encode())
+
+
+@pytest.mark.spec("CTL-17", "CTL-32")
+def test_a_new_controller_reads_everything_there_is() -> None:
+    async def story() -> None:
+        store, readings, _ = await opened()
+        node = BrokerNode((EndpointNode("PLAINTEXT", "h", 9),), 0, "r")
+        await store.create(paths.broker(BrokerId(1)), node.encode(), ephemeral=True)
+        await write_topic(store, "t")
+        unclean = ConfigNode({"unclean.leader.election.enable": "true"})
+        await store.create(paths.topic_config("t"), unclean.encode())
+        await store.create(paths.delete_topic("t"))
+        await store.create(f"{paths.ISR_CHANGES}/isr_change_1")
+        seen = await readings.everything(TERM)
+        assert (seen.epoch, seen.epoch_version) == (3, 8)
+        assert seen.brokers[BrokerId(1)].rack == "r"
+        leadership = seen.topics["t"].partitions[0].leadership
+        assert leadership is not None
+        assert (leadership.leader, leadership.leader_epoch, leadership.version) == (1, 2, 0)
+        assert seen.deletions == {"t"}
+        assert seen.unclean == {"t": True}
+        assert seen.notifications == (f"{paths.ISR_CHANGES}/isr_change_1",)
+        assert seen.ids == {}
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-18", "CTL-77")
+def test_what_was_read_is_watched_and_never_watched_twice() -> None:
+    async def story() -> None:
+        store, readings, told = await opened()
+        await write_topic(store, "t")
+        await readings.everything(TERM)
+        await readings.everything(TERM)
+        await write_topic(store, "u")
+        await settle()
+        assert told == [TopicsChanged()]
+        node = TopicNode(topic_id("t"), {0: (BrokerId(1),), 1: (BrokerId(1),)})
+        await store.set(paths.topic("t"), node.encode())
+        await settle()
+        assert told == [TopicsChanged(), PartitionsChanged("t")]
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-42", "CTL-47")
+def test_a_change_becomes_the_event_of_what_is_there_now() -> None:
+    async def story() -> None:
+        store, readings, _ = await opened()
+        node = BrokerNode((), 0)
+        await store.create(paths.broker(BrokerId(2)), node.encode(), ephemeral=True)
+        seen = await readings.event(BrokersChanged(), ME)
+        assert isinstance(seen, BrokersSeen)
+        assert list(seen.brokers) == [2]
+        assert await readings.event(PartitionsChanged("gone"), ME) is None
+        await write_topic(store, "t")
+        actor = Actor()
+        actor.run("elected 1 1 t-0=1/1/1")
+        grown = await readings.event(PartitionsChanged("t"), actor.state)
+        assert isinstance(grown, PartitionsSeen)
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-49")
+def test_a_change_that_was_quicker_than_the_watch_is_told() -> None:
+    async def story() -> None:
+        store, readings, told = await opened()
+        await write_topic(store, "t")
+        await readings.watch_topics({"t": 0})
+        assert told == []
+        readings.forget_watches()
+        await store.set(paths.topic("t"), TopicNode(topic_id("t"), {}).encode())
+        await settle()
+        told.clear()
+        await readings.watch_topics({"t": 0})
+        assert told == [PartitionsChanged("t")]
+
+    run(story())
+
+
+def test_a_topic_written_without_an_id_is_given_one() -> None:
+    async def story() -> None:
+        store, readings, _ = await opened()
+        await store.create(paths.topic("t"), b'{"version":1,"partitions":{"0":[1]}}')
+        seen = await readings.topics([])
+        assert set(seen.ids) == {"t"}
+
+    run(story())
+
+
+def test_one_broken_node_does_not_hide_the_others() -> None:
+    async def story() -> None:
+        store, readings, _ = await opened()
+        for name in ("t", "u", "v"):
+            await write_topic(store, name)
+        await store.set(paths.topic("t"), b"{broken")
+        await store.set(paths.partition_state(TopicPartition("u", 0)), b"{broken")
+        await store.create(paths.topic_config("v"), b"{broken")
+        await store.create(paths.broker(BrokerId(7)), b"{broken", ephemeral=True)
+        seen = await readings.everything(TERM)
+        assert sorted(seen.topics) == ["u", "v"]
+        assert seen.brokers == {}
+        unreadable = seen.topics["u"].partitions[0].leadership
+        assert unreadable is not None
+        assert (unreadable.leader, unreadable.isr) == (-1, ()), "nobody may lead by chance"
+
+    run(story())
+
+
+def test_topic_ids_never_read_like_an_option() -> None:
+    dice = Random(5)
+    ids = [new_topic_id(dice) for _ in range(2_000)]
+    assert len(set(ids)) == len(ids)
+    assert not any(id_text(id).startswith("-") for id in ids)
+    assert {id.version for id in ids} == {4}

@@ -1,0 +1,35 @@
+"""One member: whom it votes for, and that it is answered once."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.coordinator.group.classic.member import JoinReply, Member, Protocol
+
+
+def member(*protocols: str) -> Member:
+    return Member("m", None, "c", "/h", 1, 1, tuple(Protocol(name, b"!") for name in protocols))
+
+
+@pytest.mark.spec("GRP-20", "GRP-21")
+def test_a_member_votes_for_the_first_candidate_of_its_own_list() -> None:
+    assert member("range", "sticky").vote(frozenset({"sticky", "range"})) == "range"
+    assert member("range", "sticky").vote(frozenset({"sticky"})) == "sticky"
+    with pytest.raises(ValueError, match="supports none of"):
+        member("range").vote(frozenset({"sticky"}))
+
+
+@pytest.mark.spec("GRP-13")
+def test_nobody_is_answered_twice() -> None:
+    replies: list[JoinReply] = []
+    one = member("range")
+    one.awaits_join = replies.append
+    assert one.waits
+    one.answer_join(JoinReply())
+    one.answer_join(JoinReply())
+    assert (len(replies), one.waits) == (1, False)
+
+
+def test_metadata_is_that_of_the_protocol_asked_for() -> None:
+    assert member("range").metadata_for("range") == b"!"
+    assert member("range").metadata_for("other") == b""

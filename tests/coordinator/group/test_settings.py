@@ -1,0 +1,12 @@
+"""The settings groups are run by have Kafka's defaults."""
+
+from __future__ import annotations
+
+from ottla.broker.coordinators import group_limits
+from ottla.config.dynamic import DynamicConfig
+from ottla.coordinator.group.settings import GroupLimits
+
+
+def test_limits_are_the_brokers_settings() -> None:
+    assert group_limits(DynamicConfig({})) == GroupLimits()
+    assert group_limits(DynamicConfig({"group.max.size": "3"})).max_size == 3

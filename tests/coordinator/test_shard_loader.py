@@ -1,0 +1,160 @@
+"""A partition of an internal topic is read back whole, in turns, off the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.coordinator.outcome import Outcome
+from ottla.coordinator.shard_loader import ONE_BY_ONE, TURN, Stretch
+from ottla.model.errors import ErrorCode
+from ottla.protocol.records import legacy
+from ottla.protocol.records.batch import build
+from ottla.protocol.records.compression import Codec
+from ottla.protocol.records.record import NewRecord, decode_varint
+from tests.coordinator.coordinating import OFFSETS, coordinating
+from tests.fakes.virtual_loop import run
+
+
+@pytest.mark.spec("GRP-75", "GRP-76", "GRP-50")
+def test_every_record_is_replayed_and_kinds_that_are_not_known_are_passed_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        async with coordinating() as made:
+            for number in range(1_200):
+                await made.commit(number, f"g{number % 7}")
+            strange = build([NewRecord(b"\0\x63what", b"is it"), NewRecord(None, b"no key")])
+            outcome = made.side.start_append(key=OFFSETS, records=strange)
+            assert (await outcome).error_code is ErrorCode.invalid_topic_exception
+            partition = made.side.hosted.get(OFFSETS)
+            partition.log.config = made.side.config.topic("plain")
+            partition.log.append(strange, leader_epoch=0, now_ms=0)
+            await made.commit(5_000, "g1")
+            await made.side.follow(OFFSETS, epoch=1)
+            await made.side.lead(OFFSETS, epoch=2)
+            turns = 0
+            while made.runtime.is_loading():
+                await asyncio.sleep(0)
+                turns += 1
+            assert turns > 2, "others had their turns meanwhile"
+            assert await made.committed("g1") == 5_000
+            assert await made.committed("g2") == 1_199 - (1_199 - 2) % 7
+
+    with caplog.at_level(logging.WARNING):
+        run(story())
+    assert "2 records of unknown kinds" in caplog.text
+
+
+class Counting:
+    """A shard that reads in bulk what is marked so, and writes down what it is given."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def decode(self, key: bytes, value: bytes | None) -> int | None:
+        return int(key[1:])
+
+    def replay(self, what: int, offset: int, producer_id: int) -> None:
+        assert what == offset
+        self.seen.append(offset)
+
+    def replay_many(self, section: bytes, at: int, most: int, base_offset: int) -> tuple[int, int]:
+        taken = 0
+        while taken < most and at < len(section):
+            size, begin = decode_varint(section, at)
+            if section[begin + 4 : begin + 5] != b"b":  # attributes, time, offset, key's size, key
+                break
+            self.seen.append(base_offset + decode_varint(section, begin + 2)[0])
+            at, taken = begin + size, taken + 1
+        return at, taken
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        raise AssertionError("there is none")
+
+    def loaded(self, now: int) -> Outcome[None]:
+        raise AssertionError("only the runtime asks")
+
+    def unloaded(self) -> None:
+        raise AssertionError("only the runtime asks")
+
+    def on_timer(self, key: object, now: int) -> Outcome[None]:
+        raise AssertionError("only the runtime asks")
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=1, max_size=40), max_size=8))
+def test_records_read_in_bulk_and_one_by_one_are_replayed_once_each_and_in_order(
+    batches: list[list[bool]],
+) -> None:
+    data, offset = b"", 0
+    for kinds in batches:
+        records = [
+            NewRecord(b"%s%d" % (b"b" if bulk else b"o", offset + number), b"")
+            for number, bulk in enumerate(kinds)
+        ]
+        data += build(records, base_offset=offset)
+        offset += len(kinds)
+    shard = Counting()
+    stretch = Stretch(shard, data)
+    for _ in stretch.turns():
+        pass
+    assert shard.seen == list(range(offset))
+    assert stretch.next_offset == (offset or -1)
+
+
+@pytest.mark.spec("GRP-50", "GRP-75", "REC-40")
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+def test_what_the_oldest_brokers_wrote_is_replayed_before_the_rest(
+    magic: int, codec: Codec
+) -> None:
+    def records(start: int, count: int) -> list[NewRecord]:
+        return [NewRecord(b"o%d" % at, b"", (), 7) for at in range(start, start + count)]
+
+    data = b"".join(
+        legacy.build(records(start, 100), magic=magic, codec=codec, base_offset=start)
+        for start in range(0, 500, 100)
+    )
+    shard = Counting()
+    stretch = Stretch(shard, data + build(records(500, 10), base_offset=500))
+    turns = sum(1 for _ in stretch.turns())
+    assert shard.seen == list(range(510))
+    assert stretch.next_offset == 510
+    assert turns >= 3, "others had their turns meanwhile"
+    shard = Counting()
+    cut = Stretch(shard, data[:-3])  # a read ends where it ends
+    assert sum(1 for _ in cut.turns()) > 0
+    assert shard.seen == list(range(cut.next_offset))
+
+
+@pytest.mark.parametrize(("kind", "most"), [(b"b", TURN), (b"o", TURN // ONE_BY_ONE)])
+def test_no_turn_is_longer_than_it_may_be(kind: bytes, most: int) -> None:
+    data = build([NewRecord(b"%s%d" % (kind, number), b"") for number in range(60)])
+    many = build(
+        [NewRecord(b"%s%d" % (kind, number), b"") for number in range(60, 5_060)], base_offset=60
+    )
+    shard = Counting()
+    last = 0
+    for _ in Stretch(shard, data + many).turns():
+        assert len(shard.seen) - last <= most + 1
+        last = len(shard.seen)
+    assert len(shard.seen) == 5_060
+
+
+def test_a_partition_that_cannot_be_read_is_not_coordinated() -> None:
+    async def story() -> None:
+        async with coordinating() as made:
+            garbage = build([NewRecord(b"\0\1\0\1g\0\1t\0\0\0\0", b"\0\3cut")])
+            partition = made.side.hosted.get(OFFSETS)
+            partition.log.append(garbage, leader_epoch=0, now_ms=0)
+            await made.side.follow(OFFSETS, epoch=1)
+            await made.side.lead(OFFSETS, epoch=2)
+            await made.side.settle()
+            with pytest.raises(Exception, match="not_coordinator"):
+                await made.committed()
+
+    run(story())

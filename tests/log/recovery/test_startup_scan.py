@@ -1,0 +1,129 @@
+"""Promises of `ottla.log.recovery.startup_scan`."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from uuid import UUID
+
+import pytest
+
+from ottla.log.directories.checkpoint_file import HIGH_WATERMARKS
+from ottla.log.directories.directory import CLEAN_SHUTDOWN, Directory
+from ottla.log.directories.log_directories import LogDirectories, renamed
+from ottla.log.directories.names import Kind
+from ottla.log.recovery.startup_scan import Loading
+from ottla.model.ids import TopicPartition
+from tests.fakes.forgetting_disk import ForgettingDisk
+from tests.fakes.manual_time import ManualClock
+from tests.log.hosting import CONFIG, A, B, started, values, write
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+TOPIC_ID = UUID(int=7)
+
+
+@pytest.fixture
+def disk() -> ForgettingDisk:
+    return ForgettingDisk()
+
+
+@pytest.mark.spec("LOG-01", "LOG-02", "LOG-09")
+def test_partitions_are_found_again_with_all_they_had(disk: ForgettingDisk) -> None:
+    directories = started(disk)
+    for partition, value in ((T0, b"zero"), (T1, b"one")):
+        write(directories.create(partition, TOPIC_ID, CONFIG), value, value)
+    directories.close()
+    again = started(disk)
+    for partition, value in ((T0, b"zero"), (T1, b"one")):
+        log = again.get(partition)
+        assert log is not None
+        assert values(log) == [value, value]
+        assert (log.topic_id, log.high_watermark, log.end_offset) == (TOPIC_ID, 2, 2)
+
+
+@pytest.mark.spec("LOG-07")
+def test_a_clean_stop_is_marked_and_the_mark_is_gone_after_the_start(disk: ForgettingDisk) -> None:
+    started(disk, [A]).close(broker_epoch=42)
+    content = disk.read(A / CLEAN_SHUTDOWN)
+    assert json.loads(content) == {"version": 0, "brokerEpoch": 42}
+    started(disk, [A])
+    assert not disk.exists(A / CLEAN_SHUTDOWN)
+
+
+@pytest.mark.spec("LOG-07")
+@pytest.mark.parametrize("seed", range(20))
+def test_no_power_cut_makes_an_unclean_stop_look_clean(disk: ForgettingDisk, seed: int) -> None:
+    directories = started(disk, [A])
+    write(directories.create(T0, TOPIC_ID, CONFIG), b"flushed")
+    directories.close()
+    disk.sync_everything()
+    again = started(disk, [A])
+    log = again.get(T0)
+    assert log is not None
+    write(log, *[b"not flushed" * 100] * 5)
+    disk.crash(seed)
+    assert not disk.exists(A / CLEAN_SHUTDOWN)
+    third = started(disk, [A]).get(T0)
+    assert third is not None and values(third)[:1] == [b"flushed"]
+
+
+@pytest.mark.spec("LOG-12")
+def test_the_high_watermark_is_the_one_that_was_written_down(disk: ForgettingDisk) -> None:
+    directories = started(disk, [A])
+    write(directories.create(T0, TOPIC_ID, CONFIG), b"1", b"2", b"3")
+    directories.close()
+    Directory(A, disk).checkpoint(HIGH_WATERMARKS, {T0: 2}).run()
+    log = started(disk, [A]).get(T0)
+    assert log is not None and log.high_watermark == 2
+
+
+@pytest.mark.parametrize("name", ["lost+found", "__cluster_metadata-0", "t-9.ab-stray", "notes"])
+def test_what_is_no_partition_of_ours_is_left_alone(disk: ForgettingDisk, name: str) -> None:
+    disk.mkdir(A / name)
+    disk.replace(A / name / "file", b"content")
+    directories = started(disk, [A])
+    assert directories.held == {}
+    directories.close()
+    assert disk.read(A / name / "file") == b"content"
+
+
+def test_a_partition_in_two_directories_is_served_from_the_longer_one(
+    disk: ForgettingDisk,
+) -> None:
+    for path, count in ((A, 2), (B, 3)):
+        alone = started(disk, [path])
+        write(alone.create(T0, TOPIC_ID, CONFIG), *[b"v"] * count)
+        alone.close()
+    directories = started(disk, [A, B])
+    log = directories.get(T0)
+    assert log is not None and log.dir == B / "t-0"
+    [aside] = [name for name in disk.list(A) if name.startswith("t-0")]
+    assert aside.endswith("-stray")
+    directories.close()
+    assert started(disk, [A, B]).get(T0) is not None
+
+
+def test_a_copy_in_the_making_is_not_taken_for_the_partition(disk: ForgettingDisk) -> None:
+    directories = started(disk, [A, B])
+    write(directories.create(T0, TOPIC_ID, CONFIG), b"1")
+    renamed(directories.held.pop(T0), Kind.FUTURE, UUID(int=1))
+    again = LogDirectories([A, B], disk, ManualClock(), Random(1))
+    disk.kill()
+    again.open()
+    loading = Loading(again)
+    [pending] = loading.pending()
+    loading.admit(pending, pending.load(CONFIG))
+    assert again.get(T0) is None
+    assert values(again.futures[T0].log) == [b"1"]
+
+
+@pytest.mark.spec("LOG-10")
+def test_a_damaged_checkpoint_is_passed_over(disk: ForgettingDisk) -> None:
+    directories = started(disk, [A])
+    write(directories.create(T0, TOPIC_ID, CONFIG), b"1", b"2")
+    directories.close()
+    for name in ("recovery-point-offset-checkpoint", HIGH_WATERMARKS):
+        disk.replace(A / name, b"0\n7\nt 0 99\n")
+    disk.remove(A / CLEAN_SHUTDOWN)
+    log = started(disk, [A]).get(T0)
+    assert log is not None and values(log) == [b"1", b"2"]

@@ -1,0 +1,116 @@
+"""Promises of `ottla.log.recovery.swap_files`."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.log.recovery.swap_files import base_offset_of, tidy
+from ottla.log.segment.segment import Mark, Segment
+from ottla.log.stored_batch import parse
+from ottla.protocol.records.batch import build
+from ottla.protocol.records.record import NewRecord
+from tests.log.workbench import Workbench
+
+A, B, C = (f"{base:020d}" for base in (0, 10, 20))
+
+
+def write(bench: Workbench, base: int, offsets: range, suffix: str = "") -> None:
+    segment = Segment(bench.disk, bench.dir, base, suffix=suffix)
+    for offset in offsets:
+        content = build([NewRecord(b"k", b"v", timestamp=offset)], base_offset=offset)
+        found = parse(content, 0, 0)
+        segment.append([content], [Mark(offset, offset, offset, found.size)], 0)
+    segment.finish()
+
+
+@pytest.fixture
+def bench() -> Workbench:
+    made = Workbench()
+    made.disk.mkdir(made.dir)
+    return made
+
+
+def names_with(bench: Workbench, *suffixes: str) -> list[str]:
+    return [name for name in bench.names() if name.endswith(suffixes)]
+
+
+@pytest.mark.parametrize(
+    ("name", "base"),
+    [
+        (f"{B}.log", 10),
+        (f"{B}.log.swap", 10),
+        ("leader-epoch-checkpoint", None),
+        ("partition.metadata", None),
+        (B, None),
+        (f"{B}.", None),
+        ("10.log", None),
+    ],
+)
+def test_a_segments_files_are_known_by_their_twenty_digits(name: str, base: int | None) -> None:
+    assert base_offset_of(name) == base
+
+
+def test_a_folder_without_leftovers_is_left_alone(bench: Workbench) -> None:
+    write(bench, 0, range(3))
+    before = bench.names()
+    assert tidy(bench.disk, bench.dir) == before == bench.names()
+
+
+@pytest.mark.spec("LOG-06", "LOG-36")
+def test_what_waited_for_deletion_and_unfinished_compaction_go(bench: Workbench) -> None:
+    write(bench, 0, range(3))
+    write(bench, 10, range(10, 12), suffix=".deleted")
+    write(bench, 20, range(20, 22), suffix=".cleaned")
+    bench.disk.replace(bench.dir / "partition.metadata.tmp", b"half")
+    assert tidy(bench.disk, bench.dir) == [f"{A}.index", f"{A}.log", f"{A}.timeindex"]
+
+
+@pytest.mark.spec("LOG-36")
+def test_a_swap_that_had_not_begun_everywhere_is_undone(bench: Workbench) -> None:
+    write(bench, 0, range(5))
+    write(bench, 10, range(10, 15))
+    write(bench, 10, range(12, 13), suffix=".swap")  # the second of two went first
+    write(bench, 0, range(2, 3), suffix=".cleaned")
+    originals = names_with(bench, ".log", ".index", ".timeindex")
+    assert tidy(bench.disk, bench.dir) == originals
+    assert bench.disk.file_size(bench.dir / f"{B}.log") > 100
+
+
+@pytest.mark.spec("LOG-36", "LOG-38")
+def test_a_swap_that_had_begun_is_completed(bench: Workbench) -> None:
+    write(bench, 0, range(5))
+    write(bench, 10, range(10, 15))
+    write(bench, 20, range(20, 25))
+    write(bench, 0, range(0, 15, 7), suffix=".swap")  # stands for the first two
+    assert tidy(bench.disk, bench.dir) == [
+        f"{A}.index",
+        f"{A}.log",
+        f"{A}.timeindex",
+        f"{C}.index",
+        f"{C}.log",
+        f"{C}.timeindex",
+    ]
+    segment = Segment(bench.disk, bench.dir, 0, size=bench.disk.file_size(bench.dir / f"{A}.log"))
+    assert [found.base_offset for found in segment.headers()] == [0, 7, 14]
+
+
+@pytest.mark.spec("LOG-38")
+@pytest.mark.parametrize("renamed", [[".log"], [".index"], [".log", ".index"], [".timeindex"]])
+def test_a_swap_caught_between_its_renames_is_completed(
+    bench: Workbench, renamed: list[str]
+) -> None:
+    write(bench, 0, range(0, 15, 7), suffix=".swap")
+    for kind in renamed:
+        path = bench.dir / f"{A}{kind}"
+        bench.disk.rename(path.with_name(path.name + ".swap"), path)
+    names = tidy(bench.disk, bench.dir)
+    assert f"{A}.log" in names
+    assert not names_with(bench, ".swap")
+
+
+def test_an_empty_segment_can_be_what_is_left_of_others(bench: Workbench) -> None:
+    write(bench, 0, range(5))
+    write(bench, 0, range(0), suffix=".swap")
+    bench.disk.open_append(bench.dir / f"{A}.log.swap")
+    assert f"{A}.log" in tidy(bench.disk, bench.dir)
+    assert bench.disk.file_size(bench.dir / f"{A}.log") == 0

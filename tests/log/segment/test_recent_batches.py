@@ -1,0 +1,29 @@
+"""Promises of `ottla.log.segment.recent_batches`."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.log.segment.recent_batches import MOST, RecentBatches
+
+
+def test_the_last_batch_at_or_below_an_offset_is_found() -> None:
+    recent = RecentBatches()
+    for number in range(10):
+        recent.note(100 + number * 5, number * 70)
+    assert recent.floor(99) is None
+    assert recent.floor(100) == (100, 0)
+    assert recent.floor(104) == (100, 0)
+    assert recent.floor(112) == (110, 140)
+    assert recent.floor(9_999) == (145, 630)
+
+
+@pytest.mark.parametrize("count", [MOST, MOST + 1, 10 * MOST])
+def test_only_the_newest_are_kept(count: int) -> None:
+    recent = RecentBatches()
+    for number in range(count):
+        recent.note(number, number * 10)
+        assert recent.floor(number) == (number, number * 10)
+    assert recent.floor(count - MOST // 2) is not None
+    if count > 2 * MOST:
+        assert recent.floor(count - 2 * MOST) is None

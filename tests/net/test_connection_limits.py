@@ -1,0 +1,67 @@
+"""Connection counts: who may come in, and who makes room."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from ottla.net.connection_limits import Census, least_recently_used
+from ottla.net.limits import NetLimits
+
+
+class Known(NamedTuple):
+    listener_name: str
+    active_ns: int
+    idle: bool = True
+
+
+@pytest.mark.spec("NET-39", "NET-13", "SEC-09")
+def test_an_address_is_refused_at_its_limit_and_welcome_again_when_one_has_left() -> None:
+    census, limits = Census(), NetLimits(max_connections_per_ip=2)
+    census.came("A", "10.0.0.1")
+    census.came("B", "10.0.0.1")
+    assert "max.connections.per.ip (2)" in (census.refusal(limits, "10.0.0.1") or "")
+    assert census.refusal(limits, "10.0.0.2") is None
+    census.left("B", "10.0.0.1")
+    assert census.refusal(limits, "10.0.0.1") is None
+
+
+@pytest.mark.spec("NET-39", "SEC-09")
+def test_newcomers_to_a_listener_wait_at_its_limit() -> None:
+    census = Census()
+    limits = NetLimits(listener_max_connections={"A": 1})
+    census.came("A", "10.0.0.1")
+    assert "A has max.connections (1)" in (census.must_wait(limits, "A") or "")
+    assert census.must_wait(limits, "B") is None
+
+
+@pytest.mark.spec("NET-39")
+def test_at_the_brokers_limit_all_wait_but_those_who_come_through_the_listener_of_brokers() -> None:
+    census = Census()
+    limits = NetLimits(max_connections=1, protected_listener="INTERNAL")
+    census.came("EXTERNAL", "10.0.0.1")
+    assert "the broker has max.connections (1)" in (census.must_wait(limits, "EXTERNAL") or "")
+    assert census.must_wait(limits, "INTERNAL") is None
+
+
+@pytest.mark.spec("NET-13")
+def test_counts_fall_back_to_nothing() -> None:
+    census = Census()
+    for n in range(100):
+        census.came("A", f"10.0.0.{n}")
+    assert census.full(NetLimits(max_connections=100))
+    assert not census.full(NetLimits(max_connections=101))
+    for n in range(100):
+        census.left("A", f"10.0.0.{n}")
+    assert (census.total, census.of_listener("A"), census.of_address("10.0.0.5")) == (0, 0, 0)
+    assert not census._addresses, "addresses that are gone must not be remembered"
+
+
+@pytest.mark.spec("NET-14", "NET-39")
+def test_the_idle_connection_of_another_listener_that_was_silent_longest_makes_room() -> None:
+    oldest_here = Known("HERE", 1)
+    busy = Known("THERE", 2, idle=False)
+    older, newer = Known("THERE", 3), Known("THERE", 4)
+    assert least_recently_used([newer, busy, oldest_here, older], "HERE") is older
+    assert least_recently_used([oldest_here, busy], "HERE") is None

@@ -1,0 +1,34 @@
+"""Where work that may block is done."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ottla.replica.environment import Off
+from tests.fakes.inline_pool import InlinePool
+from tests.fakes.virtual_loop import run
+
+
+def test_work_is_done_by_the_pool_and_its_result_comes_back_to_the_loop() -> None:
+    async def story() -> None:
+        pool = InlinePool()
+        pool.held = True
+        off = Off(asyncio.get_running_loop(), pool)
+        waiting = off.run(divmod, 7, 2)
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        pool.run_all()
+        assert await waiting == (3, 1)
+
+    run(story())
+
+
+def test_what_goes_wrong_comes_back_too() -> None:
+    async def story() -> None:
+        off = Off(asyncio.get_running_loop(), InlinePool())
+        with pytest.raises(ZeroDivisionError):
+            await off.run(divmod, 7, 0)
+
+    run(story())

@@ -1,0 +1,187 @@
+"""Transactional batches on their way to a partition."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ottla.log.producers.producer_states import ProducerState
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import TopicPartition
+from ottla.protocol.hot import ProducedPartition
+from ottla.protocol.records.batch import BatchHeader, read_header
+from ottla.replica.append import AppendTerms, ToAppend
+from ottla.replica.transaction_verification import TxnTerms, must_ask
+from tests.fakes.data_side import TP, DataSide, data_side, values_of
+from tests.fakes.virtual_loop import run
+
+E = ErrorCode
+OLD, NEW = TxnTerms("tx"), TxnTerms("tx", adds=True)
+
+
+class Gate:
+    """Answers when the test says so, unless it has an answer already."""
+
+    def __init__(self, at_once: ErrorCode | None = None) -> None:
+        self.at_once = at_once
+        self.asked: list[tuple[TxnTerms, TopicPartition, int, int]] = []
+        self.waiting: list[Callable[[ErrorCode], None]] = []
+
+    def admit(
+        self,
+        txn: TxnTerms,
+        key: TopicPartition,
+        producer_id: int,
+        epoch: int,
+        done: Callable[[ErrorCode], None],
+    ) -> None:
+        self.asked.append((txn, key, producer_id, epoch))
+        if self.at_once is None:
+            self.waiting.append(done)
+        else:
+            done(self.at_once)
+
+
+def produce(
+    side: DataSide,
+    value: bytes,
+    sequence: int = 0,
+    *,
+    producer: int = 7,
+    epoch: int = 0,
+    txn: TxnTerms | None = OLD,
+    transactional: bool = True,
+) -> asyncio.Future[ProducedPartition]:
+    done: asyncio.Future[ProducedPartition] = asyncio.get_running_loop().create_future()
+    batch = bytearray(
+        side.batch(
+            value, producer_id=producer, producer_epoch=epoch, base_sequence=sequence,
+            transactional=transactional,
+        )
+    )  # fmt: skip
+    side.services.appends.append(
+        [ToAppend(TP, memoryview(batch))],
+        AppendTerms(1, 1_000, txn=txn),
+        lambda outcomes: done.set_result(outcomes[0]),
+    )
+    batch[:] = bytes(len(batch))  # the receive buffer is used again
+    return done
+
+
+def header(side: DataSide, **fields: Any) -> BatchHeader:
+    return read_header(memoryview(side.batch(b"x", producer_id=7, transactional=True, **fields)))
+
+
+def state(epoch: int, first_offset: int | None) -> ProducerState:
+    known = ProducerState(7, epoch)
+    known.txn_first_offset = first_offset
+    return known
+
+
+def test_only_the_first_batch_of_a_transaction_in_a_partition_is_asked_about() -> None:
+    async def story() -> None:
+        async with data_side() as side:
+            first = header(side, producer_epoch=3, base_sequence=0)
+            assert must_ask(None, first, OLD)
+            assert must_ask(state(3, None), first, OLD)
+            assert must_ask(state(2, 5), first, OLD)
+            assert not must_ask(state(3, 5), first, OLD)
+            assert not must_ask(state(4, None), first, OLD)  # the log refuses it
+            for known in (None, state(4, None), state(3, 5)):  # whatever the log would say
+                with pytest.raises(KafkaError) as nameless:
+                    must_ask(known, first, None)
+                assert nameless.value.code is E.transactional_id_authorization_failed
+            later = header(side, producer_epoch=3, base_sequence=1)
+            assert must_ask(None, later, OLD)
+            with pytest.raises(KafkaError) as gap:
+                must_ask(None, later, NEW)
+            assert gap.value.code is E.out_of_order_sequence_number
+
+    run(story())
+
+
+def test_a_batch_waits_for_the_gate_and_the_producers_next_ones_behind_it() -> None:
+    async def story() -> None:
+        async with data_side() as side:
+            gate = side.services.appends.gate = Gate()
+            await side.lead()
+            first = produce(side, b"a")
+            second = produce(side, b"b", 1)
+            other = produce(side, b"other", producer=8, transactional=False)
+            await side.settle()
+            assert other.done()
+            assert not first.done()
+            assert gate.asked == [(OLD, TP, 7, 0)]
+            gate.waiting.pop()(E.none)
+            assert (first.result().error_code, second.result().error_code) == (E.none, E.none)
+            assert len(gate.asked) == 1
+            assert values_of(await side.read()) == [b"other", b"a", b"b"]
+
+    run(story())
+
+
+def test_what_was_admitted_is_refused_where_the_partition_has_gone_meanwhile() -> None:
+    async def story() -> None:
+        async with data_side() as side:
+            gate = side.services.appends.gate = Gate()
+            await side.lead()
+            first = produce(side, b"a")
+            await side.follow(epoch=1)
+            gate.waiting.pop()(E.none)
+            assert (await first).error_code is E.not_leader_or_follower
+
+    run(story())
+
+
+def test_whoever_is_not_admitted_leaves_nothing_and_those_behind_are_asked_about_again() -> None:
+    async def story() -> None:
+        async with data_side() as side:
+            gate = side.services.appends.gate = Gate()
+            await side.lead()
+            first, second = produce(side, b"a", txn=NEW), produce(side, b"b", 1, txn=NEW)
+            gate.waiting.pop()(E.concurrent_transactions)
+            assert first.result().error_code is E.concurrent_transactions
+            assert second.result().error_code is E.out_of_order_sequence_number
+            again = produce(side, b"a", txn=NEW)
+            gate.waiting.pop()(E.none)
+            assert again.result().error_code is E.none
+            assert values_of(await side.read()) == [b"a"]
+
+    run(story())
+
+
+def test_a_gate_that_answers_at_once_costs_no_copy_and_no_wait() -> None:
+    async def story() -> None:
+        async with data_side() as side:
+            side.services.appends.gate = Gate(E.none)
+            await side.lead()
+            assert produce(side, b"a").result().error_code is E.none
+            side.services.appends.gate = Gate(E.invalid_txn_state)
+            assert produce(side, b"b", 1).result().error_code is E.none
+            refused = produce(side, b"c", producer=9)
+            assert refused.result().error_code is E.invalid_txn_state
+
+    run(story())
+
+
+def test_a_batch_that_must_be_rewritten_waits_for_the_gate_first() -> None:
+    async def story() -> None:
+        async with data_side({"compression.type": "gzip"}) as side:
+            gate = side.services.appends.gate = Gate()
+            await side.lead()
+            first, second = produce(side, b"a"), produce(side, b"b", 1)
+            side.pool.held = True
+            gate.waiting.pop()(E.none)
+            other = produce(side, b"other", producer=8, transactional=False)
+            await side.settle()
+            assert not first.done()
+            side.pool.held = False
+            side.pool.run_all()
+            codes = [(await one).error_code for one in (first, second, other)]
+            assert codes == [E.none] * 3
+            assert values_of(await side.read()) == [b"a", b"b", b"other"]
+
+    run(story())

@@ -1,0 +1,72 @@
+"""Nodes whose changes are noted beside them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ottla.shared_state.change_notifications import forget, rewrite
+from ottla.store.memory import Ensemble, MemoryStore
+from ottla.store.port import Create, Node, NoNode, Op, Set
+from tests.fakes.virtual_loop import run
+
+NOTE = Create("/notes/n_", b"changed", sequential=True)
+
+
+async def opened(*paths: str) -> MemoryStore:
+    store = MemoryStore(Ensemble())
+    await store.start()
+    for path in paths:
+        await store.create(path)
+    return store
+
+
+def one_more(node: Node | None) -> Op:
+    if node is None:
+        return Create("/count", b"1")
+    return Set("/count", b"%d" % (int(node.data) + 1), node.version)
+
+
+def test_writers_at_the_same_time_lose_nothing_and_each_change_is_noted() -> None:
+    async def story() -> None:
+        store = await opened("/notes")
+        await asyncio.gather(*(rewrite(store, "/count", one_more, NOTE) for _ in range(10)))
+        node = await store.get("/count")
+        assert node is not None
+        assert node.data == b"10"
+        assert len(await store.children("/notes")) == 10
+
+    run(story())
+
+
+def test_what_changes_nothing_is_not_noted() -> None:
+    async def story() -> None:
+        store = await opened("/notes")
+        await rewrite(store, "/count", lambda _: None, NOTE)
+        assert await store.children("/notes") == []
+
+    run(story())
+
+
+def test_a_note_without_a_place_is_said_and_nothing_is_written() -> None:
+    async def story() -> None:
+        store = await opened()
+        with pytest.raises(NoNode):
+            await rewrite(store, "/count", one_more, NOTE)
+        assert await store.get("/count") is None
+
+    run(story())
+
+
+def test_the_oldest_notes_go_and_one_that_is_gone_is_no_matter() -> None:
+    async def story() -> None:
+        store = await opened("/notes")
+        for _ in range(5):
+            await rewrite(store, "/count", one_more, NOTE)
+        notes = sorted(await store.children("/notes"))
+        await store.delete(f"/notes/{notes[0]}")
+        await forget(store, "/notes", notes, 2)
+        assert sorted(await store.children("/notes")) == notes[-2:]
+
+    run(story())

@@ -1,0 +1,59 @@
+"""Producer ids."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ottla.model.errors import KafkaError
+from ottla.model.ids import BrokerId, ProducerId
+from ottla.shared_state.producer_ids import BLOCK, LAST_ID, ProducerIds
+from ottla.store import paths
+from ottla.store.memory import Ensemble, MemoryStore
+from ottla.store.nodes import ProducerIdBlockNode
+from tests.fakes.virtual_loop import run
+
+
+async def opened(ensemble: Ensemble) -> MemoryStore:
+    store = MemoryStore(ensemble)
+    await store.start()
+    return store
+
+
+@pytest.mark.spec("TXN-05", "CTL-13")
+def test_ids_come_in_blocks_of_a_thousand_and_a_restart_takes_the_next() -> None:
+    async def story() -> None:
+        store = await opened(Ensemble())
+        ids = ProducerIds(store, BrokerId(3))
+        assert [await ids.next() for _ in range(1_001)] == list(range(1_001))
+        node = await store.get(paths.PRODUCER_ID_BLOCK)
+        assert node is not None
+        assert ProducerIdBlockNode.decode(node.data) == (3, 1_000, 1_999)
+        assert await ProducerIds(store, BrokerId(3)).next() == 2_000
+
+    run(story())
+
+
+@pytest.mark.spec("TXN-05")
+def test_no_id_is_given_twice_however_many_ask_at_once() -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        brokers = [ProducerIds(await opened(ensemble), BrokerId(id)) for id in range(3)]
+        asked = [broker.next() for broker in brokers for _ in range(BLOCK + 10)]
+        given = await asyncio.gather(*asked)
+        assert len(set(given)) == len(given)
+        assert max(given) < 6 * BLOCK, "those who wait share a block"
+
+    run(story())
+
+
+def test_the_last_ids_of_all_are_not_given_out() -> None:
+    async def story() -> None:
+        store = await opened(Ensemble())
+        last = ProducerIdBlockNode(BrokerId(1), ProducerId(0), ProducerId(LAST_ID - 10))
+        await store.create(paths.PRODUCER_ID_BLOCK, last.encode())
+        with pytest.raises(KafkaError):
+            await ProducerIds(store, BrokerId(1)).next()
+
+    run(story())

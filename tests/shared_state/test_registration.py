@@ -1,0 +1,190 @@
+"""This broker's own node, and the ground of the tree."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+from ottla.model.errors import UserError
+from ottla.model.ids import BrokerId
+from ottla.shared_state.registration import (
+    CannotRegister,
+    Registration,
+    generate_broker_id,
+    lay_ground,
+)
+from ottla.store import paths
+from ottla.store.memory import Ensemble, MemoryStore
+from ottla.store.nodes import BrokerNode, EndpointNode
+from ottla.store.port import Session
+from tests.fakes.virtual_loop import LoopClock, run
+
+ENDPOINT = EndpointNode("PLAINTEXT", "here", 9092)
+
+
+async def opened(ensemble: Ensemble) -> MemoryStore:
+    store = MemoryStore(ensemble)
+    await store.start()
+    return store
+
+
+@pytest.mark.spec("CTL-13")
+def test_a_new_tree_gets_its_fixed_nodes_and_an_id_that_stays() -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        store = await opened(ensemble)
+        id = await lay_ground(store, None, Random(1))
+        assert len(id) == 22
+        assert await lay_ground(await opened(ensemble), "another", Random(2)) == id
+        assert all(node is not None for node in await store.get_many(paths.ROOTS))
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-13")
+def test_a_tree_without_an_id_takes_the_one_the_log_directories_remember() -> None:
+    async def story() -> None:
+        store = await opened(Ensemble())
+        assert await lay_ground(store, "remembered", Random(1)) == "remembered"
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-13")
+def test_brokers_that_start_at_once_agree_on_the_id() -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        stores = [await opened(ensemble) for _ in range(3)]
+        ids = await asyncio.gather(
+            *(lay_ground(store, None, Random(seed)) for seed, store in enumerate(stores))
+        )
+        assert len(set(ids)) == 1
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-04", "CTL-35")
+def test_a_registered_broker_can_be_found_and_has_a_higher_epoch_after_each_start() -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        first = await opened(ensemble)
+        await lay_ground(first, None, Random(1))
+        before = Registration(first, LoopClock(), BrokerId(1))
+        before.describe([ENDPOINT], "rack-a")
+        epoch = await before.register()
+        node = await first.get(paths.broker(BrokerId(1)))
+        assert node is not None
+        assert node.ephemeral
+        assert BrokerNode.decode(node.data).endpoints == (ENDPOINT,)
+        assert BrokerNode.decode(node.data).rack == "rack-a"
+        await first.close()
+        after = Registration(await opened(ensemble), LoopClock(), BrokerId(1))
+        assert await after.register() > epoch
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-71")
+def test_an_id_that_is_in_use_is_refused_by_name() -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        store = await opened(ensemble)
+        await lay_ground(store, None, Random(1))
+        await Registration(store, LoopClock(), BrokerId(1)).register()
+        twin = Registration(await opened(ensemble), LoopClock(), BrokerId(1))
+        with pytest.raises(UserError, match=r"broker\.id=1"):
+            await twin.register()
+
+    run(story())
+
+
+def test_the_node_of_an_earlier_life_is_waited_out() -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        old = await opened(ensemble)
+        await lay_ground(old, None, Random(1))
+        await Registration(old, LoopClock(), BrokerId(1)).register()
+        new = Registration(await opened(ensemble), LoopClock(), BrokerId(1))
+        asyncio.get_running_loop().call_later(6, ensemble.end, old.session)
+        assert await new.register(patience_ms=18_000) > 0
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-07", "CTL-73")
+def test_generated_ids_lie_above_the_reserved_ones() -> None:
+    async def story() -> None:
+        store = await opened(Ensemble())
+        await lay_ground(store, None, Random(1))
+        assert await generate_broker_id(store, 1_000) == 1_001
+        assert await generate_broker_id(store, 1_000) == 1_002
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-04", "CFG-007")
+def test_a_broker_that_moves_stays_who_it_is() -> None:
+    async def story() -> None:
+        store = await opened(Ensemble())
+        await lay_ground(store, None, Random(1))
+        registration = Registration(store, LoopClock(), BrokerId(1))
+        registration.describe([ENDPOINT], None)
+        epoch = await registration.register()
+        registration.describe([ENDPOINT._replace(port=9093)], None)
+        await registration.update()
+        node = await store.get(paths.broker(BrokerId(1)))
+        assert node is not None
+        assert BrokerNode.decode(node.data).endpoints == (ENDPOINT._replace(port=9093),)
+        assert (node.created, node.ephemeral) == (epoch, True)
+
+    run(story())
+
+
+def test_of_brokers_that_must_be_alone_never_two_stay() -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        stores = [await opened(ensemble) for _ in range(2)]
+        await lay_ground(stores[0], None, Random(1))
+        both = [
+            Registration(store, LoopClock(), BrokerId(id), alone=True)
+            for id, store in enumerate(stores)
+        ]
+        at_once = await asyncio.gather(*(one.register() for one in both), return_exceptions=True)
+        assert sum(isinstance(one, CannotRegister) for one in at_once) >= 1
+        for store in stores:
+            await store.close()
+        first, second = [await opened(ensemble) for _ in range(2)]
+        epochs: list[int] = []
+        one = Registration(first, LoopClock(), BrokerId(1), alone=True)
+        one.on_epoch = epochs.append
+        assert [await one.register()] == epochs
+        with pytest.raises(CannotRegister, match="broker 1 is registered where broker 2 would be"):
+            await Registration(second, LoopClock(), BrokerId(2), alone=True).register()
+        assert await second.children(paths.BROKER_IDS) == ["1"]
+
+    run(story())
+
+
+@pytest.mark.parametrize("state", [Session.SUSPENDED, Session.EXPIRED])
+def test_what_is_new_of_a_broker_is_published_once_the_store_has_it_again(state: Session) -> None:
+    async def story() -> None:
+        store = await opened(Ensemble())
+        await lay_ground(store, None, Random(1))
+        one = Registration(store, LoopClock(), BrokerId(1))
+        one.describe([ENDPOINT], None)
+        await one.register()
+        store.turn(state)
+        moved = ENDPOINT._replace(port=9093)
+        one.describe([moved], None)
+        published = asyncio.ensure_future(one.update())
+        await asyncio.sleep(5)
+        assert not published.done()
+        store.turn(Session.CONNECTED)
+        await published
+        node = await store.get(paths.broker(BrokerId(1)))
+        assert node is not None
+        assert BrokerNode.decode(node.data).endpoints == (moved,)
+
+    run(story())

@@ -1,0 +1,35 @@
+"""A run's numbers as Prometheus asks for them."""
+
+from __future__ import annotations
+
+import socket
+from urllib.request import urlopen
+
+import pytest
+from prometheus_client import generate_latest
+
+from ottla.model.errors import UserError
+from ottla.spark.pipelines.metrics import Measures
+from ottla.spark.pipelines.progress import Moment
+
+
+def test_the_last_batch_of_each_query_is_offered() -> None:
+    measures = Measures()
+    measures.heard(Moment("clean", 0, 1, 10, 5.0, 9, 50, 0))
+    measures.heard(Moment("clean", 0, 2, 20, 5.0, 9, 50, 0, 7, 1.5))
+    text = generate_latest(measures.registry).decode()
+    assert 'ottla_pipeline_rows_in{query="clean"} 20.0' in text
+    assert 'ottla_pipeline_lag_records{query="clean"} 7.0' in text
+    assert 'ottla_pipeline_lag_s{query="clean"} 1.5' in text
+
+
+def test_numbers_are_served_and_a_port_that_is_taken_is_said() -> None:
+    measures = Measures()
+    measures.heard(Moment("clean", 0, 1, 10, 5.0, 9, 50, 0))
+    port = measures.serve(0)
+    with urlopen(f"http://127.0.0.1:{port}/metrics") as page:
+        assert b'ottla_pipeline_batch{query="clean"} 1.0' in page.read()
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        number = taken.getsockname()[1]
+        with pytest.raises(UserError, match=f"--metrics-port {number}: "):
+            measures.serve(number)

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from ottla.store.port import Watch
+from ottla.store.watch_registry import Watches
+
+
+def test_each_watch_fires_once_in_the_order_of_the_changes() -> None:
+    watches, fired = Watches(), list[str]()
+    for path in ("/a", "/b"):
+        watches.on_data(path, lambda p: fired.append(f"data {p}"))
+    watches.on_children("/a", lambda p: fired.append(f"children {p}"))
+
+    def soon(watch: Watch, path: str) -> None:
+        watch(path)
+
+    watches.fire(["/b", "/a", "/b"], ["/a", "/other"], soon)
+    watches.fire(["/a", "/b"], ["/a"], soon)
+    assert fired == ["data /b", "data /a", "children /a"]
+
+
+def test_forgotten_watches_never_fire() -> None:
+    watches, fired = Watches(), list[str]()
+    watches.on_data("/a", fired.append)
+    watches.on_children("/a", fired.append)
+    watches.forget()
+    watches.fire(["/a"], ["/a"], lambda watch, path: watch(path))
+    assert fired == []
