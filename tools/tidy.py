@@ -191,7 +191,7 @@ def surface(module: Module) -> Iterator[Fault]:
             text = f"{function.name} takes {count} positional parameters"
             yield Fault(module.path, function.lineno, "parameters", text)
     for owner in module.classes():
-        methods = [node for node in owner.body if is_public_method(node)]
+        methods = [node for node in owner.body if is_public_method(node) or is_grafted(node)]
         if len(methods) > PUBLIC_METHODS:
             text = f"{owner.name} has {len(methods)} public methods"
             yield Fault(module.path, owner.lineno, "public-methods", text)
@@ -202,6 +202,11 @@ def is_public_method(node: ast.stmt) -> bool:
         return False
     marks = [ast.unparse(mark) for mark in node.decorator_list]
     return not any(mark.endswith(("property", ".setter")) for mark in marks)
+
+
+def is_grafted(node: ast.stmt) -> bool:
+    """`append = follower.append` in a class: a method that stands in another module."""
+    return isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute | ast.Name)
 
 
 def names(module: Module) -> Iterator[Fault]:
@@ -264,12 +269,13 @@ def sizes(modules: Sequence[Module]) -> Iterator[str]:
 
 
 def main(root: Path = ROOT) -> int:
-    from tools import tidy_tree
+    from tools import tidy_names, tidy_tree
 
     modules = read_modules(root)
     waivers = read_waivers((root / "tools" / "waivers.txt").read_text())
     faults = [fault for module in modules for rule in RULES for fault in rule(module)]
     faults += tidy_tree.faults(root, modules)
+    faults += tidy_names.faults(modules)
     left = waive(faults, waivers)
     print("\n".join([*map(str, left), *sizes(modules)]))
     print(f"tidy: {len(left)} faults, {len(waivers)} waivers")

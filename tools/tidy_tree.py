@@ -1,4 +1,4 @@
-"""The rules that need the whole tree: what is listed, imported, tested, mapped and linked.
+"""The rules that need the whole tree: what is listed, imported, mapped and linked.
 
 Owns: rules over all modules and documents together. Rules about one file are in `tidy`.
 Never: reads outside the root it is given.
@@ -27,7 +27,6 @@ def faults(root: Path, modules: Sequence[Module]) -> list[Fault]:
     return [
         *unlisted_apis(ours),
         *never_imported(ours, modules, entry_points),
-        *untested(root, ours),
         *unmapped(ours),
         *broken_links(root),
         *broken_paths(root),
@@ -85,25 +84,6 @@ def imports(module: Module) -> Iterator[str]:
 def dotted(module: Module) -> str:
     name = module.path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__")
     return name.replace("/", ".")
-
-
-def untested(root: Path, modules: Sequence[Module]) -> Iterator[Fault]:
-    """Each module that does something has the test file a reader would look for."""
-    for module in modules:
-        path = PurePosixPath(module.path.removeprefix("src/ottla/"))
-        if module.is_package or not any(does_something(f) for f in module.functions()):
-            continue
-        test = f"tests/{path.parent}/test_{path.name}".replace("/./", "/")
-        if not (root / test).is_file():
-            yield Fault(module.path, 1, "untested", f"has no {test}")
-
-
-def does_something(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """False for the methods of a port, which only say what somebody else does."""
-    return any(
-        not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
-        for node in function.body
-    )
 
 
 def unmapped(modules: Sequence[Module]) -> Iterator[Fault]:

@@ -10,9 +10,6 @@ def module(path: str, source: str = "") -> Module:
     return Module(f"src/ottla/{path}", source)
 
 
-ACTS = "def act():\n    return 1\n"
-
-
 def test_a_file_that_declares_an_api_is_listed() -> None:
     listing = module("api/__init__.py", "from ottla.api import fetch\nAPIS = (fetch.API,)")
     fetch = module("api/fetch.py", "API = Api()")
@@ -37,19 +34,6 @@ def test_a_module_that_a_simulation_is_built_on_is_in_use() -> None:
     memory = module("store/memory.py")
     simulation = Module("tests/sim/world.py", "from ottla.store.memory import MemoryStore")
     assert not list(tidy_tree.never_imported([memory], [memory, simulation], ""))
-
-
-def test_a_module_that_does_something_has_its_test_file(tmp_path: Path) -> None:
-    (tmp_path / "tests" / "log").mkdir(parents=True)
-    (tmp_path / "tests" / "log" / "test_tested.py").write_text("")
-    modules = [
-        module("log/tested.py", ACTS),
-        module("log/untested.py", ACTS),
-        module("log/only_data.py", "class A:\n    x: int\n"),
-        module("log/port.py", 'class P:\n    def a(self) -> int:\n        """Says."""\n'),
-    ]
-    faults = list(tidy_tree.untested(tmp_path, modules))
-    assert [fault.text for fault in faults] == ["has no tests/log/test_untested.py"]
 
 
 def test_a_package_maps_its_modules() -> None:

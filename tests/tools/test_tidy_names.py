@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+
+from tools import tidy_names
+from tools.tidy import Module
+
+
+def module(path: str, source: str = "") -> Module:
+    return Module(f"src/ottla/{path}", source)
+
+
+def test_a_folder_holds_at_most_twenty_five_modules_but_for_apis_and_commands() -> None:
+    log = [module(f"log/part_{number}.py") for number in range(26)]
+    api = [module(f"api/call_{number}.py") for number in range(60)]
+    few = [module(f"net/part_{number}.py") for number in range(25)]
+    faults = list(tidy_names.crowded_folders([*log, *api, *few, module("log/__init__.py")]))
+    assert [fault.path for fault in faults] == ["src/ottla/log"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("loader", "loading"), ("writer", "writing"), ("election", "elections"), ("watches", "watch")],
+)
+def test_modules_that_differ_in_their_ending_alone_are_twins(names: tuple[str, str]) -> None:
+    pair = [module(f"log/{name}.py") for name in names]
+    assert [fault.rule for fault in tidy_names.twins(pair)] == ["twins"]
+    apart = [module(f"log/{names[0]}.py"), module(f"net/{names[1]}.py")]
+    assert not list(tidy_names.twins(apart))
+
+
+def test_a_few_small_modules_are_fine_and_many_are_not() -> None:
+    small = [module(f"log/part_{number}.py", "x = 1\n") for number in range(60)]
+    packages = [module(f"log/{number}/__init__.py") for number in range(60)]
+    assert not list(tidy_names.small_modules([*small[1:], *packages]))
+    assert [fault.rule for fault in tidy_names.small_modules(small)] == ["small-modules"]
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("broker/doors.py", ""),
+        ("broker/listeners.py", "class Doors:\n    pass"),
+        ("controller/brokers.py", "def seen():\n    pass"),
+        ("controller/brokers.py", "class A:\n    def _told(self):\n        pass"),
+    ],
+)
+def test_dialect_words_in_names_are_faults(path: str, source: str) -> None:
+    assert [fault.rule for fault in tidy_names.dialect(module(path, source))] == ["dialect"]
+
+
+def test_the_fields_own_words_are_fine() -> None:
+    source = "class ListenerSet:\n    def on_brokers_seen(self):\n        pass\n"
+    assert not list(tidy_names.dialect(module("broker/listeners.py", source)))
+
+
+def test_dialect_in_log_lines_and_errors_is_a_fault_and_elsewhere_is_not() -> None:
+    logged = module("a.py", 'log.info("a stored setting is left out: %s", name)')
+    raised = module("a.py", 'raise UserError("x is not a name")')
+    stored = module("a.py", 'text = "left out"')
+    assert [fault.rule for fault in tidy_names.phrases(logged)] == ["phrase"]
+    assert [fault.rule for fault in tidy_names.phrases(raised)] == ["phrase"]
+    assert not list(tidy_names.phrases(stored))

@@ -1,0 +1,204 @@
+"""Rules about names, folders and messages: the field's own words, and few enough files to see.
+
+Owns: the list of dialect words, and the limits on folders and small modules.
+Never: judges the names of local variables; reviewers do that.
+
+A word is listed here because the field has a better one; `docs/glossary.md` has that word.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+from typing import Final
+
+from tools.tidy import Fault, Module
+
+FOLDER_MODULES: Final = 25
+SMALL_LINES: Final = 60
+SMALL_MODULES: Final = 59
+ONE_FILE_EACH: Final = ("src/ottla/api", "src/ottla/cli")  # one file per API, one per command
+
+DIALECT: Final = {  # word in a module, class or function name -> the field's word
+    "asks": "pending requests",
+    "care": "maintenance",
+    "carrying": "executor",
+    "census": "connection counts",
+    "chores": "background tasks",
+    "complaints": "error log",
+    "door": "listener",
+    "doors": "listeners",
+    "doomed": "to be deleted",
+    "errand": "callback",
+    "errands": "callbacks",
+    "face": "client, interface",
+    "favour": "request, preference",
+    "hungry": "needs data",
+    "inbox": "frame reader",
+    "journal": "internal topic log",
+    "lasting": "durable, cached",
+    "leftovers": "swap files",
+    "noted": "change notifications",
+    "office": "controller election",
+    "shelf": "buffer pool",
+    "strangers": "unauthenticated",
+    "surroundings": "environment",
+    "survivors": "retained records",
+    "trail": "tracker",
+    "wishes": "options",
+    "wording": "codec",
+    "world": "environment",
+}
+BARE_PARTICIPLES: Final = frozenset(
+    [
+        "asked",
+        "answered",
+        "begun",
+        "buried",
+        "came",
+        "each",
+        "found",
+        "given",
+        "gone",
+        "heard",
+        "held",
+        "kept",
+        "known",
+        "made",
+        "meant",
+        "one",
+        "placed",
+        "said",
+        "seen",
+        "shown",
+        "spelled",
+        "taken",
+        "told",
+        "wanted",
+        "wished",
+    ]
+)
+PHRASES: Final = {  # in a log line or an error message -> what to write
+    "nobody may use": "denying all access to",
+    "no word from": "no reply from",
+    "the broker ends": "broker stopped",
+    "whoever": "name who",
+    "is not a name": "invalid name",
+    "left out": "ignored",
+    "now reached at": "advertised listeners changed",
+    "is there twice": "found more than once",
+    "put aside": "renamed to",
+    "begun anew": "truncated, started at",
+}
+ENDINGS: Final = ("ings", "ing", "ers", "er", "ors", "or", "ions", "ion", "es", "s", "e")
+SPOKEN: Final = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
+
+
+def faults(modules: Sequence[Module]) -> list[Fault]:
+    ours = [module for module in modules if module.path.startswith("src/ottla/")]
+    return [
+        *crowded_folders(ours),
+        *twins(ours),
+        *small_modules(ours),
+        *(fault for module in ours for fault in dialect(module)),
+        *(fault for module in ours for fault in phrases(module)),
+    ]
+
+
+def crowded_folders(modules: Sequence[Module]) -> Iterator[Fault]:
+    """A folder with more modules than this has an inner structure that wants to be folders."""
+    counts = Counter(folder(module) for module in modules if not module.is_package)
+    for path, count in counts.items():
+        if count > FOLDER_MODULES and not path.startswith(ONE_FILE_EACH):
+            text = f"{count} modules, more than {FOLDER_MODULES}: make sub-packages"
+            yield Fault(path, 1, "crowded-folder", text)
+
+
+def twins(modules: Sequence[Module]) -> Iterator[Fault]:
+    """Two modules of one folder whose names differ in their ending alone cannot be told apart."""
+    by_stem: dict[tuple[str, str], list[Module]] = defaultdict(list)
+    for module in modules:
+        if not module.is_package and not folder(module).startswith(ONE_FILE_EACH):
+            by_stem[folder(module), root_of(stem(module))].append(module)
+    for (_, _), alike in by_stem.items():
+        if len(alike) > 1:
+            names = " and ".join(stem(module) for module in alike)
+            yield Fault(alike[0].path, 1, "twins", f"{names}: rename one of them")
+
+
+def small_modules(modules: Sequence[Module]) -> Iterator[Fault]:
+    """A small module that only one other uses belongs into that one; a few are fine."""
+    small = [
+        module
+        for module in modules
+        if len(module.lines) < SMALL_LINES
+        and not module.is_package
+        and not module.path.startswith("src/ottla/api/")
+    ]
+    if len(small) > SMALL_MODULES:
+        text = f"{len(small)} modules under {SMALL_LINES} lines, more than {SMALL_MODULES}"
+        yield Fault("src/ottla", 1, "small-modules", text)
+
+
+def dialect(module: Module) -> Iterator[Fault]:
+    """Names of modules, classes and functions are words that the field uses."""
+    named: list[tuple[int, str]] = [(1, stem(module))]
+    named += [(owner.lineno, owner.name) for owner in module.classes()]
+    named += [(function.lineno, function.name) for function in module.functions()]
+    for line, name in named:
+        words = words_of(name)
+        for word in words:
+            if word in DIALECT:
+                yield Fault(module.path, line, "dialect", f"{name}: write {DIALECT[word]!r}")
+        if len(words) == 1 and words[0] in BARE_PARTICIPLES:
+            yield Fault(module.path, line, "dialect", f"{name}: say what it does or holds")
+
+
+def phrases(module: Module) -> Iterator[Fault]:
+    """Log lines and errors are read by people who never saw the source."""
+    for node in module.of(ast.Call, ast.Raise):
+        assert isinstance(node, ast.Call | ast.Raise)
+        if isinstance(node, ast.Call) and not is_log_call(node):
+            continue
+        for part in ast.walk(node):
+            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                for phrase, instead in PHRASES.items():
+                    if phrase in part.value.lower():
+                        text = f"{phrase!r} in a message: write {instead!r}"
+                        yield Fault(module.path, part.lineno, "phrase", text)
+
+
+def is_log_call(call: ast.Call) -> bool:
+    function = call.func
+    return (
+        isinstance(function, ast.Attribute)
+        and function.attr in SPOKEN
+        and isinstance(function.value, ast.Name)
+        and "log" in function.value.id.lower()
+    )
+
+
+def folder(module: Module) -> str:
+    return str(PurePosixPath(module.path).parent)
+
+
+def stem(module: Module) -> str:
+    path = PurePosixPath(module.path)
+    return path.parent.name if module.is_package else path.stem
+
+
+def root_of(name: str) -> str:
+    """`loader`, `loading` and `loads` have the root `load`."""
+    for ending in ENDINGS:
+        if name.endswith(ending) and len(name) - len(ending) >= 3:
+            return name.removesuffix(ending)
+    return name
+
+
+def words_of(name: str) -> list[str]:
+    """The words of `snake_case` and `CamelCase` names, in lower case."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return [word.lower() for word in spaced.split("_") if word]
