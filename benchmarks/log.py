@@ -21,7 +21,7 @@ from uuid import UUID
 from ottla.config.topic import TopicConfig
 from ottla.log.files import RealDisk
 from ottla.log.log import Log
-from ottla.log.recovery.log_loader import Known, Place, create, load
+from ottla.log.recovery.log_loader import CheckpointedState, LogLocation, create, load
 from ottla.log.segment.rollover import write_snapshot
 from ottla.log.validate import analyse
 from ottla.model.ids import TopicPartition
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def appends_and_reads(folder: Path) -> None:
-    place = Place(RealDisk(), Random(1), NOW_MS)
+    place = LogLocation(RealDisk(), Random(1), NOW_MS)
     log = create(TopicPartition("one", 0), folder / "one-0", CONFIG, place, TOPIC_ID)
     small = memoryview(batch(1, 100))
     timed("analyse a batch of 100 B", 50_000, lambda: analyse(small, CONFIG, now_ms=NOW_MS))
@@ -61,13 +61,13 @@ def appends_and_reads(folder: Path) -> None:
     )
     log.close()
     started = perf_counter()
-    load(log.partition, log.dir, CONFIG, place, Known(clean=False))
+    load(log.partition, log.dir, CONFIG, place, CheckpointedState(clean=False))
     print(f"{'recover':32} {log.size / (perf_counter() - started) / 1e6:10.0f} MB/s")
 
 
 def many_partitions(folder: Path, count: int) -> None:
     disk = RealDisk()
-    place = Place(disk, Random(1), NOW_MS)
+    place = LogLocation(disk, Random(1), NOW_MS)
     names = [TopicPartition("many", number) for number in range(count)]
     small = batch(1, 100)
     started = perf_counter()
@@ -85,7 +85,10 @@ def many_partitions(folder: Path, count: int) -> None:
     gc.collect()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = perf_counter()
-    logs = [load(name, folder / str(name), CONFIG, place, Known(clean=True)) for name in names]
+    logs = [
+        load(name, folder / str(name), CONFIG, place, CheckpointedState(clean=True))
+        for name in names
+    ]
     print(f"{f'clean start, {count}':32} {perf_counter() - started:10.2f} s")
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(f"{'memory of each':32} {(after - before) / count:10.2f} KB")

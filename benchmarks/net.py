@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 from ottla.model.clock import SystemClock
 from ottla.model.metrics import Registry
 from ottla.net.limits import NetLimits
-from ottla.net.listener import Answer, Listener, Slot
+from ottla.net.listener import Answer, Listener, RequestSlot
 from ottla.net.network import Network
 from ottla.net.request_metrics import RequestMetrics
 
@@ -67,12 +67,12 @@ def frame(size: int) -> bytes:
     return struct.pack(">ihhi", size - 4, 0, 0, 1) + bytes(size - 12)
 
 
-def answer_small(_: memoryview, slot: Slot) -> None:
+def answer_small(_: memoryview, slot: RequestSlot) -> None:
     slot.reply([SMALL_REPLY])
 
 
 def answer_from_file(file: int) -> Answer:
-    def answer(_: memoryview, slot: Slot) -> None:
+    def answer(_: memoryview, slot: RequestSlot) -> None:
         slot.reply([struct.pack(">i", MB + 8) + bytes(8), Stretch(file, 0, MB)])
 
     return answer

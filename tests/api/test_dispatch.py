@@ -17,7 +17,7 @@ from ottla.api.interbroker import stop_replica
 from ottla.api.services import Services
 from ottla.model.errors import Disconnect, ErrorCode, KafkaError
 from ottla.net.admission import Admission
-from ottla.net.request_slot import Slot
+from ottla.net.request_slot import RequestSlot
 from ottla.protocol import wire
 from ottla.protocol.wire import Call
 from ottla.store.port import SessionExpired, StoreUnavailable
@@ -239,7 +239,7 @@ def test_a_handler_may_end_the_connection() -> None:
 def test_a_hot_api_that_fails_ends_the_connection_unless_it_has_answered(
     replied: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fails(_: Call, __: memoryview, slot: Slot, ___: Services) -> None:
+    def fails(_: Call, __: memoryview, slot: RequestSlot, ___: Services) -> None:
         if replied:
             slot.reply([b"done"])
         raise ZeroDivisionError
@@ -268,7 +268,7 @@ def test_requests_of_one_connection_start_in_order_also_a_hot_one_behind_a_task(
         started.append("slow ends")
         raise KafkaError(ErrorCode.none)
 
-    def hot(call: Call, sent: memoryview, slot: Slot, _: Services) -> None:
+    def hot(call: Call, sent: memoryview, slot: RequestSlot, _: Services) -> None:
         started.append(f"hot {call.correlation_id} {len(sent)}")
         slot.nothing()
 
@@ -360,7 +360,7 @@ def test_a_hot_request_that_took_its_turn_and_fails_ends_the_connection_too() ->
     async def slow(_: Request, __: Context) -> Fields:
         raise KafkaError(ErrorCode.none)
 
-    def hot(_: Call, __: memoryview, slot: Slot, ___: Services) -> None:
+    def hot(_: Call, __: memoryview, slot: RequestSlot, ___: Services) -> None:
         raise Disconnect("no")
 
     async def story() -> None:

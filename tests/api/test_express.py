@@ -10,7 +10,7 @@ import pytest
 from ottla.api.express import MISSES_MAX, ExpressProduce
 from ottla.api.produce import API
 from ottla.model.errors import ErrorCode
-from ottla.net.request_slot import Slot
+from ottla.net.request_slot import RequestSlot
 from tests.fakes.api_side import Caller, api_side
 from tests.fakes.data_side import TOPIC_ID, TP, values_of
 from tests.fakes.virtual_loop import run
@@ -36,7 +36,7 @@ class Counting:
         self.inner = inner
         self.answered = 0
 
-    def __call__(self, frame: memoryview, slot: Slot) -> bool:
+    def __call__(self, frame: memoryview, slot: RequestSlot) -> bool:
         answered = self.inner(frame, slot)
         self.answered += answered
         return answered

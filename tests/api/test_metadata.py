@@ -10,7 +10,7 @@ import pytest
 from ottla.api.metadata import API, AUTO_CREATED_MAX
 from ottla.api.operations import NOT_ASKED
 from ottla.controller.events import NewTopic
-from ottla.metadata.image import Broker, Endpoint, Partition, Update
+from ottla.metadata.image import BrokerMetadata, Endpoint, PartitionMetadata, Update
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import (
     CONSUMER_OFFSETS,
@@ -174,8 +174,8 @@ def test_partitions_without_a_reachable_leader_and_dead_replicas_are_told_as_suc
         async with control_plane() as plane:
             one = await plane.start(1)
             brokers = (
-                Broker(BrokerId(1), {"PLAINTEXT": Endpoint("host1", 9092)}),
-                Broker(BrokerId(2), {"OTHER": Endpoint("host2", 9092)}),
+                BrokerMetadata(BrokerId(1), {"PLAINTEXT": Endpoint("host1", 9092)}),
+                BrokerMetadata(BrokerId(2), {"OTHER": Endpoint("host2", 9092)}),
             )
             leaders = {"t": BrokerId(1), "u": BrokerId(2), "v": BrokerId(-1)}
             replicas = (BrokerId(1), BrokerId(2), BrokerId(3))
@@ -183,7 +183,9 @@ def test_partitions_without_a_reachable_leader_and_dead_replicas_are_told_as_suc
                 (
                     TopicPartition(name, 0),
                     UUID(int=at + 1),
-                    Partition(leader, LeaderEpoch(5), replicas[:1], replicas, replicas[1:2]),
+                    PartitionMetadata(
+                        leader, LeaderEpoch(5), replicas[:1], replicas, replicas[1:2]
+                    ),
                 )
                 for at, (name, leader) in enumerate(leaders.items())
             ]

@@ -15,15 +15,15 @@ from ottla.api.api import Api, Context, Fields
 from ottla.api.end_txn import API as END
 from ottla.api.init_producer_id import API as INIT
 from ottla.api.services import Identity, Services
-from ottla.broker.coordinators import Coordination
-from ottla.broker.environment import World
+from ottla.broker.coordinators import Coordinators
+from ottla.broker.environment import Environment
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 from ottla.net.request_slot import Peer
 from ottla.protocol import wire
-from ottla.replica.append import AppendTerms, ToAppend
-from ottla.replica.transaction_verification import TxnTerms
+from ottla.replica.append import AppendOptions, PartitionAppend
+from ottla.replica.transaction_verification import TransactionalBatch
 from ottla.security.authorizer import Authorizer
 from ottla.shared_state.producer_ids import ProducerIds
 from tests.fakes.data_side import ME, TP, DataSide, data_side
@@ -104,8 +104,8 @@ class Asker:
             transactional=True,
         )  # fmt: skip
         self.side.services.appends.append(
-            [ToAppend(TP, memoryview(batch))],
-            AppendTerms(-1, 1_000, txn=TxnTerms(ID)),
+            [PartitionAppend(TP, memoryview(batch))],
+            AppendOptions(-1, 1_000, txn=TransactionalBatch(ID)),
             lambda outcomes: done.set_result(outcomes[0].error_code),
         )
         return await done
@@ -115,11 +115,11 @@ class Asker:
 async def transacting(settings: Mapping[str, str] | None = None) -> AsyncIterator[Asker]:
     """A broker that leads one partition of each internal topic, and the one named TP."""
     async with asyncio.TaskGroup() as tasks, data_side(settings) as side:
-        world = World(side.clock, Random(1), side.disk, lambda _: side.store, side.pool)
+        world = Environment(side.clock, Random(1), side.disk, lambda _: side.store, side.pool)
         ids = ProducerIds(side.store, ME)
         controller = SimpleNamespace(producer_ids=ids)
         control = SimpleNamespace(facade=controller)
-        coordination = Coordination(
+        coordination = Coordinators(
             world,
             side.config,
             side.data,

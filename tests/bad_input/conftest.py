@@ -15,7 +15,7 @@ from dataclasses import replace
 import pytest
 
 from ottla.broker.app import App
-from ottla.broker.environment import World
+from ottla.broker.environment import Environment
 from ottla.model.clock import SystemClock
 from ottla.testing import Broker
 from tests.asking import Line, create_topics
@@ -53,7 +53,7 @@ class BrokerOnClock(Broker):
     def _build(self) -> App:
         built = super()._build()
         self.clock = MovableClock()
-        return App(built.dynamic.static, replace(World.real(), clock=self.clock))
+        return App(built.dynamic.static, replace(Environment.real(), clock=self.clock))
 
 
 @pytest.fixture(scope="package")

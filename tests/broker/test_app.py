@@ -15,7 +15,7 @@ from random import Random
 import pytest
 
 from ottla.broker.app import App
-from ottla.broker.environment import World
+from ottla.broker.environment import Environment
 from ottla.broker.listeners import DRAIN_MS
 from ottla.log.directories.directory import CLEAN_SHUTDOWN
 from ottla.log.files import RealDisk
@@ -28,9 +28,9 @@ from tests.fakes.inline_pool import InlinePool
 FREE = "PLAINTEXT://127.0.0.1:0"
 
 
-def world() -> World:
+def world() -> Environment:
     """The real one, without threads of its own."""
-    return World(SystemClock(), Random(1), RealDisk(), EmbeddedStore.at, InlinePool())
+    return Environment(SystemClock(), Random(1), RealDisk(), EmbeddedStore.at, InlinePool())
 
 
 def app(data: Path, **settings: str) -> App:

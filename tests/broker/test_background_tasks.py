@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ottla.broker.background_tasks import spawner
+from ottla.broker.background_tasks import task_starter
 from tests.fakes.virtual_loop import run
 
 
@@ -20,7 +20,7 @@ def test_work_is_begun_while_the_broker_runs() -> None:
             done.set()
 
         async with asyncio.TaskGroup() as tasks:
-            assert spawner(tasks)(work())
+            assert task_starter(tasks)(work())
             await done.wait()
 
     run(story())
@@ -36,7 +36,7 @@ def test_work_that_comes_while_the_broker_ends_is_not_begun_and_nobody_is_blamed
         answers: list[bool] = []
         try:
             async with asyncio.TaskGroup() as tasks:
-                spawn = spawner(tasks)
+                spawn = task_starter(tasks)
                 spawn(fail())
                 try:
                     await asyncio.sleep(1)

@@ -7,18 +7,18 @@ from random import Random
 
 import pytest
 
-from ottla.broker.control_plane import Control, OwnBroker
-from ottla.broker.environment import World
-from ottla.broker.local_connection import LocalLink
+from ottla.broker.control_plane import ControlPlane, LocalBroker
+from ottla.broker.environment import Environment
+from ottla.broker.local_connection import LocalConnection
 from ottla.config.dynamic import DynamicConfig
-from ottla.controller.state import Broker
+from ottla.controller.state import BrokerState
 from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerEpoch, BrokerId
 from ottla.model.metrics import Registry
-from ottla.net.request_slot import Slot
+from ottla.net.request_slot import RequestSlot
 from ottla.security.authorizer import Authorizer
-from ottla.shared_state.registration import lay_ground
+from ottla.shared_state.registration import create_root_nodes
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
 from tests.fakes.forgetting_disk import ForgettingDisk
@@ -28,26 +28,26 @@ from tests.fakes.virtual_loop import LoopClock, run
 ME, OTHER = BrokerId(3), BrokerId(4)
 
 
-def world(store: MemoryStore) -> World:
-    return World(LoopClock(), Random(1), ForgettingDisk(), lambda _: store, InlinePool())
+def world(store: MemoryStore) -> Environment:
+    return Environment(LoopClock(), Random(1), ForgettingDisk(), lambda _: store, InlinePool())
 
 
-def broker(id_: BrokerId) -> Broker:
-    return Broker(id_, BrokerEpoch(1), (), None)
+def broker(id_: BrokerId) -> BrokerState:
+    return BrokerState(id_, BrokerEpoch(1), (), None)
 
 
-def unanswered(_: memoryview, slot: Slot) -> None:
+def unanswered(_: memoryview, slot: RequestSlot) -> None:
     slot.close("nobody answers here")
 
 
 @pytest.mark.spec("NET-31")
 def test_the_controller_reaches_its_own_broker_and_no_other() -> None:
     async def story() -> None:
-        links = OwnBroker(ME, world(MemoryStore(Ensemble())))
+        links = LocalBroker(ME, world(MemoryStore(Ensemble())))
         with pytest.raises(AssertionError):
             links.open(broker(ME))
         links.answer = unanswered
-        assert isinstance(links.open(broker(ME)), LocalLink)
+        assert isinstance(links.open(broker(ME)), LocalConnection)
         with pytest.raises(UserError, match="broker 4"):
             links.open(broker(OTHER))
 
@@ -59,9 +59,9 @@ def test_the_one_broker_becomes_the_controller() -> None:
     async def story() -> None:
         store = MemoryStore(Ensemble())
         await store.start()
-        await lay_ground(store, None, Random(0))
+        await create_root_nodes(store, None, Random(0))
         config = DynamicConfig({"broker.id": "3"})
-        control = Control(
+        control = ControlPlane(
             world(store),
             config,
             ME,

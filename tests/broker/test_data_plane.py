@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.data_plane import NoDirectoryLeft
+from ottla.broker.data_plane import NoLogDirectoryOnline
 from ottla.log.directories.directory import CLEAN_SHUTDOWN
 from ottla.model.errors import ErrorCode
 from ottla.protocol.records.corrupt_batch import CorruptBatch
@@ -87,7 +87,7 @@ def test_without_any_directory_left_a_broker_must_not_go_on() -> None:
 
     with pytest.raises(BaseExceptionGroup) as failure:
         run(story())
-    assert failure.group_contains(NoDirectoryLeft)
+    assert failure.group_contains(NoLogDirectoryOnline)
 
 
 def test_a_stop_during_which_the_last_directory_fails_says_so() -> None:
@@ -96,7 +96,7 @@ def test_a_stop_during_which_the_last_directory_fails_says_so() -> None:
             await side.lead()
             await side.append(b"a")
             side.disk.sync_error = BROKEN
-            with pytest.raises(NoDirectoryLeft, match=r"/a \(broken\), /b \(broken\)"):
+            with pytest.raises(NoLogDirectoryOnline, match=r"/a \(broken\), /b \(broken\)"):
                 await side.data.close()
 
     run(story())

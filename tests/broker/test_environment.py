@@ -6,7 +6,7 @@ import resource
 from contextlib import closing
 from pathlib import Path
 
-from ottla.broker.environment import OPEN_FILES_MAX, World
+from ottla.broker.environment import OPEN_FILES_MAX, Environment
 from ottla.log.files import RealDisk
 
 
@@ -16,7 +16,7 @@ def test_half_of_the_descriptors_are_left_to_connections() -> None:
     try:
         for allowed in (few, soft):
             resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-            with closing(World.real()) as world:
+            with closing(Environment.real()) as world:
                 assert isinstance(world.disk, RealDisk)
                 assert world.disk.open_files.limit == min(OPEN_FILES_MAX, allowed // 2)
     finally:
@@ -24,7 +24,7 @@ def test_half_of_the_descriptors_are_left_to_connections() -> None:
 
 
 def test_the_real_world_has_threads_dice_and_a_name() -> None:
-    with closing(World.real()) as world, closing(World.real()) as other:
+    with closing(Environment.real()) as world, closing(Environment.real()) as other:
         assert world.pool is not None
         assert world.pool.submit(lambda: 7).result() == 7
         assert world.dice.random() != other.dice.random()

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from ottla.broker.identity import BrokerIdentity, identify
-from ottla.broker.metadata_store import Home
+from ottla.broker.metadata_store import MetadataStoreChoice
 from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories import meta_properties
 from ottla.log.directories.log_directories import LogDirectories
@@ -42,7 +42,7 @@ class Machine:
         )
         directories.open()
         return await identify(
-            Home(store, "home"), directories, DynamicConfig(named), Random(self.seed)
+            MetadataStoreChoice(store, "home"), directories, DynamicConfig(named), Random(self.seed)
         )
 
     def meta(self, directory: str) -> MetaProperties:

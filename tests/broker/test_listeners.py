@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.listeners import Doors
+from ottla.broker.listeners import ListenerSet
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.listeners import Endpoint, Listeners
@@ -42,10 +42,10 @@ def listeners(*names: str) -> Listeners:
 
 
 @asynccontextmanager
-async def doors() -> AsyncIterator[Doors]:
+async def doors() -> AsyncIterator[ListenerSet]:
     clock = SystemClock()
     network = Network(NetLimits(), clock, RequestMetrics(Registry(), {}, clock), None)
-    made = Doors(network, echo, lambda: "box")
+    made = ListenerSet(network, echo, lambda: "box")
     try:
         yield made
     finally:

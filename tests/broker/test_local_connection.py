@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ottla.api.interbroker import stop_replica
-from ottla.broker.local_connection import LocalLink
+from ottla.broker.local_connection import LocalConnection
 from ottla.model.errors import ErrorCode
-from ottla.net.request_slot import Slot
+from ottla.net.request_slot import RequestSlot
 from ottla.protocol import wire
 from tests.fakes.api_side import api_side
 from tests.fakes.file_slice import FakeSlice
@@ -24,7 +24,7 @@ ASK = {"controller_id": 0, "controller_epoch": 1, "broker_epoch": -1, "topic_sta
 def test_what_the_controller_says_goes_through_encoding_dispatch_and_decoding() -> None:
     async def story() -> None:
         async with api_side() as side:
-            link = LocalLink(side.dispatch, side.data.clock)
+            link = LocalConnection(side.dispatch, side.data.clock)
             frame = wire.encode_request(stop_replica.API.key, 4, 77, "controller", ASK)
             reply = await link.call(frame)
             assert int.from_bytes(reply[:4], "big") == 77
@@ -39,34 +39,36 @@ def test_what_the_controller_says_goes_through_encoding_dispatch_and_decoding() 
 def test_a_reply_of_several_parts_and_files_is_one_answer(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"0efg0")
 
-    def answer(frame: memoryview, slot: Slot) -> None:
+    def answer(frame: memoryview, slot: RequestSlot) -> None:
         assert slot.peer.is_broker
         assert slot.api == int.from_bytes(frame[:2], "big")
         slot.reply([b"\0\0\0\x07ab", memoryview(b"cd"), FakeSlice(tmp_path / "file", 1, 3)])
 
     async def story() -> None:
         frame = wire.encode_request(5, 4, 1, None, ASK)
-        assert await LocalLink(answer, ManualClock()).call(frame) == b"abcdefg"
+        assert await LocalConnection(answer, ManualClock()).call(frame) == b"abcdefg"
 
     run(story())
 
 
 def test_a_connection_that_would_be_closed_is_an_error_for_the_controller() -> None:
-    def answer(_: memoryview, slot: Slot) -> None:
+    def answer(_: memoryview, slot: RequestSlot) -> None:
         slot.close("no")
 
     async def story() -> None:
         with pytest.raises(ConnectionAbortedError, match="no"):
-            await LocalLink(answer, ManualClock()).call(wire.encode_request(5, 4, 1, None, ASK))
+            await LocalConnection(answer, ManualClock()).call(
+                wire.encode_request(5, 4, 1, None, ASK)
+            )
 
     run(story())
 
 
 def test_an_answer_after_the_controller_has_given_up_is_dropped() -> None:
-    slots: list[Slot] = []
+    slots: list[RequestSlot] = []
 
     async def story() -> None:
-        link = LocalLink(lambda _, slot: slots.append(slot), ManualClock())
+        link = LocalConnection(lambda _, slot: slots.append(slot), ManualClock())
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(link.call(wire.encode_request(5, 4, 1, None, ASK)), 1)
         slots[0].reply([b"\0\0\0\0"])

@@ -9,11 +9,11 @@ from random import Random
 import pytest
 
 from ottla.broker.log_loading import load
-from ottla.broker.log_tasks import CHUNK, Pace
+from ottla.broker.log_tasks import CHUNK, ProgressInterval
 from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.model.ids import BrokerId, TopicPartition
-from ottla.replica.environment import Off
+from ottla.replica.environment import ThreadPool
 from tests.fakes.data_side import TP, data_side
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.inline_pool import InlinePool
@@ -40,8 +40,8 @@ async def filled(count: int, dirs: tuple[str, ...] = ("/data",)) -> ForgettingDi
     return disk
 
 
-def pace() -> Pace:
-    return Pace(Off(asyncio.get_running_loop(), InlinePool()), 2, LoopClock())
+def pace() -> ProgressInterval:
+    return ProgressInterval(ThreadPool(asyncio.get_running_loop(), InlinePool()), 2, LoopClock())
 
 
 async def loaded(directories: LogDirectories) -> list[TopicPartition]:

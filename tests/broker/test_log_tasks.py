@@ -10,10 +10,10 @@ from random import Random
 
 import pytest
 
-from ottla.broker.log_tasks import CHUNK, Pace, in_chunks, pace_for
+from ottla.broker.log_tasks import CHUNK, ProgressInterval, progress_interval, run_in_chunks
 from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories.log_directories import LogDirectories
-from ottla.replica.environment import Off
+from ottla.replica.environment import ThreadPool
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.inline_pool import InlinePool
 from tests.fakes.virtual_loop import LoopClock, run
@@ -33,12 +33,12 @@ class Slow(LoopClock):
 
 async def squares(count: int, clock: LoopClock) -> list[int]:
     settled: list[int] = []
-    pace = Pace(Off(asyncio.get_running_loop(), InlinePool()), 2, clock)
+    pace = ProgressInterval(ThreadPool(asyncio.get_running_loop(), InlinePool()), 2, clock)
 
     def work(chunk: Sequence[int]) -> list[int]:
         return [item * item for item in chunk]
 
-    await in_chunks("squared", range(count), work, settled.append, pace)
+    await run_in_chunks("squared", range(count), work, settled.append, pace)
     return settled
 
 
@@ -74,10 +74,12 @@ def test_each_directory_has_as_many_threads_as_the_operator_says(
         pool = InlinePool()
         pool.held = True
         config = DynamicConfig({"num.recovery.threads.per.data.dir": threads})
-        pace = pace_for(directories, config, Off(asyncio.get_running_loop(), pool), clock)
+        pace = progress_interval(
+            directories, config, ThreadPool(asyncio.get_running_loop(), pool), clock
+        )
         settled: list[int] = []
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(in_chunks("kept", range(6 * CHUNK), list, settled.append, pace))
+            tasks.create_task(run_in_chunks("kept", range(6 * CHUNK), list, settled.append, pace))
             for _ in range(20):
                 await asyncio.sleep(0)
             assert pool.waiting == at_once

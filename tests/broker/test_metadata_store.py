@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from ottla.broker.environment import World
-from ottla.broker.metadata_store import Home, choose, enter, zookeeper
+from ottla.broker.environment import Environment
+from ottla.broker.metadata_store import MetadataStoreChoice, choose, open_store, zookeeper
 from ottla.config.broker import BrokerConfig
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.model.errors import UserError
@@ -23,8 +23,8 @@ NODE, CLUSTER = MemoryStore(Ensemble()), MemoryStore(Ensemble())
 ON_ZOOKEEPER = BrokerConfig.parse({"zookeeper.connect": "zk1:2181,zk2:2181/ottla"})
 
 
-def world() -> World:
-    return World(
+def world() -> Environment:
+    return Environment(
         LoopClock(), Random(1), ForgettingDisk(), lambda _: NODE, InlinePool(), lambda _: CLUSTER
     )
 
@@ -33,8 +33,8 @@ def test_one_node_keeps_them_in_its_first_directory_and_a_cluster_on_zookeeper()
     here = world()
     directories = LogDirectories([Path("/a"), Path("/b")], here.disk, here.clock, here.dice)
     directories.open()
-    assert choose(BrokerConfig(), directories, here) == Home(NODE, "/a")
-    assert choose(ON_ZOOKEEPER, directories, here) == Home(
+    assert choose(BrokerConfig(), directories, here) == MetadataStoreChoice(NODE, "/a")
+    assert choose(ON_ZOOKEEPER, directories, here) == MetadataStoreChoice(
         CLUSTER, "ZooKeeper at zk1:2181,zk2:2181/ottla"
     )
     directories.release()
@@ -47,7 +47,7 @@ def test_a_place_that_cannot_be_entered_is_named() -> None:
 
     silent: Store = Silent(Ensemble())
     with pytest.raises(UserError, match="cannot be reached: over there: does not answer"):
-        run(enter(Home(silent, "over there")))
+        run(open_store(MetadataStoreChoice(silent, "over there")))
 
 
 def test_without_kazoo_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from ottla.broker.metrics_server import (
     CONNECTIONS_MAX,
     PAGE_MS,
     ROWS_AT_ONCE,
-    Exposition,
+    MetricsServer,
     render,
 )
 from ottla.model.clock import SystemClock
@@ -78,7 +78,7 @@ async def ask(port: int, request: bytes) -> bytes:
 def test_a_scraper_gets_the_page_and_anything_else_a_plain_answer() -> None:
     async def story() -> None:
         registry = a_registry()
-        exposition = Exposition(registry, SystemClock())
+        exposition = MetricsServer(registry, SystemClock())
         port = await exposition.start("", 0)
         try:
             head, _, body = (await ask(port, b"GET /metrics HTTP/1.1\r\n\r\n")).partition(
@@ -115,7 +115,7 @@ def test_others_have_their_turn_between_metrics_of_two_names() -> None:
 
         for name in ("first", "second", "third"):
             registry.gauge(name, "Read.", read)
-        exposition = Exposition(registry, SystemClock())
+        exposition = MetricsServer(registry, SystemClock())
         port = await exposition.start("", 0)
         counting = asyncio.ensure_future(count())
         try:
@@ -150,7 +150,7 @@ GET = b"GET /metrics HTTP/1.1\r\n\r\n"
 def test_whoever_asks_within_a_second_gets_the_same_page() -> None:
     async def story() -> None:
         counted, clock = Counted(), ManualClock(1_000)
-        exposition = Exposition(counted.registry, clock)
+        exposition = MetricsServer(counted.registry, clock)
         port = await exposition.start("127.0.0.1", 0)
         try:
             together = await asyncio.gather(*(ask(port, GET) for _ in range(5)))
@@ -169,7 +169,7 @@ def test_whoever_asks_within_a_second_gets_the_same_page() -> None:
 
 def test_so_many_are_answered_a_second_and_others_wait() -> None:
     async def story() -> None:
-        exposition = Exposition(Counted().registry, SystemClock())
+        exposition = MetricsServer(Counted().registry, SystemClock())
         port = await exposition.start("127.0.0.1", 0)
         more = 6
         try:
@@ -186,7 +186,7 @@ def test_so_many_are_answered_a_second_and_others_wait() -> None:
 
 def test_connections_beyond_the_limit_are_closed_and_places_are_given_back() -> None:
     async def story() -> None:
-        exposition = Exposition(Counted().registry, SystemClock())
+        exposition = MetricsServer(Counted().registry, SystemClock())
         port = await exposition.start("127.0.0.1", 0)
         silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(CONNECTIONS_MAX)]
         try:

@@ -14,12 +14,12 @@ import ottla
 from ottla.cli.main import run
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.files import RealDisk
-from ottla.log.recovery.startup_scan import Loading
+from ottla.log.recovery.startup_scan import StartupScan
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.store import paths
 from ottla.store.embedded import EmbeddedStore
 from ottla.store.nodes import ConfigNode, TopicNode
-from ottla.store.sqlite_database import FILE_NAME, Database
+from ottla.store.sqlite_database import FILE_NAME, SqliteDatabase
 from ottla.testing import Broker
 from tests.fakes.manual_time import ManualClock
 from tests.log.hosting import CONFIG, write
@@ -38,7 +38,7 @@ def data(tmp_path: Path) -> Path:
     directories = LogDirectories([path], RealDisk(), ManualClock(1_000), Random(1))
     directories.open()
     directories.claim(BrokerId(1), "unused")
-    Loading(directories).ready()
+    StartupScan(directories).ready()
     for number in range(2):
         write(directories.create(TopicPartition("orders", number), TOPIC_ID, CONFIG), b"a", b"b")
     directories.close()
@@ -54,7 +54,7 @@ def contents(path: Path) -> dict[str, bytes]:
 
 
 async def read(path: Path) -> tuple[list[str], dict[str, bytes]]:
-    store = EmbeddedStore(Database(path / FILE_NAME))
+    store = EmbeddedStore(SqliteDatabase(path / FILE_NAME))
     await store.start()
     try:
         topics = await store.children(paths.TOPICS)

@@ -10,7 +10,7 @@ import pytest
 
 from ottla.cli.adopt_plan import PRODUCER_ID_MARGIN, nodes, plan
 from ottla.cli.topic_settings import Settings
-from ottla.log.directories.inspection import FoundPartition, Survey
+from ottla.log.directories.inspection import DirectoryContents, FoundPartition
 from ottla.log.directories.meta_properties import MetaProperties
 from ottla.model.errors import UserError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, LeaderEpoch, TopicPartition
@@ -29,12 +29,12 @@ def found(
     return FoundPartition(partition, place, topic_id, 100, 0, 10, LeaderEpoch(epoch))
 
 
-def directory(*partitions: FoundPartition, path: Path = A) -> Survey:
+def directory(*partitions: FoundPartition, path: Path = A) -> DirectoryContents:
     meta = MetaProperties(BrokerId(7), "cluster", version=1)
-    return Survey(path, meta, True, list(partitions), frozenset(), {}, -1)
+    return DirectoryContents(path, meta, True, list(partitions), frozenset(), {}, -1)
 
 
-def planned(*surveys: Survey, **settings: dict[str, str]) -> dict[str, bytes]:
+def planned(*surveys: DirectoryContents, **settings: dict[str, str]) -> dict[str, bytes]:
     """What the tree would hold, by path."""
     named: Settings = {name.replace("_", "."): value for name, value in settings.items()}
     made = nodes(plan(surveys, named, new_ids=(UUID(int=n) for n in count(100))))
@@ -110,7 +110,7 @@ def test_a_topic_of_the_time_before_ids_gets_one() -> None:
         ),
     ],
 )
-def test_what_stands_in_the_way_is_said(surveys: list[Survey], says: str) -> None:
+def test_what_stands_in_the_way_is_said(surveys: list[DirectoryContents], says: str) -> None:
     with pytest.raises(UserError, match=says):
         plan(surveys, {}, new_ids=iter([]))
 

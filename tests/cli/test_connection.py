@@ -4,7 +4,7 @@ import pytest
 
 from ottla.cli import main
 from ottla.cli.commands import COMMANDS, Command
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.testing import Broker
 from tests.cli.ottla_program import Run
 from tools.nodes import free_ports
@@ -69,5 +69,5 @@ def test_the_server_comes_from_the_option_or_the_environment(
 
 
 def test_an_admin_is_connected_while_the_block_lasts(cli_broker: Broker) -> None:
-    with connected(cli_broker.bootstrap_servers) as admin:
+    with admin_connection(cli_broker.bootstrap_servers) as admin:
         assert admin.describe_cluster().controller == 0

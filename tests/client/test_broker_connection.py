@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from ottla.client.broker_connection import Link
+from ottla.client.broker_connection import BrokerConnection
 from ottla.client.cluster_view import Node
 from ottla.model.clock import SystemClock
 from ottla.model.errors import ErrorCode
@@ -17,9 +17,9 @@ from tests.fakes.scripted_broker import API_VERSIONS, METADATA, SILENCE, Scripte
 ALL_TOPICS = {"topics": None, "allow_auto_topic_creation": False}
 
 
-def link_to(broker: ScriptedBroker, **options: object) -> Link:
+def link_to(broker: ScriptedBroker, **options: object) -> BrokerConnection:
     node = Node(0, "127.0.0.1", broker.port)
-    return Link(node, config_for(broker.address, **options), SystemClock(), Random(1))
+    return BrokerConnection(node, config_for(broker.address, **options), SystemClock(), Random(1))
 
 
 def test_a_broker_that_speaks_only_old_versions_is_asked_again_in_one_of_them() -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ottla.client.cluster import CoordinatorKind, Lane, Target
+from ottla.client.cluster import ConnectionLane, CoordinatorKind, Target
 from ottla.client.errors import ErrorCode, KafkaError, UnsupportedVersion
 from ottla.model.ids import TopicPartition
 from tests.client.rig import connected, run
@@ -134,7 +134,7 @@ def test_a_lane_is_a_connection_of_its_own() -> None:
             before = broker.connections
             await cluster.versions(0)
             assert broker.connections == before
-            await cluster.versions(0, Lane.COORDINATION)
+            await cluster.versions(0, ConnectionLane.COORDINATION)
             assert broker.connections == before + 1
 
     run(main)

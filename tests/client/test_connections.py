@@ -7,15 +7,15 @@ from random import Random
 import pytest
 
 from ottla.client.cluster_view import Node
-from ottla.client.connections import Lane, Links
+from ottla.client.connections import ConnectionLane, Connections
 from tests.client.rig import config_for, run
 from tests.fakes.manual_time import ManualClock
 from tests.fakes.scripted_broker import API_VERSIONS, METADATA, SILENCE, ScriptedBroker
 
 
-def links(*addresses: str, **options: object) -> tuple[Links, ManualClock]:
+def links(*addresses: str, **options: object) -> tuple[Connections, ManualClock]:
     clock = ManualClock(1_000)
-    return Links(config_for(*(addresses or ("boot:1",)), **options), clock, Random(1)), clock
+    return Connections(config_for(*(addresses or ("boot:1",)), **options), clock, Random(1)), clock
 
 
 @pytest.mark.spec("PRD-42")
@@ -24,7 +24,7 @@ def test_a_broker_has_one_connection_for_each_lane_and_another_when_it_moves() -
         made, _ = links()
         one = made.to(Node(1, "h", 1))
         assert made.to(Node(1, "h", 1, rack="r")) is one
-        assert made.to(Node(1, "h", 1), Lane.COORDINATION) is not one
+        assert made.to(Node(1, "h", 1), ConnectionLane.COORDINATION) is not one
         assert made.to(Node(1, "elsewhere", 1)) is not one
         made.close()
 

@@ -7,37 +7,48 @@ import pytest
 from ottla.controller.event_size import weight
 from ottla.controller.events import (
     BalanceDue,
-    DeletionAsked,
-    ElectionAsked,
+    DeletionRequested,
     ElectionKind,
+    ElectionRequested,
     Event,
     MorePartitions,
     NewTopic,
-    PartitionsAsked,
-    TopicsAsked,
+    PartitionCreationRequested,
+    TopicCreationRequested,
 )
-from ottla.controller.state import ControllerState, Partition, Topic
+from ottla.controller.state import ControllerState, PartitionAssignment, TopicAssignment
 from ottla.model.ids import BrokerId, TopicId, TopicPartition
 
 ME = BrokerId(1)
 STATE = ControllerState(
     ME,
     topics={
-        name: Topic(TopicId(int=size), {n: Partition((ME,)) for n in range(size)}, 0)
+        name: TopicAssignment(
+            TopicId(int=size), {n: PartitionAssignment((ME,)) for n in range(size)}, 0
+        )
         for name, size in (("small", 2), ("wide", 500))
     },
 )
 CASES: dict[str, tuple[Event, int]] = {
-    "topics of so many partitions": (TopicsAsked(1, (NewTopic("a", 7), NewTopic("b", 5))), 12),
-    "a topic of the default size": (TopicsAsked(1, (NewTopic("a"),)), STATE.rules.num_partitions),
-    "a topic that is laid out": (TopicsAsked(1, (NewTopic("a", -1, -1, {0: (ME,)}),)), 1),
-    "more partitions": (PartitionsAsked(1, (MorePartitions("wide", 600),)), 600),
-    "deleting": (DeletionAsked({"wide": 1, "small": 2, "nobody": 3}), 502),
-    "a named election": (
-        ElectionAsked(1, ElectionKind.PREFERRED, (TopicPartition("wide", 0),)),
+    "topics of so many partitions": (
+        TopicCreationRequested(1, (NewTopic("a", 7), NewTopic("b", 5))),
+        12,
+    ),
+    "a topic of the default size": (
+        TopicCreationRequested(1, (NewTopic("a"),)),
+        STATE.rules.num_partitions,
+    ),
+    "a topic that is laid out": (
+        TopicCreationRequested(1, (NewTopic("a", -1, -1, {0: (ME,)}),)),
         1,
     ),
-    "an election of all": (ElectionAsked(1, ElectionKind.PREFERRED), 502),
+    "more partitions": (PartitionCreationRequested(1, (MorePartitions("wide", 600),)), 600),
+    "deleting": (DeletionRequested({"wide": 1, "small": 2, "nobody": 3}), 502),
+    "a named election": (
+        ElectionRequested(1, ElectionKind.PREFERRED, (TopicPartition("wide", 0),)),
+        1,
+    ),
+    "an election of all": (ElectionRequested(1, ElectionKind.PREFERRED), 502),
     "balance": (BalanceDue(), 502),
 }
 

@@ -8,35 +8,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.controller.placement import Roll, place
-from ottla.controller.state import Broker
+from ottla.controller.placement import PlacementRandomness, place
+from ottla.controller.state import BrokerState
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerEpoch, BrokerId
 
 
-def brokers(*racks: str | None) -> dict[BrokerId, Broker]:
+def brokers(*racks: str | None) -> dict[BrokerId, BrokerState]:
     return {
-        BrokerId(id): Broker(BrokerId(id), BrokerEpoch(0), (), rack)
+        BrokerId(id): BrokerState(BrokerId(id), BrokerEpoch(0), (), rack)
         for id, rack in enumerate(racks)
     }
 
 
 @pytest.mark.spec("REP-76")
 def test_without_chance_partition_i_starts_at_broker_i_and_followers_come_next() -> None:
-    placed = place(brokers(*[None] * 3), range(3), 2, Roll(0, 0))
+    placed = place(brokers(*[None] * 3), range(3), 2, PlacementRandomness(0, 0))
     assert placed == {0: (0, 1), 1: (1, 2), 2: (2, 0)}
 
 
 @pytest.mark.spec("REP-76")
 def test_each_time_round_followers_are_further_from_their_leader() -> None:
-    placed = place(brokers(*[None] * 5), range(10), 3, Roll(0, 0))
+    placed = place(brokers(*[None] * 5), range(10), 3, PlacementRandomness(0, 0))
     assert placed[0] == (0, 1, 2)
     assert placed[5] == (0, 2, 3)
 
 
 @pytest.mark.spec("REP-76")
 def test_racks_alternate_and_a_partition_takes_each_once_before_any_twice() -> None:
-    placed = place(brokers("a", "c", "c", "b", "b", "a"), range(7), 3, Roll(0, 0))
+    placed = place(brokers("a", "c", "c", "b", "b", "a"), range(7), 3, PlacementRandomness(0, 0))
     assert placed[0] == (0, 3, 1)
     assert placed[1] == (3, 1, 5)
     assert placed[5] == (2, 0, 3)
@@ -45,13 +45,13 @@ def test_racks_alternate_and_a_partition_takes_each_once_before_any_twice() -> N
 
 @pytest.mark.spec("REP-76")
 def test_racks_do_not_count_when_a_broker_does_not_tell_its_own() -> None:
-    placed = place(brokers("a", "a", None), range(3), 3, Roll(0, 0))
+    placed = place(brokers("a", "a", None), range(3), 3, PlacementRandomness(0, 0))
     assert placed == {0: (0, 1, 2), 1: (1, 2, 0), 2: (2, 0, 1)}
 
 
 def test_more_copies_than_brokers_are_refused() -> None:
     with pytest.raises(KafkaError) as refused:
-        place(brokers(None, None), range(1), 3, Roll(0, 0))
+        place(brokers(None, None), range(1), 3, PlacementRandomness(0, 0))
     assert refused.value.code is ErrorCode.invalid_replication_factor
 
 
@@ -59,11 +59,11 @@ def test_more_copies_than_brokers_are_refused() -> None:
 @given(
     racks=st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=9),
     count=st.integers(1, 40),
-    roll=st.builds(Roll, st.integers(0, 2**31), st.integers(0, 2**31)),
+    roll=st.builds(PlacementRandomness, st.integers(0, 2**31), st.integers(0, 2**31)),
     data=st.data(),
 )
 def test_placement_is_even_and_spreads_over_racks(
-    racks: list[str], count: int, roll: Roll, data: st.DataObject
+    racks: list[str], count: int, roll: PlacementRandomness, data: st.DataObject
 ) -> None:
     factor = data.draw(st.integers(1, len(racks)))
     placed = place(brokers(*racks), range(count), factor, roll)

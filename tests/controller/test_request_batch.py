@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.controller.effects import LeaderAndIsr, StopReplica, UpdateMetadata
-from ottla.controller.request_batch import DELETED_EPOCH, Batch
+from ottla.controller.request_batch import DELETED_EPOCH, RequestBatch
 from ottla.controller.state import ControllerState
 from ottla.model.ids import BrokerId, TopicPartition
 from tests.controller.transcript import Actor
@@ -22,7 +22,7 @@ def cluster() -> ControllerState:
 
 @pytest.mark.spec("CTL-41")
 def test_brokers_that_hear_the_same_share_one_rendering() -> None:
-    batch = Batch()
+    batch = RequestBatch()
     batch.metadata([ONE, TWO], [T0])
     (send,) = batch.sends(cluster())
     assert isinstance(send, UpdateMetadata)
@@ -31,7 +31,7 @@ def test_brokers_that_hear_the_same_share_one_rendering() -> None:
 
 @pytest.mark.spec("CTL-18", "CTL-41")
 def test_who_lives_comes_before_who_leads_and_stops_come_last() -> None:
-    batch = Batch()
+    batch = RequestBatch()
     batch.stop(ONE, T0, delete=False)
     batch.metadata([ONE], [T0])
     batch.leader_and_isr([ONE], T0)
@@ -41,7 +41,7 @@ def test_who_lives_comes_before_who_leads_and_stops_come_last() -> None:
 
 
 def test_a_broker_that_is_gone_is_told_nothing() -> None:
-    batch = Batch()
+    batch = RequestBatch()
     batch.introduce([NINE])
     batch.leader_and_isr([NINE], T0)
     batch.metadata([NINE], [T0])
@@ -50,7 +50,7 @@ def test_a_broker_that_is_gone_is_told_nothing() -> None:
 
 
 def test_once_new_or_to_be_deleted_it_stays_so() -> None:
-    batch = Batch()
+    batch = RequestBatch()
     batch.leader_and_isr([ONE], T0, is_new=True)
     batch.leader_and_isr([ONE], T0)
     batch.stop(TWO, T0, delete=True)
@@ -65,7 +65,7 @@ def test_a_replica_of_a_topic_being_deleted_is_stopped_whatever_its_epoch() -> N
     actor = Actor()
     actor.run("elected 1 1 2 t-0=1,2/1/1,2")
     actor.run("delete t")
-    batch = Batch()
+    batch = RequestBatch()
     batch.stop(ONE, T0, delete=True)
     (send,) = batch.sends(actor.state)
     assert isinstance(send, StopReplica)

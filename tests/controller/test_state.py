@@ -8,10 +8,10 @@ from ottla.config.broker import BrokerConfig
 from ottla.controller.state import (
     PARTITION_MOVES,
     REPLICA_MOVES,
-    Partition,
+    PartitionAssignment,
     PartitionState,
     ReplicaState,
-    Rules,
+    TopicRules,
 )
 from ottla.model.ids import BrokerId
 from tests.controller.transcript import Actor
@@ -58,13 +58,13 @@ def test_offline_partitions_are_counted_unless_their_topic_is_going() -> None:
 
 def test_the_target_of_a_move_is_what_remains() -> None:
     one, two, three = map(BrokerId, (1, 2, 3))
-    moving = Partition((three, one, two), adding=(three,), removing=(two,))
+    moving = PartitionAssignment((three, one, two), adding=(three,), removing=(two,))
     assert moving.target == (three, one)
     assert moving.is_moving
 
 
 def test_rules_follow_the_brokers_settings() -> None:
     config = BrokerConfig.parse({"num.partitions": "7", "delete.topic.enable": "false"})
-    rules = Rules.of(config)
+    rules = TopicRules.of(config)
     assert rules.num_partitions == 7
     assert not rules.delete_topic_enable

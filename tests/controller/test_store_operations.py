@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.controller import store_operations
-from ottla.controller.state import Leadership, Partition, Topic
+from ottla.controller.state import Leadership, PartitionAssignment, TopicAssignment
 from ottla.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
 from ottla.store import paths
 from ottla.store.nodes import StateNode, TopicNode
@@ -15,7 +15,9 @@ from tests.controller.transcript import topic_id
 
 ONE, TWO = BrokerId(1), BrokerId(2)
 LED = Leadership(ONE, (ONE, TWO), LeaderEpoch(3), ControllerEpoch(4), 0)
-TOPIC = Topic(topic_id("t"), {0: Partition((ONE, TWO), (TWO,), (), leadership=LED)}, 0)
+TOPIC = TopicAssignment(
+    topic_id("t"), {0: PartitionAssignment((ONE, TWO), (TWO,), (), leadership=LED)}, 0
+)
 
 
 @pytest.mark.spec("CTL-05", "CTL-06", "CTL-12")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.controller.events import NewTopic, TopicsAsked
+from ottla.controller.events import NewTopic, TopicCreationRequested
 from ottla.controller.machine import on_event
 from ottla.controller.topics import Created
 from ottla.model.errors import ErrorCode, KafkaError
@@ -32,7 +32,7 @@ def refusal(**asked: object) -> ErrorCode:
     actor.run("elected 1 1 2")
     actor.run("create there")
     new = NewTopic(**{"name": "t", **asked})  # type: ignore[arg-type]
-    (reply,) = on_event(actor.state, TopicsAsked(1, (new,))).replies
+    (reply,) = on_event(actor.state, TopicCreationRequested(1, (new,))).replies
     outcome = reply.answer[asked.get("name", "t")]  # type: ignore[index]
     if isinstance(outcome, Created):
         return ErrorCode.none
@@ -74,7 +74,7 @@ def test_all_topics_of_one_request_share_its_bound() -> None:
     actor = Actor()
     actor.run("elected 1 1")
     wide = tuple(NewTopic(name, 6_000) for name in ("a", "b"))
-    (reply,) = on_event(actor.state, TopicsAsked(1, wide)).replies
+    (reply,) = on_event(actor.state, TopicCreationRequested(1, wide)).replies
     answer = reply.answer
     assert isinstance(answer, dict)
     assert isinstance(answer["a"], Created)

@@ -17,39 +17,39 @@ from ottla.controller.effects import LeaderAndIsr, Send, Step, StopReplica, Upda
 from ottla.controller.events import (
     BalanceDue,
     BrokerBehind,
-    BrokersSeen,
-    DeletionAsked,
-    DeletionsSeen,
+    DeletionRequested,
+    DeletionsFound,
     Elected,
-    ElectionAsked,
     ElectionKind,
+    ElectionRequested,
     Event,
-    LeaderAndIsrAnswered,
-    LogDirsSeen,
+    LeaderAndIsrReplied,
+    LiveBrokersChanged,
+    LogDirFailuresFound,
     MorePartitions,
-    MovesAsked,
     NewTopic,
-    PartitionsAsked,
-    PartitionsSeen,
-    RulesSeen,
-    ShutdownAsked,
-    StatesReread,
-    StatesSeen,
-    StopReplicaAnswered,
-    TopicsAsked,
-    TopicsSeen,
-    UncleanSeen,
+    PartitionCreationRequested,
+    PartitionsReloaded,
+    ReassignmentRequested,
+    RulesChanged,
+    ShutdownRequested,
+    StatesChanged,
+    StatesReloaded,
+    StopReplicaReplied,
+    TopicCreationRequested,
+    TopicsReloaded,
+    UncleanElectionEnabled,
 )
 from ottla.controller.machine import on_event
-from ottla.controller.placement import Roll
+from ottla.controller.placement import PlacementRandomness
 from ottla.controller.state import (
-    Broker,
+    BrokerState,
     ControllerState,
     Leadership,
-    Partition,
+    PartitionAssignment,
     Replicas,
-    Rules,
-    Topic,
+    TopicAssignment,
+    TopicRules,
 )
 from ottla.controller.topics import Created
 from ottla.model.errors import ErrorCode, KafkaError
@@ -110,7 +110,7 @@ class Actor:
         return leadership
 
 
-def brokers(words: Iterable[str]) -> dict[BrokerId, Broker]:
+def brokers(words: Iterable[str]) -> dict[BrokerId, BrokerState]:
     """`2@7:rack` is broker 2, registered with epoch 7, in that rack; the epoch is 0 if not said."""
     found = {}
     for word in words:
@@ -120,7 +120,7 @@ def brokers(words: Iterable[str]) -> dict[BrokerId, Broker]:
         port = 9092
         if epoch.endswith("!"):  # registered again with another address
             epoch, port = epoch[:-1], 9093
-        found[broker] = Broker(
+        found[broker] = BrokerState(
             broker,
             BrokerEpoch(int(epoch or 0)),
             (EndpointNode("PLAINTEXT", f"host{id}", port),),
@@ -149,23 +149,23 @@ def _elected(actor: Actor, words: list[str]) -> Elected:
     there = brokers(word for word in rest if "=" not in word)
     pairs = _pairs(word for word in rest if "=" in word)
     deleting = frozenset(filter(None, pairs.pop("deleting", "").split(",")))
-    topics: dict[str, Topic] = {}
+    topics: dict[str, TopicAssignment] = {}
     for name, text in pairs.items():
         at = tp(name)
-        known = topics.get(at.topic, Topic(topic_id(at.topic), {}, 0))
+        known = topics.get(at.topic, TopicAssignment(topic_id(at.topic), {}, 0))
         partition = _stored(text)
         topics[at.topic] = replace(known, partitions={**known.partitions, at.partition: partition})
     return Elected(ControllerEpoch(int(epoch)), 7, there, topics, deleting)
 
 
-def _stored(text: str) -> Partition:
+def _stored(text: str) -> PartitionAssignment:
     assignment, leader, isr, adding, removing, *_ = [*text.split("/"), "", "", "", "", ""]
     leadership = None
     if leader:
         leadership = Leadership(
             BrokerId(int(leader)), replicas(isr), LeaderEpoch(5), ControllerEpoch(1), 10
         )
-    return Partition(
+    return PartitionAssignment(
         replicas(assignment), replicas(adding), replicas(removing), leadership=leadership
     )
 
@@ -182,49 +182,49 @@ def _create(actor: Actor, words: list[str]) -> Event:
         manual,
         config,
         topic_id(name),
-        Roll(0, 0),
+        PlacementRandomness(0, 0),
     )
-    return TopicsAsked(actor.ask(), (new,), "validate-only" in rest)
+    return TopicCreationRequested(actor.ask(), (new,), "validate-only" in rest)
 
 
 def _more(actor: Actor, words: list[str]) -> Event:
     name, total, *rest = words
     chosen = tuple(replicas(word) for word in rest) or None
-    return PartitionsAsked(actor.ask(), (MorePartitions(name, int(total), chosen),))
+    return PartitionCreationRequested(actor.ask(), (MorePartitions(name, int(total), chosen),))
 
 
 def _found(actor: Actor, words: list[str]) -> Event:
     """found TOPIC-N=AR ...: topics somebody wrote; `gone TOPIC` takes one away."""
-    topics: dict[str, Topic] = {}
+    topics: dict[str, TopicAssignment] = {}
     for name, text in _pairs(words).items():
         at = tp(name)
-        known = topics.get(at.topic, Topic(topic_id(at.topic), {}, 0))
-        grown = {**known.partitions, at.partition: Partition(replicas(text))}
+        known = topics.get(at.topic, TopicAssignment(topic_id(at.topic), {}, 0))
+        grown = {**known.partitions, at.partition: PartitionAssignment(replicas(text))}
         topics[at.topic] = replace(known, partitions=grown)
-    return TopicsSeen(frozenset(actor.state.topics) | topics.keys(), topics)
+    return TopicsReloaded(frozenset(actor.state.topics) | topics.keys(), topics)
 
 
 def _gone(actor: Actor, words: list[str]) -> Event:
-    return TopicsSeen(frozenset(actor.state.topics) - set(words), {})
+    return TopicsReloaded(frozenset(actor.state.topics) - set(words), {})
 
 
 def _rewritten(actor: Actor, words: list[str]) -> Event:
     """rewritten TOPIC N=AR ...: somebody added these partitions to the topic's node."""
     name, *rest = words
     topic = actor.state.topics[name]
-    added = {int(key): Partition(replicas(value)) for key, value in _pairs(rest).items()}
+    added = {int(key): PartitionAssignment(replicas(value)) for key, value in _pairs(rest).items()}
     version = topic.version + 1
-    return PartitionsSeen(
+    return PartitionsReloaded(
         name, replace(topic, partitions={**topic.partitions, **added}, version=version)
     )
 
 
 def _isr(actor: Actor, words: list[str]) -> Event:
-    return StatesSeen(_states(actor, words), ("/isr_change_notification/isr_change_0",))
+    return StatesChanged(_states(actor, words), ("/isr_change_notification/isr_change_0",))
 
 
 def _reread(actor: Actor, words: list[str]) -> Event:
-    return StatesReread(_states(actor, words))
+    return StatesReloaded(_states(actor, words))
 
 
 def _states(actor: Actor, words: list[str]) -> dict[TopicPartition, Leadership]:
@@ -243,42 +243,42 @@ def _became(actor: Actor, words: list[str]) -> Event:
     id = BrokerId(int(words[0]))
     known = actor.state.brokers.get(id)
     epoch = BrokerEpoch(0) if known is None else known.epoch
-    return LeaderAndIsrAnswered(id, epoch, _codes(words[1:]))
+    return LeaderAndIsrReplied(id, epoch, _codes(words[1:]))
 
 
 def _stopped(actor: Actor, words: list[str]) -> Event:
     id = BrokerId(int(words[0]))
     known = actor.state.brokers.get(id)
     epoch = BrokerEpoch(0) if known is None else known.epoch
-    return StopReplicaAnswered(id, epoch, _codes(words[1:]))
+    return StopReplicaReplied(id, epoch, _codes(words[1:]))
 
 
 def _elect(actor: Actor, words: list[str]) -> Event:
     kind, *rest = words
     named = tuple(map(tp, rest)) or None
-    return ElectionAsked(actor.ask(), ElectionKind[kind.upper()], named)
+    return ElectionRequested(actor.ask(), ElectionKind[kind.upper()], named)
 
 
 def _move(actor: Actor, words: list[str]) -> Event:
     pairs = _pairs(words)
     moves = {tp(key): None if to == "cancel" else replicas(to) for key, to in pairs.items()}
-    return MovesAsked(actor.ask(), moves)
+    return ReassignmentRequested(actor.ask(), moves)
 
 
 def _shutdown(actor: Actor, words: list[str]) -> Event:
     id = BrokerId(int(words[0]))
-    return ShutdownAsked(actor.ask(), id, BrokerEpoch(int((words[1:] or ["0"])[0])))
+    return ShutdownRequested(actor.ask(), id, BrokerEpoch(int((words[1:] or ["0"])[0])))
 
 
 def _unclean(actor: Actor, words: list[str]) -> Event:
-    return UncleanSeen(words[0], words[1] == "true")
+    return UncleanElectionEnabled(words[0], words[1] == "true")
 
 
 def _rules(actor: Actor, words: list[str]) -> Event:
     pairs = {key: value == "1" for key, value in _pairs(words).items()}
-    return RulesSeen(
+    return RulesChanged(
         replace(
-            Rules(),
+            TopicRules(),
             delete_topic_enable=pairs.get("delete_topic_enable", True),
             unclean_leader_election_enable=pairs.get("unclean_leader_election_enable", False),
         )
@@ -288,24 +288,24 @@ def _rules(actor: Actor, words: list[str]) -> Event:
 COMMANDS: Mapping[str, Callable[[Actor, list[str]], Event]] = {
     "elected": _elected,
     "returned": lambda actor, words: _elected(actor, words)._replace(returned=True),
-    "brokers": lambda _, words: BrokersSeen(brokers(words)),
+    "brokers": lambda _, words: LiveBrokersChanged(brokers(words)),
     "behind": lambda _, words: BrokerBehind(BrokerId(int(words[0]))),
     "create": _create,
     "more": _more,
     "found": _found,
     "gone": _gone,
     "rewritten": _rewritten,
-    "delete": lambda actor, words: DeletionAsked({name: actor.ask() for name in words}),
-    "deletions": lambda _, words: DeletionsSeen(frozenset(words)),
+    "delete": lambda actor, words: DeletionRequested({name: actor.ask() for name in words}),
+    "deletions": lambda _, words: DeletionsFound(frozenset(words)),
     "isr": _isr,
     "reread": _reread,
-    "log-dir-failed": lambda _, words: LogDirsSeen(
+    "log-dir-failed": lambda _, words: LogDirFailuresFound(
         frozenset(brokers(words)), ("/log_dir_event_notification/log_dir_event_0",)
     ),
     "became": _became,
     "stopped": _stopped,
     "elect": _elect,
-    "preferred-node": lambda _, words: ElectionAsked(
+    "preferred-node": lambda _, words: ElectionRequested(
         None, ElectionKind.PREFERRED, tuple(map(tp, words))
     ),
     "balance": lambda _, __: BalanceDue(),

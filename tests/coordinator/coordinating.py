@@ -8,19 +8,19 @@ from contextlib import asynccontextmanager
 from itertools import count
 
 from ottla.coordinator.group.consumer.service import ConsumerGroups
-from ottla.coordinator.group.offset_commit import CommitAsk, ToCommit
+from ottla.coordinator.group.offset_commit import CommitRequest, OffsetToCommit
 from ottla.coordinator.group.service import Groups
-from ottla.coordinator.group.settings import GroupLimits
+from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.group.shard import GroupShard
-from ottla.coordinator.internal_topic_log import Journal, Writer
-from ottla.coordinator.runtime import Ground, Runtime
+from ottla.coordinator.internal_topic_log import InternalTopicLog, TransactionalWriter
+from ottla.coordinator.runtime import Runtime, RuntimeContext
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import CONSUMER_OFFSETS, TopicPartition
 from tests.fakes.data_side import DataSide, data_side
 from tests.fakes.forgetting_disk import ForgettingDisk
 
 OFFSETS = TopicPartition(CONSUMER_OFFSETS, 0)
-LIMITS = GroupLimits(initial_rebalance_delay_ms=0)
+LIMITS = GroupSettings(initial_rebalance_delay_ms=0)
 
 
 class Coordinating:
@@ -34,8 +34,8 @@ class Coordinating:
             lambda _: GroupShard(
                 lambda: LIMITS, lambda: f"id{next(numbers)}", lambda: side.metadata.image
             ),
-            Ground(side.hosted, side.metadata, side.data.timers, tasks.create_task),
-            Journal(side.hosted, timeout_ms=timeout_ms),
+            RuntimeContext(side.hosted, side.metadata, side.data.timers, tasks.create_task),
+            InternalTopicLog(side.hosted, timeout_ms=timeout_ms),
         )
         self.groups = Groups(self.runtime, ConsumerGroups(self.runtime, side.hosted.around))
         side.hosted.listeners.append(self.runtime)
@@ -46,10 +46,14 @@ class Coordinating:
         return owned.shard
 
     async def commit(
-        self, value: int, group: str = "g", partition: int = 0, producer: Writer | None = None
+        self,
+        value: int,
+        group: str = "g",
+        partition: int = 0,
+        producer: TransactionalWriter | None = None,
     ) -> list[ErrorCode]:
-        offsets = [ToCommit("t", partition, value, -1, "")]
-        ask = CommitAsk(group, "", None, -1, offsets, transactional=producer is not None)
+        offsets = [OffsetToCommit("t", partition, value, -1, "")]
+        ask = CommitRequest(group, "", None, -1, offsets, transactional=producer is not None)
         return await self.groups.commit(ask, producer)
 
     async def committed(self, group: str = "g", *, stable: bool = False) -> int | ErrorCode | None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ottla.coordinator.deferred_reply import Commit, Pending, all_of, committed
+from ottla.coordinator.deferred_reply import Commit, DeferredReply, all_of, committed
 from ottla.model.errors import ErrorCode, KafkaError
 from tests.fakes.virtual_loop import run
 
@@ -15,7 +15,7 @@ E = ErrorCode
 
 def test_whoever_waits_hears_of_it_in_the_call_that_settles_it_and_in_order() -> None:
     heard: list[tuple[str, int]] = []
-    pending = Pending[int]()
+    pending = DeferredReply[int]()
     pending.then(lambda value: heard.append(("first", value)))
     pending.then(lambda value: heard.append(("second", value)))
     assert heard == []
@@ -29,7 +29,7 @@ def test_a_waiter_that_fails_does_not_cost_the_others_their_turn(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     heard: list[int] = []
-    pending = Pending[int]()
+    pending = DeferredReply[int]()
     pending.then(lambda value: 1 // value)
     pending.then(heard.append)
     pending.settle(0)
@@ -38,7 +38,7 @@ def test_a_waiter_that_fails_does_not_cost_the_others_their_turn(
 
 
 def test_it_is_settled_once() -> None:
-    pending = Pending[int]()
+    pending = DeferredReply[int]()
     pending.settle(1)
     with pytest.raises(AssertionError, match="twice"):
         pending.settle(2)
@@ -46,7 +46,7 @@ def test_it_is_settled_once() -> None:
 
 def test_it_can_be_awaited_and_whoever_gives_up_disturbs_nobody() -> None:
     async def story() -> None:
-        pending = Pending[int]()
+        pending = DeferredReply[int]()
 
         async def wait() -> int:
             return await pending

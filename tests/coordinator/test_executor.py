@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from ottla.coordinator.executor import OWED_MS, Carrying, Owned
-from ottla.coordinator.internal_topic_log import Journal
+from ottla.coordinator.executor import OWED_MS, Executor, OwnedShard
+from ottla.coordinator.internal_topic_log import InternalTopicLog
 from ottla.coordinator.outcome import CoordinatorRecord, Outcome
-from ottla.coordinator.txn.end_transaction import EndAsked
+from ottla.coordinator.txn.end_transaction import EndRequest
 from ottla.coordinator.txn.records import decode
 from ottla.coordinator.txn.state import Producer, Transaction, TxnState
 from ottla.delay.timers import Timers
@@ -108,7 +108,9 @@ def test_what_is_owed_is_written_in_several_batches_where_one_cannot_hold_it() -
             for id in ids:
                 await rig.txns.add(id, who[id], frozenset({TP}))
             rig.side.pool.held = True  # so that all are decided before the first is completed
-            ends = [asyncio.ensure_future(rig.txns.end(id, EndAsked(who[id], True))) for id in ids]
+            ends = [
+                asyncio.ensure_future(rig.txns.end(id, EndRequest(who[id], True))) for id in ids
+            ]
             await rig.side.settle()
             rig.side.pool.held = False
             rig.side.pool.run_all()
@@ -143,10 +145,10 @@ def test_what_a_replay_sets_off_stands_behind_it_and_nothing_is_written_twice() 
         async with data_side() as side:
             partition = await side.lead(STATE)
             shard = Excitable()
-            owned = Owned(partition, shard)  # type: ignore[type-var]
+            owned = OwnedShard(partition, shard)  # type: ignore[type-var]
             timers = Timers(side.clock, asyncio.get_running_loop())
-            journal = Journal(side.hosted, timeout_ms=1_000)
-            carrying = Carrying[Any](journal, timers, side.clock, lambda _: True)
+            journal = InternalTopicLog(side.hosted, timeout_ms=1_000)
+            carrying = Executor[Any](journal, timers, side.clock, lambda _: True)
 
             def say(*whats: str, lazily: bool = False) -> Outcome[None]:
                 records = [CoordinatorRecord(what, what.encode(), b"") for what in whats]

@@ -8,7 +8,7 @@ import pytest
 
 from ottla.coordinator.deferred_reply import committed
 from ottla.coordinator.group.records import tombstone
-from ottla.coordinator.internal_topic_log import Journal
+from ottla.coordinator.internal_topic_log import InternalTopicLog
 from ottla.model.errors import ErrorCode
 from ottla.protocol.records.batch import read_header
 from ottla.protocol.records.compression import Codec
@@ -19,8 +19,8 @@ from tests.fakes.virtual_loop import run
 RECORDS = [tombstone(f"group-{number}") for number in range(200)]
 
 
-def journal(side: DataSide, codec: Codec = Codec.NONE) -> Journal:
-    return Journal(side.hosted, timeout_ms=500, codec=codec)
+def journal(side: DataSide, codec: Codec = Codec.NONE) -> InternalTopicLog:
+    return InternalTopicLog(side.hosted, timeout_ms=500, codec=codec)
 
 
 @pytest.mark.spec("GRP-58")

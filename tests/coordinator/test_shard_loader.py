@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.coordinator.outcome import Outcome
-from ottla.coordinator.shard_loader import ONE_BY_ONE, TURN, Stretch
+from ottla.coordinator.shard_loader import ONE_BY_ONE, TURN, LoadRange
 from ottla.model.errors import ErrorCode
 from ottla.protocol.records import legacy
 from ottla.protocol.records.batch import build
@@ -99,7 +99,7 @@ def test_records_read_in_bulk_and_one_by_one_are_replayed_once_each_and_in_order
         data += build(records, base_offset=offset)
         offset += len(kinds)
     shard = Counting()
-    stretch = Stretch(shard, data)
+    stretch = LoadRange(shard, data)
     for _ in stretch.turns():
         pass
     assert shard.seen == list(range(offset))
@@ -120,13 +120,13 @@ def test_what_the_oldest_brokers_wrote_is_replayed_before_the_rest(
         for start in range(0, 500, 100)
     )
     shard = Counting()
-    stretch = Stretch(shard, data + build(records(500, 10), base_offset=500))
+    stretch = LoadRange(shard, data + build(records(500, 10), base_offset=500))
     turns = sum(1 for _ in stretch.turns())
     assert shard.seen == list(range(510))
     assert stretch.next_offset == 510
     assert turns >= 3, "others had their turns meanwhile"
     shard = Counting()
-    cut = Stretch(shard, data[:-3])  # a read ends where it ends
+    cut = LoadRange(shard, data[:-3])  # a read ends where it ends
     assert sum(1 for _ in cut.turns()) > 0
     assert shard.seen == list(range(cut.next_offset))
 
@@ -139,7 +139,7 @@ def test_no_turn_is_longer_than_it_may_be(kind: bytes, most: int) -> None:
     )
     shard = Counting()
     last = 0
-    for _ in Stretch(shard, data + many).turns():
+    for _ in LoadRange(shard, data + many).turns():
         assert len(shard.seen) - last <= most + 1
         last = len(shard.seen)
     assert len(shard.seen) == 5_060

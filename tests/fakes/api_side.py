@@ -18,7 +18,7 @@ from ottla.config.listeners import Listeners
 from ottla.controller.controller import Controller
 from ottla.coordinator.group.service import Groups
 from ottla.coordinator.txn.service import Transactions
-from ottla.net.request_slot import Peer, Slot
+from ottla.net.request_slot import Peer, RequestSlot
 from ottla.protocol import wire
 from ottla.security.authorizer import Authorizer
 from tests.fakes.data_side import ME, DataSide, data_side
@@ -35,12 +35,12 @@ class Caller:
         self.closed = False
         self.ended: str | None = None
         self._dispatch = dispatch
-        self._waiting: dict[Slot, asyncio.Future[bytes]] = {}
+        self._waiting: dict[RequestSlot, asyncio.Future[bytes]] = {}
 
     def send(self, frame: bytes | bytearray) -> asyncio.Future[bytes]:
         """Hand in a frame with its size; the future has the reply, empty if there is none."""
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        slot = Slot(self, int.from_bytes(frame[4:6], "big"), 0, 0)
+        slot = RequestSlot(self, int.from_bytes(frame[4:6], "big"), 0, 0)
         self._waiting[slot] = reply
         self._dispatch(memoryview(frame)[4:], slot)
         return reply
@@ -58,7 +58,7 @@ class Caller:
         assert not getattr(said, "throttle_time", None), "there are no quotas"
         return said
 
-    def replied(self, slot: Slot) -> None:
+    def replied(self, slot: RequestSlot) -> None:
         parts = [part if isinstance(part, bytes) else part.read() for part in _parts(slot)]
         waiting = self._waiting.pop(slot)
         if not waiting.done():
@@ -69,7 +69,7 @@ class Caller:
         self.ended = reason
 
 
-def _parts(slot: Slot) -> list[Any]:
+def _parts(slot: RequestSlot) -> list[Any]:
     return [bytes(p) if isinstance(p, bytearray | memoryview) else p for p in slot.parts or ()]
 
 

@@ -19,10 +19,10 @@ from ottla.api.services import Identity, Services
 from ottla.config.dynamic import DynamicConfig
 from ottla.controller.controller import Controller
 from ottla.controller.runtime.loop import ControllerLoop
-from ottla.controller.runtime.metadata_waiter import Shown
-from ottla.controller.runtime.metrics import Measures
-from ottla.controller.runtime.outbox import Link
-from ottla.controller.state import Broker
+from ottla.controller.runtime.metadata_waiter import MetadataWaiter
+from ottla.controller.runtime.metrics import ControllerMetrics
+from ottla.controller.runtime.outbox import BrokerLink
+from ottla.controller.state import BrokerState
 from ottla.metadata.cache import MetadataCache
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode, KafkaError
@@ -30,12 +30,12 @@ from ottla.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicPartiti
 from ottla.model.metrics import Registry
 from ottla.net.request_slot import Peer
 from ottla.protocol import wire
-from ottla.replica.transitions import Fence, ToBecome, ToStop
+from ottla.replica.transitions import EpochFence, PartitionStop, PartitionTransition
 from ottla.security.authorizer import Authorizer
 from ottla.shared_state.acl_store import AclStore
 from ottla.shared_state.config_store import ConfigStore
 from ottla.shared_state.producer_ids import ProducerIds
-from ottla.shared_state.registration import Registration, lay_ground
+from ottla.shared_state.registration import Registration, create_root_nodes
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.nodes import EndpointNode
 from ottla.store.port import Store
@@ -51,7 +51,7 @@ class Held:
     """Stands for `replica/`: remembers what this broker was told to be, and may have bad disks."""
 
     def __init__(self) -> None:
-        self.states: dict[TopicPartition, ToBecome] = {}
+        self.states: dict[TopicPartition, PartitionTransition] = {}
         self.deleted: list[TopicPartition] = []
         self.lost: set[TopicPartition] = set()
         self.controller_epoch = ControllerEpoch(0)
@@ -59,10 +59,10 @@ class Held:
         self.transitions = self
         self.hosted = self
 
-    def find(self, tp: TopicPartition) -> ToBecome | None:
+    def find(self, tp: TopicPartition) -> PartitionTransition | None:
         return self.states.get(tp)
 
-    def check(self, fence: Fence) -> None:
+    def check(self, fence: EpochFence) -> None:
         if fence.controller_epoch < self.controller_epoch:
             raise KafkaError(ErrorCode.stale_controller_epoch)
         if -1 < fence.broker_epoch < self.broker_epoch:
@@ -72,7 +72,9 @@ class Held:
     def topics_changed(self, names: Iterable[str], gone: Iterable[TopicPartition]) -> None:
         """Of groups and committed offsets there are none here."""
 
-    async def become(self, states: Iterable[ToBecome]) -> dict[TopicPartition, ErrorCode]:
+    async def become(
+        self, states: Iterable[PartitionTransition]
+    ) -> dict[TopicPartition, ErrorCode]:
         codes = {}
         for state in states:
             codes[state.key] = ErrorCode.none
@@ -82,7 +84,7 @@ class Held:
                 self.states[state.key] = state
         return codes
 
-    async def stop(self, stops: Iterable[ToStop]) -> dict[TopicPartition, ErrorCode]:
+    async def stop(self, stops: Iterable[PartitionStop]) -> dict[TopicPartition, ErrorCode]:
         codes = {}
         for stop in stops:
             self.states.pop(stop.key, None)
@@ -145,7 +147,7 @@ class Wires:
         self.cut: set[BrokerId] = set()
         self.frames: list[tuple[BrokerId, int]] = []
 
-    def open(self, broker: Broker) -> Link:
+    def open(self, broker: BrokerState) -> BrokerLink:
         return _Wire(self, broker.id)
 
 
@@ -187,7 +189,7 @@ class ControlPlane:
         await store.start()
         node = self._build(BrokerId(id), settings or {}, store, clock or LoopClock())
         self.wires.nodes[node.id] = node
-        await lay_ground(store, None, Random(0))
+        await create_root_nodes(store, None, Random(0))
         await node.controller.configs.load()
         node.held.broker_epoch = await node.registration.register()
         self._running[node.id] = [
@@ -204,14 +206,14 @@ class ControlPlane:
         registration = Registration(store, clock, id)
         registration.describe([EndpointNode("PLAINTEXT", f"host{id}", 9092)], None)
         metadata = MetadataCache(id)
-        measures = Measures(registry, clock)
+        measures = ControllerMetrics(registry, clock)
         loop = ControllerLoop(store, self.wires, registration, clock, dice, measures=measures)
         controller = Controller(
             loop,
             config,
             ConfigStore(store, config, id),
             ProducerIds(store, id),
-            Shown(metadata),
+            MetadataWaiter(metadata),
             acls=AclStore(store, Authorizer()),
             dice=dice,
         )

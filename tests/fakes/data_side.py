@@ -14,27 +14,27 @@ from random import Random
 from typing import Any, Final
 from uuid import UUID
 
-from ottla.broker.data_plane import Data
-from ottla.broker.environment import World
+from ottla.broker.data_plane import DataPlane
+from ottla.broker.environment import Environment
 from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.files import FileSlice
 from ottla.metadata.cache import MetadataCache
-from ottla.metadata.image import DELETED, Broker, Partition, Update
+from ottla.metadata.image import DELETED, BrokerMetadata, PartitionMetadata, Update
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
 from ottla.model.metrics import Counter, Histogram, Registry, Tally
 from ottla.protocol.hot import FetchedPartition, ProducedPartition
 from ottla.protocol.records.batch import build, walk
 from ottla.protocol.records.record import NewRecord, read_records
-from ottla.replica.append import AppendTerms, ToAppend
+from ottla.replica.append import AppendOptions, PartitionAppend
 from ottla.replica.flush_loop import Ring
-from ottla.replica.leader import Assigned
-from ottla.replica.partition import Partition as Hosted
-from ottla.replica.partition_fetch import Fetched, Wanted
-from ottla.replica.read import CONSUMER, FetchTerms, Isolation
-from ottla.replica.transitions import ToBecome
-from ottla.shared_state.registration import lay_ground
+from ottla.replica.leader import LeaderAssignment
+from ottla.replica.partition import HostedPartition as Hosted
+from ottla.replica.partition_fetch import PartitionFetch, PartitionFetchResult
+from ottla.replica.read import CONSUMER, FetchOptions, Isolation
+from ottla.replica.transitions import PartitionTransition
+from ottla.shared_state.registration import create_root_nodes
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.nodes import StateNode
@@ -70,8 +70,8 @@ class DataSide:
         self.directories = LogDirectories(dirs, disk, self.clock, dice)
         self.directories.open()
         self.directories.claim(ME, "cluster")
-        world = World(self.clock, dice, disk, lambda _: self.store, self.pool, ring=ring)
-        self.data = Data(
+        world = Environment(self.clock, dice, disk, lambda _: self.store, self.pool, ring=ring)
+        self.data = DataPlane(
             world,
             self.config,
             ME,
@@ -108,17 +108,19 @@ class DataSide:
         state = StateNode(leader, LeaderEpoch(epoch), in_sync, ControllerEpoch(1))
         path = paths.partition_state(key)
         version = await self._put(path, state.encode())
-        assigned = Assigned(leader, LeaderEpoch(epoch), in_sync, replicas, version)
-        await self.services.transitions.become([ToBecome(key, TOPIC_ID, assigned, is_new)])
-        told = Partition(leader, LeaderEpoch(epoch), in_sync, replicas)
-        brokers = tuple(Broker(broker, {}) for broker in replicas)
+        assigned = LeaderAssignment(leader, LeaderEpoch(epoch), in_sync, replicas, version)
+        await self.services.transitions.become(
+            [PartitionTransition(key, TOPIC_ID, assigned, is_new)]
+        )
+        told = PartitionMetadata(leader, LeaderEpoch(epoch), in_sync, replicas)
+        brokers = tuple(BrokerMetadata(broker, {}) for broker in replicas)
         self.metadata.apply(Update(ME, ControllerEpoch(1), brokers, [(key, TOPIC_ID, told)]))
         return self.hosted.get(key)
 
     def forget(self, key: TopicPartition) -> None:
         """What an UpdateMetadata says of a partition that is deleted."""
-        gone = Partition(DELETED, LeaderEpoch(0), (), ())
-        brokers = (Broker(ME, {}),)
+        gone = PartitionMetadata(DELETED, LeaderEpoch(0), (), ())
+        brokers = (BrokerMetadata(ME, {}),)
         self.metadata.apply(Update(ME, ControllerEpoch(1), brokers, [(key, TOPIC_ID, gone)]))
 
     async def _put(self, path: str, content: bytes) -> int:
@@ -149,8 +151,8 @@ class DataSide:
         done: asyncio.Future[ProducedPartition] = asyncio.get_running_loop().create_future()
         batch = records if records is not None else self.batch(*values)
         self.services.appends.append(
-            [ToAppend(key, memoryview(batch))],
-            AppendTerms(acks, timeout_ms),
+            [PartitionAppend(key, memoryview(batch))],
+            AppendOptions(acks, timeout_ms),
             lambda outcomes: done.set_result(outcomes[0]),
         )
         return done
@@ -164,13 +166,17 @@ class DataSide:
         now_ms = self.clock.wall_ms()
         return build([NewRecord(key, value, (), now_ms) for value in values], **header)
 
-    def fetch(self, *wanted: Wanted, **terms: Any) -> asyncio.Future[list[Fetched]]:
+    def fetch(
+        self, *wanted: PartitionFetch, **terms: Any
+    ) -> asyncio.Future[list[PartitionFetchResult]]:
         """Fetch these; the future has the parts of the reply when it would be sent."""
-        done: asyncio.Future[list[Fetched]] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[list[PartitionFetchResult]] = (
+            asyncio.get_running_loop().create_future()
+        )
         self.services.reads.fetch(list(wanted), TERMS._replace(**terms), done.set_result)
         return done
 
-    def start_fetch(self, offset: int, **terms: Any) -> asyncio.Future[list[Fetched]]:
+    def start_fetch(self, offset: int, **terms: Any) -> asyncio.Future[list[PartitionFetchResult]]:
         """Fetch the one partition from here on."""
         return self.fetch(wanted(offset), **terms)
 
@@ -202,12 +208,12 @@ class DataSide:
         raise AssertionError(f"there is no {name}")
 
 
-TERMS: Final = FetchTerms(CONSUMER, 500, 1, 1 << 20, Isolation.READ_UNCOMMITTED)
+TERMS: Final = FetchOptions(CONSUMER, 500, 1, 1 << 20, Isolation.READ_UNCOMMITTED)
 
 
-def wanted(offset: int, key: TopicPartition = TP, **more: Any) -> Wanted:
+def wanted(offset: int, key: TopicPartition = TP, **more: Any) -> PartitionFetch:
     """One partition of a fetch."""
-    want = Wanted(key, more.pop("topic_id", NO_TOPIC_ID))
+    want = PartitionFetch(key, more.pop("topic_id", NO_TOPIC_ID))
     want.offset = offset
     want.max_bytes = 1 << 20
     want.log_start = 0
@@ -248,7 +254,7 @@ async def data_side(
             ring,
         )
         await side.store.start()
-        await lay_ground(side.store, None, Random(0))
+        await create_root_nodes(side.store, None, Random(0))
         await side.data.load()
         yield side
         side.end()

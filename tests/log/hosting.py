@@ -10,7 +10,7 @@ from ottla.config.broker import BrokerConfig
 from ottla.config.topic import TopicConfig
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.log import Log
-from ottla.log.recovery.startup_scan import Loading
+from ottla.log.recovery.startup_scan import StartupScan
 from ottla.model.ids import BrokerId
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.record import NewRecord, read_records
@@ -30,7 +30,7 @@ def started(
     directories = LogDirectories(paths, disk, clock, Random(len(disk.list(Path()))))
     directories.open()
     directories.claim(ONE, "cluster")
-    loading = Loading(directories)
+    loading = StartupScan(directories)
     for pending in loading.pending():
         loading.admit(pending, pending.load(CONFIG))
     loading.ready()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ottla.log.files import RealDisk
-from ottla.log.segment.segment import Mark, Segment
+from ottla.log.segment.segment import Segment, SegmentPosition
 from ottla.log.stored_batch import parse
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.compression import Codec
@@ -21,7 +21,9 @@ def write_segment(
     segment = Segment(RealDisk(), folder, base_offset)
     for batch in batches:
         stored = parse(batch, 0, 0)
-        mark = Mark(stored.base_offset, stored.last_offset, stored.max_timestamp, stored.size)
+        mark = SegmentPosition(
+            stored.base_offset, stored.last_offset, stored.max_timestamp, stored.size
+        )
         segment.append([batch], [mark], interval_bytes)
     segment.file()
     segment.finish()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ottla.log.segment.segment import Mark, Segment
+from ottla.log.segment.segment import Segment, SegmentPosition
 from ottla.log.stored_batch import parse
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.record import NewRecord
@@ -21,7 +21,7 @@ def disk() -> ForgettingDisk:
 
 def put(segment: Segment, content: bytes, interval: int = 0) -> None:
     batch = parse(content, 0, 0)
-    mark = Mark(batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size)
+    mark = SegmentPosition(batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size)
     segment.append([content], [mark], interval)
 
 

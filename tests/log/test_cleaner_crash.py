@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from ottla.log.compaction.cleaner import Swap
+from ottla.log.compaction.cleaner import SegmentSwap
 from ottla.log.log import Log
-from ottla.log.recovery.log_loader import Known, Place, load
+from ottla.log.recovery.log_loader import CheckpointedState, LogLocation, load
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.log.compaction.test_cleaner import Compacted
 
@@ -91,8 +91,8 @@ def contents(log: Log) -> list[bytes]:
 
 def loaded(compacted: Compacted) -> Log:
     log = compacted.log
-    known = Known(clean=False, recovery_point=log.recovery_point)
-    place = Place(log.disk, Random(1), compacted.now_ms)
+    known = CheckpointedState(clean=False, recovery_point=log.recovery_point)
+    place = LogLocation(log.disk, Random(1), compacted.now_ms)
     return load(log.partition, FOLDER, log.config, place, known)
 
 
@@ -100,7 +100,7 @@ def compact(compacted: Compacted) -> list[list[bytes]]:
     """Every content that the log has on the way from the old set to the new."""
     states = [contents(compacted.log)]
     for step in compacted.cleaning().steps():
-        if isinstance(step, Swap):
+        if isinstance(step, SegmentSwap):
             step.perform(compacted.now_ms)
             states.append(contents(compacted.log))
     return states

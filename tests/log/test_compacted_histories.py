@@ -16,8 +16,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from ottla.log.compaction.cleaner import Memory, Swap
-from ottla.log.recovery.log_loader import Known, Place, load
+from ottla.log.compaction.cleaner import CleanerMemory, SegmentSwap
+from ottla.log.recovery.log_loader import CheckpointedState, LogLocation, load
 from ottla.protocol.records.control import ControlType
 from tests.log.compaction.test_cleaner import FOLDER, HOUR, Compacted, latest
 from tests.log.test_cleaner_crash import FusedDisk, PowerCut
@@ -104,7 +104,7 @@ class CompactedLife(RuleBasedStateMachine):
         if again:
             self.compacted.cleaned_to = None
         self.compacted.roll()
-        self.compacted.clean(Memory(buffer_bytes=24 * slots))
+        self.compacted.clean(CleanerMemory(buffer_bytes=24 * slots))
         self.check()
 
     # What happens to it
@@ -116,7 +116,7 @@ class CompactedLife(RuleBasedStateMachine):
         self.disk.fuse = fuse
         with suppress(PowerCut):
             for step in cleaning.steps():
-                if isinstance(step, Swap):
+                if isinstance(step, SegmentSwap):
                     step.perform(self.compacted.now_ms)
                     self.flushed = max(self.flushed, self.compacted.log.recovery_point)
         self.disk.fuse = None
@@ -139,8 +139,8 @@ class CompactedLife(RuleBasedStateMachine):
         else:
             self.disk.crash(seed)
         old = self.compacted.log
-        known = Known(clean=False, recovery_point=self.recovery_point)
-        place = Place(self.disk, Random(1), self.compacted.now_ms)
+        known = CheckpointedState(clean=False, recovery_point=self.recovery_point)
+        place = LogLocation(self.disk, Random(1), self.compacted.now_ms)
         log = load(old.partition, FOLDER, old.config, place, known)
         log.raise_high_watermark(log.end_offset)
         self.compacted.log = log

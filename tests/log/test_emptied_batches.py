@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from ottla.log.dump.dump import dump
-from ottla.log.dump.rows import Complaint, Wishes
-from ottla.log.recovery.log_loader import Known, Place, load
+from ottla.log.dump.rows import DumpError, DumpOptions
+from ottla.log.recovery.log_loader import CheckpointedState, LogLocation, load
 from ottla.log.stored_batch import StoredBatch
 from ottla.protocol.records.control import ControlType
 from ottla.protocol.records.record import read_records
@@ -53,9 +53,9 @@ def test_a_log_with_emptied_segments_is_loaded_as_it_was() -> None:
     log = compacted.log
     compacted.clean()
     log.flush()
-    epochs, place = log.epochs.entries, Place(log.disk, Random(1), compacted.now_ms)
+    epochs, place = log.epochs.entries, LogLocation(log.disk, Random(1), compacted.now_ms)
     for point in (log.end_offset, 4, 3, 2):
-        known = Known(clean=False, recovery_point=point)
+        known = CheckpointedState(clean=False, recovery_point=point)
         again = load(log.partition, FOLDER, log.config, place, known)
         assert (again.start_offset, again.end_offset) == (log.start_offset, log.end_offset)
         assert again.epochs.entries == epochs
@@ -108,11 +108,11 @@ def test_the_indexes_of_a_compacted_log_fit_it() -> None:
     assert faults(compacted) == []
 
 
-def faults(compacted: Compacted) -> list[Complaint]:
+def faults(compacted: Compacted) -> list[DumpError]:
     """What the dump finds wrong with the files."""
     return [
         item
         for name in files(compacted, ".log", ".index", ".timeindex", ".txnindex")
-        for item in dump(FOLDER / name, compacted.log.disk, Wishes(deep_iteration=True))
-        if isinstance(item, Complaint) and item.is_fault
+        for item in dump(FOLDER / name, compacted.log.disk, DumpOptions(deep_iteration=True))
+        if isinstance(item, DumpError) and item.is_fault
     ]

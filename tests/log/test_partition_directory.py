@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ottla.log.partition_directory import PartitionFolder
+from ottla.log.partition_directory import PartitionDirectory
 from tests.fakes.forgetting_disk import ForgettingDisk
 
 DIR = Path("/d/t-0")
 
 
-def folder() -> PartitionFolder:
+def folder() -> PartitionDirectory:
     disk = ForgettingDisk()
     disk.mkdir(DIR)
-    return PartitionFolder(disk, DIR)
+    return PartitionDirectory(disk, DIR)
 
 
-def sync(one: PartitionFolder) -> int:
+def sync(one: PartitionDirectory) -> int:
     """Do what a flush does; how many files there were."""
     sources, folders = one.begin_sync()
     for source in sources:

@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.log.retention import Bounds, Candidate, Limits, expired, largest_timestamp
+from ottla.log.retention import (
+    Candidate,
+    RetentionBounds,
+    RetentionLimits,
+    expired,
+    largest_timestamp,
+)
 
-FOREVER = Limits(retention_ms=-1, retention_bytes=-1, deletes=True)
+FOREVER = RetentionLimits(retention_ms=-1, retention_bytes=-1, deletes=True)
 
 
 def log_of(*segments: tuple[int, int], each: int = 10) -> list[Candidate]:
@@ -16,9 +22,9 @@ def log_of(*segments: tuple[int, int], each: int = 10) -> list[Candidate]:
     return [Candidate(i * each, size, stamp) for i, (size, stamp) in enumerate(segments)]
 
 
-def committed(segments: list[Candidate], *, start: int = 0) -> Bounds:
+def committed(segments: list[Candidate], *, start: int = 0) -> RetentionBounds:
     end = segments[-1].base_offset + 10
-    return Bounds(start, high_watermark=end, end_offset=end)
+    return RetentionBounds(start, high_watermark=end, end_offset=end)
 
 
 @pytest.mark.spec("LOG-59")
@@ -54,8 +60,8 @@ def test_when_every_segment_is_due_the_active_one_goes_too() -> None:
 @pytest.mark.spec("LOG-61")
 def test_an_empty_active_segment_is_never_due() -> None:
     segments = log_of((100, 1), (0, 2))
-    limits = Limits(retention_ms=0, retention_bytes=0, deletes=True)
-    bounds = Bounds(0, high_watermark=10, end_offset=10)
+    limits = RetentionLimits(retention_ms=0, retention_bytes=0, deletes=True)
+    bounds = RetentionBounds(0, high_watermark=10, end_offset=10)
     assert expired(segments, bounds, limits, now_ms=1_000) == 1
 
 
@@ -70,7 +76,7 @@ def test_size_removes_segments_only_while_the_excess_covers_a_whole_one() -> Non
 @pytest.mark.spec("LOG-63")
 def test_what_lies_before_the_start_offset_goes_under_any_policy() -> None:
     segments = log_of((100, 1), (100, 1), (100, 1))
-    compacted = Limits(retention_ms=0, retention_bytes=0, deletes=False)
+    compacted = RetentionLimits(retention_ms=0, retention_bytes=0, deletes=False)
     assert expired(segments, committed(segments, start=19), compacted, now_ms=9) == 1
     assert expired(segments, committed(segments, start=20), compacted, now_ms=9) == 2
 
@@ -78,14 +84,14 @@ def test_what_lies_before_the_start_offset_goes_under_any_policy() -> None:
 @pytest.mark.spec("LOG-63")
 def test_the_active_segment_outlives_a_start_offset_at_the_log_end() -> None:
     segments = log_of((100, 1), (100, 1))
-    kept = Limits(retention_ms=-1, retention_bytes=-1, deletes=False)
+    kept = RetentionLimits(retention_ms=-1, retention_bytes=-1, deletes=False)
     assert expired(segments, committed(segments, start=20), kept, now_ms=9) == 1
 
 
 @pytest.mark.spec("LOG-64")
 def test_either_limit_alone_is_enough() -> None:
     segments = log_of((100, 1), (100, 2_000), (100, 2_000))
-    by_both = Limits(retention_ms=1_000, retention_bytes=100, deletes=True)
+    by_both = RetentionLimits(retention_ms=1_000, retention_bytes=100, deletes=True)
     assert expired(segments, committed(segments), by_both, now_ms=2_500) == 2
     by_time = by_both._replace(retention_bytes=1_000)
     assert expired(segments, committed(segments), by_time, now_ms=2_500) == 1
@@ -103,7 +109,7 @@ def test_nothing_at_or_above_the_high_watermark_goes() -> None:
     segments = log_of((100, 1), (100, 1), (100, 1))
     limits = FOREVER._replace(retention_ms=0)
     for watermark, due in [(0, 0), (9, 0), (10, 1), (19, 1), (20, 2), (29, 2), (30, 3)]:
-        bounds = Bounds(0, watermark, end_offset=30)
+        bounds = RetentionBounds(0, watermark, end_offset=30)
         assert expired(segments, bounds, limits, now_ms=100) == due, watermark
 
 
@@ -111,15 +117,15 @@ def test_nothing_at_or_above_the_high_watermark_goes() -> None:
     shape=st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=8),
     watermark=st.integers(0, 80),
     start=st.integers(0, 80),
-    limits=st.builds(Limits, st.integers(-1, 60), st.integers(-1, 300), st.booleans()),
+    limits=st.builds(RetentionLimits, st.integers(-1, 60), st.integers(-1, 300), st.booleans()),
 )
 @pytest.mark.spec("LOG-59", "LOG-62", "LOG-65")
 def test_retention_takes_the_oldest_end_and_stays_below_the_high_watermark(
-    shape: list[tuple[int, int]], watermark: int, start: int, limits: Limits
+    shape: list[tuple[int, int]], watermark: int, start: int, limits: RetentionLimits
 ) -> None:
     segments = log_of(*shape)
     end = 10 * len(segments)
-    bounds = Bounds(min(start, watermark, end), min(watermark, end), end)
+    bounds = RetentionBounds(min(start, watermark, end), min(watermark, end), end)
     due = expired(segments, bounds, limits, now_ms=55)
     ends = [segment.base_offset + 10 for segment in segments]
     assert 0 <= due <= len(segments)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.log.log import Log
-from ottla.log.segment.segment import Mark, Segment
+from ottla.log.segment.segment import Segment, SegmentPosition
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.log.workbench import NOW_MS, Workbench, add, stored, values
 
@@ -82,7 +82,9 @@ def cleaned(log: Log, drop: set[int]) -> tuple[Segment, list[Segment]]:
     for segment in old:
         for batch, content in segment.batches():
             if batch.base_offset not in drop:
-                mark = Mark(batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size)
+                mark = SegmentPosition(
+                    batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size
+                )
                 new.append([content], [mark], 0)
     new.finish()
     new.sync_data()

@@ -10,7 +10,7 @@ from uuid import UUID
 from ottla.config.topic import TopicConfig
 from ottla.log.files import Disk
 from ottla.log.log import Log
-from ottla.log.recovery.log_loader import Known, Place, create, load
+from ottla.log.recovery.log_loader import CheckpointedState, LogLocation, create, load
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.record import NewRecord, Record, read_records
@@ -35,14 +35,14 @@ class Workbench:
             self.disk.sync_dir(folder)
 
     @property
-    def place(self) -> Place:
-        return Place(self.disk, Random(7), NOW_MS)
+    def place(self) -> LogLocation:
+        return LogLocation(self.disk, Random(7), NOW_MS)
 
     def create(self) -> Log:
         return create(PARTITION, self.dir, self.config, self.place, TOPIC_ID)
 
     def load(self, *, clean: bool, recovery_point: int = 0, start_offset: int = 0) -> Log:
-        known = Known(clean, recovery_point, start_offset)
+        known = CheckpointedState(clean, recovery_point, start_offset)
         return load(PARTITION, self.dir, self.config, self.place, known)
 
     def reopen(self, log: Log) -> Log:

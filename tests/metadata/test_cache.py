@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from ottla.metadata.cache import MetadataCache
-from ottla.metadata.image import DELETED, Broker, Endpoint, Partition, Update
+from ottla.metadata.image import DELETED, BrokerMetadata, Endpoint, PartitionMetadata, Update
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
 
@@ -13,15 +13,17 @@ B0, B1 = BrokerId(0), BrokerId(1)
 TP = TopicPartition("orders", 0)
 
 
-def update(epoch: int, *brokers: Broker, leader: BrokerId | None = None) -> Update:
+def update(epoch: int, *brokers: BrokerMetadata, leader: BrokerId | None = None) -> Update:
     states = (
-        [(TP, NO_TOPIC_ID, Partition(leader, LeaderEpoch(0), (), ()))] if leader is not None else []
+        [(TP, NO_TOPIC_ID, PartitionMetadata(leader, LeaderEpoch(0), (), ()))]
+        if leader is not None
+        else []
     )
     return Update(B0, ControllerEpoch(epoch), brokers, states)
 
 
-def broker(id_: BrokerId, *listeners: str) -> Broker:
-    return Broker(id_, {name: Endpoint("host", 9092) for name in listeners})
+def broker(id_: BrokerId, *listeners: str) -> BrokerMetadata:
+    return BrokerMetadata(id_, {name: Endpoint("host", 9092) for name in listeners})
 
 
 @pytest.mark.spec("MDC-01", "MDC-02", "MDC-03")

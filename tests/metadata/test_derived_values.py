@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from ottla.metadata.derived_values import KINDS, SPARE, Derived
-from ottla.metadata.image import DELETED, Broker, Endpoint, Image, Partition, Update
+from ottla.metadata.derived_values import KINDS, SPARE, DerivedValues
+from ottla.metadata.image import DELETED, BrokerMetadata, Endpoint, Image, PartitionMetadata, Update
 from ottla.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, TopicId, TopicPartition
 
 ME = BrokerId(1)
-HERE = Broker(ME, {"PLAINTEXT": Endpoint("here", 9092)})
+HERE = BrokerMetadata(ME, {"PLAINTEXT": Endpoint("here", 9092)})
 ID = TopicId(int=7)
 
 
-def told(image: Image, *partitions: tuple[str, int, int], brokers: tuple[Broker, ...]) -> Image:
+def told(
+    image: Image, *partitions: tuple[str, int, int], brokers: tuple[BrokerMetadata, ...]
+) -> Image:
     """The image after (topic, partition, leader) were told."""
     said = [
-        (TopicPartition(topic, at), ID, Partition(BrokerId(leader), LeaderEpoch(0), (ME,), (ME,)))
+        (
+            TopicPartition(topic, at),
+            ID,
+            PartitionMetadata(BrokerId(leader), LeaderEpoch(0), (ME,), (ME,)),
+        )
         for topic, at, leader in partitions
     ]
     return image.changed_by(Update(ME, ControllerEpoch(1), brokers, said))[0]
@@ -24,7 +30,7 @@ class Maker:
     """Counts what it makes."""
 
     def __init__(self) -> None:
-        self.derived = Derived()
+        self.derived = DerivedValues()
         self.made: list[str] = []
 
     def asked(self, image: Image, kind: str = "kind") -> list[str]:
@@ -55,7 +61,7 @@ def test_all_is_made_anew_when_a_broker_comes_goes_or_moves() -> None:
     image = told(Image(), ("a", 0, 1), brokers=(HERE,))
     assert maker.asked(image) == ["a"]
     moved = HERE._replace(endpoints={"PLAINTEXT": Endpoint("there", 9092)})
-    for brokers in ((moved,), (moved, Broker(BrokerId(2), {})), ()):
+    for brokers in ((moved,), (moved, BrokerMetadata(BrokerId(2), {})), ()):
         image = told(image, brokers=brokers)
         assert maker.asked(image) == ["a"]
         assert maker.asked(image) == []

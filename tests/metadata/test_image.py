@@ -8,33 +8,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.metadata.image import DELETED, Broker, Endpoint, Image, Node, Partition, Topic, Update
+from ottla.metadata.image import (
+    DELETED,
+    BrokerMetadata,
+    Endpoint,
+    Image,
+    Node,
+    PartitionMetadata,
+    TopicMetadata,
+    Update,
+)
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
 
 B0, B1, B2 = BrokerId(0), BrokerId(1), BrokerId(2)
 ORDERS, ORDERS_ID = "orders", UUID(int=7)
 
 
-def broker(id_: BrokerId, *listeners: str, rack: str | None = None) -> Broker:
+def broker(id_: BrokerId, *listeners: str, rack: str | None = None) -> BrokerMetadata:
     names = listeners or ("PLAINTEXT",)
-    return Broker(
+    return BrokerMetadata(
         id_, {name: Endpoint(f"host{id_}", 9092 + i) for i, name in enumerate(names)}, rack
     )
 
 
-def state(leader: BrokerId = B0, epoch: int = 0) -> Partition:
-    return Partition(leader, LeaderEpoch(epoch), (B0, B1), (B0, B1))
+def state(leader: BrokerId = B0, epoch: int = 0) -> PartitionMetadata:
+    return PartitionMetadata(leader, LeaderEpoch(epoch), (B0, B1), (B0, B1))
 
 
 def update(
-    *partitions: tuple[TopicPartition, UUID, Partition],
-    brokers: tuple[Broker, ...] = (broker(B0), broker(B1)),
+    *partitions: tuple[TopicPartition, UUID, PartitionMetadata],
+    brokers: tuple[BrokerMetadata, ...] = (broker(B0), broker(B1)),
     controller: BrokerId = B0,
 ) -> Update:
     return Update(controller, ControllerEpoch(1), brokers, partitions)
 
 
-def orders(index: int, partition: Partition) -> tuple[TopicPartition, UUID, Partition]:
+def orders(
+    index: int, partition: PartitionMetadata
+) -> tuple[TopicPartition, UUID, PartitionMetadata]:
     return TopicPartition(ORDERS, index), ORDERS_ID, partition
 
 
@@ -99,7 +110,7 @@ def test_a_partition_being_deleted_is_removed_and_reported() -> None:
 def test_a_topic_made_again_under_the_same_name_keeps_nothing_of_the_old_one() -> None:
     before, _ = Image().changed_by(update(orders(0, state()), orders(1, state())))
     after, _ = before.changed_by(update((TopicPartition(ORDERS, 0), UUID(int=8), state(B1))))
-    assert after.topics[ORDERS] == Topic(UUID(int=8), {0: state(B1)})
+    assert after.topics[ORDERS] == TopicMetadata(UUID(int=8), {0: state(B1)})
     assert after.names == {UUID(int=8): ORDERS}
 
 

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from functools import wraps
 
 from ottla.model.metrics import Registry
-from ottla.net.channel import Channel, Door
+from ottla.net.channel import Channel, ChannelContext
 from ottla.net.limits import NetLimits
 from ottla.net.network import Network
 from ottla.net.request_metrics import RequestMetrics
-from ottla.net.request_slot import Answer, Slot
+from ottla.net.request_slot import Answer, RequestSlot
 from tests.fakes.manual_time import ManualClock
 from tests.fakes.transport import MemoryTransport
 from tests.net.frames import number_of, numbers_in, reply
@@ -53,7 +53,7 @@ class Rig:
         address: str = "10.0.0.1",
     ) -> Line:
         transport = MemoryTransport((address, 4711))
-        channel = Channel(self.network, Door(listener, "PLAINTEXT", answer, control))
+        channel = Channel(self.network, ChannelContext(listener, "PLAINTEXT", answer, control))
         channel.connection_made(transport)
         return Line(channel, transport)
 
@@ -100,14 +100,14 @@ class Parked:
     """Answers nothing until it is told to."""
 
     def __init__(self) -> None:
-        self.slots: dict[int, Slot] = {}
+        self.slots: dict[int, RequestSlot] = {}
 
-    def __call__(self, frame: memoryview, slot: Slot) -> None:
+    def __call__(self, frame: memoryview, slot: RequestSlot) -> None:
         self.slots[number_of(frame)] = slot
 
     def answer(self, number: int, body: bytes = b"") -> None:
         self.slots.pop(number).reply([reply(number, body)])
 
 
-def echo(frame: memoryview, slot: Slot) -> None:
+def echo(frame: memoryview, slot: RequestSlot) -> None:
     slot.reply([reply(number_of(frame))])

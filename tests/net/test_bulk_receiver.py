@@ -15,11 +15,11 @@ import pytest
 from ottla.model.clock import SystemClock
 from ottla.net.bulk_receiver import BUFFER_BYTES, LEAST_BYTES, WAKE_BYTES
 from ottla.net.limits import NetLimits
-from ottla.net.outbound_connection import LinkLimits, PeerLink
+from ottla.net.outbound_connection import OutboundConnection, OutboundLimits
 from tests.client.rig import run, until
 
 LARGE = 3 * LEAST_BYTES + 12_345
-BULK = LinkLimits(bulk_buffer_bytes=BUFFER_BYTES)
+BULK = OutboundLimits(bulk_buffer_bytes=BUFFER_BYTES)
 Answer = Callable[[int, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -38,7 +38,9 @@ def framed(body: bytes) -> bytes:
 
 
 @asynccontextmanager
-async def linked(answer: Answer, limits: LinkLimits = BULK) -> AsyncIterator[PeerLink]:
+async def linked(
+    answer: Answer, limits: OutboundLimits = BULK
+) -> AsyncIterator[OutboundConnection]:
     """A link to a server that answers the calls, told the number of each."""
 
     served: set[asyncio.Task[object]] = set()
@@ -61,7 +63,7 @@ async def linked(answer: Answer, limits: LinkLimits = BULK) -> AsyncIterator[Pee
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    link = PeerLink("127.0.0.1", port, SystemClock(), Random(1), limits)
+    link = OutboundConnection("127.0.0.1", port, SystemClock(), Random(1), limits)
     before = receivers()
     try:
         yield link
@@ -186,7 +188,7 @@ def test_what_somebody_keeps_is_not_written_over_by_later_replies() -> None:
 def test_memory_that_nobody_looks_at_any_more_serves_the_next_replies() -> None:
     import numpy as np
 
-    async def place(link: PeerLink, number: int) -> int:
+    async def place(link: OutboundConnection, number: int) -> int:
         return int(np.frombuffer(await link.call(request(number)), np.uint8).ctypes.data)
 
     async def main() -> None:
@@ -203,7 +205,7 @@ def test_the_buffer_of_the_socket_is_enlarged_only_where_that_is_allowed(may: bo
 
     async def main() -> None:
         bulk = BUFFER_BYTES if may else 0
-        async with linked(whole, LinkLimits(sockets=sockets, bulk_buffer_bytes=bulk)) as link:
+        async with linked(whole, OutboundLimits(sockets=sockets, bulk_buffer_bytes=bulk)) as link:
             assert await link.call(request(1)) == reply(1)
             assert link._exchange is not None
             plain = link._exchange._transport.get_extra_info("socket")

@@ -17,7 +17,7 @@ from ottla.net.limits import (
     UNSENT_PAUSE_BYTES,
     NetLimits,
 )
-from ottla.net.request_slot import Slot
+from ottla.net.request_slot import RequestSlot
 from tests.fakes.file_slice import FakeSlice
 from tests.net.frames import number_of, reply, request
 from tests.net.rig import Parked, Rig, Unread, a_pass, echo, on_a_loop
@@ -63,7 +63,7 @@ async def test_a_request_that_finishes_anothers_wait_sends_both_replies_before_i
     rig, parked = Rig(), Parked()
     fetcher = rig.connect(parked)
 
-    def produce(frame: memoryview, slot: Slot) -> None:
+    def produce(frame: memoryview, slot: RequestSlot) -> None:
         slot.reply([reply(number_of(frame))])
         parked.answer(1)
 
@@ -99,8 +99,8 @@ async def test_thousands_of_pipelined_requests_share_with_other_connections() ->
     rig = Rig()
     order: list[str] = []
 
-    def named(name: str) -> Callable[[memoryview, Slot], None]:
-        def answer(frame: memoryview, slot: Slot) -> None:
+    def named(name: str) -> Callable[[memoryview, RequestSlot], None]:
+        def answer(frame: memoryview, slot: RequestSlot) -> None:
             order.append(name)
             echo(frame, slot)
 
@@ -206,7 +206,7 @@ async def test_bad_wire_input_closes_with_one_line_after_the_replies_before_it(
 async def test_a_refused_frame_closes_the_connection_with_its_reason_escaped(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def refuse(_: memoryview, __: Slot) -> None:
+    def refuse(_: memoryview, __: RequestSlot) -> None:
         raise Disconnect("api 99\r\nis not offered")
 
     line = Rig().connect(refuse)

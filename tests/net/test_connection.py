@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from ottla.model.errors import Disconnect
 from ottla.net.buffers import Buffers
 from ottla.net.connection import Connection
-from ottla.net.frame_reader import Inbox
+from ottla.net.frame_reader import FrameReader
 from ottla.net.limits import REQUESTS_PER_TURN, UNSTARTED_MAX, NetLimits
-from ottla.net.request_slot import Peer, Slot
+from ottla.net.request_slot import Peer, RequestSlot
 from tests.fakes.manual_time import ManualClock
 from tests.net.frames import number_of, reply, request
 
@@ -24,10 +24,10 @@ class Asked:
 
     def __init__(self, at_once: Callable[[int], bool] = lambda _: True) -> None:
         self.order: list[int] = []
-        self.slots: dict[int, Slot] = {}
+        self.slots: dict[int, RequestSlot] = {}
         self._at_once = at_once
 
-    def __call__(self, frame: memoryview, slot: Slot) -> None:
+    def __call__(self, frame: memoryview, slot: RequestSlot) -> None:
         number = number_of(frame)
         self.order.append(number)
         if self._at_once(number):
@@ -36,10 +36,12 @@ class Asked:
             self.slots[number] = slot
 
 
-def connection(answer: Callable[[memoryview, Slot], None], inflight_max: int = 100) -> Connection:
+def connection(
+    answer: Callable[[memoryview, RequestSlot], None], inflight_max: int = 100
+) -> Connection:
     made = Connection(
         Peer("10.0.0.1", 99, "PLAINTEXT", "PLAINTEXT"),
-        Inbox(Buffers(), 1 << 20),
+        FrameReader(Buffers(), 1 << 20),
         answer,
         ManualClock(),
     )
@@ -128,7 +130,7 @@ def test_a_turn_ends_after_its_share_of_requests() -> None:
 
 @pytest.mark.spec("NET-21")
 def test_an_answer_may_be_nothing_and_still_keeps_its_place() -> None:
-    def answer(frame: memoryview, slot: Slot) -> None:
+    def answer(frame: memoryview, slot: RequestSlot) -> None:
         number = number_of(frame)
         if number == 2:
             slot.nothing()
@@ -144,7 +146,7 @@ def test_an_answer_may_be_nothing_and_still_keeps_its_place() -> None:
 
 @pytest.mark.spec("NET-21")
 def test_closing_keeps_the_replies_before_it_and_starts_nothing_after_it() -> None:
-    def answer(frame: memoryview, slot: Slot) -> None:
+    def answer(frame: memoryview, slot: RequestSlot) -> None:
         number = number_of(frame)
         if number == 2:
             slot.close("acks=0 and an error")
@@ -166,7 +168,7 @@ def test_the_first_reason_to_end_is_the_one_that_is_told() -> None:
 
 
 def test_a_peer_that_breaks_the_protocol_is_ended_with_the_reason() -> None:
-    def refuse(_: memoryview, __: Slot) -> None:
+    def refuse(_: memoryview, __: RequestSlot) -> None:
         raise Disconnect("client id of length -2")
 
     one = connection(refuse)
@@ -179,7 +181,7 @@ def test_a_peer_that_breaks_the_protocol_is_ended_with_the_reason() -> None:
 def test_a_fault_of_ours_is_logged_and_ends_only_this_connection(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def fail(_: memoryview, __: Slot) -> None:
+    def fail(_: memoryview, __: RequestSlot) -> None:
         raise ZeroDivisionError("ours")
 
     one = connection(fail)
@@ -193,7 +195,7 @@ def test_a_fault_of_ours_is_logged_and_ends_only_this_connection(
 def test_a_frame_cannot_be_read_after_the_call_it_was_handed_to() -> None:
     kept: list[memoryview] = []
 
-    def keep(frame: memoryview, slot: Slot) -> None:
+    def keep(frame: memoryview, slot: RequestSlot) -> None:
         kept.append(frame)
         slot.nothing()
 
@@ -218,10 +220,10 @@ def test_replies_outside_a_turn_wake_whoever_drives_the_connection() -> None:
 
 
 def test_one_request_may_answer_another_of_its_own_connection() -> None:
-    slots: list[Slot] = []
+    slots: list[RequestSlot] = []
     woken: list[str] = []
 
-    def answer(frame: memoryview, slot: Slot) -> None:
+    def answer(frame: memoryview, slot: RequestSlot) -> None:
         slots.append(slot)
         if number_of(frame) == 2:  # a produce that a fetch before it waited for
             slot.reply([reply(2)])
@@ -263,13 +265,13 @@ def test_new_bounds_hold_for_connections_that_exist_but_do_not_revive_a_retired_
 @pytest.mark.spec("NET-22", "NET-38")
 def test_a_slot_remembers_when_it_passed_each_stage() -> None:
     clock = ManualClock()
-    slots: list[Slot] = []
+    slots: list[RequestSlot] = []
 
-    def answer(_: memoryview, slot: Slot) -> None:
+    def answer(_: memoryview, slot: RequestSlot) -> None:
         clock.ns += 10
         slots.append(slot)
 
-    one = Connection(Peer("h", 1, "L", "P"), Inbox(Buffers(), 1 << 20), answer, clock)
+    one = Connection(Peer("h", 1, "L", "P"), FrameReader(Buffers(), 1 << 20), answer, clock)
     one.apply(NetLimits())
     arrive(one, 1)
     assert one.turn(3, 5) == (1, 10)
@@ -296,7 +298,7 @@ def test_whoever_was_to_answer_later_hears_that_the_peer_has_gone() -> None:
 def test_only_a_few_requests_wait_for_their_handlers_so_that_others_come_between() -> None:
     asked = Asked(at_once=lambda _: False)
 
-    def hand_to_a_task(frame: memoryview, slot: Slot) -> None:
+    def hand_to_a_task(frame: memoryview, slot: RequestSlot) -> None:
         slot.peer.unstarted += 1
         asked(frame, slot)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ottla.net.connection_limits import Census, least_recently_used
+from ottla.net.connection_limits import ConnectionCounts, least_recently_used
 from ottla.net.limits import NetLimits
 
 
@@ -18,7 +18,7 @@ class Known(NamedTuple):
 
 @pytest.mark.spec("NET-39", "NET-13", "SEC-09")
 def test_an_address_is_refused_at_its_limit_and_welcome_again_when_one_has_left() -> None:
-    census, limits = Census(), NetLimits(max_connections_per_ip=2)
+    census, limits = ConnectionCounts(), NetLimits(max_connections_per_ip=2)
     census.came("A", "10.0.0.1")
     census.came("B", "10.0.0.1")
     assert "max.connections.per.ip (2)" in (census.refusal(limits, "10.0.0.1") or "")
@@ -29,7 +29,7 @@ def test_an_address_is_refused_at_its_limit_and_welcome_again_when_one_has_left(
 
 @pytest.mark.spec("NET-39", "SEC-09")
 def test_newcomers_to_a_listener_wait_at_its_limit() -> None:
-    census = Census()
+    census = ConnectionCounts()
     limits = NetLimits(listener_max_connections={"A": 1})
     census.came("A", "10.0.0.1")
     assert "A has max.connections (1)" in (census.must_wait(limits, "A") or "")
@@ -38,7 +38,7 @@ def test_newcomers_to_a_listener_wait_at_its_limit() -> None:
 
 @pytest.mark.spec("NET-39")
 def test_at_the_brokers_limit_all_wait_but_those_who_come_through_the_listener_of_brokers() -> None:
-    census = Census()
+    census = ConnectionCounts()
     limits = NetLimits(max_connections=1, protected_listener="INTERNAL")
     census.came("EXTERNAL", "10.0.0.1")
     assert "the broker has max.connections (1)" in (census.must_wait(limits, "EXTERNAL") or "")
@@ -47,7 +47,7 @@ def test_at_the_brokers_limit_all_wait_but_those_who_come_through_the_listener_o
 
 @pytest.mark.spec("NET-13")
 def test_counts_fall_back_to_nothing() -> None:
-    census = Census()
+    census = ConnectionCounts()
     for n in range(100):
         census.came("A", f"10.0.0.{n}")
     assert census.full(NetLimits(max_connections=100))

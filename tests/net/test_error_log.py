@@ -6,14 +6,16 @@ import logging
 
 import pytest
 
-from ottla.net.error_log import LINES_PER_WINDOW, WINDOW_MS, Complaints
+from ottla.net.error_log import LINES_PER_WINDOW, WINDOW_MS, PeerErrorLog
 from ottla.net.request_slot import Peer
 from tests.fakes.manual_time import ManualClock
 
 
 def test_a_line_names_peer_listener_and_reason(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        Complaints(ManualClock()).closed(Peer("10.0.0.1", 99, "PLAINTEXT", "PLAINTEXT"), "size -1")
+        PeerErrorLog(ManualClock()).closed(
+            Peer("10.0.0.1", 99, "PLAINTEXT", "PLAINTEXT"), "size -1"
+        )
     assert [record.getMessage() for record in caplog.records] == [
         "closed the connection of 10.0.0.1:99 to PLAINTEXT: size -1"
     ]
@@ -22,14 +24,14 @@ def test_a_line_names_peer_listener_and_reason(caplog: pytest.LogCaptureFixture)
 def test_a_peer_cannot_write_lines_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         peer = Peer("10.0.0.1", 99, "PLAINTEXT", "PLAINTEXT")
-        Complaints(ManualClock()).closed(peer, "client \r\nINFO all is well \x1b[2J")
+        PeerErrorLog(ManualClock()).closed(peer, "client \r\nINFO all is well \x1b[2J")
     assert "\n" not in caplog.records[0].getMessage()
     assert "\x1b" not in caplog.records[0].getMessage()
 
 
 def test_a_flood_becomes_a_few_lines_and_a_count(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
-    complaints = Complaints(clock)
+    complaints = PeerErrorLog(clock)
     peer = Peer("10.0.0.1", 99, "PLAINTEXT", "PLAINTEXT")
     with caplog.at_level(logging.WARNING):
         for _ in range(1_000):

@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 
 from ottla.model.errors import Disconnect
 from ottla.net.buffers import Buffers
-from ottla.net.frame_reader import STASH_MAX, Inbox
+from ottla.net.frame_reader import STASH_MAX, FrameReader
 from tests.net.frames import request
 
 KB = 1 << 10
 MB = 1 << 20
 
 
-def put(inbox: Inbox, data: bytes) -> int:
+def put(inbox: FrameReader, data: bytes) -> int:
     """Read as much of `data` as the inbox has space for."""
     return offer(inbox, data)[0]
 
 
-def offer(inbox: Inbox, data: bytes) -> tuple[int, bool]:
+def offer(inbox: FrameReader, data: bytes) -> tuple[int, bool]:
     """As `put`; and whether it is worth looking for frames."""
     space = inbox.space()
     count = min(len(space), len(data))
@@ -33,7 +33,7 @@ def offer(inbox: Inbox, data: bytes) -> tuple[int, bool]:
     return count, inbox.filled(count)
 
 
-def frames_of(inbox: Inbox) -> list[bytes]:
+def frames_of(inbox: FrameReader) -> list[bytes]:
     found: list[bytes] = []
     while (frame := inbox.next_frame()) is not None:
         found.append(bytes(frame))
@@ -42,7 +42,7 @@ def frames_of(inbox: Inbox) -> list[bytes]:
     return found
 
 
-def receive(inbox: Inbox, data: bytes, piece: int) -> list[bytes]:
+def receive(inbox: FrameReader, data: bytes, piece: int) -> list[bytes]:
     found: list[bytes] = []
     at = 0
     while at < len(data):
@@ -74,10 +74,10 @@ def test_frames_come_out_whole_and_in_order_however_the_bytes_arrive(
     sizes: list[int], pieces: list[int], shared_bytes: int, lent_max: int
 ) -> None:
     buffers = Buffers(shared_bytes, lent_max)
-    one, other = Inbox(buffers, MB), Inbox(buffers, MB)
+    one, other = FrameReader(buffers, MB), FrameReader(buffers, MB)
     bodies = [bytes([n % 251]) * size for n, size in enumerate(sizes)]
     data = b"".join(map(framed, bodies))
-    found: dict[Inbox, list[bytes]] = {one: [], other: []}
+    found: dict[FrameReader, list[bytes]] = {one: [], other: []}
     at = {one: 0, other: 0}
     turn = 0
     while min(at.values()) < len(data):  # two peers take turns, so buffers must not be mixed up
@@ -98,7 +98,7 @@ def test_frames_come_out_whole_and_in_order_however_the_bytes_arrive(
 
 
 def test_the_api_key_of_the_frame_last_taken_is_known() -> None:
-    inbox = Inbox(Buffers(), MB)
+    inbox = FrameReader(Buffers(), MB)
     put(inbox, request(1, api=18) + request(2, api=-3))
     inbox.next_frame()
     assert inbox.api == 18
@@ -121,7 +121,7 @@ def test_the_api_key_of_the_frame_last_taken_is_known() -> None:
     ],
 )
 def test_a_size_that_cannot_be_is_refused_as_soon_as_it_is_here(first: bytes, reason: str) -> None:
-    inbox = Inbox(Buffers(), MB)
+    inbox = FrameReader(Buffers(), MB)
     put(inbox, first)
     assert inbox.has_frame
     with pytest.raises(Disconnect, match=reason):
@@ -129,14 +129,14 @@ def test_a_size_that_cannot_be_is_refused_as_soon_as_it_is_here(first: bytes, re
 
 
 def test_the_largest_size_that_is_allowed_is_allowed() -> None:
-    inbox = Inbox(Buffers(), MB)
+    inbox = FrameReader(Buffers(), MB)
     put(inbox, struct.pack(">i", MB))
     assert inbox.next_frame() is None
     put(inbox, request(1))
 
 
 def test_frames_before_a_wrong_size_are_still_handed_out() -> None:
-    inbox = Inbox(Buffers(), MB)
+    inbox = FrameReader(Buffers(), MB)
     put(inbox, request(1) + request(2) + struct.pack(">i", -1))
     assert inbox.next_frame() is not None
     assert inbox.next_frame() is not None
@@ -147,7 +147,7 @@ def test_frames_before_a_wrong_size_are_still_handed_out() -> None:
 @pytest.mark.spec("NET-20")
 def test_a_lying_size_allocates_nothing_until_bytes_come() -> None:
     buffers = Buffers(shared_bytes=64 * KB)
-    inbox = Inbox(buffers, 100 * MB)
+    inbox = FrameReader(buffers, 100 * MB)
     receive(inbox, struct.pack(">i", 100 * MB) + bytes(100), 104)
     assert buffers.kept_bytes == 0
     before = resident_bytes()
@@ -158,7 +158,7 @@ def test_a_lying_size_allocates_nothing_until_bytes_come() -> None:
 
 def test_an_idle_inbox_keeps_no_buffer_after_a_large_frame() -> None:
     buffers = Buffers(shared_bytes=64 * KB)
-    inbox = Inbox(buffers, 100 * MB)
+    inbox = FrameReader(buffers, 100 * MB)
     assert receive(inbox, framed(bytes(MB)), 64 * KB) == [bytes(MB)]
     assert buffers.kept_bytes <= MB + 4, "kept for the next large frame"
     inbox.trim()
@@ -167,7 +167,7 @@ def test_an_idle_inbox_keeps_no_buffer_after_a_large_frame() -> None:
 
 def test_a_stalled_frame_goes_on_where_it_stopped() -> None:
     buffers = Buffers(shared_bytes=MB)
-    inbox = Inbox(buffers, 100 * MB)
+    inbox = FrameReader(buffers, 100 * MB)
     receive(inbox, struct.pack(">i", 10 * MB) + bytes(STASH_MAX), MB)
     inbox.trim()
     assert receive(inbox, bytes(10 * MB - STASH_MAX), MB) == [bytes(10 * MB)]
@@ -177,7 +177,7 @@ def test_a_stalled_frame_goes_on_where_it_stopped() -> None:
 def test_a_large_frame_waits_until_there_is_memory_and_then_arrives_whole() -> None:
     buffers = Buffers(shared_bytes=64 * KB)
     buffers.admission.set_limit(300 * KB)
-    first, second = Inbox(buffers, MB), Inbox(buffers, MB)
+    first, second = FrameReader(buffers, MB), FrameReader(buffers, MB)
     body = bytes(range(256)) * 800
     receive(first, framed(body)[: 60 * KB], 60 * KB)
     receive(second, framed(body)[: 60 * KB], 60 * KB)
@@ -197,7 +197,7 @@ def test_a_large_frame_waits_until_there_is_memory_and_then_arrives_whole() -> N
 @pytest.mark.spec("NET-20")
 def test_a_frame_is_granted_its_whole_size_before_its_body_is_read() -> None:
     buffers = Buffers(shared_bytes=64 * KB)
-    inbox = Inbox(buffers, 100 * MB)
+    inbox = FrameReader(buffers, 100 * MB)
     receive(inbox, framed(bytes(10 * MB))[: 40 * KB], 40 * KB)
     assert buffers.admission.used == inbox.granted == 10 * MB + 4
     receive(inbox, framed(bytes(10 * MB))[40 * KB :], 64 * KB)
@@ -209,8 +209,8 @@ def test_a_frame_is_granted_its_whole_size_before_its_body_is_read() -> None:
 def test_those_who_wait_for_memory_do_not_keep_each_other_waiting() -> None:
     buffers = Buffers(shared_bytes=64 * KB)
     buffers.admission.set_limit(300 * KB)
-    first = Inbox(buffers, MB)
-    waiting = [Inbox(buffers, MB) for _ in range(5)]
+    first = FrameReader(buffers, MB)
+    waiting = [FrameReader(buffers, MB) for _ in range(5)]
     for inbox in (first, *waiting):
         receive(inbox, framed(bytes(200 * KB))[: 60 * KB], 60 * KB)
     assert all(inbox.starved for inbox in waiting)
@@ -221,7 +221,7 @@ def test_those_who_wait_for_memory_do_not_keep_each_other_waiting() -> None:
 def test_a_next_frame_that_is_larger_gives_up_what_it_had_and_waits() -> None:
     buffers = Buffers(shared_bytes=64 * KB)
     buffers.admission.set_limit(400 * KB)
-    inbox = Inbox(buffers, MB)
+    inbox = FrameReader(buffers, MB)
     others = framed(bytes(100 * KB))
     data = others + framed(bytes(900 * KB))
     assert buffers.admission.ask(100 * KB)
@@ -238,7 +238,7 @@ def test_a_next_frame_that_is_larger_gives_up_what_it_had_and_waits() -> None:
 def test_memory_kept_for_a_next_frame_goes_to_those_who_wait() -> None:
     buffers = Buffers(shared_bytes=64 * KB)
     buffers.admission.set_limit(8 * MB)
-    inbox = Inbox(buffers, 10 * MB)
+    inbox = FrameReader(buffers, 10 * MB)
     large = framed(bytes(5 * MB))
     assert receive(inbox, large, 64 * KB) == [bytes(5 * MB)]
     assert inbox.granted == 5 * MB + 4, "kept, while nobody wants it"
@@ -253,7 +253,9 @@ def test_memory_kept_for_a_next_frame_goes_to_those_who_wait() -> None:
 def test_small_frames_go_on_when_there_is_no_memory_for_large_ones() -> None:
     buffers = Buffers(shared_bytes=64 * KB)
     buffers.admission.set_limit(0)
-    assert receive(Inbox(buffers, MB), request(1, size=500), 100) == [request(1, size=500)[4:]]
+    assert receive(FrameReader(buffers, MB), request(1, size=500), 100) == [
+        request(1, size=500)[4:]
+    ]
 
 
 def test_whole_frames_that_were_read_before_memory_ran_out_are_handed_out() -> None:
@@ -261,7 +263,7 @@ def test_whole_frames_that_were_read_before_memory_ran_out_are_handed_out() -> N
     buffers = Buffers(shared_bytes=64 * KB)
     buffers.admission.set_limit(0)
     assert buffers.admission.ask(MB)
-    inbox = Inbox(buffers, MB)
+    inbox = FrameReader(buffers, MB)
     put(inbox, b"".join(request(n, size=1_000) for n in range(60)))
     inbox.settle()
     assert inbox.starved
@@ -272,7 +274,7 @@ def test_whole_frames_that_were_read_before_memory_ran_out_are_handed_out() -> N
 
 def test_whole_frames_that_wait_for_their_turn_stay_where_they_are() -> None:
     buffers = Buffers(shared_bytes=64 * KB)
-    inbox = Inbox(buffers, MB)
+    inbox = FrameReader(buffers, MB)
     many = b"".join(request(n, size=1_000) for n in range(65))
     put(inbox, many)
     taken = []

@@ -16,7 +16,7 @@ import pytest
 from ottla.model.clock import SystemClock
 from ottla.model.metrics import Registry
 from ottla.net.limits import NetLimits
-from ottla.net.listener import Answer, Listener, Slot
+from ottla.net.listener import Answer, Listener, RequestSlot
 from ottla.net.network import Network
 from ottla.net.request_metrics import RequestMetrics
 from tests.fakes.file_slice import FakeSlice
@@ -153,7 +153,7 @@ def test_connections_that_wait_to_be_accepted_are_read_without_another_word(run:
 def test_large_frames_arrive_whole_in_both_directions(run: Run) -> None:
     body = os.urandom(5_000_000)
 
-    def mirror(frame: memoryview, slot: Slot) -> None:
+    def mirror(frame: memoryview, slot: RequestSlot) -> None:
         slot.reply([struct.pack(">i", len(frame)), bytes(frame)])
 
     async def main() -> None:
@@ -182,7 +182,7 @@ def test_a_file_goes_to_the_socket_without_passing_through_the_process(
     content = os.urandom(300_000)
     path.write_bytes(content)
 
-    def fetch(_: memoryview, slot: Slot) -> None:
+    def fetch(_: memoryview, slot: RequestSlot) -> None:
         slot.reply([struct.pack(">i", len(content)), Unread(path, 0, len(content))])
 
     async def main() -> None:
@@ -203,7 +203,7 @@ def test_files_are_sent_between_the_bytes_around_them_also_to_a_slow_reader(
     path.write_bytes(content)
     body = b"head" + content[1_000:5_001_000] + b"between" + content[:500] + b"tail"
 
-    def fetch(_: memoryview, slot: Slot) -> None:
+    def fetch(_: memoryview, slot: RequestSlot) -> None:
         slot.reply(
             [
                 struct.pack(">i", len(body)) + b"head",
@@ -232,7 +232,7 @@ def test_a_client_that_goes_away_in_the_middle_costs_nobody_anything(
     path = tmp_path / "segment"
     path.write_bytes(bytes(8_000_000))
 
-    def fetch(frame: memoryview, slot: Slot) -> None:
+    def fetch(frame: memoryview, slot: RequestSlot) -> None:
         if number_of(frame) == 1:
             slot.reply([struct.pack(">i", 8_000_000), FakeSlice(path, 0, 8_000_000)])
         else:
@@ -257,7 +257,7 @@ def test_a_client_that_goes_away_in_the_middle_costs_nobody_anything(
 def test_a_late_answer_never_reaches_a_connection_that_took_over_the_number(run: Run) -> None:
     parked = Parked()
 
-    def answer(frame: memoryview, slot: Slot) -> None:
+    def answer(frame: memoryview, slot: RequestSlot) -> None:
         parked(frame, slot) if number_of(frame) == 1 else echo(frame, slot)
 
     async def main() -> None:

@@ -10,16 +10,18 @@ from random import Random
 import pytest
 
 from ottla.model.clock import SystemClock
-from ottla.net.listener import Slot
-from ottla.net.outbound_connection import LinkLimits, PeerLink, backoff_ms
+from ottla.net.listener import RequestSlot
+from ottla.net.outbound_connection import OutboundConnection, OutboundLimits, backoff_ms
 from tests.net.frames import number_of, reply, request
 from tests.net.rig import Parked, a_pass, echo
 from tests.net.test_listener import Served, serving, until
 
 
 @contextlib.asynccontextmanager
-async def link_to(served: Served, limits: LinkLimits | None = None) -> AsyncIterator[PeerLink]:
-    link = PeerLink("127.0.0.1", served.port, SystemClock(), Random(1), limits)
+async def link_to(
+    served: Served, limits: OutboundLimits | None = None
+) -> AsyncIterator[OutboundConnection]:
+    link = OutboundConnection("127.0.0.1", served.port, SystemClock(), Random(1), limits)
     try:
         yield link
     finally:
@@ -42,7 +44,7 @@ def test_no_more_calls_than_the_bound_are_under_way() -> None:
 
     async def main() -> None:
         async with serving(parked) as served:
-            limits = LinkLimits(max_inflight_requests=2)
+            limits = OutboundLimits(max_inflight_requests=2)
             async with link_to(served, limits) as link, asyncio.TaskGroup() as tasks:
                 calls = [tasks.create_task(link.call(request(n))) for n in range(3)]
                 await until(lambda: len(parked.slots) == 2)
@@ -63,7 +65,7 @@ def test_a_call_that_runs_out_of_time_takes_the_connection_with_it_and_the_next_
 ):
     parked = Parked()
 
-    def answer(frame: memoryview, slot: Slot) -> None:
+    def answer(frame: memoryview, slot: RequestSlot) -> None:
         parked(frame, slot) if number_of(frame) < 2 else echo(frame, slot)
 
     async def main() -> None:
@@ -102,7 +104,7 @@ def test_a_call_that_was_given_up_does_not_disturb_the_one_behind_it() -> None:
 def test_a_reply_that_cannot_be_right_ends_the_connection(wrong: bytes) -> None:
     parked = Parked()
 
-    def answer(frame: memoryview, slot: Slot) -> None:
+    def answer(frame: memoryview, slot: RequestSlot) -> None:
         parked(frame, slot)
         slot.reply([wrong])
 
@@ -120,8 +122,8 @@ def test_a_peer_that_is_not_there_is_an_error_and_is_tried_again_after_a_pause()
     async def main() -> None:
         async with serving(echo) as served:
             port = served.port
-        link = PeerLink(
-            "127.0.0.1", port, SystemClock(), Random(1), LinkLimits(reconnect_backoff_ms=4)
+        link = OutboundConnection(
+            "127.0.0.1", port, SystemClock(), Random(1), OutboundLimits(reconnect_backoff_ms=4)
         )
         for _ in range(3):
             with pytest.raises(OSError):
@@ -136,7 +138,7 @@ def test_a_peer_that_is_not_there_is_an_error_and_is_tried_again_after_a_pause()
 
 
 def test_the_pause_doubles_up_to_its_bound_and_differs_between_peers() -> None:
-    limits = LinkLimits(reconnect_backoff_ms=50, reconnect_backoff_max_ms=1_000)
+    limits = OutboundLimits(reconnect_backoff_ms=50, reconnect_backoff_max_ms=1_000)
     assert backoff_ms(0, limits, Random(1)) == 0
     for failures, ceiling in ((1, 50), (2, 100), (3, 200), (6, 1_000), (60, 1_000)):
         drawn = {backoff_ms(failures, limits, Random(seed)) for seed in range(50)}

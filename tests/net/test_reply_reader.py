@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 
 from ottla.model.errors import Disconnect
 from ottla.net import reply_reader
-from ottla.net.reply_reader import Replies
+from ottla.net.reply_reader import ReplyReader
 
 
 def frame(size: int, fill: int = 7) -> bytes:
     return size.to_bytes(4, "big") + bytes([fill]) * size
 
 
-def receive(inbox: Replies, data: bytes, most: int = 1 << 30) -> list[memoryview]:
+def receive(inbox: ReplyReader, data: bytes, most: int = 1 << 30) -> list[memoryview]:
     """Read as a socket would: as much as there is room for, in pieces."""
     found: list[memoryview] = []
     at = 0
@@ -30,7 +30,7 @@ def receive(inbox: Replies, data: bytes, most: int = 1 << 30) -> list[memoryview
 @given(st.lists(st.integers(4, 300), max_size=12), st.integers(1, 400))
 def test_replies_come_whole_and_in_order_however_they_are_cut(sizes: list[int], most: int) -> None:
     """Some fit the buffer of 64 bytes, some do not."""
-    inbox = Replies(read_bytes=64, max_bytes=1_000)
+    inbox = ReplyReader(read_bytes=64, max_bytes=1_000)
     data = b"".join(frame(size, at) for at, size in enumerate(sizes))
     found = receive(inbox, data, most)
     assert [bytes(reply) for reply in found] == [
@@ -39,27 +39,27 @@ def test_replies_come_whole_and_in_order_however_they_are_cut(sizes: list[int], 
 
 
 def test_a_reply_is_its_readers_to_keep() -> None:
-    inbox = Replies(read_bytes=64, max_bytes=1_000)
+    inbox = ReplyReader(read_bytes=64, max_bytes=1_000)
     kept = receive(inbox, frame(10, 1) + frame(500, 2))
     receive(inbox, frame(10, 3) + frame(500, 4))
     assert [reply[0] for reply in kept] == [1, 2]
 
 
 def test_a_large_reply_is_read_into_memory_of_its_own() -> None:
-    inbox = Replies(read_bytes=64, max_bytes=1_000)
+    inbox = ReplyReader(read_bytes=64, max_bytes=1_000)
     assert receive(inbox, frame(500)[:100]) == []
     assert len(inbox.space()) == 404, "all that is missing, and nothing else"
 
 
 @pytest.mark.parametrize("size", [-1, 3, 1_001])
 def test_a_size_that_cannot_be_ends_the_connection(size: int) -> None:
-    inbox = Replies(read_bytes=64, max_bytes=1_000)
+    inbox = ReplyReader(read_bytes=64, max_bytes=1_000)
     with pytest.raises(Disconnect, match=f"a reply of {size} bytes"):
         receive(inbox, size.to_bytes(4, "big", signed=True))
 
 
 def test_a_size_alone_is_not_worth_all_the_memory_it_asks_for() -> None:
-    inbox = Replies(read_bytes=64, max_bytes=1 << 31)
+    inbox = ReplyReader(read_bytes=64, max_bytes=1 << 31)
     receive(inbox, (reply_reader.TRUSTED_BYTES + 10).to_bytes(4, "big") + b"begin")
     assert len(inbox.space()) == reply_reader.TRUSTED_BYTES - 5
     list(inbox.filled(reply_reader.TRUSTED_BYTES - 5))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.net.limits import SEND_TURN_BYTES
-from ottla.net.reply_writer import SMALL_FILE_BYTES, Writer
+from ottla.net.reply_writer import SMALL_FILE_BYTES, ReplyWriter
 from ottla.net.request_slot import Bytes, FileSlice, Part
 
 
@@ -112,10 +112,10 @@ class Done:
         return None
 
 
-def writer(wire: SlowWire) -> tuple[Writer, Threads, list[int]]:
+def writer(wire: SlowWire) -> tuple[ReplyWriter, Threads, list[int]]:
     threads = Threads()
     progress: list[int] = []
-    made = Writer(wire, lambda: progress.append(made.delivered), threads.run)
+    made = ReplyWriter(wire, lambda: progress.append(made.delivered), threads.run)
     return made, threads, progress
 
 

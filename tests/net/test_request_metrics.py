@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ottla.model.metrics import Histogram, Registry
 from ottla.net.request_metrics import GROUP, STAGES, RequestMetrics
-from ottla.net.request_slot import Slot
+from ottla.net.request_slot import RequestSlot
 from tests.fakes.manual_time import ManualClock
 from tests.net.test_request_slot import Order
 
@@ -16,8 +16,8 @@ US = 1_000
 MS = 1_000_000
 
 
-def slot(api: int, received: int, started: int, local: int, done: int) -> Slot:
-    made = Slot(Order(), api, received, started)
+def slot(api: int, received: int, started: int, local: int, done: int) -> RequestSlot:
+    made = RequestSlot(Order(), api, received, started)
     made.local_ns, made.done_ns = local, done
     return made
 

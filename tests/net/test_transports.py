@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ottla.net.limits import NetLimits
-from ottla.net.transports import CopyWire, SocketWire, tune, wire_of
+from ottla.net.transports import CopyingTransport, SocketTransport, transport_of, tune
 from tests.fakes.file_slice import FakeSlice
 from tests.fakes.transport import MemoryTransport
 
@@ -45,7 +45,7 @@ def test_bytes_and_a_file_reach_the_other_side(
     ours, theirs = pair
 
     async def run() -> None:
-        wire = SocketWire(ours.fileno(), asyncio.get_running_loop())
+        wire = SocketTransport(ours.fileno(), asyncio.get_running_loop())
         assert wire.write(b"a") == 1
         assert wire.write_all([b"b", memoryview(b"c")], more=False) == 2
         assert wire.write_all([b"d"], more=True) == 1
@@ -64,7 +64,7 @@ def test_a_full_socket_takes_nothing_and_says_when_it_takes_more(
     ours, theirs = pair
 
     async def run() -> None:
-        wire = SocketWire(ours.fileno(), asyncio.get_running_loop())
+        wire = SocketTransport(ours.fileno(), asyncio.get_running_loop())
         while wire.write(bytes(65_536)):
             pass
         assert wire.write_all([b"x"], more=False) == 0
@@ -85,7 +85,7 @@ def test_a_second_descriptor_is_made_only_when_needed_and_closed_with_the_wire(
     ours, _ = pair
 
     async def run() -> None:
-        wire = SocketWire(ours.fileno(), asyncio.get_running_loop())
+        wire = SocketTransport(ours.fileno(), asyncio.get_running_loop())
         wire.write(b"small replies need none")
         assert descriptors_of(ours) == 1
         wire.write_all([b"head"], more=True)
@@ -103,7 +103,7 @@ def test_a_closed_wire_never_touches_its_old_descriptor_again(
     ours, theirs = pair
 
     async def run() -> None:
-        wire = SocketWire(ours.fileno(), asyncio.get_running_loop())
+        wire = SocketTransport(ours.fileno(), asyncio.get_running_loop())
         wire.close()
         with pytest.raises(OSError):
             wire.write(b"x")
@@ -124,13 +124,13 @@ def test_a_file_that_ended_early_is_an_error_and_not_a_short_reply(
     path.write_bytes(b"0123")
 
     async def run() -> None:
-        wire = SocketWire(pair[0].fileno(), asyncio.get_running_loop())
+        wire = SocketTransport(pair[0].fileno(), asyncio.get_running_loop())
         part = FakeSlice(path, 0, 10)
         assert wire.send_file(part, 0, 10) == 4
         with pytest.raises(OSError, match="ended"):
             wire.send_file(part, 4, 10)
         with pytest.raises(OSError, match="ended"):
-            CopyWire(MemoryTransport()).send_file(part, 0, 10)
+            CopyingTransport(MemoryTransport()).send_file(part, 0, 10)
         wire.close()
 
     asyncio.run(run())
@@ -143,8 +143,8 @@ def test_a_transport_without_a_socket_is_copied_through_at_its_own_pace(tmp_path
 
     async def run() -> None:
         transport = MemoryTransport()
-        wire = wire_of(transport, asyncio.get_running_loop())
-        assert isinstance(wire, CopyWire)
+        wire = transport_of(transport, asyncio.get_running_loop())
+        assert isinstance(wire, CopyingTransport)
         assert wire.write(memoryview(b"a")) == 1
         assert wire.write_all([b"b", b"c"], more=True) == 2
         assert wire.send_file(FakeSlice(path, 3, 4), 0, 1) == 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.net.connection_limits import Census
+from ottla.net.connection_limits import ConnectionCounts
 from ottla.net.limits import NetLimits
 from ottla.net.request_slot import Peer
 from ottla.net.waiting_connections import Entry, Newcomers
@@ -27,14 +27,14 @@ def entries(newcomers: Newcomers, limits: NetLimits, *callers: Caller) -> list[E
 
 @pytest.mark.spec("NET-39")
 def test_an_address_over_its_limit_is_refused_at_once() -> None:
-    newcomers, limits = Newcomers(Census()), NetLimits(max_connections_per_ip=1)
+    newcomers, limits = Newcomers(ConnectionCounts()), NetLimits(max_connections_per_ip=1)
     assert entries(newcomers, limits, Caller(), Caller()) == [Entry.IN, Entry.REFUSED]
     assert len(newcomers) == 0
 
 
 @pytest.mark.spec("SEC-09")
 def test_a_full_listener_has_newcomers_wait_in_order_and_refuses_when_too_many_do() -> None:
-    census = Census()
+    census = ConnectionCounts()
     newcomers = Newcomers(census)
     limits = NetLimits(listener_max_connections={"A": 1}, socket_listen_backlog_size=2)
     callers = [Caller() for _ in range(4)]
@@ -51,7 +51,7 @@ def test_a_full_listener_has_newcomers_wait_in_order_and_refuses_when_too_many_d
 
 @pytest.mark.spec("SEC-09")
 def test_the_rates_of_the_listener_and_of_the_broker_both_hold() -> None:
-    newcomers = Newcomers(Census())
+    newcomers = Newcomers(ConnectionCounts())
     limits = NetLimits(
         max_connection_creation_rate=3,
         listener_max_connection_creation_rate={"A": 1},
@@ -69,7 +69,7 @@ def test_the_rates_of_the_listener_and_of_the_broker_both_hold() -> None:
 
 
 def test_who_leaves_while_waiting_is_forgotten_and_who_is_turned_away_hears_why() -> None:
-    newcomers, limits = Newcomers(Census()), NetLimits(max_connections=0)
+    newcomers, limits = Newcomers(ConnectionCounts()), NetLimits(max_connections=0)
     gone, stays, other = Caller(), Caller(), Caller("B")
     assert entries(newcomers, limits, gone, stays, other) == [Entry.WAITS] * 3
     assert newcomers.left(gone)

@@ -15,7 +15,7 @@ from ottla.protocol.hot import ProducedPartition
 from ottla.protocol.records.batch import build, compute_crc, read_header
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.record import NewRecord
-from ottla.replica.append import AppendTerms, ToAppend
+from ottla.replica.append import AppendOptions, PartitionAppend
 from tests.fakes.data_side import ME, OTHER, TP, DataSide, data_side, values_of
 from tests.fakes.virtual_loop import run
 
@@ -73,8 +73,12 @@ def test_one_produce_waits_for_all_of_its_partitions() -> None:
             batch = side.batch(b"x")
             answered: list[list[ProducedPartition]] = []
             side.services.appends.append(
-                [ToAppend(TP, batch), ToAppend(SECOND, batch), ToAppend(NOWHERE, b"")],
-                AppendTerms(-1, 1_000),
+                [
+                    PartitionAppend(TP, batch),
+                    PartitionAppend(SECOND, batch),
+                    PartitionAppend(NOWHERE, b""),
+                ],
+                AppendOptions(-1, 1_000),
                 answered.append,
             )
             assert not answered, "the first partition has a follower"
@@ -193,8 +197,8 @@ def test_clients_may_not_write_internal_topics_but_coordinators_may() -> None:
             assert refused.error_code is ErrorCode.invalid_topic_exception
             answered: list[list[ProducedPartition]] = []
             side.services.appends.append(
-                [ToAppend(key, side.batch(b"x", key=b"k"))],
-                AppendTerms(1, 0, Origin.COORDINATOR),
+                [PartitionAppend(key, side.batch(b"x", key=b"k"))],
+                AppendOptions(1, 0, Origin.COORDINATOR),
                 answered.append,
             )
             assert answered[0][0].error_code is ErrorCode.none
@@ -226,7 +230,7 @@ def test_what_the_api_layer_refused_is_not_appended() -> None:
             answered: list[list[ProducedPartition]] = []
             bad = ErrorCode.invalid_required_acks
             side.services.appends.append(
-                [ToAppend(TP, side.batch(b"x"), bad)], AppendTerms(2, 0), answered.append
+                [PartitionAppend(TP, side.batch(b"x"), bad)], AppendOptions(2, 0), answered.append
             )
             assert [o.error_code for o in answered[0]] == [bad]
             assert partition.log.end_offset == 0

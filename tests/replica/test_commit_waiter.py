@@ -6,7 +6,7 @@ import pytest
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, TopicPartition
-from ottla.replica.commit_waiter import Commits
+from ottla.replica.commit_waiter import CommitWaiter
 from tests.fakes.data_side import ME, OTHER, TP, DataSide, data_side
 from tests.fakes.virtual_loop import run
 
@@ -15,7 +15,7 @@ SECOND = TopicPartition("t", 1)
 Heard = list[tuple[str, ErrorCode]]
 
 
-def commits(side: DataSide) -> Commits:
+def commits(side: DataSide) -> CommitWaiter:
     return side.hosted.waiting.commits
 
 

@@ -6,13 +6,13 @@ import errno
 
 import pytest
 
-from ottla.log.compaction.cleaner import Swap
+from ottla.log.compaction.cleaner import SegmentSwap
 from ottla.log.directories.checkpoint_file import CLEANED_OFFSETS, RECOVERY_POINTS, read_offsets
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import LeaderEpoch, TopicPartition
 from ottla.replica.compaction_loop import CompactionLoop
-from ottla.replica.partition import Partition
-from ottla.replica.transitions import ToStop
+from ottla.replica.partition import HostedPartition
+from ottla.replica.transitions import PartitionStop
 from tests.fakes.data_side import TP, DataSide, data_side
 from tests.fakes.virtual_loop import run
 from tests.log.hosting import values
@@ -25,7 +25,7 @@ def loop_of(side: DataSide) -> CompactionLoop:
     return side.data._compaction
 
 
-async def fill(side: DataSide, key: TopicPartition = TP, times: int = 3) -> Partition:
+async def fill(side: DataSide, key: TopicPartition = TP, times: int = 3) -> HostedPartition:
     """A closed segment in which each of two keys stands several times, and an open one."""
     partition = side.hosted.get(key)
     for turn in range(times):
@@ -37,7 +37,7 @@ async def fill(side: DataSide, key: TopicPartition = TP, times: int = 3) -> Part
     return partition
 
 
-def cleaned(side: DataSide, partition: Partition) -> int | None:
+def cleaned(side: DataSide, partition: HostedPartition) -> int | None:
     path = partition.log.dir.parent / CLEANED_OFFSETS
     return read_offsets(side.disk, path).get(partition.key)
 
@@ -70,12 +70,12 @@ def test_before_a_segment_is_replaced_it_is_written_down_that_the_log_is_on_the_
             partition = await fill(side)
             path = partition.log.dir.parent / RECOVERY_POINTS
 
-            def perform(swap: Swap, now_ms: int) -> None:
+            def perform(swap: SegmentSwap, now_ms: int) -> None:
                 told.append(read_offsets(side.disk, path)[TP])
                 replace(swap, now_ms)
 
-            replace = Swap.perform
-            monkeypatch.setattr(Swap, "perform", perform)
+            replace = SegmentSwap.perform
+            monkeypatch.setattr(SegmentSwap, "perform", perform)
             assert await loop_of(side).compact_one()
 
     run(story())
@@ -137,7 +137,7 @@ def test_nothing_is_compacted_faster_than_the_operator_allows() -> None:
     run(story())
 
 
-async def stopped(side: DataSide, stop: ToStop) -> None:
+async def stopped(side: DataSide, stop: PartitionStop) -> None:
     await side.services.transitions.stop([stop])
 
 
@@ -151,7 +151,7 @@ def test_a_topic_deleted_while_it_is_compacted_harms_nobody() -> None:
             for steps in range(8):
                 await side.settle()
                 if steps == 3:
-                    stop = ToStop(TP, LeaderEpoch(-2), delete=True)
+                    stop = PartitionStop(TP, LeaderEpoch(-2), delete=True)
                     side.run(stopped(side, stop))
                     await side.settle()
                 side.pool.run_all()
@@ -173,7 +173,7 @@ def test_a_topic_made_anew_meanwhile_is_not_taken_for_the_compacted_one(after: i
             for steps in range(8):
                 await side.settle()
                 if steps == after:
-                    stop = ToStop(TP, LeaderEpoch(-2), delete=True)
+                    stop = PartitionStop(TP, LeaderEpoch(-2), delete=True)
                     side.run(stopped(side, stop))
                     await side.settle()
                     await side.lead()
@@ -204,7 +204,7 @@ def test_rot_makes_one_log_uncleanable_and_the_rest_go_on() -> None:
             assert cleaned(side, rotten) is None
             assert cleaned(side, sound) == 6
             assert side.count("kafka_log_logcleaner_uncleanable_partitions_count") == 1
-            stop = ToStop(TP, LeaderEpoch(-2), delete=True)
+            stop = PartitionStop(TP, LeaderEpoch(-2), delete=True)
             await side.services.transitions.stop([stop])
             await side.lead()
             assert side.count("kafka_log_logcleaner_uncleanable_partitions_count") == 0

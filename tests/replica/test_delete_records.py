@@ -8,7 +8,7 @@ import pytest
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import CONSUMER_OFFSETS, TopicPartition
-from ottla.replica.delete_records import Deletion, ToDelete
+from ottla.replica.delete_records import Deletion, PartitionDeletion
 from tests.fakes.data_side import ME, OTHER, TP, DataSide, data_side, values_of, wanted
 from tests.fakes.virtual_loop import run
 
@@ -23,7 +23,7 @@ async def fill(side: DataSide, count: int, key: TopicPartition = TP) -> None:
 async def delete(
     side: DataSide, before: int, key: TopicPartition = TP, timeout_ms: int = 1_000
 ) -> Deletion:
-    [one] = await side.services.deletes.delete([ToDelete(key, before)], timeout_ms)
+    [one] = await side.services.deletes.delete([PartitionDeletion(key, before)], timeout_ms)
     return one
 
 
@@ -169,7 +169,9 @@ def test_refusals_are_said_for_each_partition_apart() -> None:
             await fill(side, 2)
             nowhere = TopicPartition("nowhere", 0)
             keys = (TP, internal, kept, followed, nowhere)
-            deletions = await side.services.deletes.delete([ToDelete(k, 0) for k in keys], 1_000)
+            deletions = await side.services.deletes.delete(
+                [PartitionDeletion(k, 0) for k in keys], 1_000
+            )
             assert [one.code for one in deletions] == [
                 ErrorCode.none,
                 ErrorCode.invalid_topic_exception,

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ottla.replica.environment import Off
+from ottla.replica.environment import ThreadPool
 from tests.fakes.inline_pool import InlinePool
 from tests.fakes.virtual_loop import run
 
@@ -15,7 +15,7 @@ def test_work_is_done_by_the_pool_and_its_result_comes_back_to_the_loop() -> Non
     async def story() -> None:
         pool = InlinePool()
         pool.held = True
-        off = Off(asyncio.get_running_loop(), pool)
+        off = ThreadPool(asyncio.get_running_loop(), pool)
         waiting = off.run(divmod, 7, 2)
         await asyncio.sleep(0)
         assert not waiting.done()
@@ -27,7 +27,7 @@ def test_work_is_done_by_the_pool_and_its_result_comes_back_to_the_loop() -> Non
 
 def test_what_goes_wrong_comes_back_too() -> None:
     async def story() -> None:
-        off = Off(asyncio.get_running_loop(), InlinePool())
+        off = ThreadPool(asyncio.get_running_loop(), InlinePool())
         with pytest.raises(ZeroDivisionError):
             await off.run(divmod, 7, 0)
 

@@ -14,39 +14,45 @@ from ottla.replica.fetch_sessions import (
     EVICT_IDLE_MS,
     MAX_INT32,
     PARTITION_BYTES,
-    Asked,
+    CachedPartition,
     FetchSessions,
 )
-from ottla.replica.partition_fetch import UNKNOWN_TOPIC, Fetched, Wanted
+from ottla.replica.partition_fetch import UNKNOWN_TOPIC, PartitionFetch, PartitionFetchResult
 
 
-def want(partition: int, offset: int = 0, topic_id: UUID = NO_TOPIC_ID) -> Wanted:
-    wanted = Wanted(TopicPartition("t", partition), topic_id)
+def want(partition: int, offset: int = 0, topic_id: UUID = NO_TOPIC_ID) -> PartitionFetch:
+    wanted = PartitionFetch(TopicPartition("t", partition), topic_id)
     wanted.offset = offset
     return wanted
 
 
-def got(wanted: Wanted, size: int = 0, code: ErrorCode = ErrorCode.none, high: int = 5) -> Fetched:
-    return Fetched(wanted, FetchedPartition(wanted.key.partition, code, high, high, 0), size)
+def got(
+    wanted: PartitionFetch, size: int = 0, code: ErrorCode = ErrorCode.none, high: int = 5
+) -> PartitionFetchResult:
+    return PartitionFetchResult(
+        wanted, FetchedPartition(wanted.key.partition, code, high, high, 0), size
+    )
 
 
 def ask(
     session_id: int,
     epoch: int,
-    wanted: list[Wanted],
-    forgotten: list[Wanted] | None = None,
+    wanted: list[PartitionFetch],
+    forgotten: list[PartitionFetch] | None = None,
     *,
     by_id: bool = False,
     privileged: bool = False,
-) -> Asked:
-    return Asked(session_id, epoch, wanted, forgotten or [], by_id, privileged)
+) -> CachedPartition:
+    return CachedPartition(session_id, epoch, wanted, forgotten or [], by_id, privileged)
 
 
 def sessions(slots: int = 10) -> FetchSessions:
     return FetchSessions(slots, Random(1))
 
 
-def opened(cache: FetchSessions, *wanted: Wanted, now_ms: int = 0, privileged: bool = False) -> int:
+def opened(
+    cache: FetchSessions, *wanted: PartitionFetch, now_ms: int = 0, privileged: bool = False
+) -> int:
     """A session in which everything wanted has been answered once."""
     fetching = cache.begin(ask(0, 0, list(wanted), privileged=privileged), now_ms)
     session_id, shown = fetching.finish([got(one) for one in wanted], now_ms)
@@ -54,7 +60,7 @@ def opened(cache: FetchSessions, *wanted: Wanted, now_ms: int = 0, privileged: b
     return session_id
 
 
-def refusal(cache: FetchSessions, asked: Asked) -> ErrorCode:
+def refusal(cache: FetchSessions, asked: CachedPartition) -> ErrorCode:
     with pytest.raises(KafkaError) as caught:
         cache.begin(asked, 0)
     return caught.value.code
@@ -214,7 +220,7 @@ def test_a_topic_made_anew_under_its_old_name_is_another_topic() -> None:
 def test_a_topic_that_had_no_name_here_can_be_forgotten_by_its_id() -> None:
     cache = sessions()
     topic_id = UUID(int=3)
-    unnamed = Wanted(TopicPartition(UNKNOWN_TOPIC, 0), topic_id)
+    unnamed = PartitionFetch(TopicPartition(UNKNOWN_TOPIC, 0), topic_id)
     fetching = cache.begin(ask(0, 0, [unnamed, want(1, topic_id=topic_id)], by_id=True), 0)
     session_id, _ = fetching.finish([got(unnamed)], 0)
     again = cache.begin(ask(session_id, 1, [], [want(0, topic_id=topic_id)], by_id=True), 0)

@@ -9,7 +9,7 @@ import pytest
 from ottla.model.errors import ErrorCode
 from ottla.protocol.records.batch import build, crc_ok, read_header
 from ottla.protocol.records.record import NewRecord
-from ottla.replica.internal_append import OwnAppends
+from ottla.replica.internal_append import InternalAppender
 from tests.fakes.data_side import ME, OTHER, DataSide, data_side, values_of
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.virtual_loop import run
@@ -21,7 +21,7 @@ AUTO = {"flush.before.ack": "auto"}
 def appended(side: DataSide, batch: bytes = BATCH) -> list[ErrorCode]:
     codes: list[ErrorCode] = []
     [partition] = side.hosted
-    OwnAppends(side.hosted).append(partition, batch, 1_000, codes.append)
+    InternalAppender(side.hosted).append(partition, batch, 1_000, codes.append)
     return codes
 
 
@@ -82,7 +82,7 @@ def test_whoever_appends_hears_where_it_stands_before_anybody_else_hears_of_anyt
             def stands(first: int) -> None:
                 heard.append((first, partition.log.end_offset, partition.log.high_watermark))
 
-            own = OwnAppends(side.hosted)
+            own = InternalAppender(side.hosted)
             own.append(partition, BATCH, 1_000, heard.append, stands)
             own.append(partition, BATCH, 1_000, heard.append, stands)
             assert heard == [(0, 1, 0), ErrorCode.none, (1, 2, 1), ErrorCode.none]

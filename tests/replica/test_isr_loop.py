@@ -8,7 +8,7 @@ import pytest
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, TopicPartition
-from ottla.replica.partition import Partition
+from ottla.replica.partition import HostedPartition
 from ottla.store import paths
 from ottla.store.nodes import StateNode
 from ottla.store.port import Session
@@ -31,7 +31,7 @@ async def pass_ms(side: DataSide, ms: int) -> None:
     await side.until(side.clock.mono_ms() + ms)
 
 
-async def until_alone(side: DataSide, partition: Partition) -> None:
+async def until_alone(side: DataSide, partition: HostedPartition) -> None:
     while partition.led().isr != ALONE:
         await pass_ms(side, 100)
 

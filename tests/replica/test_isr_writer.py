@@ -8,7 +8,7 @@ import errno
 import pytest
 
 from ottla.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
-from ottla.replica.isr_writer import LATEST_MS, QUIET_MS, StoredIsr, due
+from ottla.replica.isr_writer import LATEST_MS, QUIET_MS, StoreIsrWriter, due
 from ottla.store import paths
 from ottla.store.memory import MemoryStore
 from ottla.store.nodes import PartitionsNode, StateNode
@@ -49,7 +49,7 @@ def test_a_set_is_written_under_the_version_it_rests_on() -> None:
     async def story() -> None:
         async with data_side() as side:
             partition = await side.lead(replicas=(ME, OTHER))
-            writer = StoredIsr(side.store, side.clock)
+            writer = StoreIsrWriter(side.store, side.clock)
             version = partition.led().version
             assert await writer.write(partition, ALONE, version) == version + 1
             stored, at = await state(side)
@@ -64,7 +64,7 @@ def test_a_set_is_not_written_over_what_the_controller_decided_meanwhile() -> No
     async def story() -> None:
         async with data_side() as side:
             partition = await side.lead(replicas=(ME, OTHER))
-            writer = StoredIsr(side.store, side.clock)
+            writer = StoreIsrWriter(side.store, side.clock)
             path = paths.partition_state(TP)
             newer = StateNode(OTHER, LeaderEpoch(1), (OTHER,), ControllerEpoch(2))
             await side.store.set(path, newer.encode())
@@ -82,7 +82,7 @@ def test_an_answer_that_was_lost_does_not_lose_the_write() -> None:
             partition = await side.lead(replicas=(ME, OTHER))
             store = LosesAnswers(side.ensemble)
             await store.start()
-            writer = StoredIsr(store, side.clock)
+            writer = StoreIsrWriter(store, side.clock)
             version = partition.led().version
             assert await writer.write(partition, ALONE, version) == version + 1
 
@@ -94,7 +94,7 @@ def test_a_store_out_of_reach_is_asked_again_until_it_answers(state: Session) ->
     async def story() -> None:
         async with data_side() as side:
             partition = await side.lead(replicas=(ME, OTHER))
-            writer = StoredIsr(side.store, side.clock)
+            writer = StoreIsrWriter(side.store, side.clock)
             side.store.turn(state)
             version = partition.led().version
 
@@ -131,7 +131,7 @@ def test_changes_are_announced_after_a_quiet_spell_or_after_a_minute(
 def test_one_announcement_names_every_partition_that_changed() -> None:
     async def story() -> None:
         async with data_side() as side:
-            writer = StoredIsr(side.store, side.clock)
+            writer = StoreIsrWriter(side.store, side.clock)
             side.run(writer.run())
             keys = [TopicPartition("t", 1), TP]
             for key in keys:
@@ -151,7 +151,7 @@ def test_one_announcement_names_every_partition_that_changed() -> None:
 def test_a_flapping_set_is_announced_once_a_minute() -> None:
     async def story() -> None:
         async with data_side() as side:
-            writer = StoredIsr(side.store, side.clock)
+            writer = StoreIsrWriter(side.store, side.clock)
             side.run(writer.run())
             partition = await side.lead(replicas=(ME, OTHER))
             version = partition.led().version
@@ -170,7 +170,7 @@ def test_a_flapping_set_is_announced_once_a_minute() -> None:
 def test_an_announcement_that_did_not_get_through_is_made_later() -> None:
     async def story() -> None:
         async with data_side() as side:
-            writer = StoredIsr(side.store, side.clock)
+            writer = StoreIsrWriter(side.store, side.clock)
             partition = await side.lead(replicas=(ME, OTHER))
             await writer.write(partition, ALONE, partition.led().version)
             side.store.turn(Session.SUSPENDED)
@@ -188,7 +188,7 @@ def test_brokers_are_written_in_order_so_that_equal_sets_are_equal_bytes() -> No
         async with data_side() as side:
             replicas = tuple(map(BrokerId, (0, 9, 4, 2)))
             partition = await side.lead(replicas=replicas)
-            writer = StoredIsr(side.store, side.clock)
+            writer = StoreIsrWriter(side.store, side.clock)
             await writer.write(partition, frozenset(replicas), partition.led().version)
             assert (await state(side))[0].isr == tuple(sorted(replicas))
 

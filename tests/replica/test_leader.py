@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.model.ids import BrokerId, LeaderEpoch
-from ottla.replica.leader import Assigned, Leadership
+from ottla.replica.leader import LeaderAssignment, Leadership
 
 ME, SECOND, THIRD = BrokerId(0), BrokerId(1), BrokerId(2)
 LAG_MAX_MS = 10_000
@@ -17,7 +17,9 @@ def leadership(
     *followers: BrokerId, isr: tuple[BrokerId, ...] | None = None, now_ms: int = 0
 ) -> Leadership:
     replicas = (ME, *followers)
-    assigned = Assigned(ME, LeaderEpoch(3), replicas if isr is None else isr, replicas, version=7)
+    assigned = LeaderAssignment(
+        ME, LeaderEpoch(3), replicas if isr is None else isr, replicas, version=7
+    )
     return Leadership(assigned, me=ME, epoch_start=0, now_ms=now_ms)
 
 
@@ -116,7 +118,7 @@ def test_a_follower_joins_at_the_high_watermark_not_at_the_log_end() -> None:
 
 @pytest.mark.spec("REP-33")
 def test_a_follower_must_reach_this_epoch_before_it_joins() -> None:
-    assigned = Assigned(ME, LeaderEpoch(3), (ME,), (ME, SECOND), version=0)
+    assigned = LeaderAssignment(ME, LeaderEpoch(3), (ME,), (ME, SECOND), version=0)
     state = Leadership(assigned, me=ME, epoch_start=7, now_ms=0)
     asked(state, SECOND, 6, end=9)
     assert state.to_add(SECOND, high_watermark=5) is None

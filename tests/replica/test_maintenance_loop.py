@@ -15,9 +15,9 @@ from ottla.log.directories.checkpoint_file import (
 )
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import LeaderEpoch, TopicPartition
-from ottla.replica.maintenance_loop import TURN, CareLoop
-from ottla.replica.partition import Partition
-from ottla.replica.transitions import ToStop
+from ottla.replica.maintenance_loop import TURN, MaintenanceLoop
+from ottla.replica.partition import HostedPartition
+from ottla.replica.transitions import PartitionStop
 from tests.fakes.data_side import TP, DataSide, data_side
 from tests.fakes.virtual_loop import run
 
@@ -26,7 +26,7 @@ DAY = 24 * HOUR
 QUIET = {"log.initial.task.delay.ms": "0"}
 
 
-def care_of(side: DataSide) -> CareLoop:
+def care_of(side: DataSide) -> MaintenanceLoop:
     return side.data._care
 
 
@@ -38,14 +38,14 @@ def checkpoint(side: DataSide, name: str, directory: str = "/data") -> dict[Topi
     return read_offsets(side.disk, Path(directory) / name)
 
 
-async def grow(side: DataSide, partition: Partition, segments: int) -> None:
+async def grow(side: DataSide, partition: HostedPartition, segments: int) -> None:
     for _ in range(segments):
         await side.append(b"x", key=partition.key)
         partition.log.roll(side.clock.wall_ms())
 
 
 async def delete(side: DataSide, key: TopicPartition) -> None:
-    await side.services.transitions.stop([ToStop(key, LeaderEpoch(-2), delete=True)])
+    await side.services.transitions.stop([PartitionStop(key, LeaderEpoch(-2), delete=True)])
 
 
 @pytest.mark.spec("LOG-62", "LOG-63")

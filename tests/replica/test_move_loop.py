@@ -10,7 +10,7 @@ import pytest
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import LeaderEpoch
 from ottla.replica.move_loop import MoveLoop
-from ottla.replica.transitions import ToStop
+from ottla.replica.transitions import PartitionStop
 from tests.fakes.data_side import TP, DataSide, data_side
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.virtual_loop import run
@@ -112,7 +112,7 @@ def test_a_deleted_partition_ends_its_move() -> None:
             moves_of(side).begin(TP, B)
             side.pool.held = True
             await side.settle()
-            await side.services.transitions.stop([ToStop(TP, LeaderEpoch(-2), delete=True)])
+            await side.services.transitions.stop([PartitionStop(TP, LeaderEpoch(-2), delete=True)])
             side.pool.held = False
             side.pool.run_all()
             await side.settle()

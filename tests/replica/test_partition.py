@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from ottla.log.validate import Origin, analyse
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.replica.partition import Partition
+from ottla.replica.partition import HostedPartition
 from tests.fakes.data_side import ME, OTHER, TP, DataSide, data_side
 from tests.fakes.virtual_loop import run
 
 TWO = (ME, OTHER)
 
 
-def append(side: DataSide, partition: Partition, *values: bytes, acks: int = -1) -> None:
+def append(side: DataSide, partition: HostedPartition, *values: bytes, acks: int = -1) -> None:
     config = partition.log.config
     batch = analyse(side.batch(*values), config, now_ms=side.clock.wall_ms(), origin=Origin.CLIENT)
     partition.append(batch, acks, Origin.CLIENT, 0)

@@ -7,13 +7,13 @@ from uuid import UUID
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol.hot import FetchedPartition
-from ottla.replica.partition_fetch import UNKNOWN_TOPIC, Fetched, Wanted
+from ottla.replica.partition_fetch import UNKNOWN_TOPIC, PartitionFetch, PartitionFetchResult
 
 ID = UUID(int=3)
 
 
 def test_a_topic_is_named_as_soon_as_its_id_is_known() -> None:
-    want = Wanted(TopicPartition(UNKNOWN_TOPIC, 4), ID)
+    want = PartitionFetch(TopicPartition(UNKNOWN_TOPIC, 4), ID)
     assert not want.named_by({UUID(int=2): "other"})
     assert want.key == TopicPartition(UNKNOWN_TOPIC, 4)
     assert want.named_by({ID: "t"})
@@ -21,6 +21,6 @@ def test_a_topic_is_named_as_soon_as_its_id_is_known() -> None:
 
 
 def test_whatever_is_not_an_answer_has_failed() -> None:
-    want = Wanted(TopicPartition("t", 0))
-    assert not Fetched(want, FetchedPartition(0, ErrorCode.none), 0).failed
-    assert Fetched(want, FetchedPartition(0, ErrorCode.offset_out_of_range), 0).failed
+    want = PartitionFetch(TopicPartition("t", 0))
+    assert not PartitionFetchResult(want, FetchedPartition(0, ErrorCode.none), 0).failed
+    assert PartitionFetchResult(want, FetchedPartition(0, ErrorCode.offset_out_of_range), 0).failed

@@ -11,7 +11,7 @@ from ottla.log.log import Origin
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
-from ottla.replica.append import AppendTerms, ToAppend
+from ottla.replica.append import AppendOptions, PartitionAppend
 from ottla.replica.partition_fetch import UNKNOWN_TOPIC
 from ottla.replica.read import Isolation
 from tests.fakes.data_side import (
@@ -108,7 +108,7 @@ async def transact(side: DataSide, *values: bytes, sequence: int = 0) -> None:
 
 async def end(side: DataSide, records: bytes) -> None:
     side.services.appends.append(
-        [ToAppend(TP, records)], AppendTerms(1, 0, Origin.COORDINATOR), lambda _: None
+        [PartitionAppend(TP, records)], AppendOptions(1, 0, Origin.COORDINATOR), lambda _: None
     )
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, LeaderEpoch, TopicPartition
-from ottla.replica.partition_fetch import Fetched
+from ottla.replica.partition_fetch import PartitionFetchResult
 from ottla.replica.read import Isolation
-from ottla.replica.transitions import ToStop
+from ottla.replica.transitions import PartitionStop
 from tests.fakes.data_side import (
     ME,
     OTHER,
@@ -30,7 +30,7 @@ COMMITTED = Isolation.READ_COMMITTED
 
 
 class Answer:
-    def __call__(self, fetched: list[Fetched]) -> None:
+    def __call__(self, fetched: list[PartitionFetchResult]) -> None:
         """Takes the answer."""
 
 
@@ -151,7 +151,7 @@ def test_waiting_ends_with_the_partition_and_with_its_disk() -> None:
         async with data_side(dirs=("/a", "/b")) as side:
             await side.lead()
             parked = side.start_fetch(0)
-            await side.services.transitions.stop([ToStop(TP, LeaderEpoch(-2), delete=True)])
+            await side.services.transitions.stop([PartitionStop(TP, LeaderEpoch(-2), delete=True)])
             assert parked.result()[0].part.error_code is ErrorCode.not_leader_or_follower
             partition = await side.lead()
             parked = side.start_fetch(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.model.metrics import Registry
-from ottla.replica.topic_metrics import GROUP, Traffic
+from ottla.replica.topic_metrics import GROUP, BrokerTopicMetrics
 
 
 def names(registry: Registry) -> set[str]:
@@ -14,7 +14,7 @@ def names(registry: Registry) -> set[str]:
 
 @pytest.mark.spec("MON-12")
 def test_a_topic_has_one_set_of_counters_however_often_it_is_asked_for() -> None:
-    traffic = Traffic(Registry())
+    traffic = BrokerTopicMetrics(Registry())
     assert traffic.of("t") is traffic.of("t")
     assert traffic.of("t") is not traffic.of("u")
     assert traffic.of("t").bytes_in is not traffic.all.bytes_in
@@ -22,7 +22,7 @@ def test_a_topic_has_one_set_of_counters_however_often_it_is_asked_for() -> None
 
 @pytest.mark.spec("MON-12")
 def test_followers_and_consumers_are_counted_apart() -> None:
-    one = Traffic(Registry()).of("t")
+    one = BrokerTopicMetrics(Registry()).of("t")
     one.sent(to_follower=True).value += 3
     one.sent(to_follower=False).value += 4
     assert (one.replication_bytes_out.value, one.bytes_out.value) == (3, 4)
@@ -31,7 +31,7 @@ def test_followers_and_consumers_are_counted_apart() -> None:
 @pytest.mark.spec("MON-26")
 def test_a_thousand_topics_that_came_and_went_leave_nothing_behind() -> None:
     registry = Registry()
-    traffic = Traffic(registry)
+    traffic = BrokerTopicMetrics(registry)
     before = names(registry)
     for index in range(1_000):
         traffic.of(f"t{index}").bytes_in.value += 1
@@ -43,6 +43,6 @@ def test_a_thousand_topics_that_came_and_went_leave_nothing_behind() -> None:
 @pytest.mark.spec("MON-12")
 def test_the_totals_have_names_of_their_own_so_that_sums_are_right() -> None:
     registry = Registry()
-    Traffic(registry).of("t")
+    BrokerTopicMetrics(registry).of("t")
     found = names(registry)
     assert {f"{GROUP}_bytes_in_total", f"{GROUP}_all_topics_bytes_in_total"} <= found

@@ -13,13 +13,13 @@ from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
 from ottla.protocol.hot import ProducedPartition
 from ottla.protocol.records.batch import BatchHeader, read_header
-from ottla.replica.append import AppendTerms, ToAppend
-from ottla.replica.transaction_verification import TxnTerms, must_ask
+from ottla.replica.append import AppendOptions, PartitionAppend
+from ottla.replica.transaction_verification import TransactionalBatch, needs_verification
 from tests.fakes.data_side import TP, DataSide, data_side, values_of
 from tests.fakes.virtual_loop import run
 
 E = ErrorCode
-OLD, NEW = TxnTerms("tx"), TxnTerms("tx", adds=True)
+OLD, NEW = TransactionalBatch("tx"), TransactionalBatch("tx", adds=True)
 
 
 class Gate:
@@ -27,12 +27,12 @@ class Gate:
 
     def __init__(self, at_once: ErrorCode | None = None) -> None:
         self.at_once = at_once
-        self.asked: list[tuple[TxnTerms, TopicPartition, int, int]] = []
+        self.asked: list[tuple[TransactionalBatch, TopicPartition, int, int]] = []
         self.waiting: list[Callable[[ErrorCode], None]] = []
 
     def admit(
         self,
-        txn: TxnTerms,
+        txn: TransactionalBatch,
         key: TopicPartition,
         producer_id: int,
         epoch: int,
@@ -52,7 +52,7 @@ def produce(
     *,
     producer: int = 7,
     epoch: int = 0,
-    txn: TxnTerms | None = OLD,
+    txn: TransactionalBatch | None = OLD,
     transactional: bool = True,
 ) -> asyncio.Future[ProducedPartition]:
     done: asyncio.Future[ProducedPartition] = asyncio.get_running_loop().create_future()
@@ -63,8 +63,8 @@ def produce(
         )
     )  # fmt: skip
     side.services.appends.append(
-        [ToAppend(TP, memoryview(batch))],
-        AppendTerms(1, 1_000, txn=txn),
+        [PartitionAppend(TP, memoryview(batch))],
+        AppendOptions(1, 1_000, txn=txn),
         lambda outcomes: done.set_result(outcomes[0]),
     )
     batch[:] = bytes(len(batch))  # the receive buffer is used again
@@ -85,19 +85,19 @@ def test_only_the_first_batch_of_a_transaction_in_a_partition_is_asked_about() -
     async def story() -> None:
         async with data_side() as side:
             first = header(side, producer_epoch=3, base_sequence=0)
-            assert must_ask(None, first, OLD)
-            assert must_ask(state(3, None), first, OLD)
-            assert must_ask(state(2, 5), first, OLD)
-            assert not must_ask(state(3, 5), first, OLD)
-            assert not must_ask(state(4, None), first, OLD)  # the log refuses it
+            assert needs_verification(None, first, OLD)
+            assert needs_verification(state(3, None), first, OLD)
+            assert needs_verification(state(2, 5), first, OLD)
+            assert not needs_verification(state(3, 5), first, OLD)
+            assert not needs_verification(state(4, None), first, OLD)  # the log refuses it
             for known in (None, state(4, None), state(3, 5)):  # whatever the log would say
                 with pytest.raises(KafkaError) as nameless:
-                    must_ask(known, first, None)
+                    needs_verification(known, first, None)
                 assert nameless.value.code is E.transactional_id_authorization_failed
             later = header(side, producer_epoch=3, base_sequence=1)
-            assert must_ask(None, later, OLD)
+            assert needs_verification(None, later, OLD)
             with pytest.raises(KafkaError) as gap:
-                must_ask(None, later, NEW)
+                needs_verification(None, later, NEW)
             assert gap.value.code is E.out_of_order_sequence_number
 
     run(story())

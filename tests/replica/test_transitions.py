@@ -19,8 +19,8 @@ from ottla.model.ids import (
     LeaderEpoch,
     TopicPartition,
 )
-from ottla.replica.leader import Assigned
-from ottla.replica.transitions import TURN, Fence, ToBecome, ToStop
+from ottla.replica.leader import LeaderAssignment
+from ottla.replica.transitions import TURN, EpochFence, PartitionStop, PartitionTransition
 from tests.fakes.data_side import ME, OTHER, TOPIC_ID, TP, DataSide, data_side, values_of
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.virtual_loop import run
@@ -33,17 +33,17 @@ def state(
     replicas: tuple[BrokerId, ...] = (ME, OTHER),
     topic_id: UUID = TOPIC_ID,
     is_new: bool = False,
-) -> ToBecome:
-    assigned = Assigned(leader, LeaderEpoch(epoch), replicas, replicas, version=0)
-    return ToBecome(TP, topic_id, assigned, is_new)
+) -> PartitionTransition:
+    assigned = LeaderAssignment(leader, LeaderEpoch(epoch), replicas, replicas, version=0)
+    return PartitionTransition(TP, topic_id, assigned, is_new)
 
 
-async def become(side: DataSide, wanted: ToBecome) -> ErrorCode:
+async def become(side: DataSide, wanted: PartitionTransition) -> ErrorCode:
     return (await side.services.transitions.become([wanted]))[wanted.key]
 
 
 async def stop(side: DataSide, epoch: int, *, delete: bool = False) -> ErrorCode:
-    codes = await side.services.transitions.stop([ToStop(TP, LeaderEpoch(epoch), delete)])
+    codes = await side.services.transitions.stop([PartitionStop(TP, LeaderEpoch(epoch), delete)])
     return codes[TP]
 
 
@@ -53,9 +53,9 @@ def test_an_older_controller_is_refused_and_a_newer_one_remembered() -> None:
         async with data_side() as side:
             transitions = side.services.transitions
             for epoch in (3, 3, 5):
-                transitions.check(Fence(ControllerEpoch(epoch), BrokerEpoch(-1)))
+                transitions.check(EpochFence(ControllerEpoch(epoch), BrokerEpoch(-1)))
             with pytest.raises(KafkaError) as refusal:
-                transitions.check(Fence(ControllerEpoch(4), BrokerEpoch(-1)))
+                transitions.check(EpochFence(ControllerEpoch(4), BrokerEpoch(-1)))
             assert refusal.value.code is ErrorCode.stale_controller_epoch
 
     run(story())
@@ -67,9 +67,9 @@ def test_what_was_meant_for_an_earlier_life_of_this_broker_is_refused() -> None:
             transitions = side.services.transitions
             transitions.broker_epoch = BrokerEpoch(70)
             for known in (-1, 70, 71):
-                transitions.check(Fence(ControllerEpoch(1), BrokerEpoch(known)))
+                transitions.check(EpochFence(ControllerEpoch(1), BrokerEpoch(known)))
             with pytest.raises(KafkaError) as refusal:
-                transitions.check(Fence(ControllerEpoch(9), BrokerEpoch(69)))
+                transitions.check(EpochFence(ControllerEpoch(9), BrokerEpoch(69)))
             assert refusal.value.code is ErrorCode.stale_broker_epoch
             assert transitions.controller_epoch == 1, "and its controller epoch says nothing"
 
@@ -275,7 +275,7 @@ def test_many_deletions_sync_their_directory_once() -> None:
             keys = [TopicPartition("many", index) for index in range(3 * TURN)]
             await side.services.transitions.become([fresh._replace(key=key) for key in keys])
             side.disk.syncs = 0
-            stops = [ToStop(key, LeaderEpoch(-2), delete=True) for key in keys]
+            stops = [PartitionStop(key, LeaderEpoch(-2), delete=True) for key in keys]
             codes = await side.services.transitions.stop(stops)
             assert set(codes.values()) == {ErrorCode.none}
             assert side.disk.syncs == 1

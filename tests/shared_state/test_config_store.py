@@ -10,7 +10,7 @@ import pytest
 from ottla.config.dynamic import DynamicConfig
 from ottla.model.ids import BrokerId
 from ottla.shared_state.config_store import NOTES_KEPT, ConfigStore
-from ottla.shared_state.registration import lay_ground
+from ottla.shared_state.registration import create_root_nodes
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.nodes import ConfigNode
@@ -28,7 +28,7 @@ class Broker:
 
     async def start(self, tasks: asyncio.TaskGroup) -> asyncio.Task[None]:
         await self.store.start()
-        await lay_ground(self.store, None, Random(0))
+        await create_root_nodes(self.store, None, Random(0))
         await self.configs.load()
         return tasks.create_task(self.configs.run())
 
@@ -110,7 +110,7 @@ def test_settings_that_cannot_be_read_are_left_out_and_stop_nobody() -> None:
         one = Broker(Ensemble(), 1)
         async with asyncio.TaskGroup() as tasks:
             await one.store.start()
-            await lay_ground(one.store, None, Random(0))
+            await create_root_nodes(one.store, None, Random(0))
             await one.store.create(paths.topic_config("t"), b"{broken")
             await one.configs.load()
             assert one.config.topic_overrides("t") == {}

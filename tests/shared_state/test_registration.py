@@ -10,10 +10,10 @@ import pytest
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerId
 from ottla.shared_state.registration import (
-    CannotRegister,
     Registration,
+    RegistrationError,
+    create_root_nodes,
     generate_broker_id,
-    lay_ground,
 )
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
@@ -35,9 +35,9 @@ def test_a_new_tree_gets_its_fixed_nodes_and_an_id_that_stays() -> None:
     async def story() -> None:
         ensemble = Ensemble()
         store = await opened(ensemble)
-        id = await lay_ground(store, None, Random(1))
+        id = await create_root_nodes(store, None, Random(1))
         assert len(id) == 22
-        assert await lay_ground(await opened(ensemble), "another", Random(2)) == id
+        assert await create_root_nodes(await opened(ensemble), "another", Random(2)) == id
         assert all(node is not None for node in await store.get_many(paths.ROOTS))
 
     run(story())
@@ -47,7 +47,7 @@ def test_a_new_tree_gets_its_fixed_nodes_and_an_id_that_stays() -> None:
 def test_a_tree_without_an_id_takes_the_one_the_log_directories_remember() -> None:
     async def story() -> None:
         store = await opened(Ensemble())
-        assert await lay_ground(store, "remembered", Random(1)) == "remembered"
+        assert await create_root_nodes(store, "remembered", Random(1)) == "remembered"
 
     run(story())
 
@@ -58,7 +58,7 @@ def test_brokers_that_start_at_once_agree_on_the_id() -> None:
         ensemble = Ensemble()
         stores = [await opened(ensemble) for _ in range(3)]
         ids = await asyncio.gather(
-            *(lay_ground(store, None, Random(seed)) for seed, store in enumerate(stores))
+            *(create_root_nodes(store, None, Random(seed)) for seed, store in enumerate(stores))
         )
         assert len(set(ids)) == 1
 
@@ -70,7 +70,7 @@ def test_a_registered_broker_can_be_found_and_has_a_higher_epoch_after_each_star
     async def story() -> None:
         ensemble = Ensemble()
         first = await opened(ensemble)
-        await lay_ground(first, None, Random(1))
+        await create_root_nodes(first, None, Random(1))
         before = Registration(first, LoopClock(), BrokerId(1))
         before.describe([ENDPOINT], "rack-a")
         epoch = await before.register()
@@ -91,7 +91,7 @@ def test_an_id_that_is_in_use_is_refused_by_name() -> None:
     async def story() -> None:
         ensemble = Ensemble()
         store = await opened(ensemble)
-        await lay_ground(store, None, Random(1))
+        await create_root_nodes(store, None, Random(1))
         await Registration(store, LoopClock(), BrokerId(1)).register()
         twin = Registration(await opened(ensemble), LoopClock(), BrokerId(1))
         with pytest.raises(UserError, match=r"broker\.id=1"):
@@ -104,7 +104,7 @@ def test_the_node_of_an_earlier_life_is_waited_out() -> None:
     async def story() -> None:
         ensemble = Ensemble()
         old = await opened(ensemble)
-        await lay_ground(old, None, Random(1))
+        await create_root_nodes(old, None, Random(1))
         await Registration(old, LoopClock(), BrokerId(1)).register()
         new = Registration(await opened(ensemble), LoopClock(), BrokerId(1))
         asyncio.get_running_loop().call_later(6, ensemble.end, old.session)
@@ -117,7 +117,7 @@ def test_the_node_of_an_earlier_life_is_waited_out() -> None:
 def test_generated_ids_lie_above_the_reserved_ones() -> None:
     async def story() -> None:
         store = await opened(Ensemble())
-        await lay_ground(store, None, Random(1))
+        await create_root_nodes(store, None, Random(1))
         assert await generate_broker_id(store, 1_000) == 1_001
         assert await generate_broker_id(store, 1_000) == 1_002
 
@@ -128,7 +128,7 @@ def test_generated_ids_lie_above_the_reserved_ones() -> None:
 def test_a_broker_that_moves_stays_who_it_is() -> None:
     async def story() -> None:
         store = await opened(Ensemble())
-        await lay_ground(store, None, Random(1))
+        await create_root_nodes(store, None, Random(1))
         registration = Registration(store, LoopClock(), BrokerId(1))
         registration.describe([ENDPOINT], None)
         epoch = await registration.register()
@@ -146,13 +146,13 @@ def test_of_brokers_that_must_be_alone_never_two_stay() -> None:
     async def story() -> None:
         ensemble = Ensemble()
         stores = [await opened(ensemble) for _ in range(2)]
-        await lay_ground(stores[0], None, Random(1))
+        await create_root_nodes(stores[0], None, Random(1))
         both = [
             Registration(store, LoopClock(), BrokerId(id), alone=True)
             for id, store in enumerate(stores)
         ]
         at_once = await asyncio.gather(*(one.register() for one in both), return_exceptions=True)
-        assert sum(isinstance(one, CannotRegister) for one in at_once) >= 1
+        assert sum(isinstance(one, RegistrationError) for one in at_once) >= 1
         for store in stores:
             await store.close()
         first, second = [await opened(ensemble) for _ in range(2)]
@@ -160,7 +160,9 @@ def test_of_brokers_that_must_be_alone_never_two_stay() -> None:
         one = Registration(first, LoopClock(), BrokerId(1), alone=True)
         one.on_epoch = epochs.append
         assert [await one.register()] == epochs
-        with pytest.raises(CannotRegister, match="broker 1 is registered where broker 2 would be"):
+        with pytest.raises(
+            RegistrationError, match="broker 1 is registered where broker 2 would be"
+        ):
             await Registration(second, LoopClock(), BrokerId(2), alone=True).register()
         assert await second.children(paths.BROKER_IDS) == ["1"]
 
@@ -171,7 +173,7 @@ def test_of_brokers_that_must_be_alone_never_two_stay() -> None:
 def test_what_is_new_of_a_broker_is_published_once_the_store_has_it_again(state: Session) -> None:
     async def story() -> None:
         store = await opened(Ensemble())
-        await lay_ground(store, None, Random(1))
+        await create_root_nodes(store, None, Random(1))
         one = Registration(store, LoopClock(), BrokerId(1))
         one.describe([ENDPOINT], None)
         await one.register()

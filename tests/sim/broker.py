@@ -1,7 +1,7 @@
 """A whole broker in a simulation: it starts, stops, is killed, and loses power.
 
 Owns the process it runs in, and what outlives it: the disk and the metadata store. Never looks
-inside the broker; `App` and `World` are the same as everywhere.
+inside the broker; `App` and `Environment` are the same as everywhere.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from random import Random
 from typing import Final
 
 from ottla.broker.app import App
-from ottla.broker.data_plane import NoDirectoryLeft
-from ottla.broker.environment import World
+from ottla.broker.data_plane import NoLogDirectoryOnline
+from ottla.broker.environment import Environment
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.port import Op, Result, Watch
 from tests.fakes.forgetting_disk import ForgettingDisk
@@ -86,7 +86,7 @@ class SimBroker:
     def gave_up(self) -> bool:
         """Whether it ended because its last log directory failed."""
         assert self._main is not None
-        if not self._main.done() or not _has(self._main.exception(), NoDirectoryLeft):
+        if not self._main.done() or not _has(self._main.exception(), NoLogDirectoryOnline):
             return False
         self._buried()
         return True
@@ -142,7 +142,7 @@ class SimBroker:
         self._stores.clear()
 
     async def _live(self, ready: asyncio.Future[None]) -> None:
-        world = World(
+        world = Environment(
             clock=self._clock,
             dice=Random(self._dice.random()),
             disk=self.disk,

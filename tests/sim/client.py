@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode
-from ottla.net.outbound_connection import LinkLimits, PeerLink
+from ottla.net.outbound_connection import OutboundConnection, OutboundLimits
 from ottla.protocol import wire
 from tests.sim.broker import HOST, PORT
 
@@ -51,8 +51,8 @@ class Client:
         self.name = name
         self.clock = clock
         self.dice = dice
-        limits = LinkLimits(reconnect_backoff_ms=20, reconnect_backoff_max_ms=500)
-        self._link = PeerLink(HOST, PORT, clock, Random(dice.random()), limits)
+        limits = OutboundLimits(reconnect_backoff_ms=20, reconnect_backoff_max_ms=500)
+        self._link = OutboundConnection(HOST, PORT, clock, Random(dice.random()), limits)
         self._correlation_id = 0
 
     def close(self) -> None:

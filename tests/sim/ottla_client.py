@@ -12,12 +12,12 @@ from typing import Any, Final
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.aio import Consumer
 from ottla.client.consumer.core import Core
-from ottla.client.consumer.fetch.chunk import Reading
+from ottla.client.consumer.fetch.chunk import ChunkReader
 from ottla.client.consumer.interceptors import Interceptors
 from ottla.client.producer.aio import Producer
 from ottla.client.producer.buffer.record_intake import Hooks
 from ottla.client.producer.core import ProducerCore
-from ottla.client.producer.send_path import Sending
+from ottla.client.producer.send_path import SendPath
 from ottla.config.client import ProducerConfig
 from ottla.model.clock import Clock
 from tests.sim.broker import HOST, PORT
@@ -36,7 +36,7 @@ class SimProducer(Producer):
     def __init__(self, clock: Clock, dice: Random, **options: Any) -> None:
         config = ProducerConfig.from_options({**SOON, **options}, None)
         stamp_ns = lambda: clock.wall_ms() * 1_000_000  # noqa: E731
-        Sending.__init__(self, ProducerCore(config, Hooks(), clock, dice, stamp_ns))
+        SendPath.__init__(self, ProducerCore(config, Hooks(), clock, dice, stamp_ns))
 
 
 class SimConsumer(Consumer[bytes, bytes]):
@@ -44,6 +44,6 @@ class SimConsumer(Consumer[bytes, bytes]):
         super().__init__(*topics, **{**SOON, **options})
         self._blueprint._dice = dice
         cluster = Cluster(self._blueprint.config, clock, dice, auto_create=False)
-        self._core = Core(cluster, Reading(None, None, check_crc=True), Interceptors(()))
+        self._core = Core(cluster, ChunkReader(None, None, check_crc=True), Interceptors(()))
         self._core.unread = self._handing.unread
         self._make()

@@ -24,7 +24,7 @@ from ottla.client.producer.sync import Producer
 from ottla.config.client import ClientConfig
 from ottla.spark.abandoned_transactions import left_open
 from ottla.spark.commit_decisions import Entry, Sink
-from ottla.spark.commit_log import KeptLedger
+from ottla.spark.commit_log import StoredCommitLog
 from ottla.spark.connection import Connection
 from tests.spark.killed_query import BEGUN, PER_BATCH
 from tests.spark.reading import committed
@@ -165,7 +165,7 @@ class Story:
             return None
         servers = {"bootstrap.servers": self.servers}
         with Connection(ClientConfig.from_options({}, servers)) as connection:
-            return connection.run(KeptLedger(Sink(self.query), connection, servers).read())
+            return connection.run(StoredCommitLog(Sink(self.query), connection, servers).read())
 
     @property
     def query(self) -> str | None:

@@ -21,9 +21,9 @@ from ottla.spark.abandoned_transactions import (
     sink_of,
 )
 from ottla.spark.commit_decisions import Sink, decided, job_name, job_of
-from ottla.spark.commit_log import KeptLedger
+from ottla.spark.commit_log import StoredCommitLog
 from ottla.spark.connection import Connection
-from ottla.spark.exactly_once import Unwatched
+from ottla.spark.exactly_once import NoStepListener
 from ottla.testing import Broker
 from tests.spark.preparing import prepared
 from tests.spark.reading import committed_values
@@ -43,7 +43,7 @@ class Query:
         self.connection = connection
         self.servers = servers
         self.client = {"bootstrap.servers": servers}
-        self.ledger = KeptLedger(Sink(name, sink), connection, self.client)
+        self.ledger = StoredCommitLog(Sink(name, sink), connection, self.client)
         self.topic = f"of-{name}"
         with Admin(bootstrap_servers=servers) as admin:
             admin.create_topics([NewTopic(self.topic, 1)])
@@ -65,7 +65,7 @@ def test_what_was_never_decided_is_aborted_and_readers_go_on(
 ) -> None:
     query = Query(connection, broker.bootstrap_servers, "aa-11")
     done = query.prepare("done")
-    connection.run(exactly_once.decide(query.ledger, "run", 0, [done], Unwatched()))
+    connection.run(exactly_once.decide(query.ledger, "run", 0, [done], NoStepListener()))
     query.prepare("left")  # under the very name that was committed before
     with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
         producer.send(query.topic, b"after")

@@ -15,9 +15,9 @@ from ottla.config.client import ClientConfig
 from ottla.model.ids import TopicPartition as TP
 from ottla.spark import exactly_once
 from ottla.spark.commit_decisions import TOPIC, Entry, Sink, Superseded, decided
-from ottla.spark.commit_log import KeptLedger
+from ottla.spark.commit_log import StoredCommitLog
 from ottla.spark.connection import Connection
-from ottla.spark.exactly_once import Unwatched
+from ottla.spark.exactly_once import NoStepListener
 from ottla.testing import Broker
 from tests.spark.reading import committed_values
 
@@ -38,8 +38,8 @@ def connection(broker: Broker) -> Iterator[Connection]:
         yield open
 
 
-def ledger_of(broker: Broker, connection: Connection, query: str) -> KeptLedger:
-    return KeptLedger(Sink(query), connection, {"bootstrap.servers": broker.bootstrap_servers})
+def ledger_of(broker: Broker, connection: Connection, query: str) -> StoredCommitLog:
+    return StoredCommitLog(Sink(query), connection, {"bootstrap.servers": broker.bootstrap_servers})
 
 
 def prepared(broker: Broker, id: str, *values: bytes) -> PreparedTransaction:
@@ -89,7 +89,7 @@ def test_a_decision_makes_every_listed_transaction_visible(
     assert connection.run(ledger.open_transactions()) == sorted(
         each.transactional_id for each in (*listed, stray)
     )
-    connection.run(exactly_once.decide(ledger, "a", 0, listed, Unwatched()))
+    connection.run(exactly_once.decide(ledger, "a", 0, listed, NoStepListener()))
     found = committed_values(broker.bootstrap_servers, "out")
     assert {b"visible 1", b"visible 2"} <= set(found)
     assert b"stray" not in found
@@ -111,7 +111,7 @@ def test_whoever_holds_the_ledger_last_is_the_only_one_who_writes(
     with pytest.raises(Fenced):
         connection.run(go())
     with pytest.raises(Superseded):
-        connection.run(exactly_once.decide(ledger, "old", 0, [], Unwatched()))
+        connection.run(exactly_once.decide(ledger, "old", 0, [], NoStepListener()))
 
 
 def test_what_an_abandoned_query_left_is_ended(broker: Broker, connection: Connection) -> None:

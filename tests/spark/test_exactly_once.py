@@ -15,7 +15,16 @@ import pytest
 from ottla.client.producer.transactions.state import PreparedTransaction
 from ottla.spark import exactly_once
 from ottla.spark.commit_decisions import AlreadyPast, Entry, JobEnded, Sink, Superseded, check_turn
-from ottla.spark.exactly_once import Step, Unwatched, decide, end, give_up, join, stay, take_over
+from ottla.spark.exactly_once import (
+    NoStepListener,
+    Step,
+    decide,
+    end,
+    give_up,
+    join,
+    stay,
+    take_over,
+)
 from tests.spark.ledger_world import FakeLedger, Record, Scheduler, World, turn
 
 T = TypeVar("T")
@@ -60,7 +69,7 @@ class Driver:
                         self._scheduler.start(self._attempt(batch, task, tasks, "0.1"))
                     made = await self._attempt(batch, task, tasks, "0.0")
                     prepared += [made] if made is not None else []
-                await decide(self._ledger, self.run, batch, prepared, Unwatched())
+                await decide(self._ledger, self.run, batch, prepared, NoStepListener())
             except (Superseded, AlreadyPast) as failure:
                 self.failure = failure
                 await give_up(self._ledger, self.run, batch, prepared)
@@ -158,11 +167,11 @@ def test_a_late_attempt_neither_appears_nor_disturbs_the_authorised_one() -> Non
     entry = alone(take_over(FakeLedger(world), "a"))
     first = prepared(world, entry, 0)
     prepared(world, entry, 0, attempt="0.1")
-    alone(decide(FakeLedger(world), "a", 0, [first], Unwatched()))
+    alone(decide(FakeLedger(world), "a", 0, [first], NoStepListener()))
     assert world.output == {(0, 0): 1}
     later = prepared(world, entry, 0, attempt="0.2")  # after the decision, even
     second = prepared(world, entry, 1)
-    alone(decide(FakeLedger(world), "a", 1, [second], Unwatched()))
+    alone(decide(FakeLedger(world), "a", 1, [second], NoStepListener()))
     assert world.output == {(0, 0): 1, (1, 0): 1}
     assert not world.is_open(later.transactional_id)
 
@@ -172,7 +181,7 @@ def test_a_zombie_driver_cannot_decide_once_its_successor_has_started() -> None:
     old = prepared(world, alone(take_over(FakeLedger(world), "old")), 0)
     alone(take_over(FakeLedger(world), "new"))
     with pytest.raises(Superseded, match="another run of this query is active"):
-        alone(decide(FakeLedger(world), "old", 0, [old], Unwatched()))
+        alone(decide(FakeLedger(world), "old", 0, [old], NoStepListener()))
     alone(give_up(FakeLedger(world), "old", 0, [old]))
     assert world.output == {}
     assert world.entry is not None
@@ -185,7 +194,7 @@ def test_a_zombie_leaves_nothing_open_that_its_successor_did_not_see() -> None:
     alone(take_over(FakeLedger(world), "new"))
     late = prepared(world, entry, 0)
     with pytest.raises(Superseded):
-        alone(decide(FakeLedger(world), "old", 0, [late], Unwatched()))
+        alone(decide(FakeLedger(world), "old", 0, [late], NoStepListener()))
     assert world.is_open(late.transactional_id)
     alone(give_up(FakeLedger(world), "old", 0, [late]))
     assert not world.is_open(late.transactional_id)
@@ -215,7 +224,7 @@ def test_a_decided_batch_is_carried_through_by_the_next_run_which_writes_nothing
     entry = alone(take_over(FakeLedger(world), "b"))
     assert entry.is_decided(0)
     assert world.output == {(0, 0): 1}
-    alone(decide(FakeLedger(world), "b", 0, [], Unwatched()))
+    alone(decide(FakeLedger(world), "b", 0, [], NoStepListener()))
     assert world.output == {(0, 0): 1}
 
 
@@ -240,17 +249,19 @@ def test_what_was_given_up_is_aborted_and_can_no_longer_be_decided() -> None:
     alone(give_up(FakeLedger(world), "a", 0, first))
     assert not world.is_open(first[0].transactional_id)
     with pytest.raises(Superseded):
-        alone(decide(FakeLedger(world), "a", 0, first, Unwatched()))
+        alone(decide(FakeLedger(world), "a", 0, first, NoStepListener()))
 
 
 def test_an_older_batch_than_the_last_decided_is_refused_not_repeated() -> None:
     world = World()
     entry = alone(take_over(FakeLedger(world), "a"))
     for batch in (0, 1):
-        alone(decide(FakeLedger(world), "a", batch, [prepared(world, entry, batch)], Unwatched()))
+        alone(
+            decide(FakeLedger(world), "a", batch, [prepared(world, entry, batch)], NoStepListener())
+        )
     alone(take_over(FakeLedger(world), "b"))
     with pytest.raises(AlreadyPast, match="runs batch 0, and its sink has decided batch 1"):
-        alone(decide(FakeLedger(world), "b", 0, [], Unwatched()))
+        alone(decide(FakeLedger(world), "b", 0, [], NoStepListener()))
 
 
 def test_a_predecessors_decision_is_carried_through_before_it_is_written_over() -> None:
@@ -259,21 +270,21 @@ def test_a_predecessors_decision_is_carried_through_before_it_is_written_over() 
     first = prepared(world, entry, 0)
     world.entry = Entry("b", 2, 0, (first,), ("a",))  # taken over by a task that died at once
     second = world.prepare(world.sink.transactional_id(2, 0, "0"), [(1, 0)])
-    alone(decide(FakeLedger(world), "b", 1, [second], Unwatched()))
+    alone(decide(FakeLedger(world), "b", 1, [second], NoStepListener()))
     assert world.output == {(0, 0): 1, (1, 0): 1}
 
 
 def test_an_abandoned_query_is_ended_by_command_and_its_live_run_with_it() -> None:
     world = World()
     entry = alone(take_over(FakeLedger(world), "a"))
-    alone(decide(FakeLedger(world), "a", 0, [prepared(world, entry, 0)], Unwatched()))
+    alone(decide(FakeLedger(world), "a", 0, [prepared(world, entry, 0)], NoStepListener()))
     left = prepared(world, entry, 1)
     ended = alone(end(FakeLedger(world)))
     assert ended is not None
     assert not world.is_open(left.transactional_id)
     assert world.output == {(0, 0): 1}
     with pytest.raises(Superseded):
-        alone(decide(FakeLedger(world), "a", 1, [left], Unwatched()))
+        alone(decide(FakeLedger(world), "a", 1, [left], NoStepListener()))
     assert alone(end(FakeLedger(world))) == ended  # again changes nothing
 
 
@@ -307,7 +318,7 @@ class Job:
         if len(self._reported) < 2:
             await end(self._ledger)
             return
-        await decide(self._ledger, "job", 0, [*self._reported.values()], Unwatched())
+        await decide(self._ledger, "job", 0, [*self._reported.values()], NoStepListener())
         self.has_decided = True
         await turn()
         self.world.entry = None  # a job that is done is forgotten

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from ottla.config.client import ClientConfig
 from ottla.spark.abandoned_transactions import left_open
 from ottla.spark.commit_decisions import Entry, Sink
-from ottla.spark.commit_log import KeptLedger
+from ottla.spark.commit_log import StoredCommitLog
 from ottla.spark.connection import Connection
 from ottla.spark.exactly_once import Step
 from ottla.spark.source import OttlaDataSource
@@ -65,7 +65,7 @@ def query_of(checkpoint: str) -> str:
 def entry_of(cluster: Cluster, query: str) -> Entry:
     client = {"bootstrap.servers": cluster.servers}
     with Connection(ClientConfig.from_options({}, client)) as connection:
-        found = connection.run(KeptLedger(Sink(query), connection, client).read())
+        found = connection.run(StoredCommitLog(Sink(query), connection, client).read())
     assert found is not None
     return found
 

@@ -10,19 +10,19 @@ from pyspark.sql import datasource as spark
 from ottla.model.ids import TopicPartition as TP
 from ottla.spark.filters import bounds
 from ottla.spark.plan import Span
-from ottla.spark.reader import FIRST_MS, LAST_MS, Wanted
+from ottla.spark.reader import FIRST_MS, LAST_MS, ReadRequest
 
 SPAN = Span(TP("a", 1), 10, 20)
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NOON_MS = int(NOON.timestamp()) * 1000
 
 
-def wanted(*filters: spark.Filter) -> Wanted | None:
+def wanted(*filters: spark.Filter) -> ReadRequest | None:
     return bounds(filters).wanted(SPAN)
 
 
 def test_without_conditions_everything_is_wanted() -> None:
-    assert wanted() == Wanted(SPAN, FIRST_MS, LAST_MS)
+    assert wanted() == ReadRequest(SPAN, FIRST_MS, LAST_MS)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_times_bound_the_batches_in_any_zone() -> None:
         spark.GreaterThanOrEqual(("timestamp",), there),
         spark.LessThanOrEqual(("timestamp",), there + timedelta(microseconds=1_500)),
     )
-    assert found == Wanted(SPAN, NOON_MS, NOON_MS + 2)
+    assert found == ReadRequest(SPAN, NOON_MS, NOON_MS + 2)
 
 
 def test_conditions_that_exclude_each_other_leave_nothing() -> None:

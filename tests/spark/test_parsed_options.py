@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from ottla.model.errors import UserError
-from ottla.spark.parsed_options import Given, parse_duration_ms
+from ottla.spark.parsed_options import ParsedOptions, parse_duration_ms
 
 KNOWN = ("maxOffsets", "includeHeaders")
 
 
 def test_names_are_known_in_any_case_and_texts_are_trimmed() -> None:
-    given = Given({"MAXOFFSETS": " 7 "}, KNOWN)
+    given = ParsedOptions({"MAXOFFSETS": " 7 "}, KNOWN)
     assert given.text("maxOffsets") == "7"
     assert given.number("maxOffsets") == 7
     assert given.text("includeHeaders") is None
@@ -19,34 +19,34 @@ def test_names_are_known_in_any_case_and_texts_are_trimmed() -> None:
 
 def test_a_name_nobody_knows_is_refused_with_the_nearest() -> None:
     with pytest.raises(UserError, match=r"maxoffset: .*did you mean maxOffsets"):
-        Given({"maxOffset": "7"}, KNOWN)
+        ParsedOptions({"maxOffset": "7"}, KNOWN)
 
 
 @pytest.mark.parametrize("name", ["checkpointLocation", "queryName", "path", "spark.x", "__x"])
 def test_what_spark_adds_by_itself_is_let_through(name: str) -> None:
-    Given({name: "x"}, KNOWN)
+    ParsedOptions({name: "x"}, KNOWN)
 
 
 @pytest.mark.parametrize("text", ["", "seven", "0", "7.0", "-7", "9223372036854775808"])
 def test_a_number_that_is_none_is_refused_by_name(text: str) -> None:
     with pytest.raises(UserError, match="maxOffsets="):
-        Given({"maxOffsets": text}, KNOWN).number("maxOffsets")
+        ParsedOptions({"maxOffsets": text}, KNOWN).number("maxOffsets")
 
 
 def test_a_flag_is_true_or_false() -> None:
-    assert Given({"includeHeaders": "TRUE"}, KNOWN).flag("includeHeaders", False)
-    assert Given({}, KNOWN).flag("includeHeaders", True)
+    assert ParsedOptions({"includeHeaders": "TRUE"}, KNOWN).flag("includeHeaders", False)
+    assert ParsedOptions({}, KNOWN).flag("includeHeaders", True)
     with pytest.raises(UserError, match="includeHeaders='yes'"):
-        Given({"includeHeaders": "yes"}, KNOWN).flag("includeHeaders", False)
+        ParsedOptions({"includeHeaders": "yes"}, KNOWN).flag("includeHeaders", False)
 
 
 def test_settings_of_the_client_are_taken_out_and_those_we_decide_refused() -> None:
-    given = Given({"kafka.Bootstrap.Servers": "a:1", "kafka.acks": "1"}, KNOWN)
+    given = ParsedOptions({"kafka.Bootstrap.Servers": "a:1", "kafka.acks": "1"}, KNOWN)
     assert given.client({}, "sink") == {"bootstrap.servers": "a:1", "acks": "1"}
     with pytest.raises(UserError, match=r"kafka.acks is for the sink to decide: because"):
         given.client({"acks": "because"}, "sink")
     with pytest.raises(UserError, match=r"kafka\.bootstrap\.servers is missing"):
-        Given({}, KNOWN).client({}, "sink")
+        ParsedOptions({}, KNOWN).client({}, "sink")
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ from ottla.model.ids import TopicPartition
 from ottla.spark import exactly_once, partition_offsets
 from ottla.spark.abandoned_transactions import end_what_jobs_left
 from ottla.spark.commit_decisions import Entry, Sink
-from ottla.spark.commit_log import KeptLedger
+from ottla.spark.commit_log import StoredCommitLog
 from ottla.spark.connection import Connection
-from ottla.spark.exactly_once import Unwatched
+from ottla.spark.exactly_once import NoStepListener
 from ottla.spark.options import stream_source
 from ottla.testing import Broker
 from tools import nodes
@@ -61,11 +61,11 @@ class Restarting:
                     continue
 
 
-Step = Callable[[Connection, KeptLedger], Coroutine[Any, Any, object]]
+Step = Callable[[Connection, StoredCommitLog], Coroutine[Any, Any, object]]
 TP = TopicPartition("in", 0)
 
 
-async def _prepares(connection: Connection, ledger: KeptLedger) -> object:
+async def _prepares(connection: Connection, ledger: StoredCommitLog) -> object:
     async with Producer(
         config=ledger.client,
         transactional_id=ledger.sink.query,
@@ -77,7 +77,7 @@ async def _prepares(connection: Connection, ledger: KeptLedger) -> object:
         return await producer.prepare_transaction()
 
 
-async def _looks_for_partitions(connection: Connection, ledger: KeptLedger) -> object:
+async def _looks_for_partitions(connection: Connection, ledger: StoredCommitLog) -> object:
     given = {"kafka.bootstrap.servers": ledger.client["bootstrap.servers"], "subscribe": "in"}
     found = await partition_offsets.partitions(
         connection.session, stream_source(given).subscription
@@ -89,7 +89,7 @@ async def _looks_for_partitions(connection: Connection, ledger: KeptLedger) -> o
 STEPS: dict[str, Step] = {
     "read": lambda _, ledger: ledger.read(),
     "take over": lambda _, ledger: exactly_once.take_over(ledger, "b"),
-    "decide": lambda _, ledger: exactly_once.decide(ledger, "a", 0, [], Unwatched()),
+    "decide": lambda _, ledger: exactly_once.decide(ledger, "a", 0, [], NoStepListener()),
     "give up": lambda _, ledger: exactly_once.give_up(ledger, "a", 0, []),
     "end": lambda _, ledger: exactly_once.end(ledger),
     "open transactions": lambda _, ledger: ledger.open_transactions(),
@@ -120,7 +120,7 @@ def outcomes(cluster: Restarting) -> Iterator[dict[tuple[str, bool], Future[Any]
     with ExitStack() as stack:
         links = {case: stack.enter_context(Connection(config)) for case in CASES}
         ledgers = {
-            (step, known): KeptLedger(Sink(f"{step}-{known}"), link, cluster.client)
+            (step, known): StoredCommitLog(Sink(f"{step}-{known}"), link, cluster.client)
             for (step, known), link in links.items()
         }
         with cluster.up(), Connection(config) as other:
@@ -147,6 +147,6 @@ def test_a_broker_that_does_not_come_back_is_given_up_within_the_bound() -> None
     nobody = {"bootstrap.servers": f"127.0.0.1:{nodes.free_ports(1)[0]}"}
     config = ConsumerConfig.from_options({}, {**nobody, "default.api.timeout.ms": "500"})
     with Connection(config) as connection:
-        ledger = KeptLedger(Sink("never"), connection, nobody)
+        ledger = StoredCommitLog(Sink("never"), connection, nobody)
         with pytest.raises(TimeoutError, match="no success in 500 ms: no broker answered"):
             connection.run(ledger.read())

@@ -14,11 +14,11 @@ from ottla.client.errors import KafkaError
 from ottla.client.producer.sync import Producer
 from ottla.model.errors import UserError
 from ottla.spark.row_sender import RowSender
-from ottla.spark.rows import Written
+from ottla.spark.rows import SinkColumns
 from ottla.testing import Broker
 from tests.spark.reading import committed
 
-VALUE_ONLY = Written(0, None, None, None, None, None)
+VALUE_ONLY = SinkColumns(0, None, None, None, None, None)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_rows_go_to_the_topic_and_partition_they_name(
     broker: Broker, producer: Producer, topics: tuple[str, str]
 ) -> None:
     first, second = topics
-    sender = RowSender(producer, Written(1, None, 0, None, 2, None), None)
+    sender = RowSender(producer, SinkColumns(1, None, 0, None, 2, None), None)
     sender.send(
         batch(
             topic=[first, second, first, first],
@@ -67,7 +67,7 @@ def test_rows_go_to_the_topic_and_partition_they_name(
 
 
 def test_a_row_without_a_topic_is_refused(producer: Producer) -> None:
-    sender = RowSender(producer, Written(1, None, 0, None, None, None), None)
+    sender = RowSender(producer, SinkColumns(1, None, 0, None, None, None), None)
     with pytest.raises(UserError, match="a row has no topic"):
         sender.send(batch(topic=["x", None], value=["a", "b"]))
 
@@ -75,7 +75,7 @@ def test_a_row_without_a_topic_is_refused(producer: Producer) -> None:
 def test_a_partition_that_is_not_there_is_refused(
     producer: Producer, topics: tuple[str, str]
 ) -> None:
-    sender = RowSender(producer, Written(0, None, None, None, 1, None), topics[0])
+    sender = RowSender(producer, SinkColumns(0, None, None, None, 1, None), topics[0])
     with pytest.raises(UserError, match="partition"):
         sender.send(batch(value=["a"], partition=[3]))
 

@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition as TP
-from ottla.spark.rows import COLUMNS, HEADERS, Written, schema, shaped, written
+from ottla.spark.rows import COLUMNS, HEADERS, SinkColumns, schema, shaped, written
 
 HEADERS_TYPE = ArrayType(
     StructType([StructField("key", StringType()), StructField("value", BinaryType())])
@@ -84,7 +84,7 @@ def test_a_sink_finds_its_columns_wherever_they_are() -> None:
             StructField("timestamp", TimestampType()),
         ]
     )
-    assert written(found, None) == Written(1, 3, 2, 4, 5, 6)
+    assert written(found, None) == SinkColumns(1, 3, 2, 4, 5, 6)
     assert written(found, "t").topic is None  # the option comes before the column
 
 

@@ -10,7 +10,7 @@ from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition as TP
 from ottla.spark.commit_decisions import Superseded
 from ottla.spark.offsets import DataLost, Loss
-from ottla.spark.user_errors import HIDE, plainly
+from ottla.spark.user_errors import HIDE, as_user_errors
 
 
 @pytest.fixture(autouse=True)
@@ -25,13 +25,13 @@ def _as_before(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_a_user_can_mend_has_no_traceback(
     mistake: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(type(mistake)), plainly():
+    with pytest.raises(type(mistake)), as_user_errors():
         raise mistake
     assert os.environ[HIDE] == "1"
     monkeypatch.delenv(HIDE)
 
 
 def test_what_is_our_fault_keeps_its_traceback() -> None:
-    with pytest.raises(ZeroDivisionError), plainly():
+    with pytest.raises(ZeroDivisionError), as_user_errors():
         raise ZeroDivisionError
     assert HIDE not in os.environ

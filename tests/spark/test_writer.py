@@ -19,10 +19,10 @@ from ottla.model.clock import SystemClock
 from ottla.model.errors import KafkaError
 from ottla.spark import exactly_once, options, rows, task_identity
 from ottla.spark.commit_decisions import JobEnded, Sink, Superseded
-from ottla.spark.commit_log import KeptLedger
+from ottla.spark.commit_log import StoredCommitLog
 from ottla.spark.connection import shared
-from ottla.spark.exactly_once import Unwatched
-from ottla.spark.task_identity import Task, Turn
+from ottla.spark.exactly_once import NoStepListener
+from ottla.spark.task_identity import BatchIdentity, TaskIdentity
 from ottla.spark.writer import BatchWriter, Work, begin_job, settle
 from tests.spark.reading import committed
 from tests.spark.spark_cluster import Cluster
@@ -135,7 +135,7 @@ def test_a_task_that_outlives_its_failed_job_leaves_nothing_open(
     columns = rows.written(StructType([StructField("value", StringType())]), topic)
     job = begin_job(given)
     writer = BatchWriter(given, columns, job)
-    monkeypatch.setattr(task_identity, "current", lambda: Task(0, "0", None))
+    monkeypatch.setattr(task_identity, "current", lambda: TaskIdentity(0, "0", None))
 
     def batches() -> Iterator[pa.RecordBatch]:
         batch = pa.record_batch({"value": ["never"]})
@@ -211,9 +211,9 @@ class Tasks:
         self.sink = Sink(query)
         self.options = options.sink({"kafka.bootstrap.servers": cluster.servers})
         self.connection = shared(ProducerConfig, self.options.client)
-        self.ledger = KeptLedger(self.sink, self.connection, self.options.client)
+        self.ledger = StoredCommitLog(self.sink, self.connection, self.options.client)
 
-    def prepared(self, topic: str, turn: Turn, value: str, attempt: str = "0") -> Work:
+    def prepared(self, topic: str, turn: BatchIdentity, value: str, attempt: str = "0") -> Work:
         entry = self.connection.run(exactly_once.take_over(self.ledger, turn.run))
         with Producer(
             bootstrap_servers=self.cluster.servers,
@@ -227,12 +227,12 @@ class Tasks:
         return Work(1, made, self.sink, turn.run, turn.batch)
 
     def commit(self, *works: Work) -> None:
-        settle(self.options, works, Unwatched())
+        settle(self.options, works, NoStepListener())
 
 
 def test_a_late_attempt_changes_nothing(cluster: Cluster) -> None:
     topic, tasks = cluster.topic(1), Tasks(cluster, "late-attempt")
-    turn = Turn("late-attempt", "run", 0)
+    turn = BatchIdentity("late-attempt", "run", 0)
     authorised = tasks.prepared(topic, turn, "once")
     tasks.prepared(topic, turn, "once", attempt="1")  # while the first waits to be committed
     tasks.commit(authorised)
@@ -246,8 +246,8 @@ def test_a_late_attempt_changes_nothing(cluster: Cluster) -> None:
 
 def test_a_zombie_driver_is_told_that_another_run_is_active(cluster: Cluster) -> None:
     topic, tasks = cluster.topic(1), Tasks(cluster, "zombie")
-    zombies = tasks.prepared(topic, Turn("zombie", "old", 0), "once")
-    successors = tasks.prepared(topic, Turn("zombie", "new", 0), "once")
+    zombies = tasks.prepared(topic, BatchIdentity("zombie", "old", 0), "once")
+    successors = tasks.prepared(topic, BatchIdentity("zombie", "new", 0), "once")
     with pytest.raises(Superseded, match="another run of this query is active"):
         tasks.commit(zombies)
     tasks.commit(successors)

@@ -11,15 +11,15 @@ from ottla.store.memory import Ensemble, MemoryStore
 CHILDREN: list[tuple[str, Change]] = [
     (paths.BROKER_IDS, changes.BrokersChanged()),
     (paths.TOPICS, changes.TopicsChanged()),
-    (paths.DELETE_TOPICS, changes.DeletionsAsked()),
+    (paths.DELETE_TOPICS, changes.DeletionNodesChanged()),
     (paths.ISR_CHANGES, changes.IsrsChanged()),
     (paths.LOG_DIR_EVENTS, changes.LogDirsFailed()),
     (paths.CONFIG_CHANGES, changes.ConfigsChanged()),
 ]
 DATA: list[tuple[str, Change]] = [
     (paths.CONTROLLER, changes.ControllerMoved()),
-    (paths.REASSIGN_PARTITIONS, changes.ReassignmentAsked()),
-    (paths.PREFERRED_ELECTION, changes.PreferredElectionAsked()),
+    (paths.REASSIGN_PARTITIONS, changes.ReassignmentNodeChanged()),
+    (paths.PREFERRED_ELECTION, changes.PreferredElectionNodeChanged()),
     ("/brokers/ids/7", changes.BrokerChanged(7)),
     ("/brokers/topics/orders", changes.PartitionsChanged("orders")),
     ("/brokers/topics/orders/partitions/3/state", changes.StateChanged("orders", 3)),

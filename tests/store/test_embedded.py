@@ -17,14 +17,14 @@ import pytest
 
 from ottla.store.embedded import EmbeddedStore
 from ottla.store.port import NoNode, Op, Session, SessionExpired, Set, Store, StoreUnavailable
-from ottla.store.sqlite_database import Database
+from ottla.store.sqlite_database import SqliteDatabase
 from ottla.store.tree import Entry, Tree
 from tests.store.contract import CONTRACT, Heard, Promise, keep, title
 
 
 @pytest.mark.parametrize("promise", CONTRACT, ids=title)
 def test_the_embedded_store_keeps_the_contract(promise: Promise, tmp_path: Path) -> None:
-    asyncio.run(keep(EmbeddedStore(Database(tmp_path / "store")), promise))
+    asyncio.run(keep(EmbeddedStore(SqliteDatabase(tmp_path / "store")), promise))
 
 
 def test_what_was_written_is_there_after_a_restart(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_every_acknowledged_write_survives_a_kill(tmp_path: Path) -> None:
             for number in range(least + 1):
                 assert await store.get(f"/items/{number}") is not None
 
-        asyncio.run(keep(EmbeddedStore(Database(tmp_path / "store")), check))
+        asyncio.run(keep(EmbeddedStore(SqliteDatabase(tmp_path / "store")), check))
 
 
 def test_writes_that_arrive_during_a_commit_share_the_next_one() -> None:
@@ -188,7 +188,7 @@ def test_a_disk_that_fails_to_flush_is_never_trusted_again() -> None:
 
 def test_a_closed_store_refuses_and_a_second_close_is_harmless(tmp_path: Path) -> None:
     async def scenario() -> None:
-        store = EmbeddedStore(Database(tmp_path / "store"))
+        store = EmbeddedStore(SqliteDatabase(tmp_path / "store"))
         with pytest.raises(SessionExpired):
             await store.get("/a")
         await store.start()
@@ -203,7 +203,7 @@ def test_a_closed_store_refuses_and_a_second_close_is_harmless(tmp_path: Path) -
 def test_listeners_hear_when_the_session_begins(tmp_path: Path) -> None:
     async def scenario() -> None:
         states: list[Session] = []
-        store = EmbeddedStore(Database(tmp_path / "store"))
+        store = EmbeddedStore(SqliteDatabase(tmp_path / "store"))
         store.on_session(states.append)
         await store.start()
         await store.create("/a")
@@ -226,7 +226,7 @@ def test_a_refusal_among_grouped_writes_spares_the_others(tmp_path: Path) -> Non
             tasks.create_task(store.create("/b"))
         assert await store.children("/") == ["a", "b"]
 
-    asyncio.run(keep(EmbeddedStore(Database(tmp_path / "store")), scenario))
+    asyncio.run(keep(EmbeddedStore(SqliteDatabase(tmp_path / "store")), scenario))
 
 
 class FakeDisk:
@@ -272,12 +272,12 @@ class FailingDisk(FakeDisk):
 _WRITER = """
 import asyncio, sys
 from pathlib import Path
-from ottla.store.sqlite_database import Database
+from ottla.store.sqlite_database import SqliteDatabase
 from ottla.store.embedded import EmbeddedStore
 from ottla.store.port import Create, Set
 
 async def main():
-    store = EmbeddedStore(Database(Path(sys.argv[1])))
+    store = EmbeddedStore(SqliteDatabase(Path(sys.argv[1])))
     await store.start()
     if await store.get("/items") is None:
         await store.multi([Create("/items"), Create("/counter", b"-1")])
@@ -307,4 +307,4 @@ def _write_until_killed(directory: Path, lines: int) -> int:
 
 def _with_restarts(tmp_path: Path, *lives: Callable[[Store], Awaitable[None]]) -> None:
     for life in lives:
-        asyncio.run(keep(EmbeddedStore(Database(tmp_path / "store")), life))
+        asyncio.run(keep(EmbeddedStore(SqliteDatabase(tmp_path / "store")), life))

@@ -9,7 +9,7 @@ import pytest
 
 from ottla.model.errors import UserError
 from ottla.store.port import Create, StoreUnavailable
-from ottla.store.sqlite_database import FILE_NAME, FORMAT, Database
+from ottla.store.sqlite_database import FILE_NAME, FORMAT, SqliteDatabase
 from ottla.store.tree import Draft, Entry, Tree
 
 
@@ -17,12 +17,12 @@ def test_a_file_that_is_no_database_is_refused_with_advice(tmp_path: Path) -> No
     path = tmp_path / FILE_NAME
     path.write_bytes(b"not a database, whatever its name says" * 100)
     with pytest.raises(UserError, match=r"cannot be read.*ottla adopt"):
-        Database(path).open()
+        SqliteDatabase(path).open()
 
 
 def test_a_damaged_file_is_refused_with_advice(tmp_path: Path) -> None:
     path = tmp_path / FILE_NAME
-    database = Database(path)
+    database = SqliteDatabase(path)
     tree = database.open()
     _commit(database, tree, [Create(f"/{number:04d}", b"x" * 500) for number in range(200)])
     database.close()
@@ -31,16 +31,16 @@ def test_a_damaged_file_is_refused_with_advice(tmp_path: Path) -> None:
             file.seek(page * 4096)
             file.write(b"\xff" * 4096)
     with pytest.raises(UserError, match=FILE_NAME):
-        Database(path).open()
+        SqliteDatabase(path).open()
 
 
 def test_a_file_in_use_is_refused_with_a_question(tmp_path: Path) -> None:
-    first = Database(tmp_path / FILE_NAME)
+    first = SqliteDatabase(tmp_path / FILE_NAME)
     first.open()
     with pytest.raises(UserError, match="in use by another process"):
-        Database(tmp_path / FILE_NAME).open()
+        SqliteDatabase(tmp_path / FILE_NAME).open()
     first.close()
-    second = Database(tmp_path / FILE_NAME)
+    second = SqliteDatabase(tmp_path / FILE_NAME)
     second.open()
     second.close()
 
@@ -51,24 +51,24 @@ def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     connection.execute("CREATE TABLE theirs (x)")
     connection.close()
     with pytest.raises(UserError, match="is not a metadata store"):
-        Database(path).open()
+        SqliteDatabase(path).open()
 
 
 def test_a_file_of_a_newer_format_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / FILE_NAME
-    database = Database(path)
+    database = SqliteDatabase(path)
     database.open()
     database.close()
     connection = sqlite3.connect(path)
     connection.execute(f"PRAGMA user_version = {FORMAT + 1}")
     connection.close()
     with pytest.raises(UserError, match="written by a newer Ottla"):
-        Database(path).open()
+        SqliteDatabase(path).open()
 
 
 def test_a_commit_without_room_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / FILE_NAME
-    database = Database(path)
+    database = SqliteDatabase(path)
     tree = database.open()
     _commit(database, tree, [Create("/small")])
     database.close()
@@ -81,20 +81,20 @@ def test_a_commit_without_room_changes_nothing(tmp_path: Path) -> None:
     _commit(cramped, tree, [Create("/tiny")])
     cramped.close()
 
-    again = Database(path)
+    again = SqliteDatabase(path)
     assert again.open().children("/") == ["small", "tiny"]
     again.close()
 
 
 def test_a_missing_directory_is_made(tmp_path: Path) -> None:
-    database = Database(tmp_path / "a" / "b" / FILE_NAME)
+    database = SqliteDatabase(tmp_path / "a" / "b" / FILE_NAME)
     database.open()
     database.close()
     assert (tmp_path / "a" / "b" / FILE_NAME).exists()
 
 
 def test_ten_thousand_topics_are_read_back(tmp_path: Path) -> None:
-    database = Database(tmp_path / FILE_NAME)
+    database = SqliteDatabase(tmp_path / FILE_NAME)
     tree = database.open()
     state = b'{"controller_epoch":1,"leader":0,"version":1,"leader_epoch":0,"isr":[0]}'
     ops = [Create("/topics")]
@@ -108,14 +108,14 @@ def test_ten_thousand_topics_are_read_back(tmp_path: Path) -> None:
         ]
     _commit(database, tree, ops)
     database.close()
-    again = Database(tmp_path / FILE_NAME)
+    again = SqliteDatabase(tmp_path / FILE_NAME)
     tree = again.open()
     again.close()
     assert len(tree.children("/topics")) == 10_000
     assert len(tree.children("/topics/topic-09999/partitions/0")) == 1
 
 
-class CrampedDatabase(Database):
+class CrampedDatabase(SqliteDatabase):
     """One whose file may not grow."""
 
     def open(self) -> Tree:
@@ -125,7 +125,7 @@ class CrampedDatabase(Database):
         return tree
 
 
-def _commit(database: Database, tree: Tree, ops: list[Create]) -> None:
+def _commit(database: SqliteDatabase, tree: Tree, ops: list[Create]) -> None:
     draft = Draft(tree)
     draft.apply(ops, session=1)
     entries: dict[str, Entry | None] = draft.entries
@@ -135,7 +135,7 @@ def _commit(database: Database, tree: Tree, ops: list[Create]) -> None:
 
 def test_what_is_written_to_a_removed_file_is_not_called_stored(tmp_path: Path) -> None:
     path = tmp_path / FILE_NAME
-    database = Database(path)
+    database = SqliteDatabase(path)
     tree = database.open()
     path.unlink()
     with pytest.raises(StoreUnavailable, match="removed while the broker was running"):

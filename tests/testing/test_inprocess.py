@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.data_plane import NoDirectoryLeft
+from ottla.broker.data_plane import NoLogDirectoryOnline
 from ottla.model.errors import UserError
 from ottla.testing import Broker
 from tests.asking import (
@@ -132,7 +132,7 @@ def test_a_locked_folder_is_the_callers_to_hear(tmp_path: Path) -> None:
 def test_a_broker_that_fails_meanwhile_says_so_at_the_end_of_the_block(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with (
-        pytest.raises(NoDirectoryLeft),
+        pytest.raises(NoLogDirectoryOnline),
         Broker(data_dir=data) as broker,
         Line(broker.bootstrap_servers) as line,
     ):

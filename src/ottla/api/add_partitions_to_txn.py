@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.init_producer_id import as_known
-from ottla.coordinator.deferred_reply import Pending
+from ottla.coordinator.deferred_reply import DeferredReply
 from ottla.coordinator.txn.end_transaction import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode, KafkaError
@@ -68,7 +68,7 @@ async def _added(adding: Adding, ctx: Context) -> Codes:
             bad |= _bad(some, ctx)
             if len(adding.keys) > len(some):
                 await asyncio.sleep(0)
-    added: Pending[Codes] = Pending()
+    added: DeferredReply[Codes] = DeferredReply()
     _add(adding, bad, ctx, added.settle)
     return await added
 

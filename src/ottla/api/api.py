@@ -22,7 +22,7 @@ from ottla.security.acl import Kind, Operation
 
 if TYPE_CHECKING:
     from ottla.api.services import Services
-    from ottla.net.request_slot import Peer, Slot
+    from ottla.net.request_slot import Peer, RequestSlot
 
 Fields: TypeAlias = Mapping[str, object]
 Request: TypeAlias = Any
@@ -49,8 +49,8 @@ class Context:
 Handler: TypeAlias = Callable[[Request, Context], Awaitable[Fields]]
 AtOnce: TypeAlias = Callable[[Request, Context, Callable[[Fields], None]], bool]
 """Answers without a task, by calling its last argument now or later; False: the handler must."""
-RawHandler: TypeAlias = "Callable[[Call, memoryview, Slot, Services], None]"
-LargeHandler: TypeAlias = "Callable[[Call, memoryview, Slot, Services], Awaitable[None]]"
+RawHandler: TypeAlias = "Callable[[Call, memoryview, RequestSlot, Services], None]"
+LargeHandler: TypeAlias = "Callable[[Call, memoryview, RequestSlot, Services], Awaitable[None]]"
 """The same for requests that a raw handler leaves with TooManyValues, in slices. The frame stays;
 whatever order matters in is done when it returns."""
 Refuse: TypeAlias = Callable[[Request, ErrorCode, str | None], Fields]

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
-from ottla.coordinator.group.consumer.heartbeat import BeatAsk
-from ottla.coordinator.group.consumer.topic_partitions import Part, Parts, by_topic
+from ottla.coordinator.group.consumer.heartbeat import HeartbeatRequest
+from ottla.coordinator.group.consumer.topic_partitions import Parts, TopicIdPartition, by_topic
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID
 from ottla.model.slices import in_slices
@@ -26,7 +26,7 @@ async def consumer_group_heartbeat(request: Request, ctx: Context) -> Fields:
     async for name in in_slices(request.subscribed_topic_names or ()):
         ctx.require(Operation.DESCRIBE, Kind.TOPIC, name)
     sees = _sees(ctx) if ctx.services.authorizer.in_force else None
-    ask = BeatAsk(
+    ask = HeartbeatRequest(
         request.member_id,
         request.member_epoch,
         request.instance_id,
@@ -61,7 +61,7 @@ def _owned(topics: Any) -> Parts | None:
     if topics is None:
         return None
     return frozenset(
-        Part(topic.topic_id or NO_TOPIC_ID, partition)
+        TopicIdPartition(topic.topic_id or NO_TOPIC_ID, partition)
         for topic in topics
         for partition in topic.partitions
     )

@@ -10,7 +10,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.slices import in_slices
 from ottla.protocol import wire
-from ottla.replica.delete_records import Deletion, ToDelete
+from ottla.replica.delete_records import Deletion, PartitionDeletion
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 21
@@ -22,7 +22,7 @@ async def delete_records(request: Request, ctx: Context) -> Fields:
         name async for name in in_slices(names) if ctx.allows(Operation.DELETE, Kind.TOPIC, name)
     }
     asked = [
-        ToDelete(TopicPartition(topic.name, one.partition_index), one.offset)
+        PartitionDeletion(TopicPartition(topic.name, one.partition_index), one.offset)
         for topic in request.topics
         if topic.name in allowed
         for one in topic.partitions

@@ -9,7 +9,7 @@ from typing import Final
 
 from ottla.api import operations
 from ottla.api.api import Api, Context, Fields, Request
-from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.classic.states import GroupPhase
 from ottla.coordinator.group.descriptions import GroupSummary
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.slices import in_slices
@@ -42,7 +42,7 @@ async def _describe(group_id: str, ctx: Context) -> Fields:
         return _fields(GroupSummary(group_id, ""), refusal.code, refusal.message)
     if found is not None:
         return _fields(found)
-    dead = GroupSummary(group_id, Phase.DEAD.value)
+    dead = GroupSummary(group_id, GroupPhase.DEAD.value)
     if ctx.call.version < FIRST_WITH_NOT_FOUND:
         return _fields(dead)
     return _fields(dead, ErrorCode.group_id_not_found, f"Group {group_id} not found.")

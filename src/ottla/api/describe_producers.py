@@ -10,7 +10,7 @@ from ottla.log.producers.producer_states import ProducerState
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
 from ottla.model.slices import Slices
-from ottla.replica.hosted_partitions import Hosted
+from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 61
@@ -32,7 +32,7 @@ async def describe_producers(request: Request, ctx: Context) -> Fields:
     return {"throttle_time": 0, "topics": topics}
 
 
-def _partition(hosted: Hosted, key: TopicPartition) -> Fields:
+def _partition(hosted: HostedPartitions, key: TopicPartition) -> Fields:
     try:
         check_name(key.topic)
         partition = hosted.get(key)

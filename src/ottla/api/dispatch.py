@@ -30,7 +30,7 @@ from ottla.api.services import Services
 from ottla.model.errors import Disconnect, ErrorCode, KafkaError
 from ottla.model.slices import finished
 from ottla.net.admission import Admission
-from ottla.net.request_slot import Peer, Slot
+from ottla.net.request_slot import Peer, RequestSlot
 from ottla.protocol import wire
 from ottla.protocol.length_check import TooManyValues
 from ottla.protocol.wire import Call
@@ -62,7 +62,7 @@ class Dispatch:
         self._apis = apis
         self._memory = memory or Admission()
 
-    def __call__(self, frame: memoryview, slot: Slot) -> None:
+    def __call__(self, frame: memoryview, slot: RequestSlot) -> None:
         peer = slot.peer
         try:
             if peer.express is not None and not peer.unstarted and peer.express(frame, slot):
@@ -79,7 +79,7 @@ class Dispatch:
         except Exception:
             _broken(slot)
 
-    def _begin(self, api: Api, call: Call, frame: memoryview, slot: Slot) -> None:
+    def _begin(self, api: Api, call: Call, frame: memoryview, slot: RequestSlot) -> None:
         peer = slot.peer
         try:
             if api.raw is None:
@@ -97,7 +97,7 @@ class Dispatch:
         except TooManyValues:
             self._later(slot, self._take_turn(api, call, bytes(frame), slot), len(frame))
 
-    def _at_once(self, api: Api, call: Call, request: Request, slot: Slot) -> bool:
+    def _at_once(self, api: Api, call: Call, request: Request, slot: RequestSlot) -> bool:
         """Answer without a task, if that can be done here and now; whether it is."""
         assert api.at_once is not None
         assert api.refuse is not None
@@ -117,7 +117,7 @@ class Dispatch:
             done(api.refuse(request, ErrorCode.unknown_server_error, None))
         return True
 
-    def _later(self, slot: Slot, work: Coroutine[Any, Any, None], size: int) -> None:
+    def _later(self, slot: RequestSlot, work: Coroutine[Any, Any, None], size: int) -> None:
         memory = self._memory
         if size < COUNTED_FROM_BYTES:
             begun = self._spawn(work)
@@ -142,7 +142,7 @@ class Dispatch:
         finally:
             self._memory.give_back(size)
 
-    async def _take_turn(self, api: Api, call: Call, frame: bytes, slot: Slot) -> None:
+    async def _take_turn(self, api: Api, call: Call, frame: bytes, slot: RequestSlot) -> None:
         """A request that is large, or hot and not the first that waits."""
         try:
             async with _turn(slot.peer):
@@ -156,7 +156,7 @@ class Dispatch:
             if api.raw is None:
                 await self._reply(api, call, request, slot)
 
-    async def _large(self, api: Api, call: Call, frame: memoryview, slot: Slot) -> Request:
+    async def _large(self, api: Api, call: Call, frame: memoryview, slot: RequestSlot) -> Request:
         """Decode, or, if it is hot, do all of it."""
         if api.raw is None:
             wire.check_request(call, frame)
@@ -169,14 +169,14 @@ class Dispatch:
             await api.large(call, frame, slot, self._services)
         return None
 
-    async def _answer(self, api: Api, call: Call, request: Request, slot: Slot) -> None:
+    async def _answer(self, api: Api, call: Call, request: Request, slot: RequestSlot) -> None:
         peer = slot.peer
         while peer.large is not None:
             await peer.large.wait()
         peer.started()
         await self._reply(api, call, request, slot)
 
-    async def _reply(self, api: Api, call: Call, request: Request, slot: Slot) -> None:
+    async def _reply(self, api: Api, call: Call, request: Request, slot: RequestSlot) -> None:
         """Never raises: a task that fails would take the whole broker with it."""
         try:
             fields = await self._fields(api, call, request, slot)
@@ -189,7 +189,7 @@ class Dispatch:
         except Exception:
             _broken(slot)
 
-    async def _fields(self, api: Api, call: Call, request: Request, slot: Slot) -> Fields:
+    async def _fields(self, api: Api, call: Call, request: Request, slot: RequestSlot) -> Fields:
         assert api.handler is not None
         assert api.refuse is not None
         try:
@@ -227,7 +227,7 @@ async def _turn(peer: Peer) -> AsyncIterator[None]:
         peer.started()
 
 
-def _not_offered(api: Api | None, call: Call, slot: Slot) -> None:
+def _not_offered(api: Api | None, call: Call, slot: RequestSlot) -> None:
     """An unknown version of ApiVersions is answered in version 0; anything else cannot be read."""
     if api is API_VERSIONS:
         slot.reply([unsupported_version(call)])
@@ -236,7 +236,7 @@ def _not_offered(api: Api | None, call: Call, slot: Slot) -> None:
     slot.close(f"{name} version {call.version} is not offered here")
 
 
-def _broken(slot: Slot) -> None:
+def _broken(slot: RequestSlot) -> None:
     """A handler failed in a way nobody foresaw: the state is logged, the connection ends."""
     log.exception("a request could not be answered")
     if slot.parts is None:

@@ -11,7 +11,7 @@ from typing import Final
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import WRITE_TRANSACTIONS
 from ottla.api.init_producer_id import as_known
-from ottla.coordinator.txn.end_transaction import EPOCH_PER_TRANSACTION, EndAsked
+from ottla.coordinator.txn.end_transaction import EPOCH_PER_TRANSACTION, EndRequest
 from ottla.coordinator.txn.service import Ended
 from ottla.coordinator.txn.state import NOBODY, NeedsProducerId, Producer
 from ottla.model.errors import ErrorCode, KafkaError
@@ -48,8 +48,8 @@ def end_at_once(request: Request, ctx: Context, answer: Callable[[Fields], None]
     return True
 
 
-def _asked(request: Request, ctx: Context) -> EndAsked:
-    return EndAsked(
+def _asked(request: Request, ctx: Context) -> EndRequest:
+    return EndRequest(
         Producer(ProducerId(request.producer_id), request.producer_epoch),
         request.committed,
         EPOCH_PER_TRANSACTION if ctx.call.version >= FIRST_WITH_EPOCH else 0,

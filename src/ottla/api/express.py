@@ -14,12 +14,12 @@ from ottla.api.services import Services
 from ottla.log.plain_append import DECLINED
 from ottla.model.errors import KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, TopicPartition
-from ottla.net.request_slot import Slot
+from ottla.net.request_slot import RequestSlot
 from ottla.protocol.hot.produce import ProduceRequest
 from ottla.protocol.hot.shape import Shape, shape_of
 from ottla.protocol.wire import Call
 from ottla.replica.express_append import append_express
-from ottla.replica.partition import Partition
+from ottla.replica.partition import HostedPartition
 
 _new: Final = tuple.__new__  # a named tuple at half its price; hot
 MISSES_MAX: Final = 16
@@ -38,7 +38,7 @@ class ExpressProduce:
         self._clock = services.clock
         self._misses = 0
 
-    def __call__(self, frame: memoryview, slot: Slot) -> bool:
+    def __call__(self, frame: memoryview, slot: RequestSlot) -> bool:
         """Whether it was answered; if not, nothing has happened."""
         shape = self._shape
         parts = shape.read(frame)
@@ -63,7 +63,7 @@ class ExpressProduce:
         """The peer asks for something else by now."""
         return self._misses > MISSES_MAX
 
-    def _is_meant(self, partition: Partition) -> bool:
+    def _is_meant(self, partition: HostedPartition) -> bool:
         """A topic that was asked for by id may have been deleted, and made again."""
         topic_id = self._shape.topic_id
         return topic_id is None or partition.log.topic_id == topic_id

@@ -15,13 +15,13 @@ from ottla.api.services import Services
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
 from ottla.model.slices import SLICE, in_slices, sliced, step_through
-from ottla.net.request_slot import Part, Peer, Slot
+from ottla.net.request_slot import Part, Peer, RequestSlot
 from ottla.protocol import wire
 from ottla.protocol.hot import FetchedPartition, fetch_reply
 from ottla.protocol.wire import Call
-from ottla.replica.fetch_sessions import NO_SESSION, Asked, Fetching
-from ottla.replica.partition_fetch import UNKNOWN_TOPIC, Fetched, Wanted
-from ottla.replica.read import FetchTerms, Isolation
+from ottla.replica.fetch_sessions import NO_SESSION, CachedPartition, FetchInSession
+from ottla.replica.partition_fetch import UNKNOWN_TOPIC, PartitionFetch, PartitionFetchResult
+from ottla.replica.read import FetchOptions, Isolation
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 1
@@ -33,14 +33,14 @@ LONGEST_WAIT_MS: Final = 300_000
 """Whoever asks for more hears after this that there is nothing, and may ask again."""
 
 
-def fetch(call: Call, frame: memoryview, slot: Slot, services: Services) -> None:
+def fetch(call: Call, frame: memoryview, slot: RequestSlot, services: Services) -> None:
     request = wire.decode(call, frame, SMALL_VALUES)
     names, by_id = services.metadata.image.names, call.version >= FIRST_BY_ID
     wanted = list(_wanted(request.topics, names, by_id))
     _serve(call, request, _asked(call, request, wanted, services), slot, services)
 
 
-async def fetch_many(call: Call, frame: memoryview, slot: Slot, services: Services) -> None:
+async def fetch_many(call: Call, frame: memoryview, slot: RequestSlot, services: Services) -> None:
     """More partitions than are asked for in one piece; its session has heard of them afterwards."""
     wire.check_request(call, frame)
     await asyncio.sleep(0)
@@ -53,10 +53,12 @@ async def fetch_many(call: Call, frame: memoryview, slot: Slot, services: Servic
     _serve(call, request, asked, slot, services)
 
 
-def _asked(call: Call, request: Any, wanted: list[Wanted], services: Services) -> Asked:
+def _asked(
+    call: Call, request: Any, wanted: list[PartitionFetch], services: Services
+) -> CachedPartition:
     by_id = call.version >= FIRST_BY_ID
     names = services.metadata.image.names
-    return Asked(
+    return CachedPartition(
         session_id=request.session_id,
         epoch=request.session_epoch,
         wanted=wanted,
@@ -66,7 +68,9 @@ def _asked(call: Call, request: Any, wanted: list[Wanted], services: Services) -
     )
 
 
-def _serve(call: Call, request: Any, asked: Asked, slot: Slot, services: Services) -> None:
+def _serve(
+    call: Call, request: Any, asked: CachedPartition, slot: RequestSlot, services: Services
+) -> None:
     terms = _terms(call, request, services.config.current.fetch_max_bytes)
     if terms.from_follower and not _may_be_follower(slot, services):
         _refuse_follower(call, slot, asked.wanted)
@@ -91,14 +95,19 @@ class _Fetch:
     __slots__ = ("_call", "_fetching", "_refused", "_services", "_slot", "_terms")
 
     def __init__(
-        self, call: Call, slot: Slot, services: Services, fetching: Fetching, terms: FetchTerms
+        self,
+        call: Call,
+        slot: RequestSlot,
+        services: Services,
+        fetching: FetchInSession,
+        terms: FetchOptions,
     ) -> None:
         self._call = call
         self._slot = slot
         self._services = services
         self._fetching = fetching
         self._terms = terms
-        self._refused: list[Fetched] = []
+        self._refused: list[PartitionFetchResult] = []
 
     def in_slices(self) -> Generator[None, None, None]:
         """Many partitions, which are allowed and read some at a time."""
@@ -112,14 +121,14 @@ class _Fetch:
                 yield
         self.read(wanted, refused)
 
-    def read(self, wanted: list[Wanted], refused: list[Fetched]) -> None:
+    def read(self, wanted: list[PartitionFetch], refused: list[PartitionFetchResult]) -> None:
         slot, services = self._slot, self._services
         self._refused = refused
         parked = services.replicas.reads.fetch(wanted, self._terms, self._answer)
         if parked is not None:
             slot.on_gone = parked.forget
 
-    def _answer(self, fetched: list[Fetched]) -> None:
+    def _answer(self, fetched: list[PartitionFetchResult]) -> None:
         if not self._slot.alive:
             return
         if self._refused:
@@ -131,9 +140,9 @@ class _Fetch:
             for _ in reply:
                 pass
 
-    def _reply(self, fetched: list[Fetched]) -> Generator[None, None, None]:
+    def _reply(self, fetched: list[PartitionFetchResult]) -> Generator[None, None, None]:
         session_id = NO_SESSION
-        news: list[Fetched] = []
+        news: list[PartitionFetchResult] = []
         now_ms = self._services.clock.mono_ms()
         for answered_with, some in self._fetching.finish_in_slices(fetched, now_ms):
             session_id = answered_with
@@ -145,14 +154,14 @@ class _Fetch:
             self._slot.reply(_parts(fetch_reply(self._call, 0, ErrorCode.none, session_id, topics)))
 
 
-def _refuse_follower(call: Call, slot: Slot, wanted: Iterable[Wanted]) -> None:
+def _refuse_follower(call: Call, slot: RequestSlot, wanted: Iterable[PartitionFetch]) -> None:
     """Before any session is touched: those of followers take the place of others'."""
     refused = [_refused(want, ErrorCode.topic_authorization_failed) for want in wanted]
     topics = _topics(refused, call.version >= FIRST_BY_ID)
     slot.reply(_parts(fetch_reply(call, 0, ErrorCode.none, NO_SESSION, topics)))
 
 
-def _may_be_follower(slot: Slot, services: Services) -> bool:
+def _may_be_follower(slot: RequestSlot, services: Services) -> bool:
     """Brokers come through their own listener; who claims to be one elsewhere is a client."""
     peer, authorizer = slot.peer, services.authorizer
     if not peer.is_broker and peer.listener != services.identity.listeners.inter_broker:
@@ -161,16 +170,16 @@ def _may_be_follower(slot: Slot, services: Services) -> bool:
 
 
 def _parted(
-    wanted: Iterable[Wanted], peer: Peer, services: Services
-) -> tuple[list[Wanted], list[Fetched]]:
+    wanted: Iterable[PartitionFetch], peer: Peer, services: Services
+) -> tuple[list[PartitionFetch], list[PartitionFetchResult]]:
     """What may be read, and the refusals of the rest.
 
     A topic id that nobody knows is refused here: it must not get a name once nobody asks any more.
     """
     names = services.metadata.image.names
     allowed: dict[str, bool] = {}
-    good: list[Wanted] = []
-    refused: list[Fetched] = []
+    good: list[PartitionFetch] = []
+    refused: list[PartitionFetchResult] = []
     for want in wanted:
         if want.key.topic == UNKNOWN_TOPIC and not want.named_by(names):
             refused.append(_refused(want, ErrorCode.unknown_topic_id))
@@ -185,8 +194,8 @@ def _parted(
     return good, refused
 
 
-def _refused(want: Wanted, code: ErrorCode) -> Fetched:
-    return Fetched(want, FetchedPartition(want.key.partition, code, aborted=()), 0)
+def _refused(want: PartitionFetch, code: ErrorCode) -> PartitionFetchResult:
+    return PartitionFetchResult(want, FetchedPartition(want.key.partition, code, aborted=()), 0)
 
 
 def _parts(parts: Sequence[object]) -> Sequence[Part]:
@@ -201,8 +210,8 @@ def _replica(call: Call, request: Any) -> BrokerId:
     return BrokerId(request.replica_id)
 
 
-def _terms(call: Call, request: Any, fetch_max_bytes: int) -> FetchTerms:
-    return FetchTerms(
+def _terms(call: Call, request: Any, fetch_max_bytes: int) -> FetchOptions:
+    return FetchOptions(
         replica_id=_replica(call, request),
         max_wait_ms=min(wire.ms(request.max_wait), LONGEST_WAIT_MS),
         min_bytes=request.min_bytes,
@@ -211,12 +220,14 @@ def _terms(call: Call, request: Any, fetch_max_bytes: int) -> FetchTerms:
     )
 
 
-def _wanted(topics: Iterable[Any], names: Mapping[TopicId, str], by_id: bool) -> Iterator[Wanted]:
+def _wanted(
+    topics: Iterable[Any], names: Mapping[TopicId, str], by_id: bool
+) -> Iterator[PartitionFetch]:
     for topic in topics:
         topic_id = (topic.topic_id or NO_TOPIC_ID) if by_id else NO_TOPIC_ID
         name = names.get(topic_id, UNKNOWN_TOPIC) if by_id else topic.topic
         for part in topic.partitions:
-            want = Wanted(TopicPartition(name, part.partition), topic_id)
+            want = PartitionFetch(TopicPartition(name, part.partition), topic_id)
             want.offset = part.fetch_offset
             want.log_start = part.log_start_offset
             want.max_bytes = part.partition_max_bytes
@@ -225,17 +236,21 @@ def _wanted(topics: Iterable[Any], names: Mapping[TopicId, str], by_id: bool) ->
             yield want
 
 
-def _forgotten(topics: Iterable[Any], names: Mapping[TopicId, str], by_id: bool) -> list[Wanted]:
+def _forgotten(
+    topics: Iterable[Any], names: Mapping[TopicId, str], by_id: bool
+) -> list[PartitionFetch]:
     forgotten = []
     for topic in topics:
         topic_id = (topic.topic_id or NO_TOPIC_ID) if by_id else NO_TOPIC_ID
         name = names.get(topic_id, UNKNOWN_TOPIC) if by_id else topic.topic
-        forgotten += [Wanted(TopicPartition(name, index), topic_id) for index in topic.partitions]
+        forgotten += [
+            PartitionFetch(TopicPartition(name, index), topic_id) for index in topic.partitions
+        ]
     return forgotten
 
 
 def _topics(
-    fetched: Sequence[Fetched], by_id: bool
+    fetched: Sequence[PartitionFetchResult], by_id: bool
 ) -> list[tuple[str | TopicId, list[FetchedPartition]]]:
     """Partitions of one topic together, in the order they were read."""
     topics: dict[str | TopicId, list[FetchedPartition]] = {}

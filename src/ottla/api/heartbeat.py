@@ -6,7 +6,7 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
-from ottla.coordinator.group.classic.heartbeat import Leaver
+from ottla.coordinator.group.classic.heartbeat import LeavingMember
 from ottla.model.errors import ErrorCode
 from ottla.security.acl import Operation
 
@@ -14,7 +14,7 @@ KEY: Final = 12
 
 
 async def heartbeat(request: Request, ctx: Context) -> Fields:
-    who = Leaver(request.member_id, request.group_instance_id)
+    who = LeavingMember(request.member_id, request.group_instance_id)
     code = await ctx.services.groups.heartbeat(request.group_id, who, request.generation_id)
     return {"throttle_time": 0, "error_code": code}
 

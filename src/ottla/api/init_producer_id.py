@@ -10,7 +10,7 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import WRITE_TRANSACTIONS
-from ottla.coordinator.txn.init_producer_id import InitAsked
+from ottla.coordinator.txn.init_producer_id import InitProducerIdRequest
 from ottla.coordinator.txn.state import NO_EPOCH, NOBODY, Producer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_PRODUCER, ProducerId
@@ -30,7 +30,7 @@ async def init_producer_id(request: Request, ctx: Context) -> Fields:
         fresh = await ctx.services.controller.producer_ids.next()
         return _fields(ErrorCode.none, Producer(fresh, 0), NOBODY)
     expected = Producer(ProducerId(request.producer_id), request.producer_epoch)
-    asked = InitAsked(
+    asked = InitProducerIdRequest(
         wire.ms(request.transaction_timeout),
         None if expected == NOBODY else expected,
         two_phase=request.enable2_pc,

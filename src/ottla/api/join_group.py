@@ -6,7 +6,7 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
-from ottla.coordinator.group.classic.join import JoinAsk
+from ottla.coordinator.group.classic.join import JoinRequest
 from ottla.coordinator.group.classic.member import JoinReply, Protocol
 from ottla.model.errors import ErrorCode
 from ottla.protocol import wire
@@ -23,7 +23,7 @@ async def join_group(request: Request, ctx: Context) -> Fields:
     version = ctx.call.version
     session_ms = wire.ms(request.session_timeout)
     rebalance_ms = wire.ms(request.rebalance_timeout)
-    ask = JoinAsk(
+    ask = JoinRequest(
         request.member_id,
         request.group_instance_id,
         ctx.call.client_id or "",

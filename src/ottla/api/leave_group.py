@@ -8,7 +8,7 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
-from ottla.coordinator.group.classic.heartbeat import Leaver
+from ottla.coordinator.group.classic.heartbeat import LeavingMember
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.slices import sliced
 from ottla.security.acl import Operation
@@ -19,9 +19,11 @@ FIRST_WITH_BATCHES: Final = 3
 
 async def leave_group(request: Request, ctx: Context) -> Fields:
     if ctx.call.version < FIRST_WITH_BATCHES:
-        [code] = await ctx.services.groups.leave(request.group_id, [Leaver(request.member_id)])
+        [code] = await ctx.services.groups.leave(
+            request.group_id, [LeavingMember(request.member_id)]
+        )
         return {"throttle_time": 0, "error_code": code}
-    leavers = [Leaver(one.member_id, one.group_instance_id) for one in request.members]
+    leavers = [LeavingMember(one.member_id, one.group_instance_id) for one in request.members]
     codes: list[ErrorCode] = []
     for some in sliced(leavers) or [()]:
         try:
@@ -35,7 +37,9 @@ async def leave_group(request: Request, ctx: Context) -> Fields:
     return _fields(ErrorCode.none, leavers, codes)
 
 
-def _fields(code: ErrorCode, leavers: Sequence[Leaver], codes: Sequence[ErrorCode]) -> Fields:
+def _fields(
+    code: ErrorCode, leavers: Sequence[LeavingMember], codes: Sequence[ErrorCode]
+) -> Fields:
     return {
         "throttle_time": 0,
         "error_code": code,

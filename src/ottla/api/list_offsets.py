@@ -16,8 +16,8 @@ from ottla.log.log import FAULTS
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.model.slices import Slices
-from ottla.replica.partition import Partition
-from ottla.replica.read import FetchTerms, Isolation
+from ottla.replica.partition import HostedPartition
+from ottla.replica.read import FetchOptions, Isolation
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 2
@@ -47,7 +47,7 @@ NOTHING: Final = Found(-1, -1, -1)
 
 
 async def list_offsets(request: Request, ctx: Context) -> Fields:
-    terms = FetchTerms(
+    terms = FetchOptions(
         replica_id=BrokerId(request.replica_id),
         max_wait_ms=0,
         min_bytes=0,
@@ -68,7 +68,7 @@ async def list_offsets(request: Request, ctx: Context) -> Fields:
 
 
 async def _partitions(
-    topic: Any, partitions: AsyncIterator[Any], terms: FetchTerms, ctx: Context
+    topic: Any, partitions: AsyncIterator[Any], terms: FetchOptions, ctx: Context
 ) -> AsyncIterator[Fields]:
     allowed = ctx.allows(Operation.DESCRIBE, Kind.TOPIC, topic.name)
     counts = Counter(asked.partition_index for asked in topic.partitions) if allowed else Counter()
@@ -84,7 +84,7 @@ async def _partitions(
             yield _part(asked, ErrorCode.invalid_request, NOTHING)
 
 
-def _answer(topic: str, asked: Any, terms: FetchTerms, ctx: Context) -> Fields:
+def _answer(topic: str, asked: Any, terms: FetchOptions, ctx: Context) -> Fields:
     try:
         found = _find(TopicPartition(topic, asked.partition_index), asked, terms, ctx)
     except KafkaError as refusal:
@@ -95,7 +95,7 @@ def _answer(topic: str, asked: Any, terms: FetchTerms, ctx: Context) -> Fields:
     return _part(asked, ErrorCode.none, found)
 
 
-def _find(key: TopicPartition, asked: Any, terms: FetchTerms, ctx: Context) -> Found:
+def _find(key: TopicPartition, asked: Any, terms: FetchOptions, ctx: Context) -> Found:
     if ctx.call.version < OLDEST_VERSION_OF.get(asked.timestamp, 0):
         raise KafkaError(ErrorCode.unsupported_version)
     hosted = ctx.services.replicas.hosted
@@ -108,7 +108,7 @@ def _find(key: TopicPartition, asked: Any, terms: FetchTerms, ctx: Context) -> F
         raise hosted.fail(partition, fault) from fault
 
 
-def _found(partition: Partition, asked: int, terms: FetchTerms) -> Found:
+def _found(partition: HostedPartition, asked: int, terms: FetchOptions) -> Found:
     log, epoch = partition.log, partition.leader_epoch
     end = terms.reach(log)
     match asked:
@@ -131,7 +131,7 @@ def _found(partition: Partition, asked: int, terms: FetchTerms) -> Found:
     return Found(found.timestamp, found.offset, found.leader_epoch)
 
 
-def _check_caught_up(partition: Partition, terms: FetchTerms) -> None:
+def _check_caught_up(partition: HostedPartition, terms: FetchOptions) -> None:
     """A new leader may at first know less to be committed than clients were told by the old one."""
     leadership = partition.leadership
     if leadership is None or terms.from_follower:

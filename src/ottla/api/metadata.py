@@ -16,7 +16,7 @@ from ottla.api import operations
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.operations import NOT_ASKED
 from ottla.controller.topic_rules import check_name
-from ottla.metadata.image import Image, Partition, Topic
+from ottla.metadata.image import Image, PartitionMetadata, TopicMetadata
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, NO_TOPIC_ID, TopicId
 from ottla.model.slices import SLICE, Slices, finished
@@ -67,7 +67,7 @@ class _View:
         self._kept = ctx.services.metadata.derived.kind(self.image, kind)
 
     async def everything(self, slices: Slices) -> list[Shown]:
-        topics: Iterable[tuple[str, Topic]] = self.image.topics.items()
+        topics: Iterable[tuple[str, TopicMetadata]] = self.image.topics.items()
         if self._ctx.services.authorizer.in_force:
             topics = [
                 one async for one in slices.of(topics) if _describes(one[0], self._ctx, noted=False)
@@ -98,7 +98,7 @@ class _View:
             return unknown_topic(name, ErrorCode.leader_not_available)
         return {**no_such_topic(name), ALLOWED: self._may(name)}
 
-    async def _show(self, name: str, topic: Topic, slices: Slices) -> Shown:
+    async def _show(self, name: str, topic: TopicMetadata, slices: Slices) -> Shown:
         kept = self._kept.find(name, topic) if self._alike else None
         if kept is not None:
             encoded: wire.Encoded = kept
@@ -113,7 +113,7 @@ class _View:
         self._kept.put(name, topic, encoded)
         return encoded
 
-    async def _fields(self, name: str, topic: Topic, slices: Slices) -> Fields:
+    async def _fields(self, name: str, topic: TopicMetadata, slices: Slices) -> Fields:
         image, listener = self.image, self._ctx.peer.listener
         partitions = [
             _partition_fields(image, listener, index, topic.partitions[index])
@@ -225,7 +225,7 @@ def topic_fields(
     image: Image,
     listener: str,
     name: str,
-    topic: Topic,
+    topic: TopicMetadata,
     only: Iterable[int] | None = None,
 ) -> Fields:
     """A topic as Metadata and DescribeTopicPartitions show it."""
@@ -242,7 +242,9 @@ def topic_fields(
     }
 
 
-def _partition_fields(image: Image, listener: str, index: int, partition: Partition) -> Fields:
+def _partition_fields(
+    image: Image, listener: str, index: int, partition: PartitionMetadata
+) -> Fields:
     code = ErrorCode.none
     leader = int(partition.leader)
     if image.node(partition.leader, listener) is None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
-from ottla.coordinator.group.offset_commit import CommitAsk, ToCommit
+from ottla.coordinator.group.offset_commit import CommitRequest, OffsetToCommit
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID, TopicPartition
@@ -31,7 +31,7 @@ async def offset_commit(request: Request, ctx: Context) -> Fields:
     image = ctx.services.metadata.image
     codes: dict[tuple[int, int], ErrorCode] = {}
     places: list[tuple[int, int]] = []
-    offsets: list[ToCommit] = []
+    offsets: list[OffsetToCommit] = []
     slices = Slices()
     async for at, topic in slices.of(enumerate(request.topics)):
         name = _name(image, topic, by_id=by_id)
@@ -51,9 +51,9 @@ async def offset_commit(request: Request, ctx: Context) -> Fields:
     return _fields(request, codes)
 
 
-def _ask(request: Request, ctx: Context, offsets: Sequence[ToCommit]) -> CommitAsk:
+def _ask(request: Request, ctx: Context, offsets: Sequence[OffsetToCommit]) -> CommitRequest:
     knows = ctx.call.version >= FIRST_WITH_MEMBER_EPOCHS
-    return CommitAsk(
+    return CommitRequest(
         request.group_id,
         request.member_id,
         request.group_instance_id,
@@ -78,8 +78,8 @@ def _unknown(image: Image, name: str | None, partition: int) -> ErrorCode:
     return ErrorCode.unknown_topic_or_partition if known is None else ErrorCode.none
 
 
-def _offset(topic: str, one: Any) -> ToCommit:
-    return ToCommit(
+def _offset(topic: str, one: Any) -> OffsetToCommit:
+    return OffsetToCommit(
         topic,
         one.partition_index,
         one.committed_offset,

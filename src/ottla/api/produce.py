@@ -22,14 +22,14 @@ from ottla.log.log import Origin
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID, TopicPartition
 from ottla.model.slices import SLICE, sliced
-from ottla.net.request_slot import Peer, Slot
+from ottla.net.request_slot import Peer, RequestSlot
 from ottla.protocol.hot import ProducedPartition, decode_produce, produce_reply
 from ottla.protocol.hot.produce import ProduceRequest, ProduceTopic
 from ottla.protocol.records.header import ATTRIBUTES_AT, HEADER_SIZE, TRANSACTIONAL_BIT
 from ottla.protocol.wire import Call
-from ottla.replica.append import AppendTerms, ToAppend
+from ottla.replica.append import AppendOptions, PartitionAppend
 from ottla.replica.partition_fetch import UNKNOWN_TOPIC
-from ottla.replica.transaction_verification import TxnTerms
+from ottla.replica.transaction_verification import TransactionalBatch
 from ottla.security.acl import Kind, Operation
 from ottla.security.authorizer import Authorizer
 
@@ -42,7 +42,7 @@ FIRST_THAT_ADDS: Final = 12
 _new: Final = tuple.__new__  # a named tuple at half its price; hot
 
 
-def produce(call: Call, frame: memoryview, slot: Slot, services: Services) -> None:
+def produce(call: Call, frame: memoryview, slot: RequestSlot, services: Services) -> None:
     request = decode_produce(call, frame, SLICE)
     acks, topics = request.acks, request.topics
     peer = slot.peer
@@ -60,7 +60,9 @@ def produce(call: Call, frame: memoryview, slot: Slot, services: Services) -> No
     services.replicas.appends.append(sets, _terms(call, request), answer)
 
 
-async def produce_many(call: Call, frame: memoryview, slot: Slot, services: Services) -> None:
+async def produce_many(
+    call: Call, frame: memoryview, slot: RequestSlot, services: Services
+) -> None:
     """More partitions than are appended to in one piece: all are when this returns."""
     request = decode_produce(call, frame)
     await asyncio.sleep(0)
@@ -85,7 +87,7 @@ async def produce_many(call: Call, frame: memoryview, slot: Slot, services: Serv
 
 
 def _answer(
-    call: Call, slot: Slot, request: ProduceRequest, outcomes: list[ProducedPartition]
+    call: Call, slot: RequestSlot, request: ProduceRequest, outcomes: list[ProducedPartition]
 ) -> None:
     if request.acks == 0:
         _end_without_reply(slot, outcomes)
@@ -93,20 +95,20 @@ def _answer(
         slot.reply((produce_reply(call, _by_topic(request.topics, outcomes)),))
 
 
-def _terms(call: Call, request: ProduceRequest) -> AppendTerms:
+def _terms(call: Call, request: ProduceRequest) -> AppendOptions:
     txn = None
     if request.transactional_id is not None:
         version = call.version
-        txn = TxnTerms(
+        txn = TransactionalBatch(
             request.transactional_id,
             adds=version >= FIRST_THAT_ADDS,
             knows_abortable=version >= FIRST_WITH_ABORTABLE,
         )
     zstd = call.version >= FIRST_WITH_ZSTD
-    return _new(AppendTerms, (request.acks, request.timeout_ms, Origin.CLIENT, zstd, txn))
+    return _new(AppendOptions, (request.acks, request.timeout_ms, Origin.CLIENT, zstd, txn))
 
 
-def _sets(topics: Sequence[ProduceTopic], acks: int, services: Services) -> list[ToAppend]:
+def _sets(topics: Sequence[ProduceTopic], acks: int, services: Services) -> list[PartitionAppend]:
     good = ErrorCode.none if acks in ACKS else ErrorCode.invalid_required_acks
     sets = []
     for name, topic_id, partitions in topics:
@@ -116,13 +118,13 @@ def _sets(topics: Sequence[ProduceTopic], acks: int, services: Services) -> list
             if name is None:
                 name, code = UNKNOWN_TOPIC, ErrorCode.unknown_topic_id
         for index, records in partitions:
-            sets.append(_new(ToAppend, (_new(TopicPartition, (name, index)), records, code)))
+            sets.append(_new(PartitionAppend, (_new(TopicPartition, (name, index)), records, code)))
     return sets
 
 
 def _allowed(
-    sets: Sequence[ToAppend], peer: Peer, authorizer: Authorizer, *, may_transact: bool
-) -> list[ToAppend]:
+    sets: Sequence[PartitionAppend], peer: Peer, authorizer: Authorizer, *, may_transact: bool
+) -> list[PartitionAppend]:
     """The same, with a refusal for what may not be written."""
     if not may_transact:
         code = ErrorCode.transactional_id_authorization_failed
@@ -136,7 +138,7 @@ def _allowed(
 
 
 def _may_transact(
-    sets: Sequence[ToAppend], request: ProduceRequest, peer: Peer, authorizer: Authorizer
+    sets: Sequence[PartitionAppend], request: ProduceRequest, peer: Peer, authorizer: Authorizer
 ) -> bool:
     """Who names a transactional id must be allowed to use it, and who needs one must name it."""
     id = request.transactional_id
@@ -169,7 +171,7 @@ def _by_topic(
     return produced
 
 
-def _end_without_reply(slot: Slot, outcomes: Sequence[ProducedPartition]) -> None:
+def _end_without_reply(slot: RequestSlot, outcomes: Sequence[ProducedPartition]) -> None:
     failed = next((o.error_code for o in outcomes if o.error_code is not ErrorCode.none), None)
     if failed is None:
         slot.nothing()

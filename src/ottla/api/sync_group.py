@@ -7,7 +7,7 @@ from typing import Final
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
 from ottla.coordinator.group.classic.member import SyncReply
-from ottla.coordinator.group.classic.sync import SyncAsk
+from ottla.coordinator.group.classic.sync import SyncRequest
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.acl import Operation
 
@@ -19,7 +19,7 @@ async def sync_group(request: Request, ctx: Context) -> Fields:
     named = request.protocol_type is not None and request.protocol_name is not None
     if ctx.call.version >= FIRST_WITH_PROTOCOL and not named:
         raise KafkaError(ErrorCode.inconsistent_group_protocol)
-    ask = SyncAsk(
+    ask = SyncRequest(
         request.member_id,
         request.group_instance_id,
         request.generation_id,

@@ -13,7 +13,7 @@ from typing import Any, Final
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import WRITE_TRANSACTIONS, on_group
 from ottla.api.offset_commit import BATCH
-from ottla.coordinator.group.offset_commit import CommitAsk, ToCommit
+from ottla.coordinator.group.offset_commit import CommitRequest, OffsetToCommit
 from ottla.coordinator.internal_topic_log import Producer as Writer
 from ottla.coordinator.txn.end_transaction import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.state import Producer
@@ -21,7 +21,7 @@ from ottla.coordinator.txn.verification import said
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import CONSUMER_OFFSETS, ProducerId, TopicPartition
 from ottla.model.slices import Slices, sliced
-from ottla.replica.transaction_verification import TxnTerms
+from ottla.replica.transaction_verification import TransactionalBatch
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 28
@@ -39,7 +39,7 @@ LAST_BY_LOADING: Final = 1
 async def txn_offset_commit(request: Request, ctx: Context) -> Fields:
     codes = await _checked(request, ctx)
     asked = [
-        ToCommit(
+        OffsetToCommit(
             topic.name,
             one.partition_index,
             one.committed_offset,
@@ -80,7 +80,9 @@ async def _checked(request: Request, ctx: Context) -> dict[tuple[str, int], Erro
     return codes
 
 
-async def _commit(request: Request, ctx: Context, asked: Sequence[ToCommit]) -> list[ErrorCode]:
+async def _commit(
+    request: Request, ctx: Context, asked: Sequence[OffsetToCommit]
+) -> list[ErrorCode]:
     txns, groups = ctx.services.txns, ctx.services.groups
     id, group_id = request.transactional_id, request.group_id
     who = Producer(ProducerId(request.producer_id), request.producer_epoch)
@@ -94,7 +96,7 @@ async def _commit(request: Request, ctx: Context, asked: Sequence[ToCommit]) -> 
         code = txns.verify(id, who, offsets)
         if code is not ErrorCode.none:
             raise KafkaError(_as_group_code(code))
-    ask = CommitAsk(
+    ask = CommitRequest(
         group_id,
         request.member_id,
         request.group_instance_id,
@@ -114,7 +116,7 @@ def _said(code: ErrorCode, version: int) -> ErrorCode:
     if code is ErrorCode.coordinator_load_in_progress and version <= LAST_BY_LOADING:
         return ErrorCode.coordinator_not_available
     if code in (ErrorCode.transaction_abortable, ErrorCode.producer_fenced):
-        return said(code, TxnTerms("", knows_abortable=version >= FIRST_WITH_ABORTABLE))
+        return said(code, TransactionalBatch("", knows_abortable=version >= FIRST_WITH_ABORTABLE))
     return code
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
-from ottla.coordinator.txn.markers import Marking
+from ottla.coordinator.txn.markers import TransactionEnd
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import ProducerId, TopicPartition
@@ -28,7 +28,7 @@ async def write_txn_markers(request: Request, ctx: Context) -> Fields:
         ctx.require(Operation.CLUSTER_ACTION, Kind.CLUSTER, CLUSTER_NAME)
     results = []
     async for marker in in_slices(request.markers):
-        marking = Marking(
+        marking = TransactionEnd(
             Producer(ProducerId(marker.producer_id), marker.producer_epoch),
             marker.transaction_result,
             marker.coordinator_epoch,

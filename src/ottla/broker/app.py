@@ -17,15 +17,15 @@ from typing import Any
 from ottla.api import BY_KEY
 from ottla.api.dispatch import Dispatch
 from ottla.api.services import Identity, Services
-from ottla.broker.background_tasks import spawner
-from ottla.broker.control_plane import Control
-from ottla.broker.coordinators import Coordination
-from ottla.broker.data_plane import Data
-from ottla.broker.environment import World
+from ottla.broker.background_tasks import task_starter
+from ottla.broker.control_plane import ControlPlane
+from ottla.broker.coordinators import Coordinators
+from ottla.broker.data_plane import DataPlane
+from ottla.broker.environment import Environment
 from ottla.broker.identity import identify
-from ottla.broker.listeners import Doors
-from ottla.broker.metadata_store import choose, enter
-from ottla.broker.metrics_server import Exposition
+from ottla.broker.listeners import ListenerSet
+from ottla.broker.metadata_store import choose, open_store
+from ottla.broker.metrics_server import MetricsServer
 from ottla.broker.net_settings import net_limits
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 class App:
     """A broker between `start` and `stop`, both called from the same task."""
 
-    def __init__(self, settings: Mapping[str, str], world: World) -> None:
+    def __init__(self, settings: Mapping[str, str], world: Environment) -> None:
         self._world = world
         self.dynamic = DynamicConfig(settings)
         self.registry = Registry()
@@ -90,26 +90,26 @@ class App:
         home = choose(config, directories, world)
         store = home.store
         stack.push_async_callback(store.close)
-        await enter(home)
+        await open_store(home)
         identity = await identify(home, directories, self.dynamic, world.dice)
         self.broker_id = identity.broker_id
         metadata = MetadataCache(self.broker_id)
         authorizer = _authorizer(config)
-        control = Control(
+        control = ControlPlane(
             world, self.dynamic, self.broker_id, store=store, metadata=metadata,
             registry=self.registry, authorizer=authorizer,
         )  # fmt: skip
         await control.load()
         listeners = Listeners.of(self.config)  # with what was changed in an earlier life
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        spawn = spawner(tasks)
-        data = Data(
+        spawn = task_starter(tasks)
+        data = DataPlane(
             world, self.dynamic, self.broker_id, store=store, metadata=metadata,
             directories=directories, registry=self.registry, spawn=spawn,
         )  # fmt: skip
         stack.push_async_callback(data.close)
         await data.load()
-        coordination = Coordination(world, self.dynamic, data, control, tasks.create_task)
+        coordination = Coordinators(world, self.dynamic, data, control, tasks.create_task)
         services = Services(
             Identity(*identity, listeners), world.clock, self.dynamic, authorizer, metadata,
             control.facade, data.services, coordination.groups, coordination.txns,
@@ -117,7 +117,7 @@ class App:
         network = self._network()
         dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
         control.links.answer = dispatch
-        doors = Doors(network, dispatch, world.host_name)
+        doors = ListenerSet(network, dispatch, world.host_name)
         stack.push_async_callback(doors.stop)
         await doors.bind(listeners)
         await self._register(control, data, doors.told)
@@ -143,16 +143,18 @@ class App:
         self.dynamic.on_broker(lambda _, now: network.apply(net_limits(now, memory_bytes)))
         return network
 
-    async def _register(self, control: Control, data: Data, told: tuple[Endpoint, ...]) -> None:
+    async def _register(
+        self, control: ControlPlane, data: DataPlane, told: tuple[Endpoint, ...]
+    ) -> None:
         self._describe(control, told)
         control.registration.on_epoch = data.services.transitions.begin_life
         await control.registration.register(self.config.zookeeper_session_timeout_ms)
 
-    async def _moved(self, control: Control, told: tuple[Endpoint, ...]) -> None:
+    async def _moved(self, control: ControlPlane, told: tuple[Endpoint, ...]) -> None:
         self._describe(control, told)
         await control.registration.update()
 
-    def _describe(self, control: Control, told: tuple[Endpoint, ...]) -> None:
+    def _describe(self, control: ControlPlane, told: tuple[Endpoint, ...]) -> None:
         self.endpoints = told
         nodes = [EndpointNode(*endpoint) for endpoint in told]
         control.registration.describe(nodes, self.config.broker_rack)
@@ -160,7 +162,7 @@ class App:
     async def _expose(self, stack: AsyncExitStack) -> None:
         if self.config.metrics_port is None:
             return
-        exposition = Exposition(self.registry, self._world.clock)
+        exposition = MetricsServer(self.registry, self._world.clock)
         stack.push_async_callback(exposition.stop)
         host = self.config.metrics_host
         if host is None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 
-def spawner(tasks: asyncio.TaskGroup) -> Callable[[Coroutine[Any, Any, None]], bool]:
+def task_starter(tasks: asyncio.TaskGroup) -> Callable[[Coroutine[Any, Any, None]], bool]:
     """A function that starts work in this group; False: the broker ends, it was not begun."""
 
     def spawn(work: Coroutine[Any, Any, None]) -> bool:

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, Final
 
-from ottla.broker.environment import World
-from ottla.broker.local_connection import LocalLink
+from ottla.broker.environment import Environment
+from ottla.broker.local_connection import LocalConnection
 from ottla.config.dynamic import DynamicConfig
 from ottla.controller.controller import Controller
 from ottla.controller.runtime.loop import ControllerLoop
-from ottla.controller.runtime.metadata_waiter import Shown
-from ottla.controller.runtime.metrics import Measures
-from ottla.controller.runtime.outbox import Link
-from ottla.controller.state import Broker
+from ottla.controller.runtime.metadata_waiter import MetadataWaiter
+from ottla.controller.runtime.metrics import ControllerMetrics
+from ottla.controller.runtime.outbox import BrokerLink
+from ottla.controller.state import BrokerState
 from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerId
@@ -32,25 +32,25 @@ from ottla.store.port import Store
 SECOND_MS: Final = 1_000
 
 
-class OwnBroker:
+class LocalBroker:
     """The links of a controller whose cluster is this one broker."""
 
-    def __init__(self, me: BrokerId, world: World) -> None:
+    def __init__(self, me: BrokerId, world: Environment) -> None:
         self._me = me
         self._world = world
         self.answer: Answer | None = None
 
-    def open(self, broker: Broker) -> Link:
+    def open(self, broker: BrokerState) -> BrokerLink:
         assert self.answer is not None, "the dispatch is built before the controller runs"
         if broker.id != self._me:
             raise UserError(f"broker {broker.id} is registered in a store that only one may use")
-        return LocalLink(self.answer, self._world.clock)
+        return LocalConnection(self.answer, self._world.clock)
 
 
-class Control:
+class ControlPlane:
     def __init__(
         self,
-        world: World,
+        world: Environment,
         config: DynamicConfig,
         me: BrokerId,
         *,
@@ -59,7 +59,7 @@ class Control:
         registry: Registry,
         authorizer: Authorizer,
     ) -> None:
-        self.links = OwnBroker(me, world)
+        self.links = LocalBroker(me, world)
         self.registration = Registration(store, world.clock, me, alone=True)
         self.configs = ConfigStore(store, config, me)
         self.acls = AclStore(store, authorizer)
@@ -69,14 +69,14 @@ class Control:
             self.registration,
             world.clock,
             world.dice,
-            measures=Measures(registry, world.clock),
+            measures=ControllerMetrics(registry, world.clock),
         )
         self.facade = Controller(
             self.loop,
             config,
             self.configs,
             ProducerIds(store, me),
-            Shown(metadata),
+            MetadataWaiter(metadata),
             acls=self.acls,
             dice=world.dice,
         )

@@ -11,41 +11,41 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from ottla.broker.control_plane import Control
-from ottla.broker.data_plane import Data
-from ottla.broker.environment import World
+from ottla.broker.control_plane import ControlPlane
+from ottla.broker.data_plane import DataPlane
+from ottla.broker.environment import Environment
 from ottla.broker.memory_shares import memory_shares
-from ottla.broker.transaction_coordinator import build_transactions
+from ottla.broker.transaction_coordinator import build_transaction_coordinator
 from ottla.config.dynamic import DynamicConfig
 from ottla.coordinator.group.consumer.service import ConsumerGroups
 from ottla.coordinator.group.memory import GroupMemory
 from ottla.coordinator.group.metrics import Counts, publish
 from ottla.coordinator.group.service import Groups
-from ottla.coordinator.group.settings import GroupLimits
+from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.group.shard import GroupShard
-from ottla.coordinator.internal_topic_log import Journal
-from ottla.coordinator.runtime import Ground, Runtime
+from ottla.coordinator.internal_topic_log import InternalTopicLog
+from ottla.coordinator.runtime import Runtime, RuntimeContext
 from ottla.model.ids import CONSUMER_OFFSETS
 from ottla.protocol.records.compression import Codec
 
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 
 
-class Coordination:
+class Coordinators:
     def __init__(
         self,
-        world: World,
+        world: Environment,
         config: DynamicConfig,
-        data: Data,
-        control: Control,
+        data: DataPlane,
+        control: ControlPlane,
         spawn: Spawn,
     ) -> None:
-        ground = Ground(data.hosted, data.metadata, data.timers, spawn)
+        ground = RuntimeContext(data.hosted, data.metadata, data.timers, spawn)
         counts = Counts()
         groups = _group_runtime(world, config, data, ground, counts)
         publish(data.registry, counts, lambda: [owned.shard for owned in groups.active()])
         self.groups = Groups(groups, ConsumerGroups(groups, data.hosted.around))
-        txns = build_transactions(
+        txns = build_transaction_coordinator(
             config, data, ground, self.groups.runtime,
             next_producer_id=control.facade.producer_ids.next, spawn=spawn,
             memory_bytes=world.memory_bytes,
@@ -62,7 +62,11 @@ class Coordination:
 
 
 def _group_runtime(
-    world: World, config: DynamicConfig, data: Data, ground: Ground, counts: Counts
+    world: Environment,
+    config: DynamicConfig,
+    data: DataPlane,
+    ground: RuntimeContext,
+    counts: Counts,
 ) -> Runtime[GroupShard]:
     settings = config.current
     memory, memory_bytes = GroupMemory(), memory_shares(settings, world.memory_bytes).groups
@@ -80,7 +84,7 @@ def _group_runtime(
             memory,
         ),
         ground,
-        Journal(
+        InternalTopicLog(
             data.hosted,
             timeout_ms=settings.offsets_commit_timeout_ms,
             codec=Codec(settings.offsets_topic_compression_codec),
@@ -89,9 +93,9 @@ def _group_runtime(
     )
 
 
-def group_limits(config: DynamicConfig, memory_bytes: int = -1) -> GroupLimits:
+def group_limits(config: DynamicConfig, memory_bytes: int = -1) -> GroupSettings:
     now = config.current
-    return GroupLimits(
+    return GroupSettings(
         min_session_timeout_ms=now.group_min_session_timeout_ms,
         max_session_timeout_ms=now.group_max_session_timeout_ms,
         initial_rebalance_delay_ms=now.group_initial_rebalance_delay_ms,

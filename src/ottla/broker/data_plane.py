@@ -11,43 +11,43 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 
-from ottla.broker.environment import World
+from ottla.broker.environment import Environment
 from ottla.broker.kernels import load_kernels
 from ottla.broker.log_closing import close
 from ottla.broker.log_loading import load
-from ottla.broker.log_tasks import Pace, pace_for
+from ottla.broker.log_tasks import ProgressInterval, progress_interval
 from ottla.broker.memory_shares import memory_shares
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.delay.purgatory import Purgatory
 from ottla.delay.timers import Timers
-from ottla.log.directories.directory import Directory
+from ottla.log.directories.directory import LogDirectory
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.log import CorruptLog
-from ottla.log.recovery.recovery import condemn
+from ottla.log.recovery.recovery import quarantine_log
 from ottla.metadata.cache import MetadataCache
 from ottla.model.clock import Clock
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.model.metrics import Registry
 from ottla.protocol.records.corrupt_batch import CorruptBatch
-from ottla.replica.append import Appends
-from ottla.replica.commit_waiter import Commits
+from ottla.replica.append import Appender
+from ottla.replica.commit_waiter import CommitWaiter
 from ottla.replica.compaction_loop import CompactionLoop
-from ottla.replica.delete_records import Deletes
-from ottla.replica.environment import Off, Surroundings
+from ottla.replica.delete_records import RecordDeleter
+from ottla.replica.environment import ReplicaEnvironment, ThreadPool
 from ottla.replica.fetch_sessions import FetchSessions
 from ottla.replica.flush_loop import FlushLoop
-from ottla.replica.hosted_partitions import Hosted, Waiting
+from ottla.replica.hosted_partitions import HostedPartitions, PartitionWaiters
 from ottla.replica.isr_loop import IsrLoop
-from ottla.replica.isr_writer import StoredIsr
-from ottla.replica.maintenance_loop import CareLoop
+from ottla.replica.isr_writer import StoreIsrWriter
+from ottla.replica.maintenance_loop import MaintenanceLoop
 from ottla.replica.metrics import offer_gauges
 from ottla.replica.move_loop import MoveLoop
-from ottla.replica.partition import Partition
-from ottla.replica.read import Reads
+from ottla.replica.partition import HostedPartition
+from ottla.replica.read import Reader
 from ottla.replica.removed_files_loop import RemovedFilesLoop
 from ottla.replica.services import ReplicaServices
-from ottla.replica.topic_metrics import Traffic
+from ottla.replica.topic_metrics import BrokerTopicMetrics
 from ottla.replica.transitions import Transitions
 from ottla.store import paths
 from ottla.store.nodes import LogDirEventNode
@@ -58,19 +58,19 @@ log = logging.getLogger(__name__)
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
 
 
-class NoDirectoryLeft(Exception):
+class NoLogDirectoryOnline(Exception):
     """Every log directory has failed: a broker that can keep nothing must not run."""
 
     @classmethod
-    def of(cls, directories: LogDirectories) -> NoDirectoryLeft:
+    def of(cls, directories: LogDirectories) -> NoLogDirectoryOnline:
         reasons = ", ".join(f"{one.path} ({one.failure})" for one in directories.all)
         return cls(f"every log directory failed: {reasons}")
 
 
-class Data:
+class DataPlane:
     def __init__(
         self,
-        world: World,
+        world: Environment,
         config: DynamicConfig,
         me: BrokerId,
         *,
@@ -88,22 +88,22 @@ class Data:
         self.metadata = metadata
         self.timers = Timers(world.clock, loop)
         lag_max_ms = config.current.replica_lag_time_max_ms
-        self._around = Surroundings(me, world.clock, Off(loop, world.pool), lag_max_ms)
+        self._around = ReplicaEnvironment(me, world.clock, ThreadPool(loop, world.pool), lag_max_ms)
         waiting = _waiting(self.timers, world.clock, config.current)
         self.registry = registry
-        traffic = Traffic(registry)
-        self.hosted = Hosted(self._around, metadata, waiting, traffic)
+        traffic = BrokerTopicMetrics(registry)
+        self.hosted = HostedPartitions(self._around, metadata, waiting, traffic)
         self._flushes = flushes = FlushLoop(self.hosted, world.ring)
-        self._isr_writer = StoredIsr(store, world.clock)
+        self._isr_writer = StoreIsrWriter(store, world.clock)
         self._isr_loop = IsrLoop(self.hosted, self._isr_writer, spawn, flushes, registry)
-        self._care = CareLoop(self.hosted, directories, config, flushes)
+        self._care = MaintenanceLoop(self.hosted, directories, config, flushes)
         self._compaction = CompactionLoop(self.hosted, directories, config, flushes, registry)
         self._moves = MoveLoop(self.hosted, directories)
         self.services = ReplicaServices(
             hosted=self.hosted,
-            appends=Appends(self.hosted, flushes),
-            reads=Reads(self.hosted, self._isr_loop),
-            deletes=Deletes(self.hosted, metadata),
+            appends=Appender(self.hosted, flushes),
+            reads=Reader(self.hosted, self._isr_loop),
+            deletes=RecordDeleter(self.hosted, metadata),
             sessions=_sessions(world, config.current),
             transitions=Transitions(self.hosted, directories, config.topic, flushes),
             directories=directories,
@@ -142,15 +142,15 @@ class Data:
     def check_directories(self) -> None:
         """NoDirectoryLeft when every log directory has failed."""
         if not self._directories.online:
-            raise NoDirectoryLeft.of(self._directories)
+            raise NoLogDirectoryOnline.of(self._directories)
 
-    def _pace(self) -> Pace:
+    def _pace(self) -> ProgressInterval:
         around = self._around
-        return pace_for(self._directories, self._config, around.off, around.clock)
+        return progress_interval(self._directories, self._config, around.off, around.clock)
 
     # A log or a directory that failed
 
-    def _log_failed(self, partition: Partition, fault: Exception) -> None:
+    def _log_failed(self, partition: HostedPartition, fault: Exception) -> None:
         """One of `FAULTS`: the whole directory goes with a failed disk, one log with rot."""
         if isinstance(fault, CorruptBatch):
             self._rotten(partition, fault)
@@ -158,23 +158,23 @@ class Data:
             assert isinstance(fault, OSError), fault
             self._directories.failed(partition.log.dir.parent, fault)
 
-    def _rotten(self, partition: Partition, fault: CorruptBatch) -> None:
+    def _rotten(self, partition: HostedPartition, fault: CorruptBatch) -> None:
         held = self._directories.held.pop(partition.key, None)
         if held is None:
             return  # it failed while it was failing
         self.hosted.lose([partition.key])
         with self._directories.guard(held.directory):
             try:
-                condemn(held.log, fault)
+                quarantine_log(held.log, fault)
             except CorruptLog as found:
                 log.error("%s goes offline: %s", partition.key, found)
         self._spawn(self._tell_controller(held.directory))
 
-    def _directory_failed(self, directory: Directory, lost: list[TopicPartition]) -> None:
+    def _directory_failed(self, directory: LogDirectory, lost: list[TopicPartition]) -> None:
         self.hosted.lose(lost)
         self._spawn(self._tell_controller(directory))
 
-    async def _tell_controller(self, directory: Directory) -> None:
+    async def _tell_controller(self, directory: LogDirectory) -> None:
         self.check_directories()
         path = f"{paths.LOG_DIR_EVENTS}/{paths.LOG_DIR_EVENT_PREFIX}"
         try:
@@ -195,15 +195,15 @@ class Data:
             partition.log.config = config
 
 
-def _sessions(world: World, config: BrokerConfig) -> FetchSessions:
+def _sessions(world: Environment, config: BrokerConfig) -> FetchSessions:
     memory = memory_shares(config, world.memory_bytes)
     slots = config.max_incremental_fetch_session_cache_slots
     return FetchSessions(slots, world.dice, memory.fetch_sessions)
 
 
-def _waiting(timers: Timers, clock: Clock, config: BrokerConfig) -> Waiting:
-    return Waiting(
-        Commits(timers, clock),
+def _waiting(timers: Timers, clock: Clock, config: BrokerConfig) -> PartitionWaiters:
+    return PartitionWaiters(
+        CommitWaiter(timers, clock),
         Purgatory("Produce", timers, config.producer_purgatory_purge_interval_requests),
         Purgatory("Fetch", timers, config.fetch_purgatory_purge_interval_requests),
         Purgatory("DeleteRecords", timers, config.delete_records_purgatory_purge_interval_requests),

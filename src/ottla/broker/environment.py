@@ -31,7 +31,7 @@ OPEN_FILES_MAX: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Environment:
     clock: Clock
     dice: Random
     disk: Disk
@@ -56,7 +56,7 @@ class World:
             self.ring.close()
 
     @classmethod
-    def real(cls) -> World:
+    def real(cls) -> Environment:
         return cls(
             clock=SystemClock(),
             dice=Random(),

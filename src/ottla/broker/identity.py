@@ -16,13 +16,13 @@ from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
-from ottla.broker.metadata_store import Home
+from ottla.broker.metadata_store import MetadataStoreChoice
 from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.directories.meta_properties import check_cluster, missing_directories
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerId
-from ottla.shared_state.registration import generate_broker_id, lay_ground
+from ottla.shared_state.registration import create_root_nodes, generate_broker_id
 from ottla.store import paths
 from ottla.store.nodes import LogDirsNode
 from ottla.store.port import Store
@@ -38,7 +38,7 @@ class BrokerIdentity(NamedTuple):
 
 
 async def identify(
-    home: Home, directories: LogDirectories, dynamic: DynamicConfig, dice: Random
+    home: MetadataStoreChoice, directories: LogDirectories, dynamic: DynamicConfig, dice: Random
 ) -> BrokerIdentity:
     """Settle id and cluster, and write both down in every directory.
 
@@ -50,7 +50,7 @@ async def identify(
     known = directories.identity(default if "broker.id" in dynamic.static else None)
     if known.cluster_id is not None and await store.get(paths.CLUSTER_ID) is None:
         _without_store(directories, home.where, known.cluster_id, accepts)
-    cluster_id = await lay_ground(store, known.cluster_id, dice)
+    cluster_id = await create_root_nodes(store, known.cluster_id, dice)
     check_cluster(known, cluster_id)
     broker_id = default if known.broker_id is None else known.broker_id
     if broker_id is None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 
 from ottla.log import validate
-from ottla.replica.environment import Off
+from ottla.replica.environment import ThreadPool
 
 log = logging.getLogger(__name__)
 
 
-async def load_kernels(off: Off) -> None:
+async def load_kernels(off: ThreadPool) -> None:
     """From when this is done, records are examined natively."""
     if await off.run(_warm_up):
         log.info("record validation runs on native kernels")

@@ -15,8 +15,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from ottla.broker.app import App
-from ottla.broker.data_plane import NoDirectoryLeft
-from ottla.broker.environment import World
+from ottla.broker.data_plane import NoLogDirectoryOnline
+from ottla.broker.environment import Environment
 from ottla.broker.log_format import LogStyle
 from ottla.model.errors import UserError
 from ottla.store.port import SessionExpired, StoreUnavailable
@@ -47,7 +47,7 @@ def run(settings: Mapping[str, str], logs: LogStyle | None = None) -> int:
     except (StoreUnavailable, SessionExpired) as gone:
         log.critical("the broker stops: the metadata cannot be reached: %s", gone)
         return 1
-    except NoDirectoryLeft as gone:
+    except NoLogDirectoryOnline as gone:
         log.critical("broker stopped: %s; mend or replace the disk, then start it again", gone)
         return 1
     except Exception as failure:
@@ -67,7 +67,7 @@ async def _serve(settings: Mapping[str, str]) -> None:
     stop = asyncio.Event()
     for one in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(one, stop.set)
-    world = World.real()
+    world = Environment.real()
     app = App(settings, world)
     await app.start()
     print(app.ready_line, flush=True)

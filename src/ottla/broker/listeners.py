@@ -27,7 +27,7 @@ DRAIN_MS: Final = 5_000
 Publish: TypeAlias = Callable[[tuple[Endpoint, ...]], Awaitable[None]]
 
 
-class Doors:
+class ListenerSet:
     """`told` are the endpoints for others, with the ports that were really taken."""
 
     def __init__(self, network: Network, answer: Answer, host_name: Callable[[], str]) -> None:

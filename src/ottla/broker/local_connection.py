@@ -10,12 +10,12 @@ import asyncio
 from typing import Final
 
 from ottla.model.clock import Clock
-from ottla.net.request_slot import Answer, Peer, Slot
+from ottla.net.request_slot import Answer, Peer, RequestSlot
 
 SIZE_BYTES: Final = 4
 
 
-class LocalLink:
+class LocalConnection:
     """A `Link` whose other end is this process."""
 
     def __init__(self, answer: Answer, clock: Clock) -> None:
@@ -26,7 +26,7 @@ class LocalLink:
         exchange = _Exchange(asyncio.get_running_loop().create_future())
         now_ns = self._clock.mono_ns()
         key = int.from_bytes(frame[SIZE_BYTES : SIZE_BYTES + 2], "big")
-        self._answer(memoryview(frame)[SIZE_BYTES:], Slot(exchange, key, now_ns, now_ns))
+        self._answer(memoryview(frame)[SIZE_BYTES:], RequestSlot(exchange, key, now_ns, now_ns))
         return await exchange.reply
 
     async def close(self) -> None:
@@ -42,7 +42,7 @@ class _Exchange:
         self.peer.is_broker = True
         self.closed = False
 
-    def replied(self, slot: Slot) -> None:
+    def replied(self, slot: RequestSlot) -> None:
         if self.reply.done():
             return
         parts = slot.parts or ()

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from ottla.broker.log_tasks import Pace, in_chunks
-from ottla.log.directories.log_directories import Held, LogDirectories
+from ottla.broker.log_tasks import ProgressInterval, run_in_chunks
+from ottla.log.directories.log_directories import HostedLog, LogDirectories
 
-Failure: TypeAlias = tuple[Held, OSError]
+Failure: TypeAlias = tuple[HostedLog, OSError]
 
 
-async def close(directories: LogDirectories, pace: Pace) -> None:
+async def close(directories: LogDirectories, pace: ProgressInterval) -> None:
     """Flush and close what the directories hold, and say of each that was well that it was."""
 
     def fail(failure: Failure) -> None:
@@ -24,11 +24,11 @@ async def close(directories: LogDirectories, pace: Pace) -> None:
         directories.failed(held.directory.path, error)
 
     every = [*directories.held.values(), *directories.futures.values()]
-    await in_chunks("closed", every, _close_chunk, fail, pace)
+    await run_in_chunks("closed", every, _close_chunk, fail, pace)
     await pace.off.run(directories.close)  # closes them again, which is nothing to do
 
 
-def _close_chunk(chunk: Sequence[Held]) -> list[Failure]:
+def _close_chunk(chunk: Sequence[HostedLog]) -> list[Failure]:
     failures: list[Failure] = []
     for held in chunk:
         try:

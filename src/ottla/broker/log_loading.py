@@ -10,26 +10,26 @@ import logging
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from ottla.broker.log_tasks import Pace, in_chunks
+from ottla.broker.log_tasks import ProgressInterval, run_in_chunks
 from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.log import CorruptLog, Log
-from ottla.log.recovery.startup_scan import Loading, Pending
+from ottla.log.recovery.startup_scan import PendingLog, StartupScan
 from ottla.model.ids import TopicPartition
 
 log = logging.getLogger(__name__)
 
-Loaded: TypeAlias = tuple[Pending, Log | CorruptLog | OSError]
+Loaded: TypeAlias = tuple[PendingLog, Log | CorruptLog | OSError]
 
 
 async def load(
-    directories: LogDirectories, config: DynamicConfig, pace: Pace
+    directories: LogDirectories, config: DynamicConfig, pace: ProgressInterval
 ) -> list[TopicPartition]:
     """Load what the directories hold; the partitions that must stay offline."""
     corrupt: list[TopicPartition] = []
-    loading = Loading(directories)
+    loading = StartupScan(directories)
 
-    def load_chunk(chunk: Sequence[Pending]) -> list[Loaded]:
+    def load_chunk(chunk: Sequence[PendingLog]) -> list[Loaded]:
         return [_load(pending, config) for pending in chunk]
 
     def admit(loaded: Loaded) -> None:
@@ -42,12 +42,12 @@ async def load(
         else:
             directories.failed(what.directory.path, result)
 
-    await in_chunks("opened", loading.pending(), load_chunk, admit, pace)
+    await run_in_chunks("opened", loading.pending(), load_chunk, admit, pace)
     loading.ready()
     return corrupt
 
 
-def _load(pending: Pending, config: DynamicConfig) -> Loaded:
+def _load(pending: PendingLog, config: DynamicConfig) -> Loaded:
     try:
         return pending, pending.load(config.topic(pending.partition.topic))
     except (CorruptLog, OSError) as fault:

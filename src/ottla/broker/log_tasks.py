@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeVar
 from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.model.clock import Clock
-from ottla.replica.environment import Off
+from ottla.replica.environment import ThreadPool
 
 log = logging.getLogger(__name__)
 
@@ -24,26 +24,28 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Pace(NamedTuple):
+class ProgressInterval(NamedTuple):
     """Where the work is done, how much of it at a time, and by whose clock it takes long."""
 
-    off: Off
+    off: ThreadPool
     threads: int
     clock: Clock
 
 
-def pace_for(directories: LogDirectories, config: DynamicConfig, off: Off, clock: Clock) -> Pace:
+def progress_interval(
+    directories: LogDirectories, config: DynamicConfig, off: ThreadPool, clock: Clock
+) -> ProgressInterval:
     """Each directory is a disk, and has as many threads as the operator says."""
     a_directory = config.current.num_recovery_threads_per_data_dir
-    return Pace(off, max(1, a_directory * len(directories.online)), clock)
+    return ProgressInterval(off, max(1, a_directory * len(directories.online)), clock)
 
 
-async def in_chunks(
+async def run_in_chunks(
     done: str,
     items: Sequence[Item],
     work: Callable[[Sequence[Item]], Sequence[Result]],
     settle: Callable[[Result], None],
-    pace: Pace,
+    pace: ProgressInterval,
 ) -> None:
     """`work` on a chunk in a thread, then `settle` each of its results on the loop."""
     threads = asyncio.Semaphore(pace.threads)

@@ -15,24 +15,26 @@ from ottla.model.errors import UserError
 from ottla.store.port import Store, StoreUnavailable
 
 if TYPE_CHECKING:
-    from ottla.broker.environment import World
+    from ottla.broker.environment import Environment
 
 
-class Home(NamedTuple):
+class MetadataStoreChoice(NamedTuple):
     store: Store
     where: str
     """What an operator knows the place by."""
 
 
-def choose(config: BrokerConfig, directories: LogDirectories, world: World) -> Home:
+def choose(
+    config: BrokerConfig, directories: LogDirectories, world: Environment
+) -> MetadataStoreChoice:
     connect = config.zookeeper_connect
     if connect is not None:
-        return Home(world.join_store(config), f"ZooKeeper at {connect}")
+        return MetadataStoreChoice(world.join_store(config), f"ZooKeeper at {connect}")
     first = _first(directories)
-    return Home(world.open_store(first), str(first))
+    return MetadataStoreChoice(world.open_store(first), str(first))
 
 
-async def enter(home: Home) -> None:
+async def open_store(home: MetadataStoreChoice) -> None:
     """Open the session; an ensemble that is not there is the operator's to mend."""
     try:
         await home.store.start()

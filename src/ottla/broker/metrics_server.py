@@ -36,7 +36,7 @@ REST: Final = 3
 """After each piece of a page others have so many times as long as it took."""
 
 
-class Exposition:
+class MetricsServer:
     """Serves one registry until closed."""
 
     def __init__(self, registry: Registry, clock: Clock) -> None:
@@ -138,7 +138,7 @@ def _pieces(registry: Registry) -> Iterator[bytes]:
             yield text if not number else _without_head(text)
 
 
-def _rows(family: Family) -> Iterator[list[tuple[Labels, float | Times]]]:
+def _rows(family: Family) -> Iterator[list[tuple[Labels, float | RequestTimes]]]:
     """Some at a time, at least once; what comes or goes meanwhile does not matter."""
     metrics = list(family.metrics.items())
     for at in range(0, len(metrics), ROWS_AT_ONCE):
@@ -160,7 +160,7 @@ def _offered(registry: Registry) -> list[Family]:
     return [family for family in registry.families() if family.metrics or family.series]
 
 
-class Times(NamedTuple):
+class RequestTimes(NamedTuple):
     """A histogram as it was."""
 
     bounds: tuple[float, ...]
@@ -174,15 +174,15 @@ class Reading(NamedTuple):
     name: str
     doc: str
     counts: bool
-    rows: list[tuple[Labels, float | Times]]
+    rows: list[tuple[Labels, float | RequestTimes]]
 
 
-def _value(metric: Ours) -> float | Times:
+def _value(metric: Ours) -> float | RequestTimes:
     match metric:
         case Counter() | Tally():
             return metric.value
         case Histogram():
-            return Times(metric.bounds, tuple(metric.counts), metric.total)
+            return RequestTimes(metric.bounds, tuple(metric.counts), metric.total)
         case _:
             return metric()
 
@@ -190,10 +190,10 @@ def _value(metric: Ours) -> float | Times:
 def _text(reading: Reading) -> bytes:
     from prometheus_client import generate_latest
 
-    return generate_latest(_Collected([_translate(reading)]))
+    return generate_latest(_MetricFamilies([_translate(reading)]))
 
 
-class _Collected:
+class _MetricFamilies:
     """As much of a Prometheus registry as its text is made from."""
 
     def __init__(self, snapshot: Iterable[Metric]) -> None:
@@ -212,15 +212,15 @@ def _translate(reading: Reading) -> Metric:
 
     name, doc, counts, rows = reading
     names = [label for label, _ in rows[0][0]] if rows else []
-    if rows and isinstance(rows[0][1], Times):
+    if rows and isinstance(rows[0][1], RequestTimes):
         timed = HistogramMetricFamily(name, doc, labels=names)
         for labels, times in rows:
-            assert isinstance(times, Times)
+            assert isinstance(times, RequestTimes)
             timed.add_metric(_values(labels), _buckets(times), times.total)
         return timed
     shown = (CounterMetricFamily if counts else GaugeMetricFamily)(name, doc, labels=names)
     for labels, number in rows:
-        assert not isinstance(number, Times)
+        assert not isinstance(number, RequestTimes)
         shown.add_metric(_values(labels), number)
     return shown
 
@@ -229,7 +229,7 @@ def _values(labels: Labels) -> list[str]:
     return [value for _, value in labels]
 
 
-def _buckets(times: Times) -> list[tuple[str, float]]:
+def _buckets(times: RequestTimes) -> list[tuple[str, float]]:
     """Cumulative counts, as Prometheus wants them, ending with everything."""
     bounds = [*(f"{bound:g}" for bound in times.bounds), "+Inf"]
     return list(zip(bounds, accumulate(times.counts), strict=True))

@@ -1,7 +1,7 @@
 """The transaction coordinator of a broker, put together.
 
-Owns how its parts know each other: shards hand decided transactions to `Finishing`, which writes
-markers, which on the offsets topic go through the coordinator of groups.
+Owns how its parts are connected: shards hand decided transactions to `TransactionCompletion`, which
+writes markers; markers of the offsets topic go through the group coordinator.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, NamedTuple
 
-from ottla.broker.data_plane import Data
+from ottla.broker.data_plane import DataPlane
 from ottla.broker.memory_shares import memory_shares
 from ottla.config.dynamic import DynamicConfig
-from ottla.coordinator.internal_topic_log import Journal
-from ottla.coordinator.runtime import Ground, Runtime
-from ottla.coordinator.txn.completion import Finishing
-from ottla.coordinator.txn.markers import Markers, OffsetMarkers
+from ottla.coordinator.internal_topic_log import InternalTopicLog
+from ottla.coordinator.runtime import Runtime, RuntimeContext
+from ottla.coordinator.txn.completion import TransactionCompletion
+from ottla.coordinator.txn.markers import MarkerAppender, OffsetMarkers
 from ottla.coordinator.txn.service import Transactions, TxnLimits
 from ottla.coordinator.txn.shard import Intervals, TxnShard
-from ottla.coordinator.txn.verification import Gate
+from ottla.coordinator.txn.verification import CoordinatorVerifier
 from ottla.metadata.cache import MetadataCache
 from ottla.model.ids import TRANSACTION_STATE, ProducerId, TopicPartition
 
@@ -28,26 +28,28 @@ APPEND_WITHIN_MS = 5_000
 """As long as Kafka waits for a change of a transaction to be replicated."""
 
 
-class TxnParts(NamedTuple):
+class TransactionCoordinator(NamedTuple):
     runtime: Runtime[TxnShard]
-    finishing: Finishing
+    finishing: TransactionCompletion
     service: Transactions
 
 
-def build_transactions(
+def build_transaction_coordinator(
     config: DynamicConfig,
-    data: Data,
-    ground: Ground,
+    data: DataPlane,
+    ground: RuntimeContext,
     offsets: OffsetMarkers,
     *,
     next_producer_id: Callable[[], Awaitable[ProducerId]],
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     memory_bytes: int = 8 << 30,
-) -> TxnParts:
+) -> TransactionCoordinator:
     settings = config.current
     appends = data.services.appends
-    markers = Markers(data.hosted, offsets)
-    finishing = Finishing(markers, spawn, ground.timers, partial(_is_deleted, ground.metadata))
+    markers = MarkerAppender(data.hosted, offsets)
+    finishing = TransactionCompletion(
+        markers, spawn, ground.timers, partial(_is_deleted, ground.metadata)
+    )
     intervals = Intervals(
         settings.transaction_abort_timed_out_transaction_cleanup_interval_ms,
         settings.transaction_remove_expired_transaction_cleanup_interval_ms,
@@ -57,7 +59,7 @@ def build_transactions(
         TRANSACTION_STATE,
         lambda _: TxnShard(intervals, finishing),
         ground,
-        Journal(data.hosted, timeout_ms=APPEND_WITHIN_MS),
+        InternalTopicLog(data.hosted, timeout_ms=APPEND_WITHIN_MS),
         settings.transaction_state_log_load_buffer_size,
     )
     finishing.runtime = runtime
@@ -65,8 +67,10 @@ def build_transactions(
     service = Transactions(
         runtime, finishing, markers, next_producer_id, lambda: _limits(config, memory)
     )
-    appends.gate = Gate(service, lambda: config.current.transaction_partition_verification_enable)
-    return TxnParts(runtime, finishing, service)
+    appends.gate = CoordinatorVerifier(
+        service, lambda: config.current.transaction_partition_verification_enable
+    )
+    return TransactionCoordinator(runtime, finishing, service)
 
 
 def _is_deleted(metadata: MetadataCache, partition: TopicPartition) -> bool:

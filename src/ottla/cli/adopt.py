@@ -22,13 +22,13 @@ from ottla.cli.adopt_plan import Plan, nodes, plan
 from ottla.cli.console import table
 from ottla.cli.topic_settings import Settings
 from ottla.log.directories.directory import LOCK_FILE
-from ottla.log.directories.inspection import Survey, survey
+from ottla.log.directories.inspection import DirectoryContents, inspect
 from ottla.log.directories.partition_metadata import id_text
 from ottla.log.files import Disk, RealDisk
 from ottla.model.errors import UserError
 from ottla.store import paths
 from ottla.store.embedded import EmbeddedStore
-from ottla.store.sqlite_database import FILE_NAME, Database
+from ottla.store.sqlite_database import FILE_NAME, SqliteDatabase
 
 
 def adopt(
@@ -63,7 +63,7 @@ def adopt(
     with ExitStack() as held:
         for path in directories:
             _hold(path, disk, held, dry_run=dry_run)
-        surveys = [survey(path, disk) for path in directories]
+        surveys = [inspect(path, disk) for path in directories]
         planned = plan(surveys, settings, new_ids=iter(uuid4, None))
         _show(planned)
         _refuse_unclean(surveys, recover or dry_run)
@@ -102,7 +102,7 @@ def _hold(path: Path, disk: Disk, held: ExitStack, *, dry_run: bool) -> None:
         raise UserError(f"{path}: in use by another process; stop that broker first") from None
 
 
-def _refuse_unclean(surveys: Sequence[Survey], allowed: bool) -> None:
+def _refuse_unclean(surveys: Sequence[DirectoryContents], allowed: bool) -> None:
     unclean = [str(one.path) for one in surveys if not one.stopped_cleanly]
     if unclean and not allowed:
         raise UserError(
@@ -132,7 +132,7 @@ def _show(planned: Plan) -> None:
 
 async def _write(planned: Plan, path: Path) -> None:
     """All nodes in one step: after a crash there is the whole tree or none."""
-    store = EmbeddedStore(Database(path))
+    store = EmbeddedStore(SqliteDatabase(path))
     await store.start()
     try:
         if await store.get(paths.TOPICS) is not None and await store.children(paths.TOPICS):

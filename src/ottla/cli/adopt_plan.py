@@ -14,7 +14,7 @@ from uuid import UUID
 from ottla.cli.topic_settings import Settings
 from ottla.config.broker import BrokerConfig
 from ottla.config.topic import TopicConfig
-from ottla.log.directories.inspection import FoundPartition, Survey
+from ottla.log.directories.inspection import DirectoryContents, FoundPartition
 from ottla.log.directories.meta_properties import agreed
 from ottla.model.errors import UserError
 from ottla.model.ids import (
@@ -80,7 +80,9 @@ class Plan(NamedTuple):
     remarks: tuple[str, ...]
 
 
-def plan(surveys: Sequence[Survey], settings: Settings, *, new_ids: Iterator[UUID]) -> Plan:
+def plan(
+    surveys: Sequence[DirectoryContents], settings: Settings, *, new_ids: Iterator[UUID]
+) -> Plan:
     """How to go on with these directories; UserError when one cannot."""
     identity = agreed({one.path: one.meta for one in surveys}, None)
     broker_id = BrokerId(0) if identity.broker_id is None else identity.broker_id
@@ -131,7 +133,7 @@ def nodes(plan: Plan) -> list[Create]:
     return created
 
 
-def _by_topic(surveys: Sequence[Survey]) -> dict[str, tuple[FoundPartition, ...]]:
+def _by_topic(surveys: Sequence[DirectoryContents]) -> dict[str, tuple[FoundPartition, ...]]:
     found: dict[TopicPartition, FoundPartition] = {}
     for partition in (each for one in surveys for each in one.partitions):
         twin = found.setdefault(partition.partition, partition)
@@ -170,7 +172,9 @@ def _overrides(name: str, settings: Settings) -> tuple[dict[str, str], list[str]
     return known, [key for key in wanted if key not in known]
 
 
-def _producer_ids(surveys: Sequence[Survey], broker_id: BrokerId) -> ProducerIdBlockNode | None:
+def _producer_ids(
+    surveys: Sequence[DirectoryContents], broker_id: BrokerId
+) -> ProducerIdBlockNode | None:
     largest = max((one.largest_producer_id for one in surveys), default=-1)
     if largest < 0:
         return None
@@ -191,7 +195,7 @@ def _remarks_on_settings(topics: Sequence[Topic], settings: Settings) -> Iterato
         )
 
 
-def _remarks(surveys: Sequence[Survey]) -> Iterator[str]:
+def _remarks(surveys: Sequence[DirectoryContents]) -> Iterator[str]:
     for one in surveys:
         for name, what in one.leftovers.items():
             yield f"{one.path / name}: {what}; left where it is, and not served"

@@ -19,7 +19,7 @@ CALL_TIMEOUT_MS: Final = 30_000
 
 
 @contextmanager
-def connected(bootstrap: str, *, quiet: bool = False) -> Iterator[Admin]:
+def admin_connection(bootstrap: str, *, quiet: bool = False) -> Iterator[Admin]:
     """An admin of a cluster that answers; `quiet` where the command draws on the screen itself."""
     config = {"default.api.timeout.ms": CALL_TIMEOUT_MS, **client_config(bootstrap, AdminConfig)}
     with Admin(config=config) as admin, patience(f"waiting for {bootstrap}", quiet=quiet):

@@ -10,15 +10,15 @@ import typer
 
 from ottla.cli.argument_parsing import INT64_MAX, offset_spec, topic_partitions, whole_number
 from ottla.cli.completion import group_names, topic_names
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import patience
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Properties, pairs
 from ottla.cli.profile.cluster import client_config
 from ottla.cli.records.filters import wanted
 from ottla.cli.records.formatting import Format, parts, shower
-from ottla.cli.records.printing import Showing, print_all
-from ottla.cli.records.ranges import Batch, Span, read_group, read_span, span
+from ottla.cli.records.printing import PrintOptions, print_all
+from ottla.cli.records.ranges import Batch, ReadRange, read_group, read_span, span
 from ottla.cli.records.termination import interrupted_by_sigterm
 from ottla.client.admin import OffsetSpec
 from ottla.client.admin.sync import Admin
@@ -96,7 +96,7 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
       ottla consume orders --group billing --filter value=^t --filter header.source=shop
     """
     look = Format.JSON if as_json else format
-    showing = Showing(shower(look, parts("--show", show)), wanted(filters or ()), max_messages)
+    showing = PrintOptions(shower(look, parts("--show", show)), wanted(filters or ()), max_messages)
     chosen = [topic_partitions("TOPIC", text) for text in topics]
     config = {
         "isolation.level": "read_committed" if read_committed else "read_uncommitted",
@@ -108,9 +108,9 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     limits = Limits(start, to, follow, read_committed)
     if group is not None:
         limits.require_none(chosen)
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         partitions = expanded(admin, chosen)  # a topic that is not there is said at once
-        where = Span({}, None) if group is not None else limits.of(admin, partitions)
+        where = ReadRange({}, None) if group is not None else limits.of(admin, partitions)
     if group is not None:
         return _as_group(
             [topic for topic, _ in chosen], follow, showing, {**config, "group.id": group}
@@ -135,7 +135,7 @@ class Limits(NamedTuple):
                 "partitions out, or move it with: ottla groups reset-offsets"
             )
 
-    def of(self, admin: Admin, partitions: list[TopicPartition]) -> Span:
+    def of(self, admin: Admin, partitions: list[TopicPartition]) -> ReadRange:
         """The offsets that are meant."""
         if self.follow and self.to is not None:
             raise UserError("--follow and --to: give one of them")
@@ -149,8 +149,8 @@ class Limits(NamedTuple):
         first, last = _offset("--from", self.start), _offset("--to", self.to)
         starts = found.starts if first is None else dict.fromkeys(partitions, first)
         if last is None or found.ends is None:
-            return Span(starts, found.ends)
-        return Span(starts, {one: min(last, end) for one, end in found.ends.items()})
+            return ReadRange(starts, found.ends)
+        return ReadRange(starts, {one: min(last, end) for one, end in found.ends.items()})
 
 
 def _spec(option: str, text: str | None) -> OffsetSpec | int | None:
@@ -167,7 +167,9 @@ def _offset(option: str, text: str | None) -> int | None:
     return whole_number(option, text[1:], "an offset")
 
 
-def _as_group(topics: list[str], follow: bool, showing: Showing, config: dict[str, Any]) -> int:
+def _as_group(
+    topics: list[str], follow: bool, showing: PrintOptions, config: dict[str, Any]
+) -> int:
     with interrupted_by_sigterm(), Consumer[bytes, bytes](config=config) as consumer:
         batches = read_group(consumer, topics, follow=follow)
         return _show(batches, showing, commits=consumer)
@@ -175,7 +177,7 @@ def _as_group(topics: list[str], follow: bool, showing: Showing, config: dict[st
 
 def _show(
     batches: Iterable[Batch],
-    showing: Showing,
+    showing: PrintOptions,
     *,
     commits: Consumer[bytes, bytes] | None = None,
     total: int | None = None,

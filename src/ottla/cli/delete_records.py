@@ -13,7 +13,7 @@ import typer
 from ottla.cli.argument_parsing import INT32_MAX, topic_partitions, whole_number, whole_value
 from ottla.cli.completion import topic_names
 from ottla.cli.confirmation import DryRun, Yes, agreed, require_terminal
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, failures, show
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
@@ -68,7 +68,7 @@ def delete_records(
     asked = {} if file is None else _from_file(file)
     if not (yes or dry_run):
         require_terminal("delete-records")
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         if topic is not None and offset is not None:
             partitions = expanded(admin, [topic_partitions("TOPIC", topic)])
             asked = dict.fromkeys(partitions, offset)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.cluster.health import COLUMNS
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show
 from ottla.cli.diagnosis.checks import ALL, Severity, examined
 from ottla.cli.diagnosis.facts import Facts, everything
@@ -38,7 +38,7 @@ def doctor(
       ottla doctor --json
     """
     addresses = _addresses(metrics)
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         facts = everything(admin, addresses)
     found = examined(facts, ALL)
     rows = [(one.severity.value, one.subject, one.what, one.do) for one in found]

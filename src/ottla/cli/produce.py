@@ -14,11 +14,11 @@ import typer
 
 from ottla.cli.argument_parsing import INT32_MAX, require_topic_name
 from ottla.cli.completion import topic_names
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import patience
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Properties, pairs
 from ottla.cli.profile.cluster import client_config
-from ottla.cli.records.parsing import Reading, drafts, header
+from ottla.cli.records.parsing import InputFormat, drafts, header
 from ottla.cli.records.sending import send_all
 from ottla.client.producer.sync import Producer
 from ottla.config.client import ProducerConfig
@@ -83,7 +83,7 @@ def produce(  # noqa: PLR0913 - a command's options are its parameters
       echo '{"key": "a", "value": {"n": 1}}' | ottla produce orders --json -z zstd
     """
     require_topic_name("TOPIC", topic)
-    how = Reading(
+    how = InputFormat(
         None if key_separator is None else _separator(key_separator),
         None if null is None else null.encode(),
         tuple(header("--header", text) for text in headers or ()),
@@ -91,7 +91,7 @@ def produce(  # noqa: PLR0913 - a command's options are its parameters
     )
     config = {"acks": acks, "compression.type": compression.value, "linger.ms": "20"}
     config |= client_config(bootstrap, ProducerConfig) | pairs("--set", properties)
-    with connected(bootstrap):
+    with admin_connection(bootstrap):
         pass  # a broker out of reach is said at once; then nothing else may write to the terminal
     with (
         _lines(file) as lines,

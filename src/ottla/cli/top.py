@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.activity import Sample, rates
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, as_value, line, show
 from ottla.cli.groups.lag import lags
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
@@ -39,7 +39,7 @@ def top(
       ottla top --once
       ottla top --once --json --interval 0.5
     """
-    with connected(bootstrap, quiet=True) as admin:
+    with admin_connection(bootstrap, quiet=True) as admin:
         before = sample(admin)
 
         def look() -> list[Table]:

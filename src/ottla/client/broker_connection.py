@@ -20,7 +20,7 @@ from ottla.model.clock import Clock
 from ottla.model.errors import Disconnect, ErrorCode
 from ottla.net.bulk_receiver import BUFFER_BYTES
 from ottla.net.limits import NetLimits
-from ottla.net.outbound_connection import Ask, LinkLimits, PeerLink
+from ottla.net.outbound_connection import Ask, OutboundConnection, OutboundLimits
 from ottla.protocol import wire
 from ottla.protocol.records.compression import Bytes
 from ottla.protocol.wire import Fields
@@ -33,7 +33,7 @@ _HEADER: Final = struct.Struct(">ihhih")
 _ERROR: Final = struct.Struct(">ih")
 
 
-class Link:
+class BrokerConnection:
     """Questions to one broker, over one connection that comes back by itself."""
 
     def __init__(self, node: Node, config: ClientConfig, clock: Clock, dice: Random) -> None:
@@ -44,7 +44,9 @@ class Link:
         self._clock = clock
         self._client_id = config.client_id.encode()
         self._correlation = 0
-        self.peer = PeerLink(node.host, node.port, clock, dice, _limits(config), greet=self._greet)
+        self.peer = OutboundConnection(
+            node.host, node.port, clock, dice, _limits(config), greet=self._greet
+        )
 
     async def ready(self) -> Versions:
         """The versions the broker speaks; connects if there is no connection."""
@@ -129,8 +131,8 @@ def _version() -> str:
     return __version__
 
 
-def _limits(config: ClientConfig) -> LinkLimits:
-    return LinkLimits(
+def _limits(config: ClientConfig) -> OutboundLimits:
+    return OutboundLimits(
         max_reply_bytes=(1 << 31) - 1,
         reconnect_backoff_ms=config.reconnect_backoff_ms,
         reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,

@@ -16,9 +16,9 @@ from random import Random
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
-from ottla.client.broker_connection import Link
+from ottla.client.broker_connection import BrokerConnection
 from ottla.client.cluster_view import ClusterView, TopicView
-from ottla.client.connections import Lane, Links
+from ottla.client.connections import ConnectionLane, Connections
 from ottla.client.coordinators import CoordinatorKind, Coordinators
 from ottla.client.errors import refusal
 from ottla.client.metadata import Metadata
@@ -31,7 +31,7 @@ from ottla.model.ids import TopicPartition
 from ottla.protocol.records.compression import Bytes
 from ottla.protocol.wire import Fields
 
-__all__ = ["Cluster", "CoordinatorKind", "Lane", "Target"]
+__all__ = ["Cluster", "ConnectionLane", "CoordinatorKind", "Target"]
 
 LOOKUP_TIMEOUT_MS: Final = 60_000
 
@@ -55,7 +55,7 @@ class Cluster:
         self.config = config
         self.clock = clock
         self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, dice)
-        self._links = Links(config, clock, dice)
+        self._links = Connections(config, clock, dice)
         self._metadata = Metadata(config, clock, self._links, auto_create=auto_create)
         self._coordinators = Coordinators(self._ask_anybody)
 
@@ -118,12 +118,17 @@ class Cluster:
         leader = self.metadata.leader(tp)
         return leader if leader >= 0 else (await self.refresh([tp.topic])).leader(tp)
 
-    async def versions(self, node: To, lane: Lane = Lane.DATA) -> Versions:
+    async def versions(self, node: To, lane: ConnectionLane = ConnectionLane.DATA) -> Versions:
         """What a broker speaks; connects if there is no connection."""
         return await (await self._link(node, lane)).ready()
 
     async def version(
-        self, node: To, key: int, *, at_most: int | None = None, lane: Lane = Lane.DATA
+        self,
+        node: To,
+        key: int,
+        *,
+        at_most: int | None = None,
+        lane: ConnectionLane = ConnectionLane.DATA,
     ) -> int:
         """The newest version of an API both sides speak; UnsupportedVersion if there is none."""
         return (await self.versions(node, lane)).pick(key, at_most)
@@ -140,7 +145,7 @@ class Cluster:
         *,
         timeout_ms: int | None = None,
         at_most: int | None = None,
-        lane: Lane = Lane.DATA,
+        lane: ConnectionLane = ConnectionLane.DATA,
     ) -> Any:
         """One question, one attempt: the answer as kio's class, whatever it says."""
         link = await self._link(node, lane)
@@ -155,13 +160,15 @@ class Cluster:
         body: Sequence[Bytes],
         *,
         timeout_ms: int | None = None,
-        lane: Lane = Lane.DATA,
+        lane: ConnectionLane = ConnectionLane.DATA,
     ) -> memoryview:
         """A question encoded already; the frame of its answer, correlation id first."""
         link = await self._link(node, lane)
         return await link.ask_bytes(key, version, body, self._timeout_ms(timeout_ms))
 
-    def link(self, node: int, lane: Lane = Lane.DATA) -> Link | None:
+    def link(
+        self, node: int, lane: ConnectionLane = ConnectionLane.DATA
+    ) -> BrokerConnection | None:
         """The way to a broker, connected or not; None when nobody has heard of it."""
         known = self.metadata.nodes.get(node)
         return None if known is None else self._links.to(known, lane)
@@ -189,7 +196,7 @@ class Cluster:
     async def _ask_anybody(self, key: int, fields: dict[str, Any]) -> Any:
         return await self.ask(Target.ANY, key, fields)
 
-    async def _link(self, node: To, lane: Lane) -> Link:
+    async def _link(self, node: To, lane: ConnectionLane) -> BrokerConnection:
         if node is Target.ANY:
             return next(self._links.any(self.metadata.nodes))
         if node is Target.CONTROLLER:

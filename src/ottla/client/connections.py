@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from random import Random
 
-from ottla.client.broker_connection import Link
+from ottla.client.broker_connection import BrokerConnection
 from ottla.client.cluster_view import Node
 from ottla.config.client import ClientConfig
 from ottla.model.clock import Clock
 
 
-class Lane(Enum):
+class ConnectionLane(Enum):
     """Which of the connections to a broker."""
 
     DATA = "data"
@@ -27,21 +27,21 @@ class Lane(Enum):
     JOIN = "join"  # a group's coordinator keeps it waiting until all have joined
 
 
-class Links:
+class Connections:
     """Every connection of one client."""
 
     def __init__(self, config: ClientConfig, clock: Clock, dice: Random) -> None:
         self._config = config
         self._clock = clock
         self._dice = dice
-        self._links: dict[tuple[int, Lane], Link] = {}
+        self._links: dict[tuple[int, ConnectionLane], BrokerConnection] = {}
         # Brokers whose ids are not known yet have negative ones.
         self._bootstrap = {
             -1 - at: Node(-1 - at, address.host, address.port)
             for at, address in enumerate(config.addresses)
         }
 
-    def to(self, node: Node, lane: Lane = Lane.DATA) -> Link:
+    def to(self, node: Node, lane: ConnectionLane = ConnectionLane.DATA) -> BrokerConnection:
         """The link to a broker; a broker that has moved gets another."""
         link = self._links.get((node.id, lane))
         if link is not None and link.node[1:3] == node[1:3]:
@@ -49,10 +49,12 @@ class Links:
         if link is not None:
             link.peer.close()
         self._drop_idle()
-        link = self._links[node.id, lane] = Link(node, self._config, self._clock, self._dice)
+        link = self._links[node.id, lane] = BrokerConnection(
+            node, self._config, self._clock, self._dice
+        )
         return link
 
-    def any(self, nodes: Mapping[int, Node]) -> Iterator[Link]:
+    def any(self, nodes: Mapping[int, Node]) -> Iterator[BrokerConnection]:
         """Links to ask when any broker will do, the best first.
 
         That is: not one that was out of reach a moment ago, one that is connected, one with the
@@ -60,7 +62,7 @@ class Links:
         """
         now_ms = self._clock.mono_ms()
 
-        def rank(link: Link) -> tuple[bool, bool, int, float]:
+        def rank(link: BrokerConnection) -> tuple[bool, bool, int, float]:
             peer = link.peer
             waits = peer.not_before_ms > now_ms
             return waits, not peer.is_open, peer.in_flight, self._dice.random()

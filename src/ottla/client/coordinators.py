@@ -22,20 +22,20 @@ class CoordinatorKind(IntEnum):
     TXN = 1
 
 
-class Found(NamedTuple):
+class FoundCoordinator(NamedTuple):
     error_code: ErrorCode
     error_message: str | None
     node: Node
 
 
-class AskAnybody(Protocol):
+class CoordinatorRequest(Protocol):
     async def __call__(self, key: int, fields: dict[str, Any]) -> Any: ...
 
 
 class Coordinators:
     """The coordinators this client has learned of."""
 
-    def __init__(self, ask: AskAnybody) -> None:
+    def __init__(self, ask: CoordinatorRequest) -> None:
         self._ask = ask
         self._known: dict[tuple[CoordinatorKind, str], Node] = {}
 
@@ -55,6 +55,8 @@ class Coordinators:
         return found.node
 
 
-def _found(reply: Any) -> Found:
+def _found(reply: Any) -> FoundCoordinator:
     told = reply.coordinators[0] if reply.coordinators else reply
-    return Found(told.error_code, told.error_message, Node(told.node_id, told.host, told.port))
+    return FoundCoordinator(
+        told.error_code, told.error_message, Node(told.node_id, told.host, told.port)
+    )

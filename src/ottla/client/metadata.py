@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from ottla.client.cluster_view import ClusterView
-from ottla.client.connections import Links
+from ottla.client.connections import Connections
 from ottla.client.errors import KafkaError, refusal
 from ottla.client.retry import said
 from ottla.config.client import ClientConfig
@@ -27,7 +27,7 @@ class Metadata:
     """What one client knows of its cluster."""
 
     def __init__(
-        self, config: ClientConfig, clock: Clock, links: Links, *, auto_create: bool = False
+        self, config: ClientConfig, clock: Clock, links: Connections, *, auto_create: bool = False
     ) -> None:
         self.view = ClusterView()
         self._config = config

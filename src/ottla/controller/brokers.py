@@ -13,15 +13,15 @@ from ottla.controller.draft import Draft
 from ottla.controller.effects import Step
 from ottla.controller.events import (
     BrokerBehind,
-    BrokersSeen,
-    LeaderAndIsrAnswered,
-    LogDirsSeen,
+    LeaderAndIsrReplied,
+    LiveBrokersChanged,
+    LogDirFailuresFound,
 )
 from ottla.controller.replicas import Replica
 from ottla.controller.state import (
-    Broker,
+    BrokerState,
     ControllerState,
-    Partition,
+    PartitionAssignment,
     PartitionState,
     ReplicaState,
 )
@@ -29,7 +29,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, TopicPartition
 
 
-def seen(state: ControllerState, event: BrokersSeen) -> Step:
+def on_live_brokers_changed(state: ControllerState, event: LiveBrokersChanged) -> Step:
     """Compare who is registered with who we knew: new, dead, restarted, readdressed."""
     known, there = state.brokers, event.brokers
     dead = {id for id in known if id not in there}
@@ -42,23 +42,23 @@ def seen(state: ControllerState, event: BrokersSeen) -> Step:
         return Step(state)
     draft = Draft(state)
     if dead | bounced:
-        _gone(draft, dead | bounced)
+        _on_left(draft, dead | bounced)
     if new | bounced | readdressed:  # another address is another connection: tell it all again
-        _came(draft, {id: there[id] for id in new | bounced | readdressed})
+        _on_joined(draft, {id: there[id] for id in new | bounced | readdressed})
     draft.tell.metadata(draft.state.brokers, ())
     return draft.step()
 
 
-def behind(state: ControllerState, event: BrokerBehind) -> Step:
+def on_broker_behind(state: ControllerState, event: BrokerBehind) -> Step:
     """Its queue was dropped: to it, everything is news again."""
     draft = Draft(state)
     if event.broker in state.brokers:
-        deletion.replicas_lost(draft, _on(draft, {event.broker}))
-        _came(draft, {event.broker: state.brokers[event.broker]})
+        deletion.on_replicas_lost(draft, _on(draft, {event.broker}))
+        _on_joined(draft, {event.broker: state.brokers[event.broker]})
     return draft.step()
 
 
-def log_dirs_seen(state: ControllerState, event: LogDirsSeen) -> Step:
+def on_log_dirs_failed(state: ControllerState, event: LogDirFailuresFound) -> Step:
     """Ask these brokers for all their replicas: each says which of them it lost."""
     draft = Draft(state)
     draft.writes += store_operations.delete_all(event.notifications)
@@ -68,7 +68,7 @@ def log_dirs_seen(state: ControllerState, event: LogDirsSeen) -> Step:
     return draft.step()
 
 
-def answered(state: ControllerState, event: LeaderAndIsrAnswered) -> Step:
+def on_leader_and_isr_reply(state: ControllerState, event: LeaderAndIsrReplied) -> Step:
     """What a broker said of its replicas: storage errors put them offline, success back online."""
     broker = state.brokers.get(event.broker)
     if broker is None or broker.epoch != event.epoch:
@@ -103,7 +103,7 @@ def start_replicas(draft: Draft, brokers: Iterable[BrokerId]) -> None:
     replicas.move(draft, born, ReplicaState.ONLINE)
 
 
-def _came(draft: Draft, came: Mapping[BrokerId, Broker]) -> None:
+def _on_joined(draft: Draft, came: Mapping[BrokerId, BrokerState]) -> None:
     state = draft.state
     draft.state = replace(
         state,
@@ -123,11 +123,11 @@ def _came(draft: Draft, came: Mapping[BrokerId, Broker]) -> None:
     draft.tell.metadata(came, staying)
     start_replicas(draft, came)
     _elect_where_possible(draft)
-    reassignment.resume(draft)
-    deletion.retry(draft)
+    reassignment.resume_reassignments(draft)
+    deletion.retry_deletions(draft)
 
 
-def _gone(draft: Draft, gone: set[BrokerId]) -> None:
+def _on_left(draft: Draft, gone: set[BrokerId]) -> None:
     state = draft.state
     lost = _on(draft, gone)
     draft.state = replace(
@@ -143,7 +143,7 @@ def _gone(draft: Draft, gone: set[BrokerId]) -> None:
 
 def _offline(draft: Draft, lost: list[Replica]) -> None:
     """Partitions they led look for another leader, then the replicas leave the ISRs."""
-    deletion.replicas_lost(draft, lost)
+    deletion.on_replicas_lost(draft, lost)
     staying = [replica for replica in lost if replica.tp.topic not in draft.state.deletions]
     leaderless = [tp for tp, broker in staying if draft.partition(tp).leader == broker]
     partitions.move(draft, leaderless, PartitionState.OFFLINE)
@@ -173,7 +173,7 @@ def _on(draft: Draft, brokers: Iterable[BrokerId]) -> list[Replica]:
     ]
 
 
-def _both(partition: Partition, brokers: frozenset[BrokerId]) -> Iterable[BrokerId]:
+def _both(partition: PartitionAssignment, brokers: frozenset[BrokerId]) -> Iterable[BrokerId]:
     return [broker for broker in partition.replicas if broker in brokers]
 
 

@@ -19,25 +19,25 @@ from ottla.config.dynamic import DynamicConfig
 from ottla.config.topic import TopicConfig
 from ottla.controller import topic_rules
 from ottla.controller.events import (
-    DeletionAsked,
-    ElectionAsked,
+    DeletionRequested,
     ElectionKind,
+    ElectionRequested,
     Event,
     MorePartitions,
     Moves,
-    MovesAsked,
     NewTopic,
-    PartitionsAsked,
-    ShutdownAsked,
-    TopicsAsked,
-    UncleanSeen,
+    PartitionCreationRequested,
+    ReassignmentRequested,
+    ShutdownRequested,
+    TopicCreationRequested,
+    UncleanElectionEnabled,
 )
 from ottla.controller.internal_topics import automatic
-from ottla.controller.placement import Roll
+from ottla.controller.placement import PlacementRandomness
 from ottla.controller.runtime.loop import ControllerLoop
-from ottla.controller.runtime.metadata_waiter import Condition, Shown
+from ottla.controller.runtime.metadata_waiter import Condition, MetadataWaiter
 from ottla.controller.runtime.store_reader import new_topic_id
-from ottla.controller.state import Partition, Rules
+from ottla.controller.state import PartitionAssignment, TopicRules
 from ottla.controller.topics import UNCLEAN, Created
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
@@ -63,7 +63,7 @@ class Controller:
         config: DynamicConfig,
         configs: ConfigStore,
         producer_ids: ProducerIds,
-        shown: Shown,
+        shown: MetadataWaiter,
         *,
         acls: AclStore,
         dice: Random,
@@ -75,7 +75,7 @@ class Controller:
         self.shown = shown
         self.acls = acls
         self._dice = dice
-        loop.set_rules(Rules.of(config.current))
+        loop.set_rules(TopicRules.of(config.current))
         config.on_broker(self._broker_settings_changed)
         config.on_topic(self._topic_settings_changed)
 
@@ -111,7 +111,7 @@ class Controller:
         async def ask(some: Sequence[NewTopic]) -> None:
             nonlocal budget
             said: dict[str, Created | KafkaError] = await self._decided(
-                lambda ask: TopicsAsked(ask, tuple(some), validate_only, budget),
+                lambda ask: TopicCreationRequested(ask, tuple(some), validate_only, budget),
                 lambda said: None if validate_only else _all_led(said),
             )
             answer.update(said)
@@ -154,7 +154,7 @@ class Controller:
                 one.name: len(known[one.name].partitions) for one in some if one.name in known
             }
             said: Mapping[str, KafkaError | None] = await self._decided(
-                lambda ask: PartitionsAsked(ask, tuple(some), validate_only, budget),
+                lambda ask: PartitionCreationRequested(ask, tuple(some), validate_only, budget),
                 lambda said: None if validate_only else _grown(said, totals),
             )
             answer.update(said)
@@ -168,7 +168,7 @@ class Controller:
         """Each topic's fate; several end at different times but are answered together."""
         asks = {name: self._loop.open_ask() for name in names}
         for some in sliced(list(asks), TOPICS_AT_ONCE):
-            self._loop.put(DeletionAsked({name: asks[name][0] for name in some}))
+            self._loop.put(DeletionRequested({name: asks[name][0] for name in some}))
         codes = dict.fromkeys(asks, ErrorCode.request_timed_out)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -189,7 +189,7 @@ class Controller:
     ) -> Mapping[TopicPartition, ErrorCode]:
         named = None if partitions is None else tuple(partitions)
         return await self._ask(
-            lambda ask: ElectionAsked(ask, kind, named),
+            lambda ask: ElectionRequested(ask, kind, named),
             timeout_ms,
             dict.fromkeys(named or (), ErrorCode.request_timed_out),
             shown=lambda codes: _led(kind, codes),
@@ -200,12 +200,12 @@ class Controller:
     ) -> Mapping[TopicPartition, KafkaError | None]:
         """`keep_factor` refuses a move that would change how many replicas there are."""
         return await self._ask(
-            lambda ask: MovesAsked(ask, moves, keep_factor),
+            lambda ask: ReassignmentRequested(ask, moves, keep_factor),
             timeout_ms,
             dict.fromkeys(moves, TIMED_OUT),
         )
 
-    def moving(self) -> dict[TopicPartition, Partition]:
+    def moving(self) -> dict[TopicPartition, PartitionAssignment]:
         """The moves under way, if this is the controller who knows."""
         if not self.is_active:
             raise KafkaError(ErrorCode.not_controller, "This is not the active controller.")
@@ -215,7 +215,7 @@ class Controller:
 
     async def let_go(self, broker: BrokerId, epoch: BrokerEpoch) -> frozenset[TopicPartition]:
         """A broker stops in order: the partitions that still need it, or the refusal."""
-        said = await self._loop.ask(lambda ask: ShutdownAsked(ask, broker, epoch))
+        said = await self._loop.ask(lambda ask: ShutdownRequested(ask, broker, epoch))
         if isinstance(said, KafkaError):
             raise said
         return cast(frozenset[TopicPartition], said)
@@ -250,11 +250,11 @@ class Controller:
         return image.topics.keys() >= state.topics.keys() - state.deletions.keys()
 
     def _rolled(self, topic: NewTopic) -> NewTopic:
-        roll = Roll(self._dice.getrandbits(31), self._dice.getrandbits(31))
+        roll = PlacementRandomness(self._dice.getrandbits(31), self._dice.getrandbits(31))
         return topic._replace(id=new_topic_id(self._dice), roll=roll)
 
     def _broker_settings_changed(self, _: BrokerConfig, now: BrokerConfig) -> None:
-        rules = Rules.of(now)
+        rules = TopicRules.of(now)
         if rules != self._loop.state.rules:
             self._loop.set_rules(rules)
 
@@ -263,7 +263,7 @@ class Controller:
         said = UNCLEAN in overrides
         allowed = self._config.topic(name).unclean_leader_election_enable if said else None
         if self._loop.state.unclean.get(name) != allowed:
-            self._loop.put(UncleanSeen(name, allowed))
+            self._loop.put(UncleanElectionEnabled(name, allowed))
 
 
 async def _each_slice(

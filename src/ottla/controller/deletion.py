@@ -13,7 +13,7 @@ from dataclasses import replace
 from ottla.controller import partitions, replicas, store_operations
 from ottla.controller.draft import Draft
 from ottla.controller.effects import Step
-from ottla.controller.events import DeletionAsked, DeletionsSeen, StopReplicaAnswered
+from ottla.controller.events import DeletionRequested, DeletionsFound, StopReplicaReplied
 from ottla.controller.replicas import Replica
 from ottla.controller.request_batch import published
 from ottla.controller.state import (
@@ -28,7 +28,7 @@ from ottla.model.ids import TopicPartition
 R = ReplicaState
 
 
-def asked(state: ControllerState, event: DeletionAsked) -> Step:
+def on_deletion_requested(state: ControllerState, event: DeletionRequested) -> Step:
     draft = Draft(state)
     for name, ask in event.asks.items():
         if name not in state.topics:
@@ -39,11 +39,11 @@ def asked(state: ControllerState, event: DeletionAsked) -> Step:
             if name not in state.deletions:
                 draft.writes.append(store_operations.create_deletion(name))
             _enqueue(draft, name, ask)
-    resume(draft, event.asks)
+    resume_deletions(draft, event.asks)
     return draft.step()
 
 
-def seen(state: ControllerState, event: DeletionsSeen) -> Step:
+def on_deletions_found(state: ControllerState, event: DeletionsFound) -> Step:
     """Somebody wrote the request into the store."""
     draft = Draft(state)
     unknown = event.names - state.topics.keys()
@@ -51,11 +51,11 @@ def seen(state: ControllerState, event: DeletionsSeen) -> Step:
     draft.writes += [store_operations.delete_deletion(name) for name in sorted(refused)]
     for name in sorted(event.names - refused - state.deletions.keys()):
         _enqueue(draft, name, None)
-    resume(draft)
+    resume_deletions(draft)
     return draft.step()
 
 
-def answered(state: ControllerState, event: StopReplicaAnswered) -> Step:
+def on_stop_replica_reply(state: ControllerState, event: StopReplicaReplied) -> Step:
     """A broker tells how the deletion of its replicas went."""
     broker = state.brokers.get(event.broker)
     if broker is None or broker.epoch != event.epoch:
@@ -74,11 +74,11 @@ def answered(state: ControllerState, event: StopReplicaAnswered) -> Step:
     replicas.move(draft, failed, R.DELETION_INELIGIBLE)
     for name in {replica.tp.topic for replica in failed}:
         _mark_ineligible(draft, name)
-    resume(draft, {tp.topic for tp in waiting})
+    resume_deletions(draft, {tp.topic for tp in waiting})
     return draft.step()
 
 
-def replicas_lost(draft: Draft, lost: Iterable[Replica]) -> None:
+def on_replicas_lost(draft: Draft, lost: Iterable[Replica]) -> None:
     """A broker or disk went: what it was deleting cannot be confirmed now."""
     going = [replica for replica in lost if replica.tp.topic in draft.state.deletions]
     unconfirmed = [
@@ -91,15 +91,15 @@ def replicas_lost(draft: Draft, lost: Iterable[Replica]) -> None:
         _mark_ineligible(draft, name)
 
 
-def retry(draft: Draft) -> None:
+def retry_deletions(draft: Draft) -> None:
     """Something came back: no topic is ineligible until it shows itself so again."""
     for name, ongoing in draft.state.deletions.items():
         if ongoing.ineligible:
             _put(draft, name, replace(ongoing, ineligible=False))
-    resume(draft)
+    resume_deletions(draft)
 
 
-def resume(draft: Draft, only: Collection[str] | None = None) -> None:
+def resume_deletions(draft: Draft, only: Collection[str] | None = None) -> None:
     """Complete what is done, start what may start; of these topics if they are named."""
     going = draft.state.deletions
     for name in sorted(going if only is None else going.keys() & set(only)):

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from ottla.controller import store_operations
 from ottla.controller.effects import Reply, Step
-from ottla.controller.request_batch import Batch
-from ottla.controller.state import ControllerState, Leadership, Partition, Topic
+from ottla.controller.request_batch import RequestBatch
+from ottla.controller.state import ControllerState, Leadership, PartitionAssignment, TopicAssignment
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.store.port import Op
 
@@ -21,21 +21,23 @@ from ottla.store.port import Op
 class Draft:
     def __init__(self, state: ControllerState) -> None:
         self.state = state  # everything but the topics is changed by replacing it here
-        self.tell = Batch()
+        self.tell = RequestBatch()
         self.writes: list[Op] = []
         self._replies: list[Reply] = []
         self._notes: list[str] = []
-        self._topics: dict[str, Topic] | None = None
-        self._fresh: dict[str, dict[int, Partition]] = {}  # partition maps that are ours to change
+        self._topics: dict[str, TopicAssignment] | None = None
+        self._fresh: dict[
+            str, dict[int, PartitionAssignment]
+        ] = {}  # partition maps that are ours to change
 
     @property
-    def topics(self) -> Mapping[str, Topic]:
+    def topics(self) -> Mapping[str, TopicAssignment]:
         return self.state.topics if self._topics is None else self._topics
 
-    def partition(self, tp: TopicPartition) -> Partition:
+    def partition(self, tp: TopicPartition) -> PartitionAssignment:
         return self.topics[tp.topic].partitions[tp.partition]
 
-    def put_topic(self, name: str, topic: Topic) -> None:
+    def put_topic(self, name: str, topic: TopicAssignment) -> None:
         fresh = dict(topic.partitions)
         self._own()[name] = replace(topic, partitions=fresh)
         self._fresh[name] = fresh
@@ -44,7 +46,7 @@ class Draft:
         del self._own()[name]
         self._fresh.pop(name, None)
 
-    def put(self, tp: TopicPartition, partition: Partition) -> None:
+    def put(self, tp: TopicPartition, partition: PartitionAssignment) -> None:
         if tp.topic not in self._fresh:
             self.put_topic(tp.topic, self.topics[tp.topic])
         self._fresh[tp.topic][tp.partition] = partition
@@ -83,7 +85,7 @@ class Draft:
         sends = tuple(self.tell.sends(self.state))
         return Step(self.state, tuple(self.writes), sends, tuple(self._replies), tuple(self._notes))
 
-    def _own(self) -> dict[str, Topic]:
+    def _own(self) -> dict[str, TopicAssignment]:
         if self._topics is None:
             self._topics = dict(self.state.topics)
         return self._topics

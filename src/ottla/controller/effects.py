@@ -9,28 +9,28 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from ottla.controller.state import ControllerState, Partition
+from ottla.controller.state import ControllerState, PartitionAssignment
 from ottla.model.ids import BrokerId, LeaderEpoch, TopicId, TopicPartition
 from ottla.store.port import Op
 
 
-class Led(NamedTuple):
+class PartitionLeadership(NamedTuple):
     """One partition of a LeaderAndIsr."""
 
     tp: TopicPartition
     topic_id: TopicId
-    partition: Partition
+    partition: PartitionAssignment
     is_new: bool
 
 
 class LeaderAndIsr(NamedTuple):
     broker: BrokerId
-    partitions: tuple[Led, ...]
+    partitions: tuple[PartitionLeadership, ...]
     full: bool
     """True when it names every replica of the broker, so that it may drop what is not named."""
 
 
-class Stopped(NamedTuple):
+class StoppedReplica(NamedTuple):
     """One replica of a StopReplica."""
 
     tp: TopicPartition
@@ -40,22 +40,22 @@ class Stopped(NamedTuple):
 
 class StopReplica(NamedTuple):
     broker: BrokerId
-    replicas: tuple[Stopped, ...]
+    replicas: tuple[StoppedReplica, ...]
 
 
-class Published(NamedTuple):
+class PublishedPartition(NamedTuple):
     """One partition of an UpdateMetadata; `deleted` makes brokers forget it."""
 
     tp: TopicPartition
     topic_id: TopicId
-    partition: Partition
+    partition: PartitionAssignment
     offline: tuple[BrokerId, ...]
     deleted: bool
 
 
 class UpdateMetadata(NamedTuple):
     brokers: tuple[BrokerId, ...]
-    partitions: tuple[Published, ...]
+    partitions: tuple[PublishedPartition, ...]
 
 
 Send: TypeAlias = LeaderAndIsr | StopReplica | UpdateMetadata

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from ottla.controller import partitions, store_operations
 from ottla.controller.draft import Draft
 from ottla.controller.effects import Step
-from ottla.controller.events import BalanceDue, ElectionAsked, ElectionKind
-from ottla.controller.state import ControllerState, Partition
+from ottla.controller.events import BalanceDue, ElectionKind, ElectionRequested
+from ottla.controller.state import ControllerState, PartitionAssignment
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_BROKER, BrokerId, TopicPartition
 
 
-def asked(state: ControllerState, event: ElectionAsked) -> Step:
+def on_election_requested(state: ControllerState, event: ElectionRequested) -> Step:
     """The answer has a code for each partition; the store's node just goes when it is done."""
     draft = Draft(state)
     named = event.partitions
@@ -39,7 +39,7 @@ def asked(state: ControllerState, event: ElectionAsked) -> Step:
     return draft.step()
 
 
-def balance(state: ControllerState, _: BalanceDue) -> Step:
+def on_balance_due(state: ControllerState, _: BalanceDue) -> Step:
     """Give brokers their leaders back where too many of them ended up elsewhere."""
     by_preferred: dict[BrokerId, list[TopicPartition]] = {}
     for tp, partition in state.partitions():
@@ -84,5 +84,5 @@ def _why_not(state: ControllerState, tp: TopicPartition, kind: ElectionKind) -> 
     return ErrorCode.election_not_needed if in_place else None
 
 
-def _has_live_leader(state: ControllerState, partition: Partition) -> bool:
+def _has_live_leader(state: ControllerState, partition: PartitionAssignment) -> bool:
     return partition.leader != NO_BROKER and partition.leader in state.live

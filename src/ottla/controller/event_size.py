@@ -6,42 +6,42 @@ Owns an estimate, from above. Pure.
 from __future__ import annotations
 
 from ottla.controller.events import (
-    DeletionAsked,
-    ElectionAsked,
+    DeletionRequested,
+    ElectionRequested,
     Event,
-    LeaderAndIsrAnswered,
-    MovesAsked,
-    PartitionsAsked,
-    StatesReread,
-    StatesSeen,
-    StopReplicaAnswered,
-    TopicsAsked,
-    UncleanSeen,
+    LeaderAndIsrReplied,
+    PartitionCreationRequested,
+    ReassignmentRequested,
+    StatesChanged,
+    StatesReloaded,
+    StopReplicaReplied,
+    TopicCreationRequested,
+    UncleanElectionEnabled,
 )
 from ottla.controller.state import ControllerState
 
 
 def weight(state: ControllerState, event: Event) -> int:
     match event:
-        case TopicsAsked():
+        case TopicCreationRequested():
             default = state.rules.num_partitions
             return sum(
                 len(new.assignment) or (default if new.partition_count < 0 else new.partition_count)
                 for new in event.topics
             )
-        case PartitionsAsked():
+        case PartitionCreationRequested():
             return sum(more.total for more in event.topics)
-        case DeletionAsked():
+        case DeletionRequested():
             return sum(_size(state, name) for name in event.asks)
-        case StopReplicaAnswered() | LeaderAndIsrAnswered():
+        case StopReplicaReplied() | LeaderAndIsrReplied():
             return len(event.codes)
-        case StatesSeen() | StatesReread():
+        case StatesChanged() | StatesReloaded():
             return len(event.states)
-        case MovesAsked():
+        case ReassignmentRequested():
             return len(event.moves)
-        case UncleanSeen():
+        case UncleanElectionEnabled():
             return _size(state, event.topic)
-        case ElectionAsked() if event.partitions is not None:
+        case ElectionRequested() if event.partitions is not None:
             return len(event.partitions)
         case _:  # what may concern them all
             return sum(len(topic.partitions) for topic in state.topics.values())

@@ -12,8 +12,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from ottla.controller.placement import NOT_ROLLED, Roll
-from ottla.controller.state import Broker, Leadership, Replicas, Rules, Topic
+from ottla.controller.placement import NOT_ROLLED, PlacementRandomness
+from ottla.controller.state import BrokerState, Leadership, Replicas, TopicAssignment, TopicRules
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import (
     NO_TOPIC_ID,
@@ -35,8 +35,8 @@ class Elected(NamedTuple):
 
     epoch: ControllerEpoch
     epoch_version: int
-    brokers: Mapping[BrokerId, Broker]
-    topics: Mapping[str, Topic]
+    brokers: Mapping[BrokerId, BrokerState]
+    topics: Mapping[str, TopicAssignment]
     deletions: frozenset[str] = frozenset()
     unclean: Mapping[str, bool] = NOTHING
     notifications: tuple[str, ...] = ()
@@ -48,8 +48,8 @@ class Elected(NamedTuple):
     it may have lost in part."""
 
 
-class BrokersSeen(NamedTuple):
-    brokers: Mapping[BrokerId, Broker]
+class LiveBrokersChanged(NamedTuple):
+    brokers: Mapping[BrokerId, BrokerState]
 
 
 class BrokerBehind(NamedTuple):
@@ -58,64 +58,64 @@ class BrokerBehind(NamedTuple):
     broker: BrokerId
 
 
-class TopicsSeen(NamedTuple):
+class TopicsReloaded(NamedTuple):
     names: frozenset[str]
-    new: Mapping[str, Topic]
+    new: Mapping[str, TopicAssignment]
     ids: Mapping[str, TopicId] = NOTHING
     """For topics that were written without one, as old tools do."""
 
 
-class PartitionsSeen(NamedTuple):
+class PartitionsReloaded(NamedTuple):
     """A topic's node changed: somebody wrote another assignment."""
 
     name: str
-    topic: Topic
+    topic: TopicAssignment
 
 
-class DeletionsSeen(NamedTuple):
+class DeletionsFound(NamedTuple):
     names: frozenset[str]
 
 
-class StatesSeen(NamedTuple):
+class StatesChanged(NamedTuple):
     """Leaders changed their ISR and left a notification."""
 
     states: Mapping[TopicPartition, Leadership]
     notifications: tuple[str, ...]
 
 
-class StatesReread(NamedTuple):
+class StatesReloaded(NamedTuple):
     """A write of ours met another version: this is what is there."""
 
     states: Mapping[TopicPartition, Leadership]
 
 
-class LogDirsSeen(NamedTuple):
+class LogDirFailuresFound(NamedTuple):
     """These brokers lost a log directory; which replicas were on it, only they know."""
 
     brokers: frozenset[BrokerId]
     notifications: tuple[str, ...]
 
 
-class UncleanSeen(NamedTuple):
+class UncleanElectionEnabled(NamedTuple):
     """`unclean.leader.election.enable` changed for one topic; None follows the broker's."""
 
     topic: str
     allowed: bool | None
 
 
-class RulesSeen(NamedTuple):
+class RulesChanged(NamedTuple):
     """Settings of the broker changed while it runs."""
 
-    rules: Rules
+    rules: TopicRules
 
 
-class LeaderAndIsrAnswered(NamedTuple):
+class LeaderAndIsrReplied(NamedTuple):
     broker: BrokerId
     epoch: BrokerEpoch
     codes: Mapping[TopicPartition, ErrorCode]
 
 
-class StopReplicaAnswered(NamedTuple):
+class StopReplicaReplied(NamedTuple):
     """Only about replicas that were to be deleted."""
 
     broker: BrokerId
@@ -135,10 +135,10 @@ class NewTopic(NamedTuple):
     assignment: Mapping[int, Replicas] = NOTHING
     config: Mapping[str, str] = NOTHING
     id: TopicId = NO_TOPIC_ID
-    roll: Roll = NOT_ROLLED
+    roll: PlacementRandomness = NOT_ROLLED
 
 
-class TopicsAsked(NamedTuple):
+class TopicCreationRequested(NamedTuple):
     """Part of a request, or all of it. `budget` is how many partitions it may still make, as many
     as one request may if not said."""
 
@@ -154,8 +154,8 @@ class MorePartitions(NamedTuple):
     assignment: tuple[Replicas, ...] | None = None
 
 
-class PartitionsAsked(NamedTuple):
-    """As `TopicsAsked`."""
+class PartitionCreationRequested(NamedTuple):
+    """As `TopicCreationRequested`."""
 
     ask: int
     topics: tuple[MorePartitions, ...]
@@ -163,7 +163,7 @@ class PartitionsAsked(NamedTuple):
     budget: int | None = None
 
 
-class DeletionAsked(NamedTuple):
+class DeletionRequested(NamedTuple):
     """One `ask` per topic, because each ends at its own time."""
 
     asks: Mapping[str, int]
@@ -174,7 +174,7 @@ class ElectionKind(Enum):
     UNCLEAN = 1
 
 
-class ElectionAsked(NamedTuple):
+class ElectionRequested(NamedTuple):
     """Every partition when none is named. `ask` is None when a node in the store asked."""
 
     ask: int | None
@@ -186,13 +186,13 @@ class BalanceDue(NamedTuple):
     """Time to see whether leaders have drifted from their preferred brokers."""
 
 
-class ShutdownAsked(NamedTuple):
+class ShutdownRequested(NamedTuple):
     ask: int
     broker: BrokerId
     epoch: BrokerEpoch
 
 
-class MovesAsked(NamedTuple):
+class ReassignmentRequested(NamedTuple):
     """Reassignment, by request or by the node in the store."""
 
     ask: int | None
@@ -202,23 +202,23 @@ class MovesAsked(NamedTuple):
 
 Event: TypeAlias = (
     Elected
-    | BrokersSeen
+    | LiveBrokersChanged
     | BrokerBehind
-    | TopicsSeen
-    | PartitionsSeen
-    | DeletionsSeen
-    | StatesSeen
-    | StatesReread
-    | LogDirsSeen
-    | UncleanSeen
-    | RulesSeen
-    | LeaderAndIsrAnswered
-    | StopReplicaAnswered
-    | TopicsAsked
-    | PartitionsAsked
-    | DeletionAsked
-    | ElectionAsked
+    | TopicsReloaded
+    | PartitionsReloaded
+    | DeletionsFound
+    | StatesChanged
+    | StatesReloaded
+    | LogDirFailuresFound
+    | UncleanElectionEnabled
+    | RulesChanged
+    | LeaderAndIsrReplied
+    | StopReplicaReplied
+    | TopicCreationRequested
+    | PartitionCreationRequested
+    | DeletionRequested
+    | ElectionRequested
     | BalanceDue
-    | ShutdownAsked
-    | MovesAsked
+    | ShutdownRequested
+    | ReassignmentRequested
 )

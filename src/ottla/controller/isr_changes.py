@@ -11,21 +11,21 @@ from dataclasses import replace
 from ottla.controller import reassignment, store_operations
 from ottla.controller.draft import Draft
 from ottla.controller.effects import Step
-from ottla.controller.events import StatesReread, StatesSeen
+from ottla.controller.events import StatesChanged, StatesReloaded
 from ottla.controller.state import ControllerState, Leadership
 from ottla.model.ids import TopicPartition
 
 
-def seen(state: ControllerState, event: StatesSeen) -> Step:
+def on_states_changed(state: ControllerState, event: StatesChanged) -> Step:
     """Leaders changed their ISR: everybody's metadata follows; a waiting move may now end."""
     draft = Draft(state)
     draft.writes += store_operations.delete_all(event.notifications)
     draft.tell.metadata(state.brokers, _believe(draft, event.states))
-    reassignment.resume(draft)
+    reassignment.resume_reassignments(draft)
     return draft.step()
 
 
-def reread(state: ControllerState, event: StatesReread) -> Step:
+def on_states_reloaded(state: ControllerState, event: StatesReloaded) -> Step:
     """Tell the replicas too: a write may have happened although we never heard so."""
     draft = Draft(state)
     changed = _believe(draft, event.states)

@@ -21,25 +21,25 @@ from ottla.controller.effects import Step
 from ottla.controller.events import (
     BalanceDue,
     BrokerBehind,
-    BrokersSeen,
-    DeletionAsked,
-    DeletionsSeen,
+    DeletionRequested,
+    DeletionsFound,
     Elected,
-    ElectionAsked,
+    ElectionRequested,
     Event,
-    LeaderAndIsrAnswered,
-    LogDirsSeen,
-    MovesAsked,
-    PartitionsAsked,
-    PartitionsSeen,
-    RulesSeen,
-    ShutdownAsked,
-    StatesReread,
-    StatesSeen,
-    StopReplicaAnswered,
-    TopicsAsked,
-    TopicsSeen,
-    UncleanSeen,
+    LeaderAndIsrReplied,
+    LiveBrokersChanged,
+    LogDirFailuresFound,
+    PartitionCreationRequested,
+    PartitionsReloaded,
+    ReassignmentRequested,
+    RulesChanged,
+    ShutdownRequested,
+    StatesChanged,
+    StatesReloaded,
+    StopReplicaReplied,
+    TopicCreationRequested,
+    TopicsReloaded,
+    UncleanElectionEnabled,
 )
 from ottla.controller.state import ControllerState
 
@@ -47,44 +47,44 @@ from ottla.controller.state import ControllerState
 def on_event(state: ControllerState, event: Event) -> Step:  # noqa: C901 - one line per event
     match event:
         case Elected():
-            return startup.elected(state, event)
-        case BrokersSeen():
-            return brokers.seen(state, event)
+            return startup.on_elected(state, event)
+        case LiveBrokersChanged():
+            return brokers.on_live_brokers_changed(state, event)
         case BrokerBehind():
-            return brokers.behind(state, event)
-        case LogDirsSeen():
-            return brokers.log_dirs_seen(state, event)
-        case LeaderAndIsrAnswered():
-            return brokers.answered(state, event)
-        case TopicsAsked():
-            return topics.asked(state, event)
-        case TopicsSeen():
-            return topics.seen(state, event)
-        case PartitionsAsked():
-            return topics.more_asked(state, event)
-        case PartitionsSeen():
-            return topics.partitions_seen(state, event)
-        case UncleanSeen():
-            return topics.unclean_seen(state, event)
-        case RulesSeen():
-            return topics.rules_seen(state, event)
-        case DeletionAsked():
-            return deletion.asked(state, event)
-        case DeletionsSeen():
-            return deletion.seen(state, event)
-        case StopReplicaAnswered():
-            return deletion.answered(state, event)
-        case StatesSeen():
-            return isr_changes.seen(state, event)
-        case StatesReread():
-            return isr_changes.reread(state, event)
-        case ElectionAsked():
-            return election_requests.asked(state, event)
+            return brokers.on_broker_behind(state, event)
+        case LogDirFailuresFound():
+            return brokers.on_log_dirs_failed(state, event)
+        case LeaderAndIsrReplied():
+            return brokers.on_leader_and_isr_reply(state, event)
+        case TopicCreationRequested():
+            return topics.on_topic_creation_requested(state, event)
+        case TopicsReloaded():
+            return topics.on_topics_changed(state, event)
+        case PartitionCreationRequested():
+            return topics.on_partition_creation_requested(state, event)
+        case PartitionsReloaded():
+            return topics.on_partitions_changed(state, event)
+        case UncleanElectionEnabled():
+            return topics.on_unclean_election_enabled(state, event)
+        case RulesChanged():
+            return topics.on_rules_changed(state, event)
+        case DeletionRequested():
+            return deletion.on_deletion_requested(state, event)
+        case DeletionsFound():
+            return deletion.on_deletions_found(state, event)
+        case StopReplicaReplied():
+            return deletion.on_stop_replica_reply(state, event)
+        case StatesChanged():
+            return isr_changes.on_states_changed(state, event)
+        case StatesReloaded():
+            return isr_changes.on_states_reloaded(state, event)
+        case ElectionRequested():
+            return election_requests.on_election_requested(state, event)
         case BalanceDue():
-            return election_requests.balance(state, event)
-        case ShutdownAsked():
-            return shutdown.asked(state, event)
-        case MovesAsked():
-            return reassignment.asked(state, event)
+            return election_requests.on_balance_due(state, event)
+        case ShutdownRequested():
+            return shutdown.on_shutdown_requested(state, event)
+        case ReassignmentRequested():
+            return reassignment.on_reassignment_requested(state, event)
         case _:
             assert_never(event)

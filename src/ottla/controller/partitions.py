@@ -13,7 +13,7 @@ from typing import TypeAlias
 from ottla.controller import election
 from ottla.controller.draft import Draft
 from ottla.controller.election import Choice
-from ottla.controller.state import PARTITION_MOVES, Leadership, Partition, PartitionState
+from ottla.controller.state import PARTITION_MOVES, Leadership, PartitionAssignment, PartitionState
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, LeaderEpoch, TopicPartition
 
@@ -104,7 +104,9 @@ def _may(draft: Draft, tp: TopicPartition, to: PartitionState) -> bool:
     return legal
 
 
-def _initialise(draft: Draft, tp: TopicPartition, partition: Partition) -> ErrorCode | None:
+def _initialise(
+    draft: Draft, tp: TopicPartition, partition: PartitionAssignment
+) -> ErrorCode | None:
     """The first leader: of the live replicas the first, all of them in sync, epoch 0."""
     live = draft.live_replicas(tp)
     isr = tuple(broker for broker in partition.replicas if broker in live)

@@ -12,23 +12,26 @@ from collections.abc import Mapping, Sequence
 from itertools import count, zip_longest
 from typing import Final, NamedTuple
 
-from ottla.controller.state import Broker, Replicas
+from ottla.controller.state import BrokerState, Replicas
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId
 
 
-class Roll(NamedTuple):
+class PlacementRandomness(NamedTuple):
     """Two throws: where leaders start, and how far off followers start (any size; modulo taken)."""
 
     start: int
     shift: int
 
 
-NOT_ROLLED: Final = Roll(0, 0)
+NOT_ROLLED: Final = PlacementRandomness(0, 0)
 
 
 def place(
-    brokers: Mapping[BrokerId, Broker], numbers: range, replication_factor: int, roll: Roll
+    brokers: Mapping[BrokerId, BrokerState],
+    numbers: range,
+    replication_factor: int,
+    roll: PlacementRandomness,
 ) -> dict[int, Replicas]:
     """Replicas for the partitions `numbers` of one topic."""
     if replication_factor > len(brokers):

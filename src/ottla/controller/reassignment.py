@@ -13,16 +13,16 @@ from dataclasses import replace
 from ottla.controller import deletion, partitions, replicas, store_operations, topic_rules
 from ottla.controller.draft import Draft
 from ottla.controller.effects import Step
-from ottla.controller.events import MovesAsked
+from ottla.controller.events import ReassignmentRequested
 from ottla.controller.replicas import Replica
-from ottla.controller.state import ControllerState, Partition, Replicas, ReplicaState
+from ottla.controller.state import ControllerState, PartitionAssignment, Replicas, ReplicaState
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId, TopicPartition
 
 R = ReplicaState
 
 
-def asked(state: ControllerState, event: MovesAsked) -> Step:
+def on_reassignment_requested(state: ControllerState, event: ReassignmentRequested) -> Step:
     """Start, redirect or call off. The answer tells for each partition why it was refused."""
     draft = Draft(state)
     answer: dict[TopicPartition, KafkaError | None] = {}
@@ -37,11 +37,11 @@ def asked(state: ControllerState, event: MovesAsked) -> Step:
         draft.writes.append(store_operations.delete_reassignment())
     else:
         draft.reply(event.ask, answer)
-    resume(draft)
+    resume_reassignments(draft)
     return draft.step()
 
 
-def resume(draft: Draft) -> None:
+def resume_reassignments(draft: Draft) -> None:
     """Go on with every move: start replicas on brokers that came, end what is in sync."""
     moving = [
         TopicPartition(name, number)
@@ -57,7 +57,7 @@ def resume(draft: Draft) -> None:
         else:
             _start_new(draft, tp)
     if moving:
-        deletion.retry(draft)
+        deletion.retry_deletions(draft)
 
 
 def _checked(
@@ -142,7 +142,7 @@ def _remove(
         replicas.move(draft, known, to)
 
 
-def _assign(draft: Draft, tp: TopicPartition, partition: Partition) -> None:
+def _assign(draft: Draft, tp: TopicPartition, partition: PartitionAssignment) -> None:
     before = draft.topics[tp.topic]
     draft.put(tp, partition)
     topic = draft.topics[tp.topic]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ottla.controller.draft import Draft
-from ottla.controller.state import REPLICA_MOVES, Leadership, Partition, ReplicaState
+from ottla.controller.state import REPLICA_MOVES, Leadership, PartitionAssignment, ReplicaState
 from ottla.model.ids import NO_BROKER, BrokerId, LeaderEpoch, TopicPartition
 
 R = ReplicaState
@@ -26,7 +26,7 @@ def of(draft: Draft, tps: Iterable[TopicPartition]) -> list[Replica]:
     return [Replica(tp, broker) for tp in tps for broker in draft.partition(tp).replicas]
 
 
-def state_of(partition: Partition, broker: BrokerId) -> ReplicaState:
+def state_of(partition: PartitionAssignment, broker: BrokerId) -> ReplicaState:
     return partition.replica_states.get(broker, R.NON_EXISTENT)
 
 

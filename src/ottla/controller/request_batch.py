@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ottla.controller.effects import (
     LeaderAndIsr,
-    Led,
-    Published,
+    PartitionLeadership,
+    PublishedPartition,
     Send,
-    Stopped,
+    StoppedReplica,
     StopReplica,
     UpdateMetadata,
 )
@@ -25,11 +25,11 @@ DELETED_EPOCH = LeaderEpoch(-2)
 """In a StopReplica: whatever epoch the replica has, its topic is going."""
 
 
-class Batch:
+class RequestBatch:
     def __init__(self) -> None:
         self._led: dict[BrokerId, dict[TopicPartition, bool]] = {}
         self._stopped: dict[BrokerId, dict[TopicPartition, bool]] = {}
-        self._told: dict[BrokerId, dict[TopicPartition, Published | None]] = {}
+        self._told: dict[BrokerId, dict[TopicPartition, PublishedPartition | None]] = {}
         self._introduced: set[BrokerId] = set()
         self._full: set[BrokerId] = set()
 
@@ -52,7 +52,7 @@ class Batch:
             for tp in news:
                 told.setdefault(tp, None)  # what was fixed as deleted stays so
 
-    def deleted(self, brokers: Iterable[BrokerId], gone: Iterable[Published]) -> None:
+    def deleted(self, brokers: Iterable[BrokerId], gone: Iterable[PublishedPartition]) -> None:
         """These forget the partitions. What they hear is fixed now: the topic will be gone."""
         farewell = {published.tp: published for published in gone}
         for broker in brokers:
@@ -91,28 +91,32 @@ class Batch:
                 yield UpdateMetadata(tuple(brokers), tuple(partitions))
 
 
-def published(state: ControllerState, tp: TopicPartition, *, deleted: bool = False) -> Published:
+def published(
+    state: ControllerState, tp: TopicPartition, *, deleted: bool = False
+) -> PublishedPartition:
     topic = state.topics[tp.topic]
     partition = topic.partitions[tp.partition]
     offline = tuple(broker for broker in partition.replicas if not state.is_online(broker, tp))
-    return Published(tp, topic.id, partition, offline, deleted)
+    return PublishedPartition(tp, topic.id, partition, offline, deleted)
 
 
 def _led(
     state: ControllerState, broker: BrokerId, led: Mapping[TopicPartition, bool]
-) -> Iterator[Led]:
+) -> Iterator[PartitionLeadership]:
     for tp, is_new in led.items():
         topic = state.topics[tp.topic]
         partition = topic.partitions[tp.partition]
         if broker in partition.replicas:  # one that just lost its replica hears a StopReplica
-            yield Led(tp, topic.id, partition, is_new)
+            yield PartitionLeadership(tp, topic.id, partition, is_new)
 
 
-def _stopped(state: ControllerState, stopped: Mapping[TopicPartition, bool]) -> Iterator[Stopped]:
+def _stopped(
+    state: ControllerState, stopped: Mapping[TopicPartition, bool]
+) -> Iterator[StoppedReplica]:
     for tp, delete in stopped.items():
         if tp.topic in state.deletions:
             epoch = DELETED_EPOCH
         else:
             leadership = state.topics[tp.topic].partitions[tp.partition].leadership
             epoch = NO_EPOCH if leadership is None else leadership.leader_epoch
-        yield Stopped(tp, epoch, delete)
+        yield StoppedReplica(tp, epoch, delete)

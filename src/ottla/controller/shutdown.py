@@ -11,13 +11,13 @@ from dataclasses import replace
 from ottla.controller import partitions, replicas
 from ottla.controller.draft import Draft
 from ottla.controller.effects import Step
-from ottla.controller.events import ShutdownAsked
+from ottla.controller.events import ShutdownRequested
 from ottla.controller.replicas import Replica
 from ottla.controller.state import ControllerState, ReplicaState
 from ottla.model.errors import ErrorCode, KafkaError
 
 
-def asked(state: ControllerState, event: ShutdownAsked) -> Step:
+def on_shutdown_requested(state: ControllerState, event: ShutdownRequested) -> Step:
     """The answer is the set of partitions it still leads though others hold copies."""
     draft = Draft(state)
     broker = state.brokers.get(event.broker)

@@ -23,15 +23,15 @@ from ottla.controller.events import Elected
 from ottla.controller.state import (
     ControllerState,
     Deletion,
-    Partition,
+    PartitionAssignment,
     PartitionState,
     ReplicaState,
-    Topic,
+    TopicAssignment,
 )
 from ottla.model.ids import TopicPartition
 
 
-def elected(state: ControllerState, event: Elected) -> Step:
+def on_elected(state: ControllerState, event: Elected) -> Step:
     wanted = event.deletions if state.rules.delete_topic_enable else frozenset[str]()
     waiting = {name: going.asks for name, going in state.deletions.items()}
     deletions = {
@@ -58,8 +58,8 @@ def elected(state: ControllerState, event: Elected) -> Step:
     brokers.start_replicas(draft, event.brokers)
     _lead(draft, event, everything)
     _leave_behind_the_dead(draft, everything)
-    reassignment.resume(draft)
-    deletion.resume(draft)
+    reassignment.resume_reassignments(draft)
+    deletion.resume_deletions(draft)
     return draft.step()
 
 
@@ -67,8 +67,8 @@ def _lead(draft: Draft, event: Elected, tps: list[TopicPartition]) -> None:
     staying = [tp for tp in tps if tp.topic not in draft.state.deletions]
     unborn = [tp for tp in staying if draft.partition(tp).state is PartitionState.NON_EXISTENT]
     for name in sorted({tp.topic for tp in unborn} | event.ids.keys()):
-        topics.found(draft, name, event.ids.get(name))
-    topics.bring_up(draft, unborn)
+        topics.topic_from_store(draft, name, event.ids.get(name))
+    topics.bring_online(draft, unborn)
     leaderless = [tp for tp in staying if draft.partition(tp).state is PartitionState.OFFLINE]
     partitions.bring_online(draft, leaderless, partitions.offline)
     if event.returned:
@@ -95,7 +95,7 @@ def _leave_behind_the_dead(draft: Draft, tps: list[TopicPartition]) -> None:
     replicas.move(draft, dead, ReplicaState.OFFLINE)
 
 
-def _believed(topic: Topic, event: Elected) -> Topic:
+def _believed(topic: TopicAssignment, event: Elected) -> TopicAssignment:
     """States follow from who is alive; a partition that never had a leader is yet to be born."""
     return replace(
         topic,
@@ -106,7 +106,7 @@ def _believed(topic: Topic, event: Elected) -> Topic:
     )
 
 
-def _state_of(partition: Partition, event: Elected) -> Partition:
+def _state_of(partition: PartitionAssignment, event: Elected) -> PartitionAssignment:
     led = partition.leader in event.brokers
     return replace(
         partition,

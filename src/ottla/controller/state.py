@@ -72,7 +72,7 @@ REPLICA_MOVES: Final[Mapping[ReplicaState, frozenset[ReplicaState]]] = MappingPr
 
 
 @dataclass(frozen=True, slots=True)
-class Broker:
+class BrokerState:
     """A registered broker; its epoch tells a restart from one that never left."""
 
     id: BrokerId
@@ -93,7 +93,7 @@ class Leadership:
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class PartitionAssignment:
     """Where a partition's replicas are meant to be, and how each of them does.
 
     While a reassignment runs, `replicas` holds the old ones and `adding`, and keeps those in
@@ -126,9 +126,9 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class TopicAssignment:
     id: TopicId
-    partitions: Mapping[int, Partition]
+    partitions: Mapping[int, PartitionAssignment]
     version: int
     """Of the topic's node: a write of a new assignment is conditional on it."""
 
@@ -143,7 +143,7 @@ class Deletion:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class TopicRules:
     """The settings that decisions depend on."""
 
     delete_topic_enable: bool = True
@@ -168,12 +168,12 @@ class Rules:
 @dataclass(frozen=True, slots=True)
 class ControllerState:
     broker_id: BrokerId
-    rules: Rules = Rules()
+    rules: TopicRules = TopicRules()
     epoch: ControllerEpoch = NO_CONTROLLER_YET
     epoch_version: int = 0
-    brokers: Mapping[BrokerId, Broker] = field(default_factory=dict)
+    brokers: Mapping[BrokerId, BrokerState] = field(default_factory=dict)
     shutting_down: frozenset[BrokerId] = frozenset()
-    topics: Mapping[str, Topic] = field(default_factory=dict)
+    topics: Mapping[str, TopicAssignment] = field(default_factory=dict)
     failed_directories: Mapping[BrokerId, frozenset[TopicPartition]] = field(default_factory=dict)
     """Replicas on log directories that a live broker lost."""
     deletions: Mapping[str, Deletion] = field(default_factory=dict)
@@ -193,7 +193,7 @@ class ControllerState:
     def allows_unclean(self, topic: str) -> bool:
         return self.unclean.get(topic, self.rules.unclean_leader_election_enable)
 
-    def partitions(self) -> Iterator[tuple[TopicPartition, Partition]]:
+    def partitions(self) -> Iterator[tuple[TopicPartition, PartitionAssignment]]:
         for name, topic in self.topics.items():
             for number, partition in topic.partitions.items():
                 yield TopicPartition(name, number), partition

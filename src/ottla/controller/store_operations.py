@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ottla.controller.state import Leadership, Topic
+from ottla.controller.state import Leadership, TopicAssignment
 from ottla.model.ids import TopicPartition
 from ottla.store import paths
 from ottla.store.nodes import ConfigChangeNode, ConfigNode, StateNode, TopicNode
 from ottla.store.port import Create, Delete, Op, Set
 
 
-def create_topic(name: str, topic: Topic, config: Mapping[str, str]) -> list[Op]:
+def create_topic(name: str, topic: TopicAssignment, config: Mapping[str, str]) -> list[Op]:
     """With its settings, and a note of them for brokers that hold no replica of it."""
     ops: list[Op] = [
         Create(paths.topic_config(name), ConfigNode(config).encode()),
@@ -22,11 +22,11 @@ def create_topic(name: str, topic: Topic, config: Mapping[str, str]) -> list[Op]
         Create(paths.partitions(name)),
     ]
     if config:
-        ops.append(note_of_config(f"topics/{name}"))
+        ops.append(config_change_notification(f"topics/{name}"))
     return ops
 
 
-def note_of_config(entity: str) -> Op:
+def config_change_notification(entity: str) -> Op:
     """Every broker hears that the settings of this entity changed."""
     return Create(
         f"{paths.CONFIG_CHANGES}/{paths.CONFIG_CHANGE_PREFIX}",
@@ -40,11 +40,11 @@ def create_partitions_node(name: str) -> Op:
     return Create(paths.partitions(name))
 
 
-def set_topic(name: str, topic: Topic, version: int) -> Op:
+def set_topic(name: str, topic: TopicAssignment, version: int) -> Op:
     return Set(paths.topic(name), _node(topic).encode(), version)
 
 
-def delete_topic(name: str, topic: Topic) -> list[Op]:
+def delete_topic(name: str, topic: TopicAssignment) -> list[Op]:
     """Children before parents; the request to delete last, so that it can be resumed."""
     ops: list[Op] = []
     for number, partition in topic.partitions.items():
@@ -91,7 +91,7 @@ def delete_all(nodes: Iterable[str]) -> list[Op]:
     return [Delete(path) for path in nodes]
 
 
-def _node(topic: Topic) -> TopicNode:
+def _node(topic: TopicAssignment) -> TopicNode:
     moving = {n: p for n, p in topic.partitions.items() if p.is_moving}
     return TopicNode(
         topic.id,

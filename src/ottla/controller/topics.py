@@ -17,21 +17,21 @@ from ottla.controller.effects import Step
 from ottla.controller.events import (
     MorePartitions,
     NewTopic,
-    PartitionsAsked,
-    PartitionsSeen,
-    RulesSeen,
-    TopicsAsked,
-    TopicsSeen,
-    UncleanSeen,
+    PartitionCreationRequested,
+    PartitionsReloaded,
+    RulesChanged,
+    TopicCreationRequested,
+    TopicsReloaded,
+    UncleanElectionEnabled,
 )
-from ottla.controller.placement import Roll
+from ottla.controller.placement import PlacementRandomness
 from ottla.controller.state import (
     ControllerState,
-    Partition,
+    PartitionAssignment,
     PartitionState,
     Replicas,
     ReplicaState,
-    Topic,
+    TopicAssignment,
 )
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
@@ -47,7 +47,7 @@ class Created(NamedTuple):
     replication_factor: int
 
 
-def asked(state: ControllerState, event: TopicsAsked) -> Step:
+def on_topic_creation_requested(state: ControllerState, event: TopicCreationRequested) -> Step:
     """Create what can be; the answer holds what became of each name, or why it was refused."""
     draft = Draft(state)
     answer: dict[str, Created | KafkaError] = {}
@@ -71,7 +71,9 @@ def asked(state: ControllerState, event: TopicsAsked) -> Step:
     return draft.step()
 
 
-def more_asked(state: ControllerState, event: PartitionsAsked) -> Step:
+def on_partition_creation_requested(
+    state: ControllerState, event: PartitionCreationRequested
+) -> Step:
     draft = Draft(state)
     answer: dict[str, KafkaError | None] = {}
     budget = _budget(state, event)
@@ -88,12 +90,12 @@ def more_asked(state: ControllerState, event: PartitionsAsked) -> Step:
             grown = _grown(topic, added)
             draft.writes.append(store_operations.set_topic(more.name, grown, topic.version))
             draft.put_topic(more.name, replace(grown, version=topic.version + 1))
-            bring_up(draft, [TopicPartition(more.name, number) for number in added])
+            bring_online(draft, [TopicPartition(more.name, number) for number in added])
     draft.reply(event.ask, answer)
     return draft.step()
 
 
-def seen(state: ControllerState, event: TopicsSeen) -> Step:
+def on_topics_changed(state: ControllerState, event: TopicsReloaded) -> Step:
     """Topics that others wrote come up; topics whose nodes are gone are forgotten."""
     draft = Draft(state)
     gone = state.topics.keys() - event.names
@@ -106,12 +108,12 @@ def seen(state: ControllerState, event: TopicsSeen) -> Step:
         draft.state = replace(draft.state, deletions=left)
     for name in sorted(event.new.keys() - state.topics.keys()):
         draft.put_topic(name, event.new[name])
-        found(draft, name, event.ids.get(name))
-        bring_up(draft, [TopicPartition(name, number) for number in event.new[name].partitions])
+        topic_from_store(draft, name, event.ids.get(name))
+        bring_online(draft, [TopicPartition(name, number) for number in event.new[name].partitions])
     return draft.step()
 
 
-def partitions_seen(state: ControllerState, event: PartitionsSeen) -> Step:
+def on_partitions_changed(state: ControllerState, event: PartitionsReloaded) -> Step:
     """Somebody added partitions to a topic's node. To a topic being deleted nothing is added."""
     topic = state.topics.get(event.name)
     if topic is None or event.topic.version <= topic.version:
@@ -128,11 +130,11 @@ def partitions_seen(state: ControllerState, event: PartitionsSeen) -> Step:
             draft.put_topic(event.name, replace(topic, version=event.topic.version + 1))
         return draft.step()
     draft.put_topic(event.name, replace(_grown(topic, added), version=event.topic.version))
-    bring_up(draft, [TopicPartition(event.name, number) for number in added])
+    bring_online(draft, [TopicPartition(event.name, number) for number in added])
     return draft.step()
 
 
-def unclean_seen(state: ControllerState, event: UncleanSeen) -> Step:
+def on_unclean_election_enabled(state: ControllerState, event: UncleanElectionEnabled) -> Step:
     """A topic may now elect outside its ISR: those of its partitions that wait try again."""
     unclean = {name: allowed for name, allowed in state.unclean.items() if name != event.topic}
     if event.allowed is not None:
@@ -142,7 +144,7 @@ def unclean_seen(state: ControllerState, event: UncleanSeen) -> Step:
     return draft.step()
 
 
-def rules_seen(state: ControllerState, event: RulesSeen) -> Step:
+def on_rules_changed(state: ControllerState, event: RulesChanged) -> Step:
     draft = Draft(replace(state, rules=event.rules))
     if event.rules.unclean_leader_election_enable:
         _elect_offline(draft, draft.topics)
@@ -160,7 +162,7 @@ def _elect_offline(draft: Draft, names: Iterable[str]) -> None:
     partitions.bring_online(draft, waiting, partitions.offline)
 
 
-def found(draft: Draft, name: str, id: TopicId | None) -> None:
+def topic_from_store(draft: Draft, name: str, id: TopicId | None) -> None:
     """Complete what others wrote: the parent of the states, and an id where there is none."""
     draft.writes.append(store_operations.create_partitions_node(name))
     topic = draft.topics[name]
@@ -170,7 +172,7 @@ def found(draft: Draft, name: str, id: TopicId | None) -> None:
         draft.put_topic(name, replace(named, version=topic.version + 1))
 
 
-def bring_up(draft: Draft, tps: Iterable[TopicPartition]) -> None:
+def bring_online(draft: Draft, tps: Iterable[TopicPartition]) -> None:
     """New partitions get replicas, a first leader, and are told to everybody."""
     tps = list(tps)
     partitions.move(draft, tps, PartitionState.NEW)
@@ -181,13 +183,15 @@ def bring_up(draft: Draft, tps: Iterable[TopicPartition]) -> None:
 
 
 def _create(draft: Draft, new: NewTopic, assignment: Mapping[int, Replicas]) -> None:
-    topic = Topic(new.id, {n: Partition(replicas) for n, replicas in assignment.items()}, 0)
+    topic = TopicAssignment(
+        new.id, {n: PartitionAssignment(replicas) for n, replicas in assignment.items()}, 0
+    )
     draft.writes += store_operations.create_topic(new.name, topic, new.config)
     draft.put_topic(new.name, topic)
     if UNCLEAN in new.config:
         allowed = new.config[UNCLEAN].strip().lower() == "true"
         draft.state = replace(draft.state, unclean={**draft.state.unclean, new.name: allowed})
-    bring_up(draft, [TopicPartition(new.name, number) for number in assignment])
+    bring_online(draft, [TopicPartition(new.name, number) for number in assignment])
 
 
 def _assignment(
@@ -252,18 +256,20 @@ def _added(draft: Draft, more: MorePartitions, budget: int) -> Mapping[int, Repl
     return dict(enumerate(more.assignment, start=now))
 
 
-def _continuing(first: BrokerId, brokers: Iterable[BrokerId]) -> Roll:
+def _continuing(first: BrokerId, brokers: Iterable[BrokerId]) -> PlacementRandomness:
     """Go on round the brokers as if the topic had been this large from the start."""
     start = sum(broker < first for broker in brokers)
-    return Roll(start, start)
+    return PlacementRandomness(start, start)
 
 
-def _grown(topic: Topic, added: Mapping[int, Replicas]) -> Topic:
-    fresh = {number: Partition(replicas) for number, replicas in added.items()}
+def _grown(topic: TopicAssignment, added: Mapping[int, Replicas]) -> TopicAssignment:
+    fresh = {number: PartitionAssignment(replicas) for number, replicas in added.items()}
     return replace(topic, partitions={**topic.partitions, **fresh})
 
 
-def _budget(state: ControllerState, event: TopicsAsked | PartitionsAsked) -> int:
+def _budget(
+    state: ControllerState, event: TopicCreationRequested | PartitionCreationRequested
+) -> int:
     most = state.rules.partitions_per_request_max
     return most if event.budget is None else event.budget
 

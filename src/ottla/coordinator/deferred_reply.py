@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Pending(Generic[T]):
+class DeferredReply(Generic[T]):
     """Settled once. It may be awaited; whoever stops waiting disturbs nobody."""
 
     __slots__ = ("_calls", "_value", "settled")
@@ -52,16 +52,16 @@ class Pending(Generic[T]):
         return self._value
 
 
-Commit: TypeAlias = Pending[ErrorCode]
+Commit: TypeAlias = DeferredReply[ErrorCode]
 """When what was appended is committed; or what a client hears because it is not.
 
-A name for annotations: called, it costs three times what `Pending` does.
+A name for annotations: called, it costs three times what `DeferredReply` does.
 """
 
 
 def all_of(commits: Sequence[Commit]) -> Commit:
     """Settled with the last of them, by the first refusal if there is one."""
-    whole: Commit = Pending()
+    whole: Commit = DeferredReply()
     left = len(commits)
     worst = ErrorCode.none
 

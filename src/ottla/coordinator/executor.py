@@ -12,14 +12,14 @@ from enum import Enum
 from typing import Any, Final, Generic, TypeVar
 
 from ottla.coordinator.deferred_reply import Commit, all_of
-from ottla.coordinator.internal_topic_log import Journal, Writer
+from ottla.coordinator.internal_topic_log import InternalTopicLog, TransactionalWriter
 from ottla.coordinator.outcome import CoordinatorRecord, Outcome, SetTimer, Then, TimerOp
 from ottla.coordinator.shard import Shard
 from ottla.delay.timers import Call, Timers
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_PRODUCER, LeaderEpoch, Offset, TopicPartition
-from ottla.replica.partition import Partition
+from ottla.replica.partition import HostedPartition
 
 log = logging.getLogger(__name__)
 
@@ -32,29 +32,29 @@ OWED: Final = object()
 """The key of the timer for that."""
 
 
-class Phase(Enum):
+class ShardPhase(Enum):
     LOADING = "loading"
     ACTIVE = "active"
     FAILED = "failed"
 
 
 MOVES: Final = {
-    Phase.LOADING: frozenset({Phase.ACTIVE, Phase.FAILED}),
-    Phase.ACTIVE: frozenset[Phase](),
-    Phase.FAILED: frozenset[Phase](),
+    ShardPhase.LOADING: frozenset({ShardPhase.ACTIVE, ShardPhase.FAILED}),
+    ShardPhase.ACTIVE: frozenset[ShardPhase](),
+    ShardPhase.FAILED: frozenset[ShardPhase](),
 }
 """Losing the leadership removes the whole entry, from any phase."""
 
 
-class Owned(Generic[S]):
+class OwnedShard(Generic[S]):
     """One partition of the internal topic that this broker leads."""
 
     __slots__ = ("owed", "partition", "phase", "shard", "timers")
 
-    def __init__(self, partition: Partition, shard: S) -> None:
+    def __init__(self, partition: HostedPartition, shard: S) -> None:
         self.partition = partition
         self.shard = shard
-        self.phase = Phase.LOADING
+        self.phase = ShardPhase.LOADING
         self.timers: dict[Hashable, Call] = {}
         self.owed: list[CoordinatorRecord] = []
         """Replayed, and written with the next records, or soon."""
@@ -68,32 +68,32 @@ class Owned(Generic[S]):
         """Fences this coordinator's successors from it, and it from its predecessors."""
         return self.partition.leader_epoch
 
-    def move(self, to: Phase) -> None:
+    def move(self, to: ShardPhase) -> None:
         assert to in MOVES[self.phase], f"{self.partition.key}: {self.phase} -> {to}"
         self.phase = to
 
 
-class Carrying(Generic[S]):
+class Executor(Generic[S]):
     def __init__(
         self,
-        journal: Journal,
+        journal: InternalTopicLog,
         timers: Timers,
         clock: Clock,
-        is_current: Callable[[Owned[S]], bool],
+        is_current: Callable[[OwnedShard[S]], bool],
     ) -> None:
         self._journal = journal
         self._timers = timers
         self._clock = clock
         self._is_current = is_current
 
-    def start(self, owned: Owned[S], outcome: Outcome[Any]) -> None:
+    def start(self, owned: OwnedShard[S], outcome: Outcome[Any]) -> None:
         """Carry out a decision that nobody waits for."""
         commit = self.carry_out(owned, outcome, None)
         if commit is not None:
             commit.then(lambda code: _log_failure(owned.partition.key, code))
 
     def carry_out(
-        self, owned: Owned[S], outcome: Outcome[Any], producer: Writer | None
+        self, owned: OwnedShard[S], outcome: Outcome[Any], producer: TransactionalWriter | None
     ) -> Commit | None:
         """Append, replay, set timers; None when there is nothing to wait for."""
         if outcome.timers:
@@ -116,7 +116,10 @@ class Carrying(Generic[S]):
         return commit
 
     def _write(
-        self, owned: Owned[S], records: Sequence[CoordinatorRecord], producer: Writer | None
+        self,
+        owned: OwnedShard[S],
+        records: Sequence[CoordinatorRecord],
+        producer: TransactionalWriter | None,
     ) -> Commit:
         """Append one batch, what is owed in front, and unless it was refused replay it."""
         partition, owed, shard = owned.partition, owned.owed, owned.shard
@@ -139,7 +142,7 @@ class Carrying(Generic[S]):
 
         return self._journal.append(partition, batch, appended)
 
-    def _owe(self, owned: Owned[S], records: Sequence[CoordinatorRecord]) -> None:
+    def _owe(self, owned: OwnedShard[S], records: Sequence[CoordinatorRecord]) -> None:
         """Replay now, write later; what comes between stands behind it in the log."""
         if OWED not in owned.timers:
             self._set_timers(owned, [SetTimer(OWED, OWED_MS)])
@@ -149,14 +152,14 @@ class Carrying(Generic[S]):
         if len(owned.owed) >= OWED_MAX:
             self.pay(owned)
 
-    def pay(self, owned: Owned[S]) -> None:
+    def pay(self, owned: OwnedShard[S]) -> None:
         """Write what is owed, if anything still is; what cannot be written now is tried soon."""
         while owned.owed:
             if not self._pay_some(owned):
                 self._set_timers(owned, [SetTimer(OWED, OWED_MS)])
                 return
 
-    def _pay_some(self, owned: Owned[S]) -> bool:
+    def _pay_some(self, owned: OwnedShard[S]) -> bool:
         """Write as much as one batch can hold of what is owed, unless that is refused."""
         partition, owed = owned.partition, owned.owed
         some = self._journal.parts(partition, owed)[0]
@@ -172,14 +175,14 @@ class Carrying(Generic[S]):
         commit.then(lambda code: _log_failure(partition.key, code))
         return paid
 
-    def _decide_again(self, owned: Owned[S], then: Then, code: ErrorCode) -> None:
+    def _decide_again(self, owned: OwnedShard[S], then: Then, code: ErrorCode) -> None:
         outcome = then(code, self._clock.wall_ms())
         if self._is_current(owned):
             self.start(owned, outcome)
 
     # Timers
 
-    def _set_timers(self, owned: Owned[S], ops: Iterable[TimerOp]) -> None:
+    def _set_timers(self, owned: OwnedShard[S], ops: Iterable[TimerOp]) -> None:
         timers = self._timers
         for op in ops:
             running = owned.timers.pop(op.key, None)
@@ -190,7 +193,7 @@ class Carrying(Generic[S]):
                 owned.timers[op.key] = call
                 timers.add(call, max(1, op.delay_ms))
 
-    def _ring(self, owned: Owned[S], key: Hashable) -> None:
+    def _ring(self, owned: OwnedShard[S], key: Hashable) -> None:
         owned.timers.pop(key, None)
         if key is OWED:
             self.pay(owned)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from ottla.coordinator.deferred_reply import Commit, Pending
+from ottla.coordinator.deferred_reply import Commit, DeferredReply
 from ottla.coordinator.outcome import CoordinatorRecord
 from ottla.log.validate import CODECS
 from ottla.model.errors import ErrorCode
@@ -19,9 +19,9 @@ from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.header import TRANSACTIONAL_BIT
 from ottla.protocol.records.record import NewRecord
 from ottla.protocol.records.small_batch import build_plain
-from ottla.replica.hosted_partitions import Hosted
-from ottla.replica.internal_append import OwnAppends
-from ottla.replica.partition import Partition
+from ottla.replica.hosted_partitions import HostedPartitions
+from ottla.replica.internal_append import InternalAppender
+from ottla.replica.partition import HostedPartition
 
 RECORD_OVERHEAD: Final = 32
 """More than a record's lengths and deltas can take."""
@@ -42,7 +42,7 @@ SAID: Final = {
 """What a client hears when an internal topic could not be written; any other code as it is."""
 
 
-class Writer(Protocol):
+class TransactionalWriter(Protocol):
     """In whose transaction records are written."""
 
     @property
@@ -59,15 +59,17 @@ class Producer(NamedTuple):
     epoch: int
 
 
-class Journal:
-    def __init__(self, hosted: Hosted, *, timeout_ms: int, codec: Codec = Codec.NONE) -> None:
-        self._appends = OwnAppends(hosted)
+class InternalTopicLog:
+    def __init__(
+        self, hosted: HostedPartitions, *, timeout_ms: int, codec: Codec = Codec.NONE
+    ) -> None:
+        self._appends = InternalAppender(hosted)
         self._clock = hosted.around.clock
         self._timeout_ms = timeout_ms
         self._codec = codec
 
     def parts(
-        self, partition: Partition, records: Sequence[CoordinatorRecord]
+        self, partition: HostedPartition, records: Sequence[CoordinatorRecord]
     ) -> list[Sequence[CoordinatorRecord]]:
         """One part, unless the topic's largest batch cannot hold them all."""
         room = partition.log.config.max_message_bytes - HEADER_SIZE
@@ -86,9 +88,9 @@ class Journal:
 
     def batch(
         self,
-        partition: Partition,
+        partition: HostedPartition,
         records: Iterable[CoordinatorRecord],
-        producer: Writer | None,
+        producer: TransactionalWriter | None,
     ) -> bytes:
         now = self._clock.wall_ms()
         wanted = partition.log.config.compression_type
@@ -114,7 +116,7 @@ class Journal:
 
     def append(
         self,
-        partition: Partition,
+        partition: HostedPartition,
         batch: bytes,
         appended: Callable[[Offset], None] | None = None,
     ) -> Commit:
@@ -122,7 +124,7 @@ class Journal:
 
         `appended` is told the first offset before anything else may happen, unless it is refused.
         """
-        commit: Commit = Pending()
+        commit: Commit = DeferredReply()
         self._appends.append(
             partition,
             batch,
@@ -132,12 +134,12 @@ class Journal:
         )
         return commit
 
-    def settled(self, partition: Partition) -> Commit | None:
+    def settled(self, partition: HostedPartition) -> Commit | None:
         """Settled when all that stands in the log now is committed; None when it is."""
         end = partition.log.end_offset
         if partition.acknowledged(partition.leader_epoch, end) is ErrorCode.none:
             return None
-        commit: Commit = Pending()
+        commit: Commit = DeferredReply()
         self._appends.commits.wait(
             partition, end, self._timeout_ms, lambda code: commit.settle(SAID.get(code, code))
         )

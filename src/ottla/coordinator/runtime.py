@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from ottla.coordinator.deferred_reply import Commit, committed
-from ottla.coordinator.executor import Carrying, Owned, Phase
-from ottla.coordinator.internal_topic_log import Journal, Producer, Writer
+from ottla.coordinator.executor import Executor, OwnedShard, ShardPhase
+from ottla.coordinator.internal_topic_log import InternalTopicLog, Producer, TransactionalWriter
 from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.partitioning import partition_for
 from ottla.coordinator.shard import Shard
@@ -31,10 +31,18 @@ from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset, TopicPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
-from ottla.replica.hosted_partitions import Hosted
-from ottla.replica.partition import Partition
+from ottla.replica.hosted_partitions import HostedPartitions
+from ottla.replica.partition import HostedPartition
 
-__all__ = ["Ground", "Journal", "Owned", "Phase", "Producer", "Runtime", "Writer"]
+__all__ = [
+    "InternalTopicLog",
+    "OwnedShard",
+    "Producer",
+    "Runtime",
+    "RuntimeContext",
+    "ShardPhase",
+    "TransactionalWriter",
+]
 
 log = logging.getLogger(__name__)
 
@@ -46,10 +54,10 @@ LOAD_BUFFER_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class RuntimeContext:
     """What every coordinator of a broker stands on."""
 
-    hosted: Hosted
+    hosted: HostedPartitions
     metadata: MetadataCache
     timers: Timers
     spawn: Spawn
@@ -62,8 +70,8 @@ class Runtime(Generic[S]):
         self,
         topic: str,
         make_shard: Callable[[int], S],
-        ground: Ground,
-        journal: Journal,
+        ground: RuntimeContext,
+        journal: InternalTopicLog,
         load_buffer_bytes: int = LOAD_BUFFER_BYTES,
     ) -> None:
         self.topic = topic
@@ -72,8 +80,8 @@ class Runtime(Generic[S]):
         self._journal = journal
         self._clock = ground.hosted.around.clock
         self._load_buffer_bytes = min(load_buffer_bytes, LOAD_BUFFER_BYTES)
-        self._owned: dict[int, Owned[S]] = {}
-        self._carrying = Carrying[S](journal, ground.timers, self._clock, self._is_current)
+        self._owned: dict[int, OwnedShard[S]] = {}
+        self._carrying = Executor[S](journal, ground.timers, self._clock, self._is_current)
         self._one_load = asyncio.Semaphore()
         """One partition after the other: all at once, their turns would add up."""
 
@@ -86,11 +94,13 @@ class Runtime(Generic[S]):
             raise KafkaError(ErrorCode.coordinator_not_available)
         return partition_for(key, len(topic.partitions))
 
-    def owned(self, key: str) -> Owned[S]:
+    def owned(self, key: str) -> OwnedShard[S]:
         """The partition that coordinates this key, or the refusal a client must hear."""
         index = self.partition_of(key)
         owned = self._owned.get(index)
-        if owned is not None and owned.phase is Phase.ACTIVE:  # hot: benchmarks/transactions.py
+        if (
+            owned is not None and owned.phase is ShardPhase.ACTIVE
+        ):  # hot: benchmarks/transactions.py
             return owned
         return self._ready(index)
 
@@ -99,7 +109,7 @@ class Runtime(Generic[S]):
         key: str,
         decide: Callable[[S, int], Outcome[R]],
         *,
-        producer: Writer | None = None,
+        producer: TransactionalWriter | None = None,
     ) -> R:
         """Decide, persist, and give the reply once the records are committed."""
         reply, commit = self.submit(key, decide, producer=producer)
@@ -111,7 +121,7 @@ class Runtime(Generic[S]):
         key: str,
         decide: Callable[[S, int], Outcome[R]],
         *,
-        producer: Writer | None = None,
+        producer: TransactionalWriter | None = None,
         settle: bool = False,
     ) -> tuple[R, Commit | None]:
         """Decide and append; the reply, and when it may be given, None for now.
@@ -137,14 +147,16 @@ class Runtime(Generic[S]):
         await committed(self._journal.settled(owned.partition))
         return answer
 
-    def active(self) -> list[Owned[S]]:
-        return [owned for owned in self._owned.values() if owned.phase is Phase.ACTIVE]
+    def active(self) -> list[OwnedShard[S]]:
+        return [owned for owned in self._owned.values() if owned.phase is ShardPhase.ACTIVE]
 
     def is_loading(self) -> bool:
         """Whether some partition led here cannot answer yet."""
-        return any(owned.phase is Phase.LOADING for owned in self._owned.values())
+        return any(owned.phase is ShardPhase.LOADING for owned in self._owned.values())
 
-    def end_transaction(self, index: int, producer: Writer, marker: EndTxnMarker) -> Commit:
+    def end_transaction(
+        self, index: int, producer: TransactionalWriter, marker: EndTxnMarker
+    ) -> Commit:
         """Append a transaction's marker to a partition of the topic, and act on it."""
         owned = self._ready(index)
         batch = build_marker(
@@ -160,25 +172,25 @@ class Runtime(Generic[S]):
 
         return self._journal.append(owned.partition, batch, appended)
 
-    def _ready(self, index: int) -> Owned[S]:
+    def _ready(self, index: int) -> OwnedShard[S]:
         owned = self._owned.get(index)
-        if owned is None or owned.phase is Phase.FAILED:
+        if owned is None or owned.phase is ShardPhase.FAILED:
             raise KafkaError(ErrorCode.not_coordinator)
-        if owned.phase is Phase.LOADING:
+        if owned.phase is ShardPhase.LOADING:
             raise KafkaError(ErrorCode.coordinator_load_in_progress)
         return owned
 
     # Leading and not leading
 
-    def on_lead(self, partition: Partition) -> None:
+    def on_lead(self, partition: HostedPartition) -> None:
         """A partition is led here from now on; load it unless it is here already."""
         key = partition.key
         if key.topic != self.topic:
             return
         known = self._owned.get(key.partition)
-        if known is not None and known.phase is not Phase.FAILED:
+        if known is not None and known.phase is not ShardPhase.FAILED:
             return  # led here before under an older epoch: the state is what the log says
-        owned = Owned(partition, self._make_shard(key.partition))
+        owned = OwnedShard(partition, self._make_shard(key.partition))
         self._owned[key.partition] = owned
         self._ground.spawn(self._load(owned))
 
@@ -199,7 +211,7 @@ class Runtime(Generic[S]):
             self._carrying.pay(owned)
             self.on_unlead(owned.partition.key)
 
-    async def _load(self, owned: Owned[S]) -> None:
+    async def _load(self, owned: OwnedShard[S]) -> None:
         hosted = self._ground.hosted
         try:
             async with self._one_load:
@@ -211,16 +223,16 @@ class Runtime(Generic[S]):
                     buffer_bytes=self._load_buffer_bytes,
                 )
         except FAULTS as fault:
-            owned.move(Phase.FAILED)
+            owned.move(ShardPhase.FAILED)
             hosted.fail(owned.partition, fault)
             return
         except (KafkaError, ValueError) as error:
-            owned.move(Phase.FAILED)
+            owned.move(ShardPhase.FAILED)
             log.error("%s cannot be loaded: %s", owned.partition.key, error)
             return
         if done:
-            owned.move(Phase.ACTIVE)
+            owned.move(ShardPhase.ACTIVE)
             self._carrying.start(owned, owned.shard.loaded(self._clock.wall_ms()))
 
-    def _is_current(self, owned: Owned[S]) -> bool:
+    def _is_current(self, owned: OwnedShard[S]) -> bool:
         return self._owned.get(owned.index) is owned

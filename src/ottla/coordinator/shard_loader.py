@@ -21,8 +21,8 @@ from ottla.protocol.records.batch import CURRENT_MAGIC, BatchHeader, walk
 from ottla.protocol.records.control import ControlType, decode_marker
 from ottla.protocol.records.header import MAGIC_AT
 from ottla.protocol.records.record import Record, decode_varint, read_records, records_section
-from ottla.replica.environment import Off
-from ottla.replica.partition import Partition
+from ottla.replica.environment import ThreadPool
+from ottla.replica.partition import HostedPartition
 
 log = logging.getLogger(__name__)
 
@@ -32,9 +32,9 @@ ONE_BY_ONE: Final = 8
 
 
 async def load(
-    partition: Partition,
+    partition: HostedPartition,
     shard: Shard,
-    off: Off,
+    off: ThreadPool,
     *,
     still_wanted: Callable[[], bool],
     buffer_bytes: int,
@@ -47,7 +47,7 @@ async def load(
         read = log_.read(offset, buffer_bytes, end=end, min_one=True)
         if read.slice is None:
             break
-        stretch = Stretch(shard, await off.run(read.slice.read))
+        stretch = LoadRange(shard, await off.run(read.slice.read))
         for _ in stretch.turns():
             if not still_wanted():
                 return False
@@ -58,7 +58,7 @@ async def load(
     return still_wanted()
 
 
-class Stretch:
+class LoadRange:
     """The whole batches in a part of a segment, replayed in turns."""
 
     def __init__(self, shard: Shard, data: bytes) -> None:

@@ -246,7 +246,7 @@ class RealFile:
         self.handle = None
 
 
-class FolderLock:
+class DirectoryLock:
     """flock on a file: gone when the process is, however it ended."""
 
     __slots__ = ("_handle",)
@@ -334,7 +334,7 @@ class RealDisk:
         handle = Handle(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
         fcntl.flock(handle.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fcntl.lockf(handle.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return FolderLock(handle)
+        return DirectoryLock(handle)
 
 
 def sync_path(disk: Disk, path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ottla.log.files import Buffer
 from ottla.log.results import Appended
 from ottla.log.segment.roll_policy import must_roll
-from ottla.log.segment.segment import MAX_RELATIVE_OFFSET, Mark
+from ottla.log.segment.segment import MAX_RELATIVE_OFFSET, SegmentPosition
 from ottla.log.stored_batch import HEADER_SIZE, LEAST_BYTES, StoredBatch, checksum_ok, parse
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset
@@ -69,10 +69,12 @@ def _check_offsets(batch: StoredBatch, expected: Offset) -> None:
 def write(log: Log, view: memoryview, batches: list[StoredBatch], now_ms: int) -> bool:
     """Write batches in as few pieces as rolling allows; whether a segment was closed."""
     rolled = False
-    run: list[tuple[StoredBatch, Mark]] = []
+    run: list[tuple[StoredBatch, SegmentPosition]] = []
     pending = 0
     for batch in batches:
-        mark = Mark(batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size)
+        mark = SegmentPosition(
+            batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size
+        )
         ahead = mark._replace(size=pending + batch.size)
         active = log.segments.active
         full = bool(run) and active.size + ahead.size > log.config.segment_bytes
@@ -92,7 +94,7 @@ def _new_base(log: Log, batch: StoredBatch) -> Offset:
     return log.end_offset if near else batch.base_offset
 
 
-def _write_run(log: Log, view: memoryview, run: list[tuple[StoredBatch, Mark]]) -> None:
+def _write_run(log: Log, view: memoryview, run: list[tuple[StoredBatch, SegmentPosition]]) -> None:
     if not run:
         return
     piece: Buffer = view[run[0][0].position : run[-1][0].next_position]

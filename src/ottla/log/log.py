@@ -26,17 +26,17 @@ from ottla.log.flush import Flush, begin_flush
 from ottla.log.index import txn_index
 from ottla.log.index.txn_index import AbortedTxn
 from ottla.log.leader_epochs import LeaderEpochs
-from ottla.log.partition_directory import PartitionFolder
+from ottla.log.partition_directory import PartitionDirectory
 from ottla.log.plain_append import PlainRules
-from ottla.log.producers.batch_lookup import recall
-from ottla.log.producers.producer_states import Marker, ProducerStates, Remembered
+from ottla.log.producers.batch_lookup import find_batches
+from ottla.log.producers.producer_states import Marker, ProducerStates, RecentBatch
 from ottla.log.producers.snapshot_loading import aborted_entry, read_marker, replay
 from ottla.log.results import Appended, Read
 from ottla.log.segment import rollover
 from ottla.log.segment.roll_policy import must_roll
-from ottla.log.segment.segment import TXN_INDEX, Mark
-from ottla.log.segment.segment_list import Segments
-from ottla.log.segment_deletion import Doomed
+from ottla.log.segment.segment import TXN_INDEX, SegmentPosition
+from ottla.log.segment.segment_list import SegmentList
+from ottla.log.segment_deletion import SegmentToDelete
 from ottla.log.stored_batch import StoredBatch
 from ottla.log.timestamp_lookup import TimestampOffset
 from ottla.log.validate import Analysis, Origin, analyse, rewrite, stamped_head
@@ -92,10 +92,10 @@ class Log:
     ) -> None:
         self.partition = partition
         self.topic_id: TopicId | None = None
-        self.folder = PartitionFolder(disk, dir)
+        self.folder = PartitionDirectory(disk, dir)
         self.config = config
         self.dice = dice
-        self.segments = Segments()
+        self.segments = SegmentList()
         self.epochs = LeaderEpochs()
         self.producers = ProducerStates()
         self.start_offset: Offset = 0
@@ -105,7 +105,7 @@ class Log:
         self.snapshot_offset: Offset = -1
         self.plain: PlainRules | None = None  # until the first append
         self.generation = 0  # changes whenever bytes that were written go away
-        self.doomed: tuple[Doomed, ...] = ()
+        self.doomed: tuple[SegmentToDelete, ...] = ()
 
     def __repr__(self) -> str:
         return f"Log({self.partition}, {self.start_offset} to {self.end_offset})"
@@ -188,7 +188,7 @@ class Log:
         else:
             buffers = (HEAD.pack(first, header.length, leader_epoch), content[HEAD_SIZE:])
         last, newest = first + header.last_offset_delta, header.max_timestamp
-        rolled = self._write(buffers, _new(Mark, (first, last, newest, size)), now_ms)
+        rolled = self._write(buffers, _new(SegmentPosition, (first, last, newest, size)), now_ms)
         if leader_epoch != self.epochs.latest:
             self.epochs.assign(leader_epoch, first)
         if produced:
@@ -200,7 +200,7 @@ class Log:
             Appended, (first, last, stamp, self.start_offset, size, header.count, False, rolled)
         )
 
-    def _write(self, buffers: Sequence[Buffer], mark: Mark, now_ms: int) -> bool:
+    def _write(self, buffers: Sequence[Buffer], mark: SegmentPosition, now_ms: int) -> bool:
         """Write one batch at the end, in a new segment if need be; whether one was closed."""
         config = self.config
         segment = self.segments.active
@@ -309,13 +309,13 @@ class Log:
 
     def _check_producer(
         self, header: BatchHeader, marker: Marker | None, origin: Origin
-    ) -> Remembered | None:
+    ) -> RecentBatch | None:
         if not header.is_control:
             try:
                 return self.producers.check(header, origin)
             except KafkaError as refusal:
                 out_of_order = refusal.code is ErrorCode.out_of_order_sequence_number
-                if not (out_of_order and recall(self, header)):
+                if not (out_of_order and find_batches(self, header)):
                     raise
             return self.producers.check(header, origin)
         if marker is not None:
@@ -342,7 +342,7 @@ class Log:
         self.folder.sync_later(path)  # nothing notices an entry that is missing
         active.aborted = None
 
-    def _repeated(self, known: Remembered, header: BatchHeader, size: int) -> Appended:
+    def _repeated(self, known: RecentBatch, header: BatchHeader, size: int) -> Appended:
         stamps = self.config.message_timestamp_type == "LogAppendTime"
         return Appended(
             known.first_offset,

@@ -12,7 +12,7 @@ from ottla.log.file_slice import Source
 from ottla.log.files import Disk
 
 
-class PartitionFolder:
+class PartitionDirectory:
     """One folder, and the files in it that were written but not synced."""
 
     __slots__ = ("_changed", "_unsynced", "disk", "path")

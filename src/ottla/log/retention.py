@@ -24,7 +24,7 @@ class Candidate(NamedTuple):
     largest_timestamp: int
 
 
-class Bounds(NamedTuple):
+class RetentionBounds(NamedTuple):
     """Where the log starts, how far it is replicated, where it ends."""
 
     start_offset: Offset
@@ -32,7 +32,7 @@ class Bounds(NamedTuple):
     end_offset: Offset
 
 
-class Limits(NamedTuple):
+class RetentionLimits(NamedTuple):
     """The topic's wishes; a negative limit is no limit.
 
     `deletes` is whether the cleanup policy says delete. Without it age and size do not matter,
@@ -49,7 +49,9 @@ def largest_timestamp(recorded: int, modified_ms: int) -> int:
     return recorded if recorded > 0 else modified_ms
 
 
-def expired(segments: Sequence[Candidate], bounds: Bounds, limits: Limits, now_ms: int) -> int:
+def expired(
+    segments: Sequence[Candidate], bounds: RetentionBounds, limits: RetentionLimits, now_ms: int
+) -> int:
     """How many of the oldest segments are due. All of them means: roll, then remove them."""
     ends = [later.base_offset for _, later in pairwise(segments)] + [bounds.end_offset]
     removable = _removable(segments, ends, bounds.high_watermark)

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.log.producers.snapshot_loading import snapshot_path
-from ottla.log.retention import Bounds, Candidate, Limits, expired
+from ottla.log.retention import Candidate, RetentionBounds, RetentionLimits, expired
 from ottla.log.segment.rollover import roll
 from ottla.log.segment.segment import Segment
-from ottla.log.segment.segment_list import Segments
+from ottla.log.segment.segment_list import SegmentList
 from ottla.model.ids import Offset
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ CLEANED: Final = ".cleaned"
 SWAP: Final = ".swap"
 
 
-class Doomed(NamedTuple):
+class SegmentToDelete(NamedTuple):
     """A segment renamed `.deleted`, and when its files may be removed."""
 
     due_ms: int
@@ -44,8 +44,10 @@ def delete_old(log: Log, now_ms: int) -> int:
         Candidate(segment.base_offset, segment.size, segment.largest_timestamp())
         for segment in log.segments
     ]
-    limits = Limits(config.retention_ms, config.retention_bytes, "delete" in config.cleanup_policy)
-    bounds = Bounds(log.start_offset, log.high_watermark, log.end_offset)
+    limits = RetentionLimits(
+        config.retention_ms, config.retention_bytes, "delete" in config.cleanup_policy
+    )
+    bounds = RetentionBounds(log.start_offset, log.high_watermark, log.end_offset)
     count = expired(candidates, bounds, limits, now_ms)
     if count == len(candidates):
         roll(log, now_ms)
@@ -80,7 +82,7 @@ def replace(
     for segment in old:
         _doom(log, segment, now_ms)
     new.rename("")
-    log.segments = Segments([*kept, new])
+    log.segments = SegmentList([*kept, new])
     log.generation += 1
     log.disk.sync_dir(log.dir)
 
@@ -96,4 +98,4 @@ def purge(log: Log, now_ms: int) -> int:
 
 def _doom(log: Log, segment: Segment, now_ms: int) -> None:
     segment.rename(DELETED)
-    log.doomed = (*log.doomed, Doomed(now_ms + log.config.file_delete_delay_ms, segment))
+    log.doomed = (*log.doomed, SegmentToDelete(now_ms + log.config.file_delete_delay_ms, segment))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ottla.log.producers.producer_states import ProducerStates
 from ottla.log.producers.snapshot_loading import snapshot_offsets, snapshot_path, states_at
 from ottla.log.segment.rollover import add_segment
-from ottla.log.segment.segment_list import Segments
+from ottla.log.segment.segment_list import SegmentList
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset
 
@@ -59,7 +59,7 @@ def truncate_fully(log: Log, offset: Offset) -> None:
     for segment in reversed(list(log.segments)):
         segment.delete()
     _drop_snapshots(log, above=-1)
-    log.segments = Segments()
+    log.segments = SegmentList()
     log.producers = ProducerStates()
     log.epochs.clear()
     log.end_offset = log.start_offset = log.high_watermark = offset

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from ottla.metadata.derived_values import Derived
+from ottla.metadata.derived_values import DerivedValues
 from ottla.metadata.image import Image, Update
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId, TopicPartition
@@ -21,7 +21,7 @@ class MetadataCache:
 
     def __init__(self, broker_id: BrokerId) -> None:
         self.image = Image()
-        self.derived = Derived()
+        self.derived = DerivedValues()
         self._broker_id = broker_id
 
     def apply(self, update: Update) -> list[TopicPartition]:

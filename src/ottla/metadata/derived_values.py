@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, Final
 
-from ottla.metadata.image import Broker, Image, Topic
+from ottla.metadata.image import BrokerMetadata, Image, TopicMetadata
 from ottla.model.ids import BrokerId
 
 KINDS: Final = 6
@@ -19,15 +19,15 @@ SPARE: Final = 100
 """Topics that are gone, before they are looked for."""
 
 
-class Derived:
+class DerivedValues:
     def __init__(self) -> None:
-        self._kinds: dict[Hashable, Kind] = {}
+        self._kinds: dict[Hashable, DerivedKind] = {}
 
-    def kind(self, image: Image, name: Hashable) -> Kind:
+    def kind(self, image: Image, name: Hashable) -> DerivedKind:
         """What there is for this kind of reader, while the same brokers are alive."""
         known = self._kinds.pop(name, None)
         if known is None or known.brokers != image.brokers:
-            known = Kind(image.brokers)
+            known = DerivedKind(image.brokers)
         self._kinds[name] = known
         if len(self._kinds) > KINDS:
             del self._kinds[next(iter(self._kinds))]
@@ -35,19 +35,19 @@ class Derived:
         return known
 
 
-class Kind:
+class DerivedKind:
     """For one kind of reader."""
 
-    def __init__(self, brokers: Mapping[BrokerId, Broker]) -> None:
+    def __init__(self, brokers: Mapping[BrokerId, BrokerMetadata]) -> None:
         self.brokers = brokers
-        self._made: dict[str, tuple[Topic, Any]] = {}
+        self._made: dict[str, tuple[TopicMetadata, Any]] = {}
 
-    def find(self, name: str, topic: Topic) -> Any | None:
+    def find(self, name: str, topic: TopicMetadata) -> Any | None:
         """What was made of the topic before, if it is still the same."""
         made = self._made.get(name)
         return made[1] if made is not None and made[0] is topic else None
 
-    def put(self, name: str, topic: Topic, made: object) -> None:
+    def put(self, name: str, topic: TopicMetadata, made: object) -> None:
         """Keep what was made of the topic."""
         self._made[name] = topic, made
 

@@ -23,7 +23,7 @@ from ottla.model.ids import (
 DELETED: Final = BrokerId(-2)
 """Leader of a partition that is being deleted."""
 
-_NOTHING: Final[Mapping[int, Partition]] = MappingProxyType({})
+_NOTHING: Final[Mapping[int, PartitionMetadata]] = MappingProxyType({})
 
 
 class Endpoint(NamedTuple):
@@ -34,7 +34,7 @@ class Endpoint(NamedTuple):
     protocol: str = "PLAINTEXT"
 
 
-class Broker(NamedTuple):
+class BrokerMetadata(NamedTuple):
     id: BrokerId
     endpoints: Mapping[str, Endpoint]
     """By listener name."""
@@ -50,7 +50,7 @@ class Node(NamedTuple):
     rack: str | None
 
 
-class Partition(NamedTuple):
+class PartitionMetadata(NamedTuple):
     leader: BrokerId
     leader_epoch: LeaderEpoch
     isr: tuple[BrokerId, ...]
@@ -60,9 +60,9 @@ class Partition(NamedTuple):
     controller_epoch: ControllerEpoch = ControllerEpoch(0)
 
 
-class Topic(NamedTuple):
+class TopicMetadata(NamedTuple):
     id: TopicId
-    partitions: Mapping[int, Partition]
+    partitions: Mapping[int, PartitionMetadata]
 
 
 class Update(NamedTuple):
@@ -70,18 +70,18 @@ class Update(NamedTuple):
 
     controller_id: BrokerId
     controller_epoch: ControllerEpoch
-    brokers: tuple[Broker, ...]
-    partitions: Sequence[tuple[TopicPartition, TopicId, Partition]] = ()
+    brokers: tuple[BrokerMetadata, ...]
+    partitions: Sequence[tuple[TopicPartition, TopicId, PartitionMetadata]] = ()
 
 
 class Image(NamedTuple):
     controller_id: BrokerId | None = None
     controller_epoch: ControllerEpoch = ControllerEpoch(0)
-    brokers: Mapping[BrokerId, Broker] = MappingProxyType({})
-    topics: Mapping[str, Topic] = MappingProxyType({})
+    brokers: Mapping[BrokerId, BrokerMetadata] = MappingProxyType({})
+    topics: Mapping[str, TopicMetadata] = MappingProxyType({})
     names: Mapping[TopicId, str] = MappingProxyType({})
 
-    def partition(self, tp: TopicPartition) -> Partition | None:
+    def partition(self, tp: TopicPartition) -> PartitionMetadata | None:
         topic = self.topics.get(tp.topic)
         return topic.partitions.get(tp.partition) if topic else None
 
@@ -123,7 +123,7 @@ class Image(NamedTuple):
         topics, deleted = _changed(self.topics, update)
         return image._replace(topics=topics, names=self._names(topics, update)), deleted
 
-    def _names(self, topics: Mapping[str, Topic], update: Update) -> Mapping[TopicId, str]:
+    def _names(self, topics: Mapping[str, TopicMetadata], update: Update) -> Mapping[TopicId, str]:
         touched = {tp.topic for tp, _, _ in update.partitions}
         if all(_id(self.topics, name) == _id(topics, name) for name in touched):
             return self.names
@@ -136,16 +136,16 @@ class Image(NamedTuple):
 
 
 def _changed(
-    before: Mapping[str, Topic], update: Update
-) -> tuple[dict[str, Topic], list[TopicPartition]]:
+    before: Mapping[str, TopicMetadata], update: Update
+) -> tuple[dict[str, TopicMetadata], list[TopicPartition]]:
     topics = dict(before)
-    fresh: dict[str, dict[int, Partition]] = {}
+    fresh: dict[str, dict[int, PartitionMetadata]] = {}
     deleted: list[TopicPartition] = []
     for tp, topic_id, partition in update.partitions:
         if tp.topic not in fresh:
             known = _same(topics.get(tp.topic), topic_id)
             fresh[tp.topic] = dict(known.partitions)
-            topics[tp.topic] = Topic(known.id, fresh[tp.topic])
+            topics[tp.topic] = TopicMetadata(known.id, fresh[tp.topic])
         if partition.leader != DELETED:
             fresh[tp.topic][tp.partition] = partition
         elif fresh[tp.topic].pop(tp.partition, None) is not None:
@@ -156,12 +156,12 @@ def _changed(
     return topics, deleted
 
 
-def _same(known: Topic | None, topic_id: TopicId) -> Topic:
+def _same(known: TopicMetadata | None, topic_id: TopicId) -> TopicMetadata:
     """The topic as known, unless the update speaks of a later one of the same name."""
     if known is None or topic_id not in (NO_TOPIC_ID, known.id):
-        return Topic(topic_id, _NOTHING)
+        return TopicMetadata(topic_id, _NOTHING)
     return known
 
 
-def _id(topics: Mapping[str, Topic], name: str) -> TopicId:
+def _id(topics: Mapping[str, TopicMetadata], name: str) -> TopicId:
     return topics[name].id if name in topics else NO_TOPIC_ID

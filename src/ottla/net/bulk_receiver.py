@@ -42,10 +42,10 @@ def receive_in_bulk(transport: asyncio.Transport, buffer_bytes: int) -> None:
     assert isinstance(exchange, asyncio.BufferedProtocol)
     plain = transport.get_extra_info("socket")
     if plain is not None and transport.get_extra_info("sslcontext") is None:
-        transport.set_protocol(Bulk(exchange, transport, buffer_bytes))
+        transport.set_protocol(BulkReceiver(exchange, transport, buffer_bytes))
 
 
-class Bulk(asyncio.BufferedProtocol):
+class BulkReceiver(asyncio.BufferedProtocol):
     """Stands between a connection and whoever cuts its replies."""
 
     def __init__(
@@ -55,7 +55,7 @@ class Bulk(asyncio.BufferedProtocol):
         self._transport = transport
         self._loop = asyncio.get_running_loop()
         self._buffer_bytes = buffer_bytes
-        self._receiver: Receiver | None = None
+        self._receiver: ReceiverThread | None = None
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return memoryview(self._exchange.get_buffer(sizehint))
@@ -85,7 +85,7 @@ class Bulk(asyncio.BufferedProtocol):
     def _hand_over(self, room: memoryview) -> None:
         if self._receiver is None:
             fd = self._transport.get_extra_info("socket").fileno()
-            self._receiver = Receiver(fd, self._buffer_bytes, self._arrived)
+            self._receiver = ReceiverThread(fd, self._buffer_bytes, self._arrived)
         self._transport.pause_reading()
         self._receiver.fill(room)
 
@@ -102,7 +102,7 @@ class Bulk(asyncio.BufferedProtocol):
             self.buffer_updated(count)
 
 
-class Receiver:
+class ReceiverThread:
     """The thread: fills what it is given, one after the other, until `close`."""
 
     def __init__(self, fd: int, buffer_bytes: int, filled: Callable[[int], None]) -> None:

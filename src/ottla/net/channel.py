@@ -16,7 +16,7 @@ from typing import cast
 
 from ottla.net.admission import Ticket
 from ottla.net.connection import Connection
-from ottla.net.frame_reader import Inbox
+from ottla.net.frame_reader import FrameReader
 from ottla.net.limits import (
     CONTENDED_BYTES_PER_MS,
     CONTENDED_GRACE_MS,
@@ -28,16 +28,16 @@ from ottla.net.limits import (
     UNSENT_PAUSE_BYTES,
 )
 from ottla.net.network import Network
-from ottla.net.reply_writer import Writer
-from ottla.net.request_slot import Answer, Part, Peer, Slot
-from ottla.net.transports import CopyWire, tune, wire_of
+from ottla.net.reply_writer import ReplyWriter
+from ottla.net.request_slot import Answer, Part, Peer, RequestSlot
+from ottla.net.transports import CopyingTransport, transport_of, tune
 from ottla.net.waiting_connections import Entry
 
 MS: int = 1_000_000  # nanoseconds
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class ChannelContext:
     """What every connection of one listener has in common."""
 
     name: str
@@ -58,7 +58,7 @@ class Channel(asyncio.BufferedProtocol):
 
     _transport: asyncio.Transport
 
-    def __init__(self, network: Network, door: Door) -> None:
+    def __init__(self, network: Network, door: ChannelContext) -> None:
         self._network = network
         self._door = door
         self._control = door.control
@@ -75,7 +75,7 @@ class Channel(asyncio.BufferedProtocol):
         self._closing = False  # closes when everything is sent
         self._retiring = False  # closes when everything is answered and sent
         # What is not fully sent: the writer's count when it will be, when it began, whose it is.
-        self.unsent: list[tuple[int, int, list[Slot]]] = []
+        self.unsent: list[tuple[int, int, list[RequestSlot]]] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport = cast(asyncio.Transport, transport)  # uvloop's are none by inheritance
@@ -84,14 +84,14 @@ class Channel(asyncio.BufferedProtocol):
         name = transport.get_extra_info("peername")
         address, port = name[:2] if isinstance(name, tuple) else ("local", 0)
         self.peer = Peer(str(address), int(port), door.name, door.protocol)
-        self._inbox = Inbox(network.buffers, network.limits.socket_request_max_bytes)
+        self._inbox = FrameReader(network.buffers, network.limits.socket_request_max_bytes)
         self.connection = Connection(self.peer, self._inbox, door.answer, network.clock)
         self.connection.apply(network.limits)
         self.connection.wake = self._woken
         self.connection.on_behind = self._note_replies
         tune(transport, network.limits)
-        self._wire = wire_of(transport, asyncio.get_running_loop())
-        self._writer = Writer(self._wire, self._progressed, network.run_blocking)
+        self._wire = transport_of(transport, asyncio.get_running_loop())
+        self._writer = ReplyWriter(self._wire, self._progressed, network.run_blocking)
         self.active_ns = network.clock.mono_ns()
         match network.admit(self):
             case Entry.WAITS:
@@ -129,11 +129,11 @@ class Channel(asyncio.BufferedProtocol):
         self._network.left(self, self.peer)
 
     def pause_writing(self) -> None:
-        if isinstance(self._wire, CopyWire):
+        if isinstance(self._wire, CopyingTransport):
             self._wire.paused()
 
     def resume_writing(self) -> None:
-        if isinstance(self._wire, CopyWire):
+        if isinstance(self._wire, CopyingTransport):
             self._wire.resumed()
 
     @property
@@ -279,7 +279,7 @@ class Channel(asyncio.BufferedProtocol):
             self.evict(f"it has not taken {writer.unsent_bytes} bytes of replies")
         return now_ns
 
-    def _sent(self, slots: list[Slot], flush_ns: int, sent_ns: int) -> None:
+    def _sent(self, slots: list[RequestSlot], flush_ns: int, sent_ns: int) -> None:
         self._network.metrics.record(slots, flush_ns, sent_ns)
         for slot in slots:
             if slot.on_sent is not None:

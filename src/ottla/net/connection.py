@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from ottla.model.clock import Clock
 from ottla.model.errors import Disconnect
-from ottla.net.frame_reader import Inbox
+from ottla.net.frame_reader import FrameReader
 from ottla.net.limits import (
     REQUESTS_PER_TURN,
     UNSENT_NOTED_BYTES,
@@ -26,7 +26,7 @@ from ottla.net.limits import (
     UNSTARTED_MAX,
     NetLimits,
 )
-from ottla.net.request_slot import NO_BYTES, Answer, Peer, Slot
+from ottla.net.request_slot import NO_BYTES, Answer, Peer, RequestSlot
 
 log = logging.getLogger(__name__)
 
@@ -53,10 +53,10 @@ class Connection:
         "wake",
     )
 
-    def __init__(self, peer: Peer, inbox: Inbox, answer: Answer, clock: Clock) -> None:
+    def __init__(self, peer: Peer, inbox: FrameReader, answer: Answer, clock: Clock) -> None:
         self.peer = peer
         self.inbox = inbox
-        self.inflight: list[Slot] = []
+        self.inflight: list[RequestSlot] = []
         self.inflight_max = 0
         self._inflight_limit = 0  # what it is when nothing else holds it back
         self.waiting_bytes = 0  # of replies behind one that is not ready
@@ -68,8 +68,8 @@ class Connection:
         self.wake: Callable[[], None] = _nobody  # something happened outside a turn
         self._answer = answer
         self._clock = clock
-        self.ready: list[Slot] = []  # answered, and every one before them too
-        self._answering: Slot | None = None
+        self.ready: list[RequestSlot] = []  # answered, and every one before them too
+        self._answering: RequestSlot | None = None
         peer.on_room = self._has_room
 
     @property
@@ -109,7 +109,7 @@ class Connection:
                 if frame is None:
                     break
                 left -= 1
-                slot = Slot(self, inbox.api, received_ns, started_ns)
+                slot = RequestSlot(self, inbox.api, received_ns, started_ns)
                 self._answering = slot
                 answer(frame, slot)
                 frame.release()  # nobody may look at it later: the memory is read into again
@@ -131,12 +131,12 @@ class Connection:
         self._answering = None
         return limit - left, started_ns
 
-    def take(self) -> list[Slot]:
+    def take(self) -> list[RequestSlot]:
         """The answered slots whose turn has come, in order; they are the caller's now."""
         ready, self.ready = self.ready, []
         return ready
 
-    def replied(self, slot: Slot) -> None:
+    def replied(self, slot: RequestSlot) -> None:
         """A slot has got its answer, in the call that started it or any time later."""
         if slot is self._answering:
             return  # `turn` puts it in its place
@@ -158,7 +158,7 @@ class Connection:
         if self._answering is None:
             self.wake()
 
-    def _count_waiting(self, slot: Slot) -> None:
+    def _count_waiting(self, slot: RequestSlot) -> None:
         """Its reply is ready, and waits for the one to an earlier request."""
         self.waiting_bytes += _memory_of(slot)
         self._waiting_changed()
@@ -201,7 +201,7 @@ class Connection:
         self.inbox.close()
 
 
-def _memory_of(slot: Slot) -> int:
+def _memory_of(slot: RequestSlot) -> int:
     """Bytes of an answer that are in memory; those of files are not."""
     return sum(
         len(part) for part in slot.parts or () if isinstance(part, bytes | bytearray | memoryview)

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 from ottla.net.limits import NetLimits
 
 
-class Census:
+class ConnectionCounts:
     """Who is connected, in numbers."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ WINDOW_MS: Final = 10_000
 LINES_PER_WINDOW: Final = 10
 
 
-class Complaints:
+class PeerErrorLog:
     """One line for each connection closed for a fault of its peer, until there are too many."""
 
     def __init__(self, clock: Clock) -> None:

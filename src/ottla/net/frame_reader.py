@@ -25,7 +25,7 @@ STASH_MAX: Final = 32 << 10
 NOTHING: Final = memoryview(b"")
 
 
-class Inbox:
+class FrameReader:
     """The receiving half of one connection."""
 
     __slots__ = (

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from typing import Final, Protocol
 
-from ottla.net.channel import Channel, Door
+from ottla.net.channel import Channel, ChannelContext
 from ottla.net.network import Network
-from ottla.net.request_slot import Answer, FileSlice, Part, Peer, Slot
+from ottla.net.request_slot import Answer, FileSlice, Part, Peer, RequestSlot
 
-__all__ = ["Answer", "Endpoint", "FileSlice", "Listener", "Part", "Peer", "Slot"]
+__all__ = ["Answer", "Endpoint", "FileSlice", "Listener", "Part", "Peer", "RequestSlot"]
 
 
 class Endpoint(Protocol):
@@ -44,7 +44,7 @@ class Listener:
     ) -> None:
         self.endpoint = endpoint
         self._network = network
-        self._door = Door(endpoint.name, str(endpoint.protocol), answer, control_plane)
+        self._door = ChannelContext(endpoint.name, str(endpoint.protocol), answer, control_plane)
         self._server: asyncio.AbstractServer | None = None
 
     @property

@@ -17,8 +17,8 @@ from ottla.model.clock import Clock
 from ottla.model.metrics import Counter, Labels
 from ottla.net.buffers import Buffers
 from ottla.net.connection import Connection
-from ottla.net.connection_limits import Census, Evictable, least_recently_used
-from ottla.net.error_log import Complaints
+from ottla.net.connection_limits import ConnectionCounts, Evictable, least_recently_used
+from ottla.net.error_log import PeerErrorLog
 from ottla.net.limits import SWEEP_MS, SWEEP_SLICE, SWEEP_SLICE_MS, NetLimits
 from ottla.net.reply_memory import ReplyMemory
 from ottla.net.request_metrics import UNKNOWN, RequestMetrics
@@ -27,7 +27,7 @@ from ottla.net.run_queue import RunQueue
 from ottla.net.waiting_connections import Entry, Newcomer, Newcomers
 
 
-class Live(Evictable, Newcomer, Protocol):
+class LiveConnection(Evictable, Newcomer, Protocol):
     """A connection, as far as the network as a whole knows."""
 
     @property
@@ -58,19 +58,21 @@ class Network:
         self.clock = clock
         self.metrics = metrics
         self.buffers = Buffers()
-        self.replies = ReplyMemory[Live]()
+        self.replies = ReplyMemory[LiveConnection]()
         self.queue = RunQueue(clock, _soon)
-        self.census = Census()
+        self.census = ConnectionCounts()
         self.newcomers = Newcomers(self.census)
         self._admitting: asyncio.TimerHandle | None = None
-        self.complaints = Complaints(clock)
-        self.live: dict[Live, None] = {}  # in the order they came, so that a simulation replays
+        self.complaints = PeerErrorLog(clock)
+        self.live: dict[
+            LiveConnection, None
+        ] = {}  # in the order they came, so that a simulation replays
         self.turning = False  # a turn is being taken: it will flush `dirty` itself
-        self.dirty: list[Live] = []
+        self.dirty: list[LiveConnection] = []
         self._executor = executor
         self._emptied: dict[str, list[asyncio.Future[None]]] = {}
         self._listeners = 0
-        self._unswept: list[Live] = []
+        self._unswept: list[LiveConnection] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self.apply(limits)
 
@@ -96,7 +98,7 @@ class Network:
         if self._listeners == 0 and self._sweeper is not None:
             self._sweeper.cancel()
 
-    def admit(self, newcomer: Live) -> Entry:
+    def admit(self, newcomer: LiveConnection) -> Entry:
         """Count a new connection in, have it wait for its turn, or say why not."""
         full = self.census.full(self.limits)
         entry, reason = self.newcomers.came(newcomer, self.limits, self.clock.mono_ms())
@@ -121,7 +123,7 @@ class Network:
             return
         newcomer, wait_ms = self.newcomers.next(self.limits, self.clock.mono_ms())
         while newcomer is not None:
-            self.live[cast(Live, newcomer)] = None
+            self.live[cast(LiveConnection, newcomer)] = None
             newcomer.let_in()
             newcomer, wait_ms = self.newcomers.next(self.limits, self.clock.mono_ms())
         if wait_ms:
@@ -135,7 +137,7 @@ class Network:
             listener=listener,
         )
 
-    def left(self, gone: Live, peer: Peer) -> None:
+    def left(self, gone: LiveConnection, peer: Peer) -> None:
         if self.newcomers.left(gone) or gone not in self.live:
             return  # it was never let in
         del self.live[gone]
@@ -146,7 +148,7 @@ class Network:
                 if not waiter.done():
                     waiter.set_result(None)
 
-    def live_of(self, listener: str) -> list[Live]:
+    def live_of(self, listener: str) -> list[LiveConnection]:
         return [live for live in self.live if live.listener_name == listener]
 
     async def emptied(self, listener: str) -> None:
@@ -156,7 +158,7 @@ class Network:
             self._emptied.setdefault(listener, []).append(waiter)
             await waiter
 
-    def wake(self, live: Live) -> None:
+    def wake(self, live: LiveConnection) -> None:
         """Replies of `live` became ready outside its turn: flush them with others like them."""
         if not self.dirty and not self.turning:
             _soon(self.flush)
@@ -168,13 +170,13 @@ class Network:
             for live in dirty:
                 live.flush()
 
-    def note_replies(self, live: Live, size: int) -> None:
+    def note_replies(self, live: LiveConnection, size: int) -> None:
         """So many bytes of replies to `live` are in memory. When it is too much, somebody goes."""
         largest = self.replies.note(live, size)
         if largest is not None:
             _soon(lambda: self._evict_for_replies(largest))  # it may be in the middle of a turn
 
-    def _evict_for_replies(self, largest: Live) -> None:
+    def _evict_for_replies(self, largest: LiveConnection) -> None:
         replies = self.replies
         if 0 <= replies.limit < replies.total and replies.of(largest):
             largest.evict(

@@ -24,17 +24,17 @@ from ottla.model.clock import Clock
 from ottla.model.errors import Disconnect
 from ottla.net.bulk_receiver import receive_in_bulk
 from ottla.net.limits import NetLimits
-from ottla.net.reply_reader import Replies
-from ottla.net.reply_writer import Writer
+from ottla.net.reply_reader import ReplyReader
+from ottla.net.reply_writer import ReplyWriter
 from ottla.net.request_slot import Bytes
-from ottla.net.transports import CopyWire, tune, wire_of
+from ottla.net.transports import CopyingTransport, transport_of, tune
 
 CORRELATION: Final = struct.Struct(">i")
 REQUEST_CORRELATION_AT: Final = 8  # after size, API key and version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkLimits:
+class OutboundLimits:
     """The bounds of one outgoing connection."""
 
     max_inflight_requests: int = 100
@@ -54,7 +54,7 @@ Greet: TypeAlias = Callable[[Ask], Awaitable[None]]
 """What is said on a new connection, before anything else may be; an OSError gives it up."""
 
 
-def backoff_ms(failures: int, limits: LinkLimits, dice: Random) -> int:
+def backoff_ms(failures: int, limits: OutboundLimits, dice: Random) -> int:
     """How long to wait before the next try: doubling, up to a bound, never in step with others."""
     if not failures:
         return 0
@@ -63,7 +63,7 @@ def backoff_ms(failures: int, limits: LinkLimits, dice: Random) -> int:
     return dice.randint(ceiling // 2, ceiling)
 
 
-class PeerLink:
+class OutboundConnection:
     """Calls to one address, over one connection that is made when it is needed."""
 
     def __init__(
@@ -72,7 +72,7 @@ class PeerLink:
         port: int,
         clock: Clock,
         dice: Random,
-        limits: LinkLimits | None = None,
+        limits: OutboundLimits | None = None,
         *,
         greet: Greet | None = None,
     ) -> None:
@@ -81,7 +81,7 @@ class PeerLink:
         self._greet = greet
         self._clock = clock
         self._dice = dice
-        self._limits = limits or LinkLimits()
+        self._limits = limits or OutboundLimits()
         self._room = asyncio.Semaphore(self._limits.max_inflight_requests)
         self._exchange: Exchange | None = None
         self._opening: asyncio.Future[None] | None = None
@@ -183,7 +183,7 @@ class PeerLink:
 
     async def _dial(self) -> Exchange:
         transport, exchange = await asyncio.get_running_loop().create_connection(
-            lambda: Exchange(Replies(self._limits.read_bytes, self._limits.max_reply_bytes)),
+            lambda: Exchange(ReplyReader(self._limits.read_bytes, self._limits.max_reply_bytes)),
             self.host,
             self.port,
         )
@@ -203,7 +203,7 @@ class PeerLink:
 class Exchange(asyncio.BufferedProtocol):
     """Requests and replies on one connection, matched by order and checked by correlation id."""
 
-    def __init__(self, replies: Replies) -> None:
+    def __init__(self, replies: ReplyReader) -> None:
         self.open = False
         self._replies = replies
         self._waiting: deque[tuple[bytes, asyncio.Future[memoryview]]] = deque()
@@ -243,8 +243,8 @@ class Exchange(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._wire = wire_of(self._transport, asyncio.get_running_loop())
-        self._writer = Writer(self._wire, self._progressed, _has_no_files)
+        self._wire = transport_of(self._transport, asyncio.get_running_loop())
+        self._writer = ReplyWriter(self._wire, self._progressed, _has_no_files)
         self.open = True
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -259,11 +259,11 @@ class Exchange(asyncio.BufferedProtocol):
             self.end(str(fault))
 
     def pause_writing(self) -> None:
-        if isinstance(self._wire, CopyWire):
+        if isinstance(self._wire, CopyingTransport):
             self._wire.paused()
 
     def resume_writing(self) -> None:
-        if isinstance(self._wire, CopyWire):
+        if isinstance(self._wire, CopyingTransport):
             self._wire.resumed()
 
     def _progressed(self) -> None:

@@ -27,7 +27,7 @@ KEPT_BYTES: Final = 3 * TRUSTED_BYTES
 """One reply arrives while one is read and one waits to be."""
 
 
-class Replies:
+class ReplyReader:
     """The receiving half of one connection to a peer."""
 
     def __init__(self, read_bytes: int, max_bytes: int) -> None:

@@ -1,7 +1,7 @@
 """Replies on their way out: in order, whole, and no more in memory than they must be.
 
 Owns: the parts of one connection that are not sent yet, and how far the first one got.
-Never: knows what a wire is made of; a `Wire` takes bytes and files and says how much it took.
+Never: knows what a wire is made of; a `Transport` takes bytes and files and says how much it took.
 
 Bytes before a file are sent with a hint that more follows, so that a fetch's header and records
 share packets. A file whose pages are not in memory is warmed on a thread first: the loop would
@@ -27,7 +27,7 @@ RunBlocking: TypeAlias = Callable[[Callable[[], object]], "Future[Any]"]
 """Runs a function on a thread; the future is done on the loop."""
 
 
-class Wire(Protocol):
+class Transport(Protocol):
     """What bytes leave through. Each call says how many were taken; 0 when none could be."""
 
     def write(self, data: Bytes) -> int: ...
@@ -41,7 +41,7 @@ class Wire(Protocol):
     def close(self) -> None: ...
 
 
-class Writer:
+class ReplyWriter:
     """The sending half of one connection. `send` may raise OSError: peer or file is gone."""
 
     __slots__ = (
@@ -59,7 +59,7 @@ class Writer:
     )
 
     def __init__(
-        self, wire: Wire, on_progress: Callable[[], None], run_blocking: RunBlocking
+        self, wire: Transport, on_progress: Callable[[], None], run_blocking: RunBlocking
     ) -> None:
         self.promised = 0  # bytes ever put off
         self.delivered = 0  # bytes of those sent since

@@ -16,7 +16,7 @@ from typing import Final
 
 from ottla.model.clock import Clock
 from ottla.model.metrics import BUCKETS_MS, Counter, Histogram, Registry
-from ottla.net.request_slot import Slot
+from ottla.net.request_slot import RequestSlot
 
 GROUP: Final = "kafka_network_requestmetrics"
 UNKNOWN: Final = "Unknown"
@@ -58,7 +58,7 @@ class RequestMetrics:
         self._clock = clock
         self._apis: dict[int, ApiTimes] = {}
 
-    def record(self, slots: Sequence[Slot], flush_ns: int, sent_ns: int) -> None:
+    def record(self, slots: Sequence[RequestSlot], flush_ns: int, sent_ns: int) -> None:
         """The replies of `slots` began to leave at `flush_ns` and were gone at `sent_ns`."""
         key = slots[0].api
         for slot in slots:
@@ -68,7 +68,7 @@ class RequestMetrics:
                 return
         self._record_alike(slots, flush_ns, sent_ns)
 
-    def _record_alike(self, slots: Sequence[Slot], flush_ns: int, sent_ns: int) -> None:
+    def _record_alike(self, slots: Sequence[RequestSlot], flush_ns: int, sent_ns: int) -> None:
         """Requests of one kind. Stages that were quick go into the first bucket all together.
 
         The whole may take longer than each of its stages: a few requests that came in one piece

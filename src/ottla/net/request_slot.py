@@ -90,23 +90,23 @@ def _nobody() -> None:
 class Express(Protocol):
     """What a handler has learnt of a peer: how to answer a request like its last, at once."""
 
-    def __call__(self, frame: memoryview, slot: Slot) -> bool: ...
+    def __call__(self, frame: memoryview, slot: RequestSlot) -> bool: ...
 
     def missed(self) -> bool: ...
 
 
-class Order(Protocol):
+class ReplyOrder(Protocol):
     """What a slot needs of its connection."""
 
     peer: Peer
     closed: bool
 
-    def replied(self, slot: Slot) -> None: ...
+    def replied(self, slot: RequestSlot) -> None: ...
 
     def end(self, reason: str) -> None: ...
 
 
-class Slot:
+class RequestSlot:
     """Answered exactly once, now or later: `reply`, `nothing` or `close`.
 
     `parts` of memory must not change until they are sent: give them away. After the peer has gone
@@ -122,7 +122,7 @@ class Slot:
     done_ns: int  # when it was answered
     on_gone: Callable[[], None]  # set by who answers later: the peer left before it was answered
 
-    def __init__(self, order: Order, api: int, received_ns: int, started_ns: int) -> None:
+    def __init__(self, order: ReplyOrder, api: int, received_ns: int, started_ns: int) -> None:
         self._order = order
         self.api = api  # the key metrics count it under; a handler may set a finer one
         self.received_ns = received_ns
@@ -155,5 +155,5 @@ class Slot:
         self.reply(NO_BYTES)
 
 
-Answer: TypeAlias = Callable[[memoryview, Slot], None]
+Answer: TypeAlias = Callable[[memoryview, RequestSlot], None]
 """Called with a frame (without its size), good only during the call, and the slot to answer."""

@@ -26,7 +26,7 @@ INLINE_TURNS: Final = 64
 """How many turns may be taken without queueing before the next has to: bounds one loop pass."""
 
 
-class Turn(Protocol):
+class Runnable(Protocol):
     """A connection, as far as the queue knows."""
 
     def turn(self) -> None: ...
@@ -39,8 +39,8 @@ class RunQueue:
         self.limit = 0  # queued.max.requests
         self._clock = clock
         self._soon = soon
-        self._data: deque[Turn] = deque()
-        self._control: deque[Turn] = deque()
+        self._data: deque[Runnable] = deque()
+        self._control: deque[Runnable] = deque()
         self._inline = 0
         self._scheduled = False
 
@@ -59,7 +59,7 @@ class RunQueue:
         self._inline += 1
         return not self._data and not self._control and self._inline <= INLINE_TURNS
 
-    def enrol(self, turn: Turn, *, control: bool) -> bool:
+    def enrol(self, turn: Runnable, *, control: bool) -> bool:
         """Wait for a turn. False: the queue is over its bound, read no more until it comes."""
         queue = self._control if control else self._data
         queue.append(turn)

@@ -3,10 +3,10 @@
 Owns: the system calls that send.
 Never: uses a descriptor after `close`: its number may be somebody else's by then.
 
-`SocketWire` writes straight to the descriptor of the transport's socket, past the transport. Only
-to send a file or to wait until the peer takes more does it need a descriptor of its own (loops
-refuse to watch one that belongs to a transport), so most connections have just one. `CopyWire`
-serves transports that are not a plain socket: simulated networks, and TLS.
+`SocketTransport` writes straight to the descriptor of asyncio's socket. Only to send a file or to
+wait until the peer takes more does it need a descriptor of its own (loops refuse to watch one that
+belongs to a transport), so most connections have just one. `CopyingTransport` serves asyncio
+transports that are not a plain socket: simulated networks, and TLS.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import Final
 
 from ottla.net.limits import NetLimits
-from ottla.net.reply_writer import CUT_SHORT, Wire
+from ottla.net.reply_writer import CUT_SHORT, Transport
 from ottla.net.request_slot import Bytes, FileSlice
 
 CONGESTION: Final = getattr(socket, "TCP_CONGESTION", 0)  # Linux
@@ -27,12 +27,12 @@ LOCAL: Final = ("127.", "::1", "::ffff:127.")
 MORE: Final = getattr(socket, "MSG_MORE", 0)  # Linux; elsewhere only packets are smaller
 
 
-def wire_of(transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> Wire:
+def transport_of(transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> Transport:
     """The quickest wire that is right for this transport."""
     plain = transport.get_extra_info("socket")
     if plain is None or transport.get_extra_info("sslcontext") is not None:
-        return CopyWire(transport)
-    return SocketWire(plain.fileno(), loop)
+        return CopyingTransport(transport)
+    return SocketTransport(plain.fileno(), loop)
 
 
 def tune(transport: asyncio.Transport, limits: NetLimits) -> None:
@@ -63,7 +63,7 @@ def _do_not_pace(plain: socket.socket) -> None:
             plain.setsockopt(socket.IPPROTO_TCP, CONGESTION, b"reno")
 
 
-class SocketWire:
+class SocketTransport:
     """Sends on the transport's descriptor; keeps a duplicate only when it must."""
 
     __slots__ = ("_fd", "_loop", "_own", "_watching")
@@ -123,7 +123,7 @@ class SocketWire:
         return self._own
 
 
-class CopyWire:
+class CopyingTransport:
     """Sends through the transport, one part at a time, as it takes them."""
 
     __slots__ = ("_callback", "_open", "_transport")

@@ -15,7 +15,7 @@ from collections import Counter
 from enum import Enum
 from typing import Final, Protocol
 
-from ottla.net.connection_limits import Census
+from ottla.net.connection_limits import ConnectionCounts
 from ottla.net.creation_rate import CreationRate
 from ottla.net.limits import UNLIMITED, NetLimits
 from ottla.net.request_slot import Peer
@@ -42,7 +42,7 @@ EVERYBODY: Final = ""
 class Newcomers:
     """One for all listeners."""
 
-    def __init__(self, census: Census) -> None:
+    def __init__(self, census: ConnectionCounts) -> None:
         self._census = census
         self._waiting: dict[Newcomer, None] = {}
         self._of_listener: Counter[str] = Counter()

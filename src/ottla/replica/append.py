@@ -26,10 +26,14 @@ from ottla.model.ids import INTERNAL_TOPICS, LeaderEpoch, Offset, TopicPartition
 from ottla.protocol.hot import ProducedPartition
 from ottla.protocol.records.header import TRANSACTIONAL_BIT
 from ottla.replica.flush_loop import FlushLoop
-from ottla.replica.hosted_partitions import Hosted
-from ottla.replica.partition import Partition
+from ottla.replica.hosted_partitions import HostedPartitions
+from ottla.replica.partition import HostedPartition
 from ottla.replica.refusals import NotAdmitted, refused_by_log
-from ottla.replica.transaction_verification import TxnGate, TxnTerms, must_ask
+from ottla.replica.transaction_verification import (
+    TransactionalBatch,
+    TransactionVerifier,
+    needs_verification,
+)
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +46,7 @@ Outcome: TypeAlias = ProducedPartition
 Done: TypeAlias = Callable[[list[Outcome]], None]
 
 
-class ToAppend(NamedTuple):
+class PartitionAppend(NamedTuple):
     """One partition's record set; the records are a view that is valid only during the call."""
 
     key: TopicPartition
@@ -51,7 +55,7 @@ class ToAppend(NamedTuple):
     """What the API layer already found wrong with it."""
 
 
-class AppendTerms(NamedTuple):
+class AppendOptions(NamedTuple):
     """What a produce asks for as a whole."""
 
     acks: int
@@ -59,14 +63,14 @@ class AppendTerms(NamedTuple):
     origin: Origin = Origin.CLIENT
     zstd: bool = True
     """The request's version knows that codec."""
-    txn: TxnTerms | None = None
+    txn: TransactionalBatch | None = None
     """Whose transaction it is part of, if it is."""
 
 
 class _Wait(NamedTuple):
     """An acks=all append that still has to be acknowledged; `at` is its place in the reply."""
 
-    partition: Partition
+    partition: HostedPartition
     epoch: LeaderEpoch
     required: Offset
     at: int
@@ -77,7 +81,7 @@ class _Work:
 
     __slots__ = ("done", "left", "outcomes", "terms", "waits")
 
-    def __init__(self, terms: AppendTerms, done: Done, count: int) -> None:
+    def __init__(self, terms: AppendOptions, done: Done, count: int) -> None:
         self.terms = terms
         self.done = done
         self.left = count
@@ -97,21 +101,21 @@ class _Work:
         )
 
 
-class Appends:
+class Appender:
     """Takes record sets for the partitions led here."""
 
-    def __init__(self, hosted: Hosted, flushes: FlushLoop) -> None:
+    def __init__(self, hosted: HostedPartitions, flushes: FlushLoop) -> None:
         self._hosted = hosted
         self._flushes = flushes
         self._clock = hosted.around.clock
         self._total = hosted.traffic.all
         self.on_first: Callable[[], object] | None = None
         """Called once, when the first record set arrives."""
-        self.gate: TxnGate | None = None
+        self.gate: TransactionVerifier | None = None
         """Who admits transactions; none until there is a coordinator to ask."""
         self._at_gate: dict[tuple[TopicPartition, int], deque[Callable[[], None]]] = {}
 
-    def append(self, sets: Sequence[ToAppend], terms: AppendTerms, done: Done) -> None:
+    def append(self, sets: Sequence[PartitionAppend], terms: AppendOptions, done: Done) -> None:
         """Call `done` once with an outcome for each set, now or when acks is satisfied."""
         if self.on_first is not None:
             on_first, self.on_first = self.on_first, None
@@ -169,7 +173,7 @@ class Appends:
         work.left -= 1
 
     def _append(
-        self, work: _Work, at: int, partition: Partition, analysis: Analysis, now_ms: int
+        self, work: _Work, at: int, partition: HostedPartition, analysis: Analysis, now_ms: int
     ) -> None:
         acks = work.terms.acks
         try:
@@ -211,7 +215,7 @@ class Appends:
     # Transactions
 
     def _waits_at_gate(
-        self, work: _Work, at: int, partition: Partition, analysis: Analysis
+        self, work: _Work, at: int, partition: HostedPartition, analysis: Analysis
     ) -> bool:
         """Whether the coordinator, or an earlier batch of this producer, has to be waited for."""
         terms, gate, header = work.terms, self.gate, analysis.header
@@ -224,7 +228,9 @@ class Appends:
             kept = bytes(analysis.content)
             queue.append(lambda: self._take_turn(work, at, key, kept))
             return True
-        if not must_ask(partition.log.producers.get(header.producer_id), header, terms.txn):
+        if not needs_verification(
+            partition.log.producers.get(header.producer_id), header, terms.txn
+        ):
             return False
         assert terms.txn is not None
         verdict: ErrorCode | None = None
@@ -279,7 +285,9 @@ class Appends:
 
     # Rewriting, off the loop
 
-    def _rewrite(self, work: _Work, at: int, partition: Partition, analysis: Analysis) -> None:
+    def _rewrite(
+        self, work: _Work, at: int, partition: HostedPartition, analysis: Analysis
+    ) -> None:
         partition.rewriting = deque()
         kept = _kept(analysis)
         off = self._hosted.around.off
@@ -295,7 +303,7 @@ class Appends:
         self,
         work: _Work,
         at: int,
-        partition: Partition,
+        partition: HostedPartition,
         records: memoryview,
         done: Future[Analysis],
     ) -> None:

@@ -19,7 +19,7 @@ from ottla.delay.timers import Call, Timers
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import LeaderEpoch, Offset, TopicPartition
-from ottla.replica.partition import Partition
+from ottla.replica.partition import HostedPartition
 
 log = logging.getLogger(__name__)
 
@@ -29,14 +29,14 @@ Done: TypeAlias = Callable[[ErrorCode], None]
 class _Wait(NamedTuple):
     """Everything below `end` is waited for, under the epoch in which it was written."""
 
-    partition: Partition
+    partition: HostedPartition
     epoch: LeaderEpoch
     end: Offset
     expires_ms: int
     done: Done
 
 
-class Commits:
+class CommitWaiter:
     def __init__(self, timers: Timers, clock: Clock) -> None:
         self._timers = timers
         self._clock = clock
@@ -47,7 +47,7 @@ class Commits:
     def __len__(self) -> int:
         return sum(map(len, self._waits.values()))
 
-    def wait(self, partition: Partition, end: Offset, timeout_ms: int, done: Done) -> None:
+    def wait(self, partition: HostedPartition, end: Offset, timeout_ms: int, done: Done) -> None:
         """Call `done` once everything below `end` is committed, or will not be in time."""
         epoch = partition.leader_epoch
         code = partition.acknowledged(epoch, end)

@@ -16,24 +16,24 @@ from typing import Final
 from ottla.config.dynamic import DynamicConfig
 from ottla.log.compaction import plan
 from ottla.log.compaction.cleaner import (
-    Abandoned,
-    Cleaning,
-    Memory,
+    CleanerMemory,
+    CleaningAborted,
+    LogCleaning,
     Progress,
+    SegmentSwap,
     Step,
-    Swap,
     extent,
     lags,
 )
-from ottla.log.compaction.plan import Dirt
+from ottla.log.compaction.plan import DirtyLog
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.log import Log
 from ottla.model.ids import Offset, TopicPartition
 from ottla.model.metrics import Registry
 from ottla.protocol.records.corrupt_batch import CorruptBatch
 from ottla.replica.flush_loop import FlushLoop
-from ottla.replica.hosted_partitions import Hosted
-from ottla.replica.partition import Partition
+from ottla.replica.hosted_partitions import HostedPartitions
+from ottla.replica.partition import HostedPartition
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ DONE: Final = None
 class CompactionLoop:
     def __init__(
         self,
-        hosted: Hosted,
+        hosted: HostedPartitions,
         directories: LogDirectories,
         config: DynamicConfig,
         flushes: FlushLoop,
@@ -76,16 +76,16 @@ class CompactionLoop:
             return False
         partition, dirt = chosen
         settings = self._config.current
-        memory = Memory(
+        memory = CleanerMemory(
             settings.log_cleaner_dedupe_buffer_size, settings.log_cleaner_io_buffer_load_factor
         )
         one, now_ms = partition.log, self._hosted.around.clock.wall_ms()
         try:
-            cleaning = Cleaning(one, dirt, memory, now_ms)
+            cleaning = LogCleaning(one, dirt, memory, now_ms)
             await self._carry_out(partition, cleaning)
             if self._is_current(one):
                 await self._remember(partition.key, cleaning.end)
-        except Abandoned as moved:
+        except CleaningAborted as moved:
             log.info("%s", moved)
         except CorruptBatch as fault:
             log.error("%s cannot be compacted: %s", partition.key, fault)
@@ -107,9 +107,9 @@ class CompactionLoop:
         partition = self._hosted.find(one.partition)
         return partition is not None and partition.log is one
 
-    def _choose(self) -> tuple[Partition, Dirt] | None:
+    def _choose(self) -> tuple[HostedPartition, DirtyLog] | None:
         now_ms = self._hosted.around.clock.wall_ms()
-        plans: dict[TopicPartition, tuple[Dirt, plan.Lags]] = {}
+        plans: dict[TopicPartition, tuple[DirtyLog, plan.Lags]] = {}
         for partition in self._hosted:
             one = partition.log
             if "compact" not in one.config.cleanup_policy:
@@ -118,12 +118,12 @@ class CompactionLoop:
                 continue
             known = self._checkpoints.cleaned_offset(partition.key)
             wishes = lags(one)
-            plans[partition.key] = plan.survey(extent(one), known, wishes, now_ms), wishes
-        key = plan.dirtiest(plans)
+            plans[partition.key] = plan.dirty_log_of(extent(one), known, wishes, now_ms), wishes
+        key = plan.dirtiest_log(plans)
         found = None if key is None else self._hosted.find(key)
         return None if key is None or found is None else (found, plans[key][0])
 
-    async def _carry_out(self, partition: Partition, cleaning: Cleaning) -> None:
+    async def _carry_out(self, partition: HostedPartition, cleaning: LogCleaning) -> None:
         """What overtook a dropped record is on the disk before the record goes."""
         off = self._hosted.around.off
         steps: Iterator[Step] = cleaning.steps()
@@ -132,7 +132,7 @@ class CompactionLoop:
             step = await off.run(next, steps, DONE)
             if step is None:
                 return
-            if isinstance(step, Swap):
+            if isinstance(step, SegmentSwap):
                 await self._flushes.until(partition, cleaning.rests_on)
                 if not swapped:  # or a start after a crash could take a gap for a lost tail
                     for write in self._checkpoints.recovery_points():

@@ -16,8 +16,8 @@ from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, Offset, TopicPartition
 from ottla.model.slices import in_slices
-from ottla.replica.hosted_partitions import Hosted
-from ottla.replica.partition import Partition
+from ottla.replica.hosted_partitions import HostedPartitions
+from ottla.replica.partition import HostedPartition
 
 UP_TO_HIGH_WATERMARK: Final = -1
 
@@ -30,21 +30,21 @@ class Deletion:
     def __init__(self) -> None:
         self.code = ErrorCode.none
         self.low_watermark: Offset = -1
-        self.partition: Partition | None = None
+        self.partition: HostedPartition | None = None
         self.required: Offset = 0
 
 
-class ToDelete(NamedTuple):
+class PartitionDeletion(NamedTuple):
     key: TopicPartition
     before: Offset
 
 
-class Deletes:
-    def __init__(self, hosted: Hosted, metadata: MetadataCache) -> None:
+class RecordDeleter:
+    def __init__(self, hosted: HostedPartitions, metadata: MetadataCache) -> None:
         self._hosted = hosted
         self._metadata = metadata
 
-    async def delete(self, asked: Sequence[ToDelete], timeout_ms: int) -> list[Deletion]:
+    async def delete(self, asked: Sequence[PartitionDeletion], timeout_ms: int) -> list[Deletion]:
         deletions = [self._start(one) async for one in in_slices(asked)]
         done: Future[None] = self._hosted.around.off.loop.create_future()
         parked = DelayedDelete(self, deletions, timeout_ms, done)
@@ -53,7 +53,7 @@ class Deletes:
         await done
         return deletions
 
-    def _start(self, asked: ToDelete) -> Deletion:
+    def _start(self, asked: PartitionDeletion) -> Deletion:
         deletion = Deletion()
         try:
             partition = self._hosted.get(asked.key)
@@ -86,7 +86,7 @@ class Deletes:
         return low >= deletion.required
 
 
-def _raise_start(hosted: Hosted, partition: Partition, before: Offset) -> None:
+def _raise_start(hosted: HostedPartitions, partition: HostedPartition, before: Offset) -> None:
     try:
         partition.log.raise_start_offset(before)
     except FAULTS as fault:
@@ -99,7 +99,7 @@ class DelayedDelete(Delayed):
     __slots__ = ("_answer", "_deletes", "_left")
 
     def __init__(
-        self, deletes: Deletes, left: list[Deletion], timeout_ms: int, answer: Future[None]
+        self, deletes: RecordDeleter, left: list[Deletion], timeout_ms: int, answer: Future[None]
     ) -> None:
         super().__init__(timeout_ms)
         self._deletes = deletes

@@ -17,7 +17,7 @@ from ottla.model.ids import BrokerId
 Result = TypeVar("Result")
 
 
-class Off(NamedTuple):
+class ThreadPool(NamedTuple):
     """Where work that may block is done: off the loop."""
 
     loop: AbstractEventLoop
@@ -28,9 +28,9 @@ class Off(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ReplicaEnvironment:
     me: BrokerId
     clock: Clock
-    off: Off
+    off: ThreadPool
     lag_max_ms: int
     """A follower behind for longer than this leaves the in-sync set."""

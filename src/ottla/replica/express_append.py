@@ -12,14 +12,14 @@ from typing import Final
 
 from ottla.log.plain_append import DECLINED
 from ottla.model.ids import Offset
-from ottla.replica.hosted_partitions import Hosted
-from ottla.replica.partition import Partition
+from ottla.replica.hosted_partitions import HostedPartitions
+from ottla.replica.partition import HostedPartition
 
 ALL: Final = -1
 
 
 def append_express(
-    hosted: Hosted, partition: Partition, batch: memoryview, acks: int, now_ms: int
+    hosted: HostedPartitions, partition: HostedPartition, batch: memoryview, acks: int, now_ms: int
 ) -> Offset:
     """The first offset of the batch, which may be acknowledged at once; or DECLINED."""
     leadership = partition.leadership

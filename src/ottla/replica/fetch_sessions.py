@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, TypeAlias
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, TopicId
 from ottla.model.slices import sliced
-from ottla.replica.partition_fetch import Fetched, Wanted
+from ottla.replica.partition_fetch import PartitionFetch, PartitionFetchResult
 
 NO_SESSION: Final = 0
 INITIAL_EPOCH: Final = 0
@@ -34,13 +34,13 @@ PARTITION_BYTES: Final = 512
 _Key: TypeAlias = tuple[str | TopicId, int]
 
 
-class Asked(NamedTuple):
+class CachedPartition(NamedTuple):
     """The session part of one fetch request."""
 
     session_id: int
     epoch: int
-    wanted: list[Wanted]
-    forgotten: list[Wanted]
+    wanted: list[PartitionFetch]
+    forgotten: list[PartitionFetch]
     by_id: bool
     """Topics are named by id (version 13 and later)."""
     privileged: bool
@@ -52,13 +52,13 @@ class _Seen:
 
     __slots__ = ("high_watermark", "log_start", "size", "wanted")
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: PartitionFetch) -> None:
         self.wanted = wanted
         self.size = _size(wanted)
         self.high_watermark = -1
         self.log_start = -1
 
-    def note(self, fetched: Fetched) -> bool:
+    def note(self, fetched: PartitionFetchResult) -> bool:
         """Remember this reply; True when it says something the client does not know yet."""
         part = fetched.part
         news = (
@@ -81,7 +81,7 @@ class Session:
 
     __slots__ = ("by_id", "epoch", "id", "memory_bytes", "partitions", "privileged", "used_at_ms")
 
-    def __init__(self, session_id: int, asked: Asked, now_ms: int) -> None:
+    def __init__(self, session_id: int, asked: CachedPartition, now_ms: int) -> None:
         self.id = session_id
         self.privileged = asked.privileged
         self.by_id = asked.by_id
@@ -90,7 +90,7 @@ class Session:
         self.memory_bytes = 0
         self.partitions: dict[_Key, _Seen] = {}
 
-    def update(self, wanted: Iterable[Wanted], forgotten: Iterable[Wanted]) -> None:
+    def update(self, wanted: Iterable[PartitionFetch], forgotten: Iterable[PartitionFetch]) -> None:
         for want in wanted:
             key = _key(want)
             seen = self.partitions.get(key)
@@ -104,7 +104,7 @@ class Session:
             if seen is not None:
                 self.memory_bytes -= seen.size
 
-    def changed(self, fetched: Sequence[Fetched]) -> list[Fetched]:
+    def changed(self, fetched: Sequence[PartitionFetchResult]) -> list[PartitionFetchResult]:
         """The part of a reply worth sending; what gave data is served last next time."""
         news = []
         for one in fetched:
@@ -118,34 +118,36 @@ class Session:
         return news
 
 
-class Fetching:
+class FetchInSession:
     """One fetch under way: what it wants, and how its reply is cut down."""
 
     __slots__ = ("_asks", "_session", "wanted")
 
     def __init__(
         self,
-        wanted: list[Wanted],
+        wanted: list[PartitionFetch],
         *,
         session: Session | None = None,
-        asks: tuple[FetchSessions, Asked] | None = None,
+        asks: tuple[FetchSessions, CachedPartition] | None = None,
     ) -> None:
         self.wanted = wanted
         self._session = session
         self._asks = asks
 
-    def finish(self, fetched: list[Fetched], now_ms: int) -> tuple[int, list[Fetched]]:
+    def finish(
+        self, fetched: list[PartitionFetchResult], now_ms: int
+    ) -> tuple[int, list[PartitionFetchResult]]:
         """The session id to answer with, and the partitions to answer for."""
         session_id = NO_SESSION
-        news: list[Fetched] = []
+        news: list[PartitionFetchResult] = []
         for answered_with, some in self.finish_in_slices(fetched, now_ms):
             session_id = answered_with
             news += some
         return session_id, news
 
     def finish_in_slices(
-        self, fetched: list[Fetched], now_ms: int
-    ) -> Iterator[tuple[int, Sequence[Fetched]]]:
+        self, fetched: list[PartitionFetchResult], now_ms: int
+    ) -> Iterator[tuple[int, Sequence[PartitionFetchResult]]]:
         """The same, some partitions at a time; a session hears of them as it goes."""
         session, is_new = self._session, False
         if self._asks is not None:
@@ -185,17 +187,17 @@ class FetchSessions:
     def partitions(self) -> int:
         return sum(len(session.partitions) for session in self._sessions.values())
 
-    def begin(self, asked: Asked, now_ms: int) -> Fetching:
+    def begin(self, asked: CachedPartition, now_ms: int) -> FetchInSession:
         """Which fetch this is; raises the session errors of the protocol."""
         if asked.epoch == FINAL_EPOCH:
             self._drop(asked.session_id)
-            return Fetching(asked.wanted)
+            return FetchInSession(asked.wanted)
         if asked.epoch == INITIAL_EPOCH:
             self._drop(asked.session_id)
-            return Fetching(asked.wanted, asks=(self, asked) if asked.wanted else None)
+            return FetchInSession(asked.wanted, asks=(self, asked) if asked.wanted else None)
         return self._resume(asked, now_ms)
 
-    def _resume(self, asked: Asked, now_ms: int) -> Fetching:
+    def _resume(self, asked: CachedPartition, now_ms: int) -> FetchInSession:
         session = self._sessions.get(asked.session_id)
         if session is None:
             raise KafkaError(ErrorCode.fetch_session_id_not_found)
@@ -207,13 +209,15 @@ class FetchSessions:
             self._update(session, asked)
         del self._sessions[session.id]
         if not session.partitions:
-            return Fetching([])
+            return FetchInSession([])
         self._sessions[session.id] = session  # now the most recently used
         session.used_at_ms = now_ms
         session.epoch = asked.epoch + 1 if asked.epoch < MAX_INT32 else 1
-        return Fetching([seen.wanted for seen in session.partitions.values()], session=session)
+        return FetchInSession(
+            [seen.wanted for seen in session.partitions.values()], session=session
+        )
 
-    def _update(self, session: Session, asked: Asked) -> None:
+    def _update(self, session: Session, asked: CachedPartition) -> None:
         before = session.memory_bytes
         session.update(asked.wanted, asked.forgotten)
         self.memory_bytes += session.memory_bytes - before
@@ -226,7 +230,7 @@ class FetchSessions:
         if session is not None:
             self.memory_bytes -= session.memory_bytes
 
-    def create(self, asked: Asked, now_ms: int) -> Session | None:
+    def create(self, asked: CachedPartition, now_ms: int) -> Session | None:
         size = sum(map(_size, asked.wanted))
         while len(self._sessions) >= self.slots or 0 <= self.max_bytes < self.memory_bytes + size:
             if not self._evict(asked.privileged, now_ms):
@@ -238,7 +242,7 @@ class FetchSessions:
         self._sessions[session_id] = session
         return session
 
-    def add(self, session: Session, wanted: Sequence[Wanted]) -> None:
+    def add(self, session: Session, wanted: Sequence[PartitionFetch]) -> None:
         """Partitions of a session that is being created; it may have been evicted meanwhile."""
         before = session.memory_bytes
         session.update(wanted, ())
@@ -255,11 +259,11 @@ class FetchSessions:
         return False
 
 
-def _size(wanted: Wanted) -> int:
+def _size(wanted: PartitionFetch) -> int:
     return PARTITION_BYTES + len(wanted.key.topic)
 
 
-def _key(wanted: Wanted) -> _Key:
+def _key(wanted: PartitionFetch) -> _Key:
     """By id where it has one: a topic of the same name may be another, and one may have no name
     yet that is known here."""
     topic, partition = wanted.key

@@ -23,13 +23,13 @@ from ottla.log.file_slice import Source
 from ottla.log.flush import removed
 from ottla.log.log import Flush
 from ottla.model.ids import Offset
-from ottla.replica.hosted_partitions import Hosted
-from ottla.replica.partition import Partition
+from ottla.replica.hosted_partitions import HostedPartitions
+from ottla.replica.partition import HostedPartition
 
 SHARES: Final = 2
 """Jobs at a time. More threads would only wait for each other: they all want the one lock."""
 
-Begun: TypeAlias = tuple[Partition, Flush]
+Begun: TypeAlias = tuple[HostedPartition, Flush]
 
 
 class Ring(Protocol):
@@ -50,11 +50,11 @@ class Ring(Protocol):
 class FlushLoop:
     """Runs flushes off the loop, at most one per partition at a time."""
 
-    def __init__(self, hosted: Hosted, ring: Ring | None = None) -> None:
+    def __init__(self, hosted: HostedPartitions, ring: Ring | None = None) -> None:
         self._hosted = hosted
         self._off = hosted.around.off
-        self._wanted: dict[Partition, None] = {}
-        self._awaited: dict[Partition, list[Future[None]]] = {}
+        self._wanted: dict[HostedPartition, None] = {}
+        self._awaited: dict[HostedPartition, list[Future[None]]] = {}
         self._jobs = 0
         self._ring = ring
         self._in_ring: dict[int, Begun] = {}
@@ -69,7 +69,7 @@ class FlushLoop:
             self._off.loop.remove_reader(self._ring.fileno())
             self._ring = None
 
-    def want(self, partition: Partition) -> None:
+    def want(self, partition: HostedPartition) -> None:
         """An append waits. Flushes begin once the loop has answered what it already read."""
         if partition.flushing or partition in self._wanted:
             return
@@ -77,7 +77,7 @@ class FlushLoop:
             self._off.loop.call_soon(self._begin)
         self._wanted[partition] = None
 
-    async def until(self, partition: Partition, offset: Offset) -> None:
+    async def until(self, partition: HostedPartition, offset: Offset) -> None:
         """Until everything below `offset` is on the disk; OSError when it cannot be."""
         while partition.log.recovery_point < offset:
             done: Future[None] = self._off.loop.create_future()
@@ -143,7 +143,7 @@ class FlushLoop:
 
     # Afterwards
 
-    def _flushed(self, partition: Partition, flush: Flush, error: Exception | None) -> None:
+    def _flushed(self, partition: HostedPartition, flush: Flush, error: Exception | None) -> None:
         partition.flushing = False
         if error is None:
             error = self._removed(partition)
@@ -163,13 +163,13 @@ class FlushLoop:
         if partition.waits_for_flush:
             self.want(partition)
 
-    def _removed(self, partition: Partition) -> OSError | None:
+    def _removed(self, partition: HostedPartition) -> OSError | None:
         """Whether the disk has what it said it has: one fstat for each flush."""
         if self._hosted.find(partition.key) is not partition:
             return None  # deleted, and its files may be gone
         return removed(partition.log)
 
-    def _tell(self, partition: Partition, error: BaseException | None) -> None:
+    def _tell(self, partition: HostedPartition, error: BaseException | None) -> None:
         for waiter in self._awaited.pop(partition, ()):
             if waiter.done():
                 continue

@@ -14,21 +14,21 @@ from ottla.log.log import Log
 from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicId, TopicPartition
-from ottla.replica.commit_waiter import Commits
-from ottla.replica.environment import Surroundings
-from ottla.replica.partition import Partition
-from ottla.replica.topic_metrics import Traffic
+from ottla.replica.commit_waiter import CommitWaiter
+from ottla.replica.environment import ReplicaEnvironment
+from ottla.replica.partition import HostedPartition
+from ottla.replica.topic_metrics import BrokerTopicMetrics
 
 Parked: TypeAlias = Purgatory[TopicPartition]
 
 
-class Waiting:
+class PartitionWaiters:
     """The three purgatories of the data path, keyed by partition, and the waits of our own."""
 
     __slots__ = ("commits", "delete_records", "fetch", "produce")
 
     def __init__(
-        self, commits: Commits, produce: Parked, fetch: Parked, delete_records: Parked
+        self, commits: CommitWaiter, produce: Parked, fetch: Parked, delete_records: Parked
     ) -> None:
         self.commits = commits
         self.produce = produce
@@ -45,34 +45,34 @@ class Waiting:
 class RoleListener(Protocol):
     """Hears of partitions that begin and cease to be led here."""
 
-    def on_lead(self, partition: Partition) -> None: ...
+    def on_lead(self, partition: HostedPartition) -> None: ...
 
     def on_unlead(self, key: TopicPartition) -> None: ...
 
 
-class Hosted:
+class HostedPartitions:
     """Every partition with a replica here."""
 
     def __init__(
         self,
-        around: Surroundings,
+        around: ReplicaEnvironment,
         metadata: MetadataCache,
-        waiting: Waiting,
-        traffic: Traffic,
+        waiting: PartitionWaiters,
+        traffic: BrokerTopicMetrics,
     ) -> None:
         self.around = around
         self.waiting = waiting
         self.traffic = traffic
         self._metadata = metadata
-        self.on_fault: Callable[[Partition, Exception], None] | None = None
-        self.want_flush: Callable[[Partition], None] = _nobody_flushes
+        self.on_fault: Callable[[HostedPartition, Exception], None] | None = None
+        self.want_flush: Callable[[HostedPartition], None] = _nobody_flushes
         """An append waits for the disk; set by whoever flushes."""
         self.listeners: list[RoleListener] = []
-        self._online: dict[TopicPartition, Partition] = {}
+        self._online: dict[TopicPartition, HostedPartition] = {}
         self._offline: set[TopicPartition] = set()
-        self._of_topic: dict[str, dict[int, Partition]] = {}
+        self._of_topic: dict[str, dict[int, HostedPartition]] = {}
 
-    def __iter__(self) -> Iterator[Partition]:
+    def __iter__(self) -> Iterator[HostedPartition]:
         return iter(list(self._online.values()))
 
     def __len__(self) -> int:
@@ -87,14 +87,14 @@ class Hosted:
         """Of every topic of the cluster, by id."""
         return self._metadata.image.names
 
-    def of_topic(self, topic: str) -> list[Partition]:
+    def of_topic(self, topic: str) -> list[HostedPartition]:
         """Those of one topic."""
         return list(self._of_topic.get(topic, {}).values())
 
-    def find(self, key: TopicPartition) -> Partition | None:
+    def find(self, key: TopicPartition) -> HostedPartition | None:
         return self._online.get(key)
 
-    def get(self, key: TopicPartition) -> Partition:
+    def get(self, key: TopicPartition) -> HostedPartition:
         """The replica held here, or the refusal a client must hear."""
         partition = self._online.get(key)
         if partition is not None:
@@ -105,15 +105,15 @@ class Hosted:
             raise KafkaError(ErrorCode.not_leader_or_follower)
         raise KafkaError(ErrorCode.unknown_topic_or_partition)
 
-    def host(self, log: Log) -> Partition:
+    def host(self, log: Log) -> HostedPartition:
         topic, index = log.partition
-        partition = Partition(log, self.around, self.traffic.of(topic))
+        partition = HostedPartition(log, self.around, self.traffic.of(topic))
         self._of_topic.setdefault(topic, {})[index] = partition
         self._online[log.partition] = partition
         self._offline.discard(log.partition)
         return partition
 
-    def role_changed(self, partition: Partition) -> None:
+    def role_changed(self, partition: HostedPartition) -> None:
         """It was told to lead, or to follow."""
         for listener in self.listeners:
             if partition.leadership is None:
@@ -128,7 +128,7 @@ class Hosted:
         self._offline.discard(key)
         self.waiting.check_all(key)
 
-    def fail(self, partition: Partition, fault: Exception) -> KafkaError:
+    def fail(self, partition: HostedPartition, fault: Exception) -> KafkaError:
         """Its log cannot be gone on with (`FAULTS`): it goes offline, and this says so."""
         assert self.on_fault is not None, "whoever builds the broker knows what a fault means"
         self.on_fault(partition, fault)
@@ -154,7 +154,7 @@ class Hosted:
             del self._of_topic[key.topic]
             self.traffic.forget(key.topic)
 
-    def advance(self, partition: Partition) -> bool:
+    def advance(self, partition: HostedPartition) -> bool:
         """Raise the high watermark if it may rise, and wake whoever waited for that."""
         key, waiting = partition.log.partition, self.waiting
         moved = partition.advance()
@@ -166,5 +166,5 @@ class Hosted:
         return moved
 
 
-def _nobody_flushes(partition: Partition) -> None:
+def _nobody_flushes(partition: HostedPartition) -> None:
     raise AssertionError(f"nobody flushes {partition.key}")

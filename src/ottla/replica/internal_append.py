@@ -16,15 +16,15 @@ from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset
 from ottla.protocol.records.header import HEADER, BatchHeader
 from ottla.replica.append import ALL
-from ottla.replica.hosted_partitions import Hosted
-from ottla.replica.partition import Partition
+from ottla.replica.hosted_partitions import HostedPartitions
+from ottla.replica.partition import HostedPartition
 
 OURS: Final = Origin.COORDINATOR
 _new: Final = tuple.__new__  # a named tuple at half its price
 
 
-class OwnAppends:
-    def __init__(self, hosted: Hosted) -> None:
+class InternalAppender:
+    def __init__(self, hosted: HostedPartitions) -> None:
         self._hosted = hosted
         self._clock = hosted.around.clock
         self._total = hosted.traffic.all
@@ -32,7 +32,7 @@ class OwnAppends:
 
     def append(
         self,
-        partition: Partition,
+        partition: HostedPartition,
         batch: bytes,
         timeout_ms: int,
         done: Callable[[ErrorCode], None],
@@ -57,7 +57,7 @@ class OwnAppends:
         self.commits.wait(partition, end, timeout_ms, done)
 
     def _append(
-        self, partition: Partition, batch: bytes, told: Callable[[Offset], None] | None
+        self, partition: HostedPartition, batch: bytes, told: Callable[[Offset], None] | None
     ) -> Offset:
         now_ms = self._clock.wall_ms()
         analysis = _taken_as_it_is(partition, batch, now_ms)
@@ -78,7 +78,7 @@ class OwnAppends:
         return last + 1
 
 
-def _taken_as_it_is(partition: Partition, batch: bytes, now_ms: int) -> Analysis:
+def _taken_as_it_is(partition: HostedPartition, batch: bytes, now_ms: int) -> Analysis:
     config = partition.log.config
     if len(batch) > config.max_message_bytes or config.message_timestamp_type != "CreateTime":
         return analyse(batch, config, now_ms=now_ms, origin=OURS)  # refuses, or gives it our time

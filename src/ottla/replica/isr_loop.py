@@ -20,9 +20,9 @@ from typing import Any, Protocol
 from ottla.model.ids import BrokerId
 from ottla.model.metrics import Registry
 from ottla.replica.flush_loop import FlushLoop
-from ottla.replica.hosted_partitions import Hosted
+from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.leader import Leadership
-from ottla.replica.partition import Partition
+from ottla.replica.partition import HostedPartition
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class IsrWriter(Protocol):
     """All that a leader needs of the metadata store."""
 
     async def write(
-        self, partition: Partition, isr: frozenset[BrokerId], version: int
+        self, partition: HostedPartition, isr: frozenset[BrokerId], version: int
     ) -> int | None:
         """The new version of the partition's state, or None when it has changed under us."""
 
@@ -39,7 +39,7 @@ class IsrWriter(Protocol):
 class IsrLoop:
     def __init__(
         self,
-        hosted: Hosted,
+        hosted: HostedPartitions,
         writer: IsrWriter,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         flushes: FlushLoop,
@@ -77,13 +77,13 @@ class IsrLoop:
             if kept is not None:
                 self.propose(partition, kept)
 
-    def propose(self, partition: Partition, isr: frozenset[BrokerId]) -> None:
+    def propose(self, partition: HostedPartition, isr: frozenset[BrokerId]) -> None:
         leadership = partition.led()
         leadership.proposed = isr
         self._spawn(self._commit(partition, leadership, isr))
 
     async def _commit(
-        self, partition: Partition, leadership: Leadership, isr: frozenset[BrokerId]
+        self, partition: HostedPartition, leadership: Leadership, isr: frozenset[BrokerId]
     ) -> None:
         before = leadership.isr
         version = await self._writer.write(partition, isr, leadership.version)

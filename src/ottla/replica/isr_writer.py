@@ -13,7 +13,7 @@ from typing import Final
 
 from ottla.model.clock import Clock
 from ottla.model.ids import BrokerId, TopicPartition
-from ottla.replica.partition import Partition
+from ottla.replica.partition import HostedPartition
 from ottla.store import paths
 from ottla.store.nodes import PartitionsNode, StateNode
 from ottla.store.port import BadVersion, NoNode, SessionExpired, Store, StoreUnavailable
@@ -26,7 +26,7 @@ LATEST_MS: Final = 60_000
 RETRY_S: Final = 0.5
 
 
-class StoredIsr:
+class StoreIsrWriter:
     """Writes in-sync sets to the store; `run` announces them."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -37,7 +37,7 @@ class StoredIsr:
         self._announced_at_ms = clock.mono_ms()
 
     async def write(
-        self, partition: Partition, isr: frozenset[BrokerId], version: int
+        self, partition: HostedPartition, isr: frozenset[BrokerId], version: int
     ) -> int | None:
         """The new version of the partition's state, or None when it has changed under us."""
         path = paths.partition_state(partition.key)

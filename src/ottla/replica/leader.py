@@ -21,7 +21,7 @@ from ottla.model.ids import BrokerId, LeaderEpoch, Offset
 UNKNOWN_OFFSET: Final[Offset] = -1
 
 
-class Assigned(NamedTuple):
+class LeaderAssignment(NamedTuple):
     """What the controller decided for one partition, as LeaderAndIsr carries it."""
 
     leader: BrokerId
@@ -75,7 +75,7 @@ class Leadership:
 
     def __init__(
         self,
-        assigned: Assigned,
+        assigned: LeaderAssignment,
         *,
         me: BrokerId,
         epoch_start: Offset,

@@ -18,7 +18,7 @@ from ottla.log.directories.directory import CheckpointWrite
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.log import FAULTS, Log
 from ottla.replica.flush_loop import FlushLoop
-from ottla.replica.hosted_partitions import Hosted
+from ottla.replica.hosted_partitions import HostedPartitions
 
 log = logging.getLogger(__name__)
 
@@ -37,10 +37,10 @@ def _after_start(config: BrokerConfig) -> int:
     return config.log_initial_task_delay_ms
 
 
-class CareLoop:
+class MaintenanceLoop:
     def __init__(
         self,
-        hosted: Hosted,
+        hosted: HostedPartitions,
         directories: LogDirectories,
         config: DynamicConfig,
         flushes: FlushLoop,

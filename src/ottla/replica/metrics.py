@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sized
 
 from ottla.log.log import Log
 from ottla.model.metrics import Gauge, Labels, Registry, Series
-from ottla.replica.hosted_partitions import Hosted, Parked
+from ottla.replica.hosted_partitions import HostedPartitions, Parked
 from ottla.replica.services import ReplicaServices
 
 
@@ -73,7 +73,7 @@ def _offer_purgatory_gauges(registry: Registry, parked: Parked, beside: Sized = 
     )
 
 
-def _offer_log_gauges(registry: Registry, hosted: Hosted) -> None:
+def _offer_log_gauges(registry: Registry, hosted: HostedPartitions) -> None:
     """Of each log; they are listed when asked for, so that ten thousand cost nothing till then."""
     gauges: dict[str, tuple[str, Callable[[Log], int]]] = {
         "size": ("Bytes of a log.", lambda log: log.size),
@@ -85,7 +85,7 @@ def _offer_log_gauges(registry: Registry, hosted: Hosted) -> None:
         registry.series(f"kafka_log_log_{name}", doc, _by_partition(hosted, read))
 
 
-def _by_partition(hosted: Hosted, read: Callable[[Log], int]) -> Series:
+def _by_partition(hosted: HostedPartitions, read: Callable[[Log], int]) -> Series:
     def rows() -> Iterator[tuple[Labels, float]]:
         for one in hosted:
             partition, topic = str(one.key.partition), one.key.topic
@@ -94,16 +94,16 @@ def _by_partition(hosted: Hosted, read: Callable[[Log], int]) -> Series:
     return rows
 
 
-def _led(hosted: Hosted) -> int:
+def _led(hosted: HostedPartitions) -> int:
     return sum(partition.leadership is not None for partition in hosted)
 
 
-def _under_replicated(hosted: Hosted) -> int:
+def _under_replicated(hosted: HostedPartitions) -> int:
     led = (partition.leadership for partition in hosted)
     return sum(one is not None and len(one.isr) < len(one.replicas) for one in led)
 
 
-def _under_min_isr(hosted: Hosted) -> int:
+def _under_min_isr(hosted: HostedPartitions) -> int:
     return sum(
         partition.leadership is not None
         and len(partition.leadership.isr) < partition.min_isr(partition.leadership)

@@ -12,13 +12,13 @@ import logging
 from pathlib import Path
 from typing import Final
 
-from ottla.log.directories.log_directories import Held, LogDirectories
+from ottla.log.directories.log_directories import HostedLog, LogDirectories
 from ottla.log.directories.replica_moves import ReplicaMoves
 from ottla.log.log import Log
 from ottla.model.errors import KafkaError
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.corrupt_batch import CorruptBatch
-from ottla.replica.hosted_partitions import Hosted
+from ottla.replica.hosted_partitions import HostedPartitions
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ PAUSE_S: Final = 0.1
 
 
 class MoveLoop:
-    def __init__(self, hosted: Hosted, directories: LogDirectories) -> None:
+    def __init__(self, hosted: HostedPartitions, directories: LogDirectories) -> None:
         self._hosted = hosted
         self._directories = directories
         self._moves = ReplicaMoves(directories)
@@ -70,7 +70,7 @@ class MoveLoop:
             await asyncio.sleep(0)
         return went_on
 
-    async def _step(self, key: TopicPartition, future: Held) -> bool:
+    async def _step(self, key: TopicPartition, future: HostedLog) -> bool:
         if not self._moves.copy(key):
             return True
         if future.log not in self._flushed:

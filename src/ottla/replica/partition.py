@@ -17,12 +17,12 @@ from ottla.log.log import Appended, Log, Origin
 from ottla.log.validate import Analysis
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_BROKER, NO_EPOCH, BrokerId, LeaderEpoch, Offset, TopicPartition
-from ottla.replica.environment import Surroundings
-from ottla.replica.leader import Assigned, Leadership
-from ottla.replica.topic_metrics import TopicTraffic
+from ottla.replica.environment import ReplicaEnvironment
+from ottla.replica.leader import LeaderAssignment, Leadership
+from ottla.replica.topic_metrics import TopicMetrics
 
 
-class Partition:
+class HostedPartition:
     """A partition this broker holds a replica of."""
 
     __slots__ = (
@@ -40,7 +40,7 @@ class Partition:
         "unled",
     )
 
-    def __init__(self, log: Log, around: Surroundings, traffic: TopicTraffic) -> None:
+    def __init__(self, log: Log, around: ReplicaEnvironment, traffic: TopicMetrics) -> None:
         self.log = log
         self.traffic = traffic
         self.leader_epoch: LeaderEpoch = NO_EPOCH
@@ -62,7 +62,7 @@ class Partition:
 
     # Roles
 
-    def lead(self, assigned: Assigned) -> None:
+    def lead(self, assigned: LeaderAssignment) -> None:
         """Begin to lead under a new epoch; positions of followers are unknown again."""
         if assigned.leader_epoch > self.leader_epoch:
             self.log.epochs.assign(assigned.leader_epoch, self.log.end_offset)
@@ -77,7 +77,7 @@ class Partition:
         self._hold_uncommitted()
         self.advance()
 
-    def follow(self, assigned: Assigned) -> None:
+    def follow(self, assigned: LeaderAssignment) -> None:
         self.leader_epoch = assigned.leader_epoch
         self.leader_id = assigned.leader
         self.leadership = None

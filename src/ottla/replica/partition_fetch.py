@@ -17,7 +17,7 @@ UNKNOWN_TOPIC: Final = ""
 """The topic name of a wanted partition whose topic id nobody here knows."""
 
 
-class Wanted:
+class PartitionFetch:
     """One partition of a fetch; in a session it lives on and changes from fetch to fetch."""
 
     __slots__ = (
@@ -48,10 +48,10 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Fetched:
+class PartitionFetchResult:
     """One partition's part of a reply, with what a waiting fetch must remember."""
 
-    wanted: Wanted
+    wanted: PartitionFetch
     part: FetchedPartition
     size: int
 

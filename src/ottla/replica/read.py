@@ -21,10 +21,10 @@ from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, Offset
 from ottla.model.slices import SLICE, sliced, step_through
 from ottla.protocol.hot import FetchedPartition, Sized
-from ottla.replica.hosted_partitions import Hosted
+from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.isr_loop import IsrLoop
-from ottla.replica.partition import Partition
-from ottla.replica.partition_fetch import UNKNOWN_TOPIC, Fetched, Wanted
+from ottla.replica.partition import HostedPartition
+from ottla.replica.partition_fetch import UNKNOWN_TOPIC, PartitionFetch, PartitionFetchResult
 
 CONSUMER: Final = BrokerId(-1)
 ANY_SIZE: Final = 0x7FFFFFFF
@@ -46,7 +46,7 @@ _STABLE: Final[Callable[[Log], Offset]] = attrgetter("last_stable_offset")
 _COMMITTED: Final[Callable[[Log], Offset]] = attrgetter("high_watermark")
 
 
-class FetchTerms(NamedTuple):
+class FetchOptions(NamedTuple):
     """What a fetch asks for as a whole."""
 
     replica_id: BrokerId
@@ -67,19 +67,21 @@ class FetchTerms(NamedTuple):
         return _STABLE if self.isolation is Isolation.READ_COMMITTED else _COMMITTED
 
 
-Done: TypeAlias = Callable[[list[Fetched]], None]
+Done: TypeAlias = Callable[[list[PartitionFetchResult]], None]
 
 
-class Reads:
+class Reader:
     """Answers fetches from the partitions hosted here."""
 
-    def __init__(self, hosted: Hosted, isr: IsrLoop) -> None:
+    def __init__(self, hosted: HostedPartitions, isr: IsrLoop) -> None:
         self._hosted = hosted
         self._isr = isr
         self._total = hosted.traffic.all
         self._patient = True
 
-    def fetch(self, wanted: list[Wanted], terms: FetchTerms, done: Done) -> DelayedFetch | None:
+    def fetch(
+        self, wanted: list[PartitionFetch], terms: FetchOptions, done: Done
+    ) -> DelayedFetch | None:
         """Call `done` once with a part for each partition wanted, now or within the wait.
 
         What is returned still waits; it is to be forgotten when nobody waits for it.
@@ -109,16 +111,16 @@ class Reads:
         self._patient = False
         self._hosted.waiting.fetch.finish_all()
 
-    def answer(self, wanted: list[Wanted], terms: FetchTerms, done: Done) -> None:
+    def answer(self, wanted: list[PartitionFetch], terms: FetchOptions, done: Done) -> None:
         if len(wanted) > SLICE:
             step_through(self._answer_in_slices(wanted, terms, done))
         else:
             self._tell(self.read(wanted, terms), terms, done)
 
     def _answer_in_slices(
-        self, wanted: list[Wanted], terms: FetchTerms, done: Done
+        self, wanted: list[PartitionFetch], terms: FetchOptions, done: Done
     ) -> Generator[None, None, None]:
-        fetched: list[Fetched] = []
+        fetched: list[PartitionFetchResult] = []
         left = terms.max_bytes
         for some in sliced(wanted):
             more = self.read(some, terms._replace(max_bytes=left), empty=left == terms.max_bytes)
@@ -127,22 +129,22 @@ class Reads:
             yield
         self._tell(fetched, terms, done)
 
-    def _tell(self, fetched: list[Fetched], terms: FetchTerms, done: Done) -> None:
+    def _tell(self, fetched: list[PartitionFetchResult], terms: FetchOptions, done: Done) -> None:
         if terms.from_follower:
             self._note_told(fetched, terms.replica_id)
         self._count(fetched, terms)
         done(fetched)
 
-    def _may_wait(self, wanted: list[Wanted], terms: FetchTerms) -> bool:
+    def _may_wait(self, wanted: list[PartitionFetch], terms: FetchOptions) -> bool:
         """A consumer that is up to date, as most are most of the time, need not be read for."""
         if not wanted or terms.from_follower or not self._would_wait(terms):
             return False
         return not self.is_ready(wanted, terms)
 
-    def _would_wait(self, terms: FetchTerms) -> bool:
+    def _would_wait(self, terms: FetchOptions) -> bool:
         return terms.max_wait_ms > 0 and terms.min_bytes > 0 and self._patient
 
-    def _count(self, fetched: list[Fetched], terms: FetchTerms) -> None:
+    def _count(self, fetched: list[PartitionFetchResult], terms: FetchOptions) -> None:
         total, size = self._total, 0
         total.total_fetch_requests.value += len(fetched)
         for one in fetched:
@@ -159,7 +161,7 @@ class Reads:
         if size:
             total.sent(terms.from_follower).value += size
 
-    def _is_enough(self, fetched: list[Fetched], terms: FetchTerms) -> bool:
+    def _is_enough(self, fetched: list[PartitionFetchResult], terms: FetchOptions) -> bool:
         if terms.max_wait_ms <= 0 or not fetched or not self._patient:
             return True
         size = 0
@@ -172,8 +174,8 @@ class Reads:
         return False
 
     def read(
-        self, wanted: Sequence[Wanted], terms: FetchTerms, *, empty: bool = True
-    ) -> list[Fetched]:
+        self, wanted: Sequence[PartitionFetch], terms: FetchOptions, *, empty: bool = True
+    ) -> list[PartitionFetchResult]:
         """One pass over the partitions, in the order asked for, within `max_bytes`.
 
         While nothing has been read (`empty`) one batch is, however large it is.
@@ -188,7 +190,9 @@ class Reads:
             fetched.append(one)
         return fetched
 
-    def _read_one(self, want: Wanted, terms: FetchTerms, left: int, *, min_one: bool) -> Fetched:
+    def _read_one(
+        self, want: PartitionFetch, terms: FetchOptions, left: int, *, min_one: bool
+    ) -> PartitionFetchResult:
         try:
             partition = self._partition(want, terms.replica_id)
             partition.traffic.total_fetch_requests.value += 1
@@ -196,28 +200,30 @@ class Reads:
             if want.last_fetched_epoch >= 0:
                 diverging = _diverging(log, want)
                 if diverging is not None:
-                    return Fetched(want, _part(want, log, diverging=diverging), 0)
+                    return PartitionFetchResult(want, _part(want, log, diverging=diverging), 0)
             committed = terms.isolation is Isolation.READ_COMMITTED
             aborted = NO_ABORTED if committed else None
             bound = terms.reach(log)
             if bound <= want.offset <= log.end_offset:
-                return Fetched(want, _part(want, log, aborted), 0)
+                return PartitionFetchResult(want, _part(want, log, aborted), 0)
             limit = max(0, min(want.max_bytes, left))
             records = log.read(want.offset, limit, end=bound, min_one=min_one).slice
             if records is None:
-                return Fetched(want, _part(want, log, aborted), 0)
+                return PartitionFetchResult(want, _part(want, log, aborted), 0)
             if committed:
                 found = log.aborted_transactions(want.offset, bound)
                 aborted = [(one.producer_id, one.first_offset) for one in found]
-            return Fetched(want, _part(want, log, aborted, records), records.size)
+            return PartitionFetchResult(want, _part(want, log, aborted, records), records.size)
         except KafkaError as refusal:
             code = refusal.code
         except FAULTS as fault:
             code = self._hosted.fail(partition, fault).code
         aborted = [] if code in NOT_FOUND else None
-        return Fetched(want, FetchedPartition(want.key.partition, code, aborted=aborted), 0)
+        return PartitionFetchResult(
+            want, FetchedPartition(want.key.partition, code, aborted=aborted), 0
+        )
 
-    def _partition(self, want: Wanted, reader: BrokerId) -> Partition:
+    def _partition(self, want: PartitionFetch, reader: BrokerId) -> HostedPartition:
         """What is to be read, or the refusal the reader must hear."""
         if want.key.topic == UNKNOWN_TOPIC and not want.named_by(self._hosted.topic_names):
             raise KafkaError(ErrorCode.unknown_topic_id)
@@ -235,7 +241,7 @@ class Reads:
 
     # Followers
 
-    def _note_follower(self, want: Wanted, broker: BrokerId) -> None:
+    def _note_follower(self, want: PartitionFetch, broker: BrokerId) -> None:
         try:
             partition = self._partition(want, broker)
             if not _continues(partition.log, want):
@@ -248,7 +254,7 @@ class Reads:
         self._hosted.advance(partition)
         self._hosted.waiting.delete_records.check(partition.key)
 
-    def _has_news(self, want: Wanted, broker: BrokerId) -> bool:
+    def _has_news(self, want: PartitionFetch, broker: BrokerId) -> bool:
         """A follower must hear of a newer high watermark without waiting."""
         partition = self._hosted.find(want.key)
         if partition is None or partition.leadership is None:
@@ -256,7 +262,7 @@ class Reads:
         follower = partition.leadership.followers.get(broker)
         return follower is not None and follower.told < partition.log.high_watermark
 
-    def _note_told(self, fetched: list[Fetched], broker: BrokerId) -> None:
+    def _note_told(self, fetched: list[PartitionFetchResult], broker: BrokerId) -> None:
         """Remember which high watermark this follower is about to hear."""
         for one in fetched:
             partition = self._hosted.find(one.wanted.key)
@@ -267,7 +273,7 @@ class Reads:
 
     # Waiting
 
-    def is_ready(self, wanted: list[Wanted], terms: FetchTerms) -> bool:
+    def is_ready(self, wanted: list[PartitionFetch], terms: FetchOptions) -> bool:
         """Whether a parked fetch would now get enough, or must hear of a change.
 
         Where very many partitions have a little, that is enough.
@@ -295,7 +301,7 @@ class Reads:
         return False
 
     @staticmethod
-    def _size_of(log: Log, want: Wanted, bound: Offset) -> int:
+    def _size_of(log: Log, want: PartitionFetch, bound: Offset) -> int:
         try:
             read = log.read(want.offset, want.max_bytes, end=bound, min_one=True)
         except (KafkaError, *FAULTS):
@@ -310,7 +316,9 @@ class DelayedFetch(Delayed):
 
     __slots__ = ("_done", "_reads", "_terms", "_wanted")
 
-    def __init__(self, reads: Reads, wanted: list[Wanted], terms: FetchTerms, done: Done) -> None:
+    def __init__(
+        self, reads: Reader, wanted: list[PartitionFetch], terms: FetchOptions, done: Done
+    ) -> None:
         super().__init__(terms.max_wait_ms)
         self._reads = reads
         self._wanted = wanted
@@ -338,7 +346,7 @@ class DelayedFetch(Delayed):
         del self._done, self._wanted
 
 
-def _is_refused(want: Wanted, partition: Partition) -> bool:
+def _is_refused(want: PartitionFetch, partition: HostedPartition) -> bool:
     """Whether the reader is wrong about the partition, or may be: the read finds out."""
     if -1 < want.leader_epoch != partition.leader_epoch or want.last_fetched_epoch >= 0:
         return True
@@ -346,7 +354,7 @@ def _is_refused(want: Wanted, partition: Partition) -> bool:
 
 
 def _part(
-    want: Wanted,
+    want: PartitionFetch,
     log: Log,
     aborted: Sequence[tuple[int, int]] | None = None,
     records: Sized | bytes = b"",
@@ -369,14 +377,14 @@ def _part(
     )
 
 
-def _continues(log: Log, want: Wanted) -> bool:
+def _continues(log: Log, want: PartitionFetch) -> bool:
     """Whether all that the reader has is the beginning of this log."""
     if not log.start_offset <= want.offset <= log.end_offset:
         return False
     return want.last_fetched_epoch < 0 or _diverging(log, want) is None
 
 
-def _diverging(log: Log, want: Wanted) -> tuple[int, int] | None:
+def _diverging(log: Log, want: PartitionFetch) -> tuple[int, int] | None:
     """Where the reader must cut back to, when its last batch is not on our log."""
     epoch, end = log.offset_for_epoch(want.last_fetched_epoch)
     if epoch < 0 or end < 0:

@@ -16,8 +16,8 @@ from typing import Final
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.flush import removed
 from ottla.model.ids import Offset
-from ottla.replica.hosted_partitions import Hosted
-from ottla.replica.partition import Partition
+from ottla.replica.hosted_partitions import HostedPartitions
+from ottla.replica.partition import HostedPartition
 
 EVERY_S: Final = 0.25
 """How long acks=1 may be answered from files that are gone. A look is a stat for each directory, on
@@ -27,10 +27,10 @@ TURN: Final = 512
 
 
 class RemovedFilesLoop:
-    def __init__(self, hosted: Hosted, directories: LogDirectories) -> None:
+    def __init__(self, hosted: HostedPartitions, directories: LogDirectories) -> None:
         self._hosted = hosted
         self._directories = directories
-        self._ends: dict[Partition, Offset] = {}
+        self._ends: dict[HostedPartition, Offset] = {}
         """How far each log reached at the last look."""
 
     async def run(self) -> None:

@@ -24,7 +24,7 @@ _ALL: Final = {
 }
 
 
-class TopicTraffic:
+class TopicMetrics:
     """One topic's counters, or the totals."""
 
     __slots__ = (
@@ -61,16 +61,16 @@ class TopicTraffic:
         return self.replication_bytes_out if to_follower else self.bytes_out
 
 
-class Traffic:
+class BrokerTopicMetrics:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._topics: dict[str, TopicTraffic] = {}
-        self.all = TopicTraffic(registry, None)
+        self._topics: dict[str, TopicMetrics] = {}
+        self.all = TopicMetrics(registry, None)
 
-    def of(self, topic: str) -> TopicTraffic:
+    def of(self, topic: str) -> TopicMetrics:
         traffic = self._topics.get(topic)
         if traffic is None:
-            traffic = self._topics[topic] = TopicTraffic(self._registry, topic)
+            traffic = self._topics[topic] = TopicMetrics(self._registry, topic)
         return traffic
 
     def forget(self, topic: str) -> None:

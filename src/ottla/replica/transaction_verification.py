@@ -15,7 +15,7 @@ from ottla.model.ids import TopicPartition
 from ottla.protocol.records.batch import BatchHeader
 
 
-class TxnTerms(NamedTuple):
+class TransactionalBatch(NamedTuple):
     """What a produce says of its transaction."""
 
     id: str
@@ -25,10 +25,10 @@ class TxnTerms(NamedTuple):
     """The client knows TRANSACTION_ABORTABLE."""
 
 
-class TxnGate(Protocol):
+class TransactionVerifier(Protocol):
     def admit(
         self,
-        txn: TxnTerms,
+        txn: TransactionalBatch,
         key: TopicPartition,
         producer_id: int,
         epoch: int,
@@ -37,7 +37,9 @@ class TxnGate(Protocol):
         """Call `done` once, now or later, with what the client must hear if it is not admitted."""
 
 
-def must_ask(state: ProducerState | None, header: BatchHeader, txn: TxnTerms | None) -> bool:
+def needs_verification(
+    state: ProducerState | None, header: BatchHeader, txn: TransactionalBatch | None
+) -> bool:
     """Whether this is the first batch that a transaction brings to the partition.
 
     `state` is what the partition knows of the producer. KafkaError for what cannot be a first.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from ottla.config.topic import TopicConfig
-from ottla.log.directories.directory import Directory
+from ottla.log.directories.directory import LogDirectory
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.log import Log
 from ottla.model.errors import ErrorCode, KafkaError
@@ -26,8 +26,8 @@ from ottla.model.ids import (
 )
 from ottla.model.slices import in_slices
 from ottla.replica.flush_loop import FlushLoop
-from ottla.replica.hosted_partitions import Hosted
-from ottla.replica.leader import Assigned
+from ottla.replica.hosted_partitions import HostedPartitions
+from ottla.replica.leader import LeaderAssignment
 
 log = logging.getLogger(__name__)
 
@@ -35,17 +35,17 @@ TURN: Final = 16
 """Partitions changed between two turns of the loop: each may make or rename a few files."""
 
 
-class ToBecome(NamedTuple):
+class PartitionTransition(NamedTuple):
     """One partition of a LeaderAndIsr."""
 
     key: TopicPartition
     topic_id: TopicId
-    assigned: Assigned
+    assigned: LeaderAssignment
     is_new: bool = False
     """The partition has just been made: there can be no replica of it anywhere yet."""
 
 
-class ToStop(NamedTuple):
+class PartitionStop(NamedTuple):
     """One partition of a StopReplica."""
 
     key: TopicPartition
@@ -53,7 +53,7 @@ class ToStop(NamedTuple):
     delete: bool
 
 
-class Fence(NamedTuple):
+class EpochFence(NamedTuple):
     """Who says so: what an old controller or an old life of this broker is refused by."""
 
     controller_epoch: ControllerEpoch
@@ -63,7 +63,7 @@ class Fence(NamedTuple):
 class Transitions:
     def __init__(
         self,
-        hosted: Hosted,
+        hosted: HostedPartitions,
         directories: LogDirectories,
         topic_config: Callable[[str], TopicConfig],
         flushes: FlushLoop,
@@ -79,7 +79,7 @@ class Transitions:
         """Registered, for the first time or anew: what is meant for an earlier life is refused."""
         self.broker_epoch = epoch
 
-    def check(self, fence: Fence) -> None:
+    def check(self, fence: EpochFence) -> None:
         """Refuse what an older controller, or one that means our former life, says."""
         if fence.controller_epoch < self.controller_epoch:
             raise KafkaError(ErrorCode.stale_controller_epoch)
@@ -87,10 +87,12 @@ class Transitions:
             raise KafkaError(ErrorCode.stale_broker_epoch)
         self.controller_epoch = fence.controller_epoch
 
-    async def become(self, states: Iterable[ToBecome]) -> dict[TopicPartition, ErrorCode]:
+    async def become(
+        self, states: Iterable[PartitionTransition]
+    ) -> dict[TopicPartition, ErrorCode]:
         return {one.key: self._become_one(one) async for one in in_slices(states, TURN)}
 
-    def _become_one(self, state: ToBecome) -> ErrorCode:
+    def _become_one(self, state: PartitionTransition) -> ErrorCode:
         hosted, me = self._hosted, self._hosted.around.me
         try:
             if state.key in hosted.offline:
@@ -117,7 +119,7 @@ class Transitions:
             return ErrorCode.kafka_storage_error
         return ErrorCode.none
 
-    def _log(self, state: ToBecome) -> Log:
+    def _log(self, state: PartitionTransition) -> Log:
         found = self._directories.get(state.key)
         if found is not None:
             return found
@@ -127,9 +129,9 @@ class Transitions:
         config = self._topic_config(state.key.topic)
         return self._directories.create(state.key, state.topic_id, config)
 
-    async def stop(self, stops: Iterable[ToStop]) -> dict[TopicPartition, ErrorCode]:
+    async def stop(self, stops: Iterable[PartitionStop]) -> dict[TopicPartition, ErrorCode]:
         """What is deleted is so durably when this returns: each directory is synced once."""
-        touched: dict[TopicPartition, list[Directory]] = {}
+        touched: dict[TopicPartition, list[LogDirectory]] = {}
         codes = {one.key: self._stop_one(one, touched) async for one in in_slices(stops, TURN)}
         for directory in dict.fromkeys(one for some in touched.values() for one in some):
             try:
@@ -142,7 +144,9 @@ class Transitions:
                 codes |= dict.fromkeys(lost, ErrorCode.kafka_storage_error)
         return codes
 
-    def _stop_one(self, one: ToStop, touched: dict[TopicPartition, list[Directory]]) -> ErrorCode:
+    def _stop_one(
+        self, one: PartitionStop, touched: dict[TopicPartition, list[LogDirectory]]
+    ) -> ErrorCode:
         partition = self._hosted.find(one.key)
         if one.key in self._hosted.offline:
             return ErrorCode.kafka_storage_error

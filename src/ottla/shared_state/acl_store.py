@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 from ottla.model.slices import in_slices, sliced
 from ottla.security.acl import Filter, Kind, Operation, Pattern, Permission, Rule, Rules
 from ottla.security.authorizer import Authorizer
-from ottla.shared_state.change_notifications import Rewrite, forget, rewrite_all
+from ottla.shared_state.change_notifications import Rewrite, delete_notifications, rewrite_all
 from ottla.store import paths
 from ottla.store.acl_nodes import AclChangeNode, AclNode, RuleText
 from ottla.store.nodes import BadNode
@@ -156,7 +156,7 @@ class AclStore:
             if self._authorizer.rules is None or rules.all != self._authorizer.rules.all:
                 self._authorizer.follow(rules)
         for path, names in zip(_NOTES.values(), notes, strict=True):
-            await forget(self._store, path, sorted(names), NOTES_KEPT)
+            await delete_notifications(self._store, path, sorted(names), NOTES_KEPT)
 
     async def _notes(self, path: str) -> list[str]:
         if path in self._watched:

@@ -14,7 +14,7 @@ from ottla.model.slices import sliced
 from ottla.store.port import BadVersion, Delete, Node, NodeExists, NoNode, Op, Store
 
 
-async def rewrite(
+async def write_with_notification(
     store: Store, path: str, write: Callable[[Node | None], Op | None], note: Op
 ) -> None:
     """Do what `write` makes of the node, and note it; None is nothing to do."""
@@ -53,10 +53,10 @@ async def rewrite_all(store: Store, rewrites: Sequence[Rewrite]) -> None:
         await store.multi(ops)
     except (BadVersion, NodeExists, NoNode):
         for one in rewrites:
-            await rewrite(store, one.path, one.write, one.note)
+            await write_with_notification(store, one.path, one.write, one.note)
 
 
-async def forget(store: Store, folder: str, notes: Sequence[str], kept: int) -> None:
+async def delete_notifications(store: Store, folder: str, notes: Sequence[str], kept: int) -> None:
     """Notes that everybody has had time to read go; they come in their order."""
     old: list[Op] = [Delete(f"{folder}/{note}") for note in notes[:-kept]]
     for some in sliced(old):

@@ -15,7 +15,7 @@ from typing import Final
 from ottla.config.dynamic import DynamicConfig
 from ottla.controller import store_operations
 from ottla.model.ids import BrokerId
-from ottla.shared_state.change_notifications import forget, rewrite
+from ottla.shared_state.change_notifications import delete_notifications, write_with_notification
 from ottla.store import paths
 from ottla.store.nodes import BadNode, ConfigChangeNode, ConfigNode
 from ottla.store.port import (
@@ -98,7 +98,9 @@ class ConfigStore:
             wanted = ConfigNode(change(_overrides(node))).encode()
             return Create(path, wanted) if node is None else Set(path, wanted, node.version)
 
-        await rewrite(self._store, path, write, store_operations.note_of_config(entity))
+        await write_with_notification(
+            self._store, path, write, store_operations.config_change_notification(entity)
+        )
 
     def _told(self, _: str) -> None:
         self._watching = False
@@ -129,7 +131,7 @@ class ConfigStore:
             await self._load_all()
         else:
             await self._apply(new)
-        await forget(self._store, paths.CONFIG_CHANGES, notes, NOTES_KEPT)
+        await delete_notifications(self._store, paths.CONFIG_CHANGES, notes, NOTES_KEPT)
 
     async def _apply(self, notes: list[str]) -> None:
         nodes = await self._store.get_many([f"{paths.CONFIG_CHANGES}/{note}" for note in notes])

@@ -26,11 +26,11 @@ NOT_REGISTERED: Final = BrokerEpoch(-1)
 RETRY_S: Final = 0.5
 
 
-class CannotRegister(UserError):
+class RegistrationError(UserError):
     """Somebody is there whom this broker cannot be beside: it must not run."""
 
 
-async def lay_ground(store: Store, cluster_id: str | None, dice: Random) -> str:
+async def create_root_nodes(store: Store, cluster_id: str | None, dice: Random) -> str:
     """Make the fixed nodes where they are missing, and say which cluster this is.
 
     `cluster_id` is what the log directories remember; a tree without an id takes it over.
@@ -87,7 +87,7 @@ class Registration:
                 await self._store.create(path, node.encode(), ephemeral=True)
             except NodeExists:
                 if self._clock.mono_ms() >= deadline:
-                    raise CannotRegister(
+                    raise RegistrationError(
                         f"broker.id={self.broker_id}: a broker with this id is already running"
                     ) from None
                 await asyncio.sleep(RETRY_S)
@@ -118,7 +118,7 @@ class Registration:
             return
         others = [id for id in await self._store.children(paths.BROKER_IDS) if id != self._name]
         if others:
-            raise CannotRegister(
+            raise RegistrationError(
                 f"broker {others[0]} is registered where broker {self._name} would be: clusters of "
                 "several brokers are not offered; give each a zookeeper.connect path of its own"
             )

@@ -18,7 +18,7 @@ from ottla.client.producer.transactions.state import PreparedTransaction
 from ottla.config.client import ClientConfig
 from ottla.spark import exactly_once
 from ottla.spark.commit_decisions import JOB, Sink, job_of
-from ottla.spark.commit_log import KeptLedger
+from ottla.spark.commit_log import StoredCommitLog
 from ottla.spark.connection import Connection
 
 
@@ -51,7 +51,7 @@ async def end_query(connection: Connection, client: Mapping[str, str], query: st
     found = await open_of(connection, query)
     decided: set[PreparedTransaction] = set()
     for sink in sorted({sink for each in found if (sink := sink_of(query, each[0])) is not None}):
-        ledger = KeptLedger(sink, connection, client)
+        ledger = StoredCommitLog(sink, connection, client)
         entry = await exactly_once.end(ledger)
         if entry is not None:
             decided.update(entry.transactions)
@@ -72,7 +72,7 @@ async def end_what_jobs_left(connection: Connection, client: Mapping[str, str]) 
         connection.session, states=["Ongoing"], pattern=f"{JOB}[0-9]+-.*"
     )
     for job in sorted({job for each in found if (job := job_of(each.id)) is not None}):
-        ledger = KeptLedger(Sink(job), connection, client)
+        ledger = StoredCommitLog(Sink(job), connection, client)
         entry = await ledger.read()
         if entry is not None and entry.is_ended:
             await exactly_once.end(ledger)

@@ -19,7 +19,7 @@ from ottla.spark.connection import shared
 from ottla.spark.filters import Bounds, bounds
 from ottla.spark.options import SourceOptions
 from ottla.spark.process_cache import keep
-from ottla.spark.user_errors import plainly
+from ottla.spark.user_errors import as_user_errors
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Part(InputPartition):
     """What one task reads; Spark makes one without anything where there is nothing to read."""
 
-    def __init__(self, *wanted: reader.Wanted) -> None:
+    def __init__(self, *wanted: reader.ReadRequest) -> None:
         super().__init__(wanted)
 
 
@@ -42,7 +42,7 @@ class BatchReader(DataSourceReader):
         self._bounds = Bounds()
 
     def partitions(self) -> Sequence[InputPartition]:
-        with plainly():
+        with as_user_errors():
             connection = shared(ConsumerConfig, self._options.client)
             spans = connection.ask(self._spans)
         wanted = (self._bounds.wanted(span) for span in spans)
@@ -83,8 +83,8 @@ def read_part(
     keep()
     if partition.value is None:
         return
-    wanted: tuple[reader.Wanted, ...] = partition.value
-    with plainly():
+    wanted: tuple[reader.ReadRequest, ...] = partition.value
+    with as_user_errors():
         into = to_arrow_schema(schema, timezone="UTC")
         for each in wanted:
             yield from reader.read(options, each, into)

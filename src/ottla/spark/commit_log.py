@@ -48,7 +48,7 @@ READ_TIMEOUT_MS: Final = 30_000
 
 
 @dataclass(frozen=True)
-class KeptLedger:
+class StoredCommitLog:
     """The book of one sink."""
 
     sink: Sink
@@ -72,7 +72,7 @@ class KeptLedger:
         return await self._search(tp)
 
     @asynccontextmanager
-    async def held(self) -> AsyncIterator[KeptHeld]:
+    async def held(self) -> AsyncIterator[HeldCommitLog]:
         """Fence everybody else who would write, then look what it says."""
         tp = await self._place()
         async with Producer(
@@ -81,7 +81,7 @@ class KeptLedger:
             transaction_timeout_ms=DECISION_TIMEOUT_MS,
         ) as producer:
             await producer.init_transactions()
-            yield KeptHeld(producer, self.sink, tp, await self.read())
+            yield HeldCommitLog(producer, self.sink, tp, await self.read())
 
     async def commit(self, listed: Sequence[PreparedTransaction]) -> None:
         """End transactions as decided. One that has ended already was ended so."""
@@ -147,7 +147,7 @@ class KeptLedger:
 
 
 @dataclass(frozen=True)
-class KeptHeld:
+class HeldCommitLog:
     """A turn at writing; `Fenced` once somebody else has one."""
 
     producer: Producer

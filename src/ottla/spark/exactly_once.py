@@ -53,20 +53,20 @@ class Step(Enum):
     CLEANED = "cleaned"
 
 
-class Watch(Protocol):
+class StepListener(Protocol):
     """Somebody who is told how far a decision has come."""
 
     def reached(self, step: Step) -> None: ...
 
 
-class Unwatched:
+class NoStepListener:
     """Nobody."""
 
     def reached(self, step: Step) -> None:
         """Say nothing."""
 
 
-class Held(Protocol):
+class HeldLog(Protocol):
     """A ledger, while nobody else may write it."""
 
     @property
@@ -75,7 +75,7 @@ class Held(Protocol):
     async def write(self, entry: Entry) -> None: ...
 
 
-class Ledger(Protocol):
+class CommitLog(Protocol):
     """The book of one sink, and the transactions it is about."""
 
     @property
@@ -83,7 +83,7 @@ class Ledger(Protocol):
 
     async def read(self) -> Entry | None: ...
 
-    def held(self) -> AbstractAsyncContextManager[Held]: ...
+    def held(self) -> AbstractAsyncContextManager[HeldLog]: ...
 
     async def commit(self, listed: Sequence[PreparedTransaction]) -> None: ...
 
@@ -92,7 +92,7 @@ class Ledger(Protocol):
     async def open_transactions(self) -> list[str]: ...
 
 
-async def take_over(ledger: Ledger, run: str) -> Entry:
+async def take_over(ledger: CommitLog, run: str) -> Entry:
     """See to it that this run holds the ledger; what an earlier one left is put in order."""
     known = await ledger.read()
     if known is not None and known.run == run:
@@ -104,11 +104,11 @@ async def take_over(ledger: Ledger, run: str) -> Entry:
 
 
 async def decide(
-    ledger: Ledger,
+    ledger: CommitLog,
     run: str,
     batch: int,
     prepared: Sequence[PreparedTransaction],
-    watch: Watch,
+    watch: StepListener,
 ) -> None:
     """Commit a batch: all of it, now or by whoever comes later."""
     entry = await _decided(ledger, run, batch, prepared, watch)
@@ -120,7 +120,7 @@ async def decide(
 
 
 async def give_up(
-    ledger: Ledger, run: str, batch: int, prepared: Sequence[PreparedTransaction]
+    ledger: CommitLog, run: str, batch: int, prepared: Sequence[PreparedTransaction]
 ) -> None:
     """End a run whose batch failed: a decision of it that is still under way must not be made.
 
@@ -140,7 +140,7 @@ async def give_up(
         await ledger.abort(orphaned(known, prepared))
 
 
-async def end(ledger: Ledger) -> Entry | None:
+async def end(ledger: CommitLog) -> Entry | None:
     """End what a query left behind: commit what was decided, abort the rest; None: nothing.
 
     A run that is still alive can decide nothing afterwards.
@@ -154,7 +154,7 @@ async def end(ledger: Ledger) -> Entry | None:
     return made
 
 
-async def join(ledger: Ledger, job: str) -> Entry:
+async def join(ledger: CommitLog, job: str) -> Entry:
     """What a task of a batch job goes by; the job has taken its ledger over before."""
     known = await ledger.read()
     if known is None or known.run != job:
@@ -162,7 +162,7 @@ async def join(ledger: Ledger, job: str) -> Entry:
     return known
 
 
-async def stay(ledger: Ledger, job: str, batch: int, prepared: PreparedTransaction) -> None:
+async def stay(ledger: CommitLog, job: str, batch: int, prepared: PreparedTransaction) -> None:
     """Abort what a task has prepared for a job that ended meanwhile.
 
     Who ends a job writes so before looking for open transactions, and a task is here when its own
@@ -173,7 +173,7 @@ async def stay(ledger: Ledger, job: str, batch: int, prepared: PreparedTransacti
         raise JobEnded(job)
 
 
-async def _taken(ledger: Ledger, run: str, *, after: str | None = None) -> tuple[Entry, bool]:
+async def _taken(ledger: CommitLog, run: str, *, after: str | None = None) -> tuple[Entry, bool]:
     """The entry with which `run` has taken over, and whether that was now.
 
     `after` names who must have held the ledger until then.
@@ -195,11 +195,11 @@ async def _taken(ledger: Ledger, run: str, *, after: str | None = None) -> tuple
 
 
 async def _decided(
-    ledger: Ledger,
+    ledger: CommitLog,
     run: str,
     batch: int,
     prepared: Sequence[PreparedTransaction],
-    watch: Watch,
+    watch: StepListener,
 ) -> Entry:
     for _ in range(MAX_ROUNDS):
         try:
@@ -218,6 +218,6 @@ async def _decided(
     raise TimeoutError(f"the ledger of {ledger.sink.fence} could not be held: too many want it")
 
 
-async def _put_in_order(ledger: Ledger, entry: Entry, *, own: bool) -> None:
+async def _put_in_order(ledger: CommitLog, entry: Entry, *, own: bool) -> None:
     await ledger.commit(entry.transactions)
     await ledger.abort(abandoned(ledger.sink, entry, await ledger.open_transactions(), own=own))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.model.ids import TopicPartition
 from ottla.spark.plan import Span
-from ottla.spark.reader import FIRST_MS, LAST_MS, Wanted
+from ottla.spark.reader import FIRST_MS, LAST_MS, ReadRequest
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -37,7 +37,7 @@ class Bounds:
     offsets: tuple[int, int] = (FIRST, LAST)
     times_ms: tuple[int, int] = (FIRST_MS, LAST_MS)
 
-    def wanted(self, span: Span) -> Wanted | None:
+    def wanted(self, span: Span) -> ReadRequest | None:
         """What is left of a span; None if nothing is."""
         if not self._covers(span.partition):
             return None
@@ -45,7 +45,7 @@ class Bounds:
         end = min(span.end, self.offsets[1])
         if start >= end or self.times_ms[0] >= self.times_ms[1]:
             return None
-        return Wanted(Span(span.partition, start, end), *self.times_ms)
+        return ReadRequest(Span(span.partition, start, end), *self.times_ms)
 
     def _covers(self, tp: TopicPartition) -> bool:
         return (

@@ -31,7 +31,7 @@ from ottla.spark.offsets import (
     parse_partitions,
     parse_times,
 )
-from ottla.spark.parsed_options import Given, parse_duration_ms
+from ottla.spark.parsed_options import ParsedOptions, parse_duration_ms
 from ottla.spark.plan import Cut, Limits
 from ottla.spark.rows import COLUMNS, HEADERS
 
@@ -136,7 +136,7 @@ class SinkOptions:
 
 def any_source(options: Mapping[str, str]) -> SourceOptions:
     """What can be checked before it is known whether a batch or a stream is read."""
-    given = Given(options, SOURCE + SINK)
+    given = ParsedOptions(options, SOURCE + SINK)
     start, start_option = _start(given, Edge.EARLIEST)
     end, end_option = _end(given)
     limits = _streaming(given)
@@ -145,7 +145,7 @@ def any_source(options: Mapping[str, str]) -> SourceOptions:
 
 def batch_source(options: Mapping[str, str]) -> SourceOptions:
     """Options of `spark.read`; those of streaming are of no effect there, as in Spark's own."""
-    given = Given(options, SOURCE + SINK)
+    given = ParsedOptions(options, SOURCE + SINK)
     _streaming(given)  # of no effect, and yet not to be wrong
     if given.text("ottla.delay") is not None:
         raise UserError("ottla.delay: a batch reads what is there; the option is for streams")
@@ -159,7 +159,7 @@ def batch_source(options: Mapping[str, str]) -> SourceOptions:
 
 def stream_source(options: Mapping[str, str]) -> SourceOptions:
     """Options of `spark.readStream`."""
-    given = Given(options, SOURCE + SINK)
+    given = ParsedOptions(options, SOURCE + SINK)
     for name in ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets"):
         if given.text(name) is not None:
             raise UserError(f"{name}: a streaming query has no end; the option is for batches")
@@ -169,7 +169,7 @@ def stream_source(options: Mapping[str, str]) -> SourceOptions:
 
 def sink(options: Mapping[str, str]) -> SinkOptions:
     """Options of `write` and `writeStream`."""
-    given = Given(options, SINK + SOURCE)
+    given = ParsedOptions(options, SINK + SOURCE)
     topic = given.text("topic")
     if topic is not None and not topic:
         raise UserError("topic='': expected the name of a topic, or a column named topic")
@@ -183,7 +183,7 @@ def sink(options: Mapping[str, str]) -> SinkOptions:
     return made
 
 
-def _sink_name(given: Given) -> str | None:
+def _sink_name(given: ParsedOptions) -> str | None:
     text = given.text("ottla.sink")
     if text is not None and re.fullmatch(r"[A-Za-z0-9_.]+", text) is None:
         raise UserError(f"ottla.sink={text!r}: expected letters, digits, _ and .")
@@ -191,7 +191,7 @@ def _sink_name(given: Given) -> str | None:
 
 
 def _source(
-    given: Given,
+    given: ParsedOptions,
     start: Point,
     start_option: str,
     *,
@@ -231,7 +231,7 @@ def _as_option(made: Callable[[], object]) -> None:
         raise UserError(f"kafka.{mistake}") from None
 
 
-def _subscription(given: Given) -> Subscription:
+def _subscription(given: ParsedOptions) -> Subscription:
     ways = {"subscribe": _topics, "subscribePattern": _pattern, "assign": _assigned}
     named = [name for name in ways if given.text(name) is not None]
     if len(named) != 1:
@@ -263,7 +263,7 @@ def _assigned(name: str, text: str) -> Subscription:
     return Subscription(partitions=parse_partitions(name, text))
 
 
-def _start(given: Given, default: Edge) -> tuple[Point, str]:
+def _start(given: ParsedOptions, default: Edge) -> tuple[Point, str]:
     """`startingTimestamp`, before `startingOffsetsByTimestamp`, before `startingOffsets`."""
     name = "startingOffsetsByTimestampStrategy"
     strategy = (given.text(name) or "error").lower()
@@ -273,13 +273,13 @@ def _start(given: Given, default: Edge) -> tuple[Point, str]:
     return _point(given, names, default, latest_if_none=strategy == "latest")
 
 
-def _end(given: Given) -> tuple[Point, str]:
+def _end(given: ParsedOptions) -> tuple[Point, str]:
     names = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
     return _point(given, names, Edge.LATEST, latest_if_none=True)
 
 
 def _point(
-    given: Given, names: tuple[str, str, str], default: Edge, *, latest_if_none: bool
+    given: ParsedOptions, names: tuple[str, str, str], default: Edge, *, latest_if_none: bool
 ) -> tuple[Point, str]:
     everywhere, by_partition, offsets = names
     time_ms = given.number(everywhere, least=0)
@@ -307,7 +307,7 @@ def _refuse_edge(point: Point, option: str, edge: Edge, number: int, why: str) -
                 raise UserError(f"{option}: {number} ({edge.name.lower()}) for {tp}: {why}")
 
 
-def _streaming(given: Given) -> Limits:
+def _streaming(given: ParsedOptions) -> Limits:
     most, least = given.number("maxOffsetsPerTrigger"), given.number("minOffsetsPerTrigger")
     if most is not None and least is not None and least > most:
         raise UserError(f"minOffsetsPerTrigger={least} is more than maxOffsetsPerTrigger={most}")
@@ -316,7 +316,7 @@ def _streaming(given: Given) -> Limits:
     return made if delay_ms is None else Limits(most, least, delay_ms, made.max_bytes)
 
 
-def _cut(given: Given) -> Cut:
+def _cut(given: ParsedOptions) -> Cut:
     return Cut(
         given.number("minPartitions"),
         given.number("maxRecordsPerPartition"),
@@ -324,13 +324,13 @@ def _cut(given: Given) -> Cut:
     )
 
 
-def _delays(given: Given, what: Subscription) -> Delays:
+def _delays(given: ParsedOptions, what: Subscription) -> Delays:
     made = given.read("ottla.delay", parse_delays) or Delays()
     made.check("ottla.delay", what.topics or [tp.topic for tp in what.partitions])
     return made
 
 
-def _columns(given: Given) -> tuple[str, ...]:
+def _columns(given: ParsedOptions) -> tuple[str, ...]:
     headers = given.flag("includeHeaders", False)
     every = (*COLUMNS, HEADERS) if headers else COLUMNS
     text = given.text("columns")
@@ -350,7 +350,7 @@ def _columns(given: Given) -> tuple[str, ...]:
     return tuple(chosen)
 
 
-def _group(given: Given, client: Mapping[str, str], what: Subscription) -> str:
+def _group(given: ParsedOptions, client: Mapping[str, str], what: Subscription) -> str:
     """The group under which progress is committed: the same after a restart.
 
     Where the user named none, it follows from what is read. Two queries that read the same should
@@ -368,7 +368,7 @@ def _group(given: Given, client: Mapping[str, str], what: Subscription) -> str:
     return f"{prefix or DEFAULT_GROUP_PREFIX}-{hashlib.sha256(read).hexdigest()[:12]}"
 
 
-def _cached_ms(given: Given) -> int:
+def _cached_ms(given: ParsedOptions) -> int:
     name = "partition.metadata.cache.ttl.ms"
     found = given.number(name, least=-1)
     if found == 0:

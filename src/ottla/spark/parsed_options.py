@@ -20,7 +20,7 @@ SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname", "path", "merge
 CLIENT_PREFIX: Final = "kafka."
 
 
-class Given:
+class ParsedOptions:
     """What a user said, by name in any case."""
 
     def __init__(self, options: Mapping[str, str], known: tuple[str, ...]) -> None:

@@ -29,7 +29,7 @@ BATCH_BYTES: Final = 32 << 20
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ReadRequest:
     """A span, and the half-open range of times of what is wanted from it."""
 
     span: Span
@@ -37,7 +37,9 @@ class Wanted:
     end_ms: int = LAST_MS
 
 
-def read(options: SourceOptions, wanted: Wanted, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def read(
+    options: SourceOptions, wanted: ReadRequest, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
     """The records of a span, as Spark wants them."""
     config = options.config()
     fetcher = Fetcher(
@@ -55,7 +57,7 @@ def read(options: SourceOptions, wanted: Wanted, schema: pa.Schema) -> Iterator[
 def _decoded(
     chunk: Chunk,
     columns: tuple[str, ...],
-    wanted: Wanted,
+    wanted: ReadRequest,
     schema: pa.Schema,
     check_crc: bool,
 ) -> Iterator[pa.RecordBatch]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.client.producer.sync import Producer
 from ottla.client.producer.table_delivery import TableDelivery
 from ottla.model.errors import UserError
-from ottla.spark.rows import Written
+from ottla.spark.rows import SinkColumns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class RowSender:
     """Sends Arrow batches of one task."""
 
-    def __init__(self, producer: Producer, columns: Written, topic: str | None) -> None:
+    def __init__(self, producer: Producer, columns: SinkColumns, topic: str | None) -> None:
         self._producer = producer
         self._columns = columns
         self._topic = topic
@@ -68,7 +68,7 @@ class RowSender:
             yield topic, rows.filter(pc.equal(topics, topic))
 
 
-def _named(batch: pa.RecordBatch, columns: Written) -> pa.Table:
+def _named(batch: pa.RecordBatch, columns: SinkColumns) -> pa.Table:
     """The columns that are written, by the names they have here."""
     import pyarrow as pa
 

@@ -61,7 +61,7 @@ def schema(columns: Sequence[str]) -> str:
     return ", ".join(f"{name} {_READ[name]}" for name in columns)
 
 
-class Written(NamedTuple):
+class SinkColumns(NamedTuple):
     """The columns of a query that a sink writes, by position; None where there is none."""
 
     value: int
@@ -72,7 +72,7 @@ class Written(NamedTuple):
     timestamp: int | None
 
 
-def written(schema: StructType, topic: str | None) -> Written:
+def written(schema: StructType, topic: str | None) -> SinkColumns:
     """Where each column is; UserError where one is missing or has another type."""
     places: dict[str, int] = {}
     for place, column in enumerate(schema.fields):
@@ -83,7 +83,7 @@ def written(schema: StructType, topic: str | None) -> Written:
         raise UserError("the query has no column named value: that is what the sink writes")
     if topic is None and "topic" not in places:
         raise UserError("topic: expected the option topic, or a column named topic")
-    return Written(
+    return SinkColumns(
         places["value"],
         places.get("key"),
         None if topic is not None else places["topic"],

@@ -16,7 +16,7 @@ from ottla.spark import options, rows
 from ottla.spark.batch_reader import BatchReader, FilteringReader
 from ottla.spark.process_cache import keep
 from ottla.spark.stream_reader import StreamReader
-from ottla.spark.user_errors import plainly
+from ottla.spark.user_errors import as_user_errors
 from ottla.spark.writer import BatchWriter, StreamWriter, begin_job
 
 if TYPE_CHECKING:
@@ -36,18 +36,18 @@ class OttlaDataSource(DataSource):
 
     def schema(self) -> str:
         keep()
-        with plainly():
+        with as_user_errors():
             return rows.schema(options.any_source(self.options).columns)
 
     def reader(self, schema: StructType) -> BatchReader:
         keep()
-        with plainly():
+        with as_user_errors():
             given = options.batch_source(self.options)
         return (FilteringReader if PUSHES_FILTERS in sys.modules else BatchReader)(given, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         keep()
-        with plainly():
+        with as_user_errors():
             if overwrite:
                 raise UserError('mode("overwrite"): a topic can only be appended to; use "append"')
             given, columns = self._sink(schema)
@@ -58,10 +58,10 @@ class OttlaDataSource(DataSource):
         """`overwrite` is the output mode complete: every batch adds the whole result, as with
         Spark's own connector."""
         keep()
-        with plainly():
+        with as_user_errors():
             return StreamWriter(*self._sink(schema))
 
-    def _sink(self, schema: StructType) -> tuple[options.SinkOptions, rows.Written]:
+    def _sink(self, schema: StructType) -> tuple[options.SinkOptions, rows.SinkColumns]:
         given = options.sink(self.options)
         return given, rows.written(schema, given.topic)
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from ottla.client.admin.offsets import OffsetSpec, list_offsets
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.fetch.record_decoder import end_of
-from ottla.client.consumer.fetch.response import Fetched, read_fetch_reply
+from ottla.client.consumer.fetch.response import PartitionResponse, read_fetch_response
 from ottla.client.errors import refusal
 from ottla.client.retry import Deadline, retrying
 from ottla.config.client import ClientConfig, ConsumerConfig
@@ -46,7 +46,7 @@ class Chunk(NamedTuple):
     """What one fetch brought, to be read from `start` on."""
 
     start: Offset
-    fetched: Fetched
+    fetched: PartitionResponse
 
 
 class _Settings(NamedTuple):
@@ -147,7 +147,7 @@ class Fetcher:
             f"{self._span.end} (kafkaConsumer.pollTimeoutMs)"
         )
 
-    async def _fetch_once(self, cluster: Cluster, at: Offset) -> Fetched | None:
+    async def _fetch_once(self, cluster: Cluster, at: Offset) -> PartitionResponse | None:
         tp = self._span.partition
         node = self._replica if self._replica >= 0 else await cluster.leader(tp)
         if node < 0:
@@ -156,7 +156,7 @@ class Fetcher:
             raise refusal(ErrorCode.leader_not_available, f"{tp} has no leader")
         version = await cluster.version(node, FETCH, at_most=BY_NAME)
         frame = await cluster.ask_bytes(node, FETCH, version, [self._body(version, at)])
-        reply = read_fetch_reply(version, frame)
+        reply = read_fetch_response(version, frame)
         if reply.error_code:
             raise refusal(reply.error_code)
         [found] = reply.partitions

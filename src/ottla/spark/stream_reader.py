@@ -45,8 +45,8 @@ from ottla.spark.offsets import (
     with_beginning,
 )
 from ottla.spark.options import SourceOptions, stream_source
-from ottla.spark.reader import Wanted
-from ottla.spark.user_errors import plainly
+from ottla.spark.reader import ReadRequest
+from ottla.spark.user_errors import as_user_errors
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -72,13 +72,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _options(self) -> SourceOptions:
         """Read when Spark asks for the limit, which it does first of all. An error in making the
         reader would be lost: Spark 4.3 stumbles over the reader that is not there."""
-        with plainly():
+        with as_user_errors():
             return stream_source(self._given)
 
     def initialOffset(self) -> JsonOffsets:
         """Asked for more than once, and always the same as long as this process lives."""
         if self._initial is None:
-            with plainly():
+            with as_user_errors():
                 self._initial = self._connection.ask(self._begin)
         return to_json(self._initial)
 
@@ -94,13 +94,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        with plainly():
+        with as_user_errors():
             self._target = self._connection.ask(self._now)
 
     def latestOffset(self, start: JsonOffsets, limit: ReadLimit) -> JsonOffsets:
         begin = from_json(start)
         self.commit(start)  # Spark asks when the batch that ended there is done
-        with plainly():
+        with as_user_errors():
             end = self._connection.ask(
                 lambda session: self._end(session, begin, isinstance(limit, ReadAllAvailable))
             )
@@ -115,14 +115,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if start == end:
             return []
         begin, until = beginning(end) or from_json(start), from_json(end)
-        with plainly():
+        with as_user_errors():
             fresh = [tp for tp in until if tp not in begin]
             new = self._connection.ask(
                 lambda session: partition_offsets.earliest(session, self._options, fresh)
             )
             self._report(begin, until, new)
         spans = plan.cut(plan.spans({**new, **begin}, until), self._options.cut)
-        return [Part(*map(Wanted, task)) for task in plan.gathered(spans, self._options.cut)]
+        return [Part(*map(ReadRequest, task)) for task in plan.gathered(spans, self._options.cut)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_part(self._options, partition, self._schema)

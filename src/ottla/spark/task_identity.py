@@ -17,7 +17,7 @@ RUN: Final = "spark.jobGroup.id"
 BATCH: Final = "streaming.sql.batchId"
 
 
-class Turn(NamedTuple):
+class BatchIdentity(NamedTuple):
     """One batch of one run of one query."""
 
     query: str
@@ -25,21 +25,21 @@ class Turn(NamedTuple):
     batch: int
 
 
-class Task(NamedTuple):
+class TaskIdentity(NamedTuple):
     """One attempt of one task."""
 
     partition: int
     attempt: str
-    turn: Turn | None
+    turn: BatchIdentity | None
     """None outside of a streaming query."""
 
 
-def current() -> Task:
+def current() -> TaskIdentity:
     """The task that this process does now."""
     context = TaskContext.get()
     assert context is not None, "a writer writes inside a task"
     query, run, batch = (context.getLocalProperty(name) for name in (QUERY, RUN, BATCH))
     turn = None
     if query is not None and run is not None and batch is not None:
-        turn = Turn(query, run, int(batch))
-    return Task(context.partitionId(), str(context.attemptNumber()), turn)
+        turn = BatchIdentity(query, run, int(batch))
+    return TaskIdentity(context.partitionId(), str(context.attemptNumber()), turn)

@@ -23,7 +23,7 @@ HIDE: Final = "SPARK_HIDE_TRACEBACK"
 
 
 @contextmanager
-def plainly() -> Iterator[None]:
+def as_user_errors() -> Iterator[None]:
     """What the user can mend is said without a traceback."""
     try:
         yield

@@ -32,14 +32,14 @@ from ottla.model.errors import KafkaError, UserError
 from ottla.spark import exactly_once, task_identity
 from ottla.spark.abandoned_transactions import end_what_jobs_left
 from ottla.spark.commit_decisions import Entry, Sink, check_turn, job_name
-from ottla.spark.commit_log import KeptLedger
+from ottla.spark.commit_log import StoredCommitLog
 from ottla.spark.connection import Connection, shared, shared_producer
-from ottla.spark.exactly_once import Unwatched, Watch
+from ottla.spark.exactly_once import NoStepListener, StepListener
 from ottla.spark.options import SinkOptions
 from ottla.spark.process_cache import keep
 from ottla.spark.row_sender import RowSender
-from ottla.spark.rows import Written
-from ottla.spark.user_errors import plainly
+from ottla.spark.rows import SinkColumns
+from ottla.spark.user_errors import as_user_errors
 
 STREAMING: Final = "0"
 """The name of a query's own sink; those in foreachBatch are named by the option ottla.sink."""
@@ -65,17 +65,19 @@ class Work(WriterCommitMessage):
 class StreamWriter(DataSourceStreamArrowWriter):
     """The sink of a streaming query."""
 
-    def __init__(self, options: SinkOptions, columns: Written, watch: Watch | None = None) -> None:
+    def __init__(
+        self, options: SinkOptions, columns: SinkColumns, watch: StepListener | None = None
+    ) -> None:
         self._options = options
         self._columns = columns
-        self._watch = watch or Unwatched()
+        self._watch = watch or NoStepListener()
 
     def write(self, iterator: Iterator[Any]) -> Work:
-        with plainly():
+        with as_user_errors():
             return written(self._options, self._columns, iterator, STREAMING, None)
 
     def commit(self, messages: list[Any], batchId: int) -> None:
-        with plainly():
+        with as_user_errors():
             settle(self._options, messages, self._watch)
 
     def abort(self, messages: list[Any], batchId: int) -> None:
@@ -89,18 +91,18 @@ class BatchWriter(DataSourceArrowWriter):
     streaming query instead.
     """
 
-    def __init__(self, options: SinkOptions, columns: Written, job: str | None) -> None:
+    def __init__(self, options: SinkOptions, columns: SinkColumns, job: str | None) -> None:
         self._options = options
         self._columns = columns
         self._job = job
 
     def write(self, iterator: Iterator[Any]) -> Work:
-        with plainly():
+        with as_user_errors():
             return written(self._options, self._columns, iterator, self._options.name, self._job)
 
     def commit(self, messages: list[Any]) -> None:
-        with plainly():
-            settle(self._options, messages, Unwatched())
+        with as_user_errors():
+            settle(self._options, messages, NoStepListener())
         if self._job is not None:
             connection = _connection(self._options)
             connection.run(_forget(_ledger(self._options, Sink(self._job))))
@@ -118,7 +120,7 @@ def begin_job(options: SinkOptions) -> str | None:
     if not options.exactly_once:
         return None
     connection = _connection(options)
-    with plainly():
+    with as_user_errors():
         connection.run(end_what_jobs_left(connection, options.client))
         job = job_name(connection.run(_number(connection)))
         connection.run(exactly_once.take_over(_ledger(options, Sink(job)), job))
@@ -127,7 +129,7 @@ def begin_job(options: SinkOptions) -> str | None:
 
 def written(
     options: SinkOptions,
-    columns: Written,
+    columns: SinkColumns,
     batches: Iterator[Any],
     name: str | None,
     job: str | None,
@@ -161,7 +163,7 @@ def written(
     return Work(records, prepared, sink, run, batch)
 
 
-def settle(options: SinkOptions, messages: Sequence[Work | None], watch: Watch) -> None:
+def settle(options: SinkOptions, messages: Sequence[Work | None], watch: StepListener) -> None:
     """Decide the batch that the tasks have prepared."""
     told = next((work for work in messages if work is not None and work.sink is not None), None)
     if told is None or told.sink is None:
@@ -203,7 +205,7 @@ def _entry(options: SinkOptions, sink: Sink, run: str, partition: int | None) ->
     return known
 
 
-async def _patiently(ledger: KeptLedger, run: str, partition: int) -> Entry:
+async def _patiently(ledger: StoredCommitLog, run: str, partition: int) -> Entry:
     for _ in range(min(partition, MAX_LOOKS)):
         found = await ledger.read()
         if found is not None and found.run == run:
@@ -213,7 +215,7 @@ async def _patiently(ledger: KeptLedger, run: str, partition: int) -> Entry:
 
 
 def _prepared(
-    options: SinkOptions, columns: Written, batches: Iterator[Any], ids: Iterator[str]
+    options: SinkOptions, columns: SinkColumns, batches: Iterator[Any], ids: Iterator[str]
 ) -> tuple[int, PreparedTransaction | None]:
     """The rows in a transaction that waits for its decision; none where there are no rows."""
     first = next((batch for batch in batches if batch.num_rows), None)
@@ -266,14 +268,14 @@ async def _number(connection: Connection) -> int:
     return number
 
 
-async def _forget(ledger: KeptLedger) -> None:
+async def _forget(ledger: StoredCommitLog) -> None:
     """A job that is done leaves nothing to remember."""
     async with ledger.held() as held:
         await held.write(None)
 
 
-def _ledger(options: SinkOptions, sink: Sink) -> KeptLedger:
-    return KeptLedger(sink, _connection(options), options.client)
+def _ledger(options: SinkOptions, sink: Sink) -> StoredCommitLog:
+    return StoredCommitLog(sink, _connection(options), options.client)
 
 
 def _connection(options: SinkOptions) -> Connection:

@@ -25,7 +25,7 @@ class TopicsChanged(NamedTuple):
     """A topic was created or removed."""
 
 
-class DeletionsAsked(NamedTuple):
+class DeletionNodesChanged(NamedTuple):
     """A topic is to be deleted."""
 
 
@@ -41,11 +41,11 @@ class ConfigsChanged(NamedTuple):
     """Somebody's settings changed."""
 
 
-class ReassignmentAsked(NamedTuple):
+class ReassignmentNodeChanged(NamedTuple):
     """Partitions are to move."""
 
 
-class PreferredElectionAsked(NamedTuple):
+class PreferredElectionNodeChanged(NamedTuple):
     """Preferred replicas are to lead again."""
 
 
@@ -72,12 +72,12 @@ Change: TypeAlias = (
     ControllerMoved
     | BrokersChanged
     | TopicsChanged
-    | DeletionsAsked
+    | DeletionNodesChanged
     | IsrsChanged
     | LogDirsFailed
     | ConfigsChanged
-    | ReassignmentAsked
-    | PreferredElectionAsked
+    | ReassignmentNodeChanged
+    | PreferredElectionNodeChanged
     | BrokerChanged
     | PartitionsChanged
     | StateChanged
@@ -86,15 +86,15 @@ Change: TypeAlias = (
 _OF_CHILDREN: Final[Mapping[str, Change]] = {
     paths.BROKER_IDS: BrokersChanged(),
     paths.TOPICS: TopicsChanged(),
-    paths.DELETE_TOPICS: DeletionsAsked(),
+    paths.DELETE_TOPICS: DeletionNodesChanged(),
     paths.ISR_CHANGES: IsrsChanged(),
     paths.LOG_DIR_EVENTS: LogDirsFailed(),
     paths.CONFIG_CHANGES: ConfigsChanged(),
 }
 _OF_DATA: Final[Mapping[str, Change]] = {
     paths.CONTROLLER: ControllerMoved(),
-    paths.REASSIGN_PARTITIONS: ReassignmentAsked(),
-    paths.PREFERRED_ELECTION: PreferredElectionAsked(),
+    paths.REASSIGN_PARTITIONS: ReassignmentNodeChanged(),
+    paths.PREFERRED_ELECTION: PreferredElectionNodeChanged(),
 }
 
 

@@ -29,9 +29,9 @@ from ottla.store.port import (
     StoreUnavailable,
     Watch,
 )
-from ottla.store.sqlite_database import FILE_NAME, Database
+from ottla.store.sqlite_database import FILE_NAME, SqliteDatabase
 from ottla.store.tree import Draft, Entry, Tree
-from ottla.store.watch_registry import Watches
+from ottla.store.watch_registry import WatchRegistry
 
 _SESSION = 1  # the one there can be
 
@@ -60,7 +60,7 @@ class EmbeddedStore(Store):
     def __init__(self, durable: Durable) -> None:
         self._durable = durable
         self._tree = Tree()
-        self._watches = Watches()
+        self._watches = WatchRegistry()
         self._listeners: list[Callable[[Session], None]] = []
         self._thread = ThreadPoolExecutor(1, "store")
         self._open = False
@@ -72,7 +72,7 @@ class EmbeddedStore(Store):
     @classmethod
     def at(cls, directory: Path) -> EmbeddedStore:
         """The store of the broker whose first log directory this is."""
-        return cls(Database(directory / FILE_NAME))
+        return cls(SqliteDatabase(directory / FILE_NAME))
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()

@@ -24,7 +24,7 @@ from ottla.store.port import (
     Watch,
 )
 from ottla.store.tree import Draft, Tree
-from ottla.store.watch_registry import Watches
+from ottla.store.watch_registry import WatchRegistry
 
 Pause: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -75,7 +75,7 @@ class MemoryStore(Store):
     """One session. `pause` is awaited before each call: a simulation puts its delays there."""
 
     def __init__(self, ensemble: Ensemble, pause: Pause = _yield_once) -> None:
-        self.watches = Watches()
+        self.watches = WatchRegistry()
         self.session = 0
         self._ensemble = ensemble
         self._pause = pause

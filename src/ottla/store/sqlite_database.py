@@ -41,7 +41,7 @@ _REMOVE: Final = "DELETE FROM node WHERE path = ?"
 _COUNT: Final = "UPDATE counter SET value = ? WHERE name = 'zxid'"
 
 
-class Database:
+class SqliteDatabase:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None

@@ -14,7 +14,7 @@ from ottla.store.port import Watch
 Soon: TypeAlias = Callable[[Watch, str], object]
 
 
-class Watches:
+class WatchRegistry:
     def __init__(self) -> None:
         self._data: dict[str, list[Watch]] = {}
         self._children: dict[str, list[Watch]] = {}

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from ottla.broker.app import App
-from ottla.broker.environment import World
+from ottla.broker.environment import Environment
 
 FOR_TESTS: Final[Mapping[str, str]] = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
@@ -44,7 +44,7 @@ class Broker:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
-        self._world: World | None = None
+        self._world: Environment | None = None
         self._failure: BaseException | None = None
 
     @property
@@ -143,7 +143,7 @@ class Broker:
         if directory is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="ottla-")
             directory = Path(self._temporary.name)
-        self._world = World.real()
+        self._world = Environment.real()
         return App({**self._settings, "log.dirs": str(directory)}, self._world)
 
     def _clean(self) -> None:

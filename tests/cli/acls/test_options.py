@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 
 from ottla import AclFilter, AclRule
-from ottla.cli.acls.options import Asked
+from ottla.cli.acls.options import AclOptions
 from ottla.client.admin import AclPattern
 from ottla.model.errors import UserError
 
 
 def test_every_combination_is_a_rule() -> None:
-    asked = Asked(
+    asked = AclOptions(
         allow=["User:a"], deny=["User:b"], operation=["read", "describe"], topic=["t"], group=["g"]
     )
     rules = asked.rules()
@@ -19,53 +19,61 @@ def test_every_combination_is_a_rule() -> None:
 
 
 def test_hosts_prefixes_and_the_cluster_are_said_too() -> None:
-    asked = Asked(
+    asked = AclOptions(
         allow=["User:a"], operation=["write"], host=["::1"], transactional_id=["x-"], prefixed=True
     )
     words = ("User:a", "write", "transactional-id", "x-")
     assert asked.rules() == [AclRule.allow(*words, host="::1", pattern="prefixed")]
-    asked = Asked(deny=["User:*"], operation=["ALL"], cluster=True)
+    asked = AclOptions(deny=["User:*"], operation=["ALL"], cluster=True)
     assert asked.rules() == [AclRule.deny("User:*", "all", "cluster")]
 
 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (Asked(operation=["read"], topic=["t"]), "--allow, --deny: say who"),
-        (Asked(allow=["User:a"], topic=["t"]), "--operation: say what"),
-        (Asked(allow=["User:a"], operation=["read"]), "--topic, --group"),
-        (Asked(allow=["a"], operation=["read"], topic=["t"]), "principal 'a': expected User:NAME"),
-        (Asked(allow=["User:a"], operation=["reed"], topic=["t"]), "'reed': expected one of"),
-        (Asked(allow=["User:a"], operation=["write"], group=["g"]), "write: with a group: read"),
-        (Asked(allow=["User:a"], operation=["any"], topic=["t"]), "any: with a topic: read"),
-        (Asked(allow=["User:a"], operation=["read"], topic=[" "]), "--topic: expected a name"),
+        (AclOptions(operation=["read"], topic=["t"]), "--allow, --deny: say who"),
+        (AclOptions(allow=["User:a"], topic=["t"]), "--operation: say what"),
+        (AclOptions(allow=["User:a"], operation=["read"]), "--topic, --group"),
         (
-            Asked(allow=["User:a"], operation=["read"], topic=["t"], host=["example.org"]),
+            AclOptions(allow=["a"], operation=["read"], topic=["t"]),
+            "principal 'a': expected User:NAME",
+        ),
+        (AclOptions(allow=["User:a"], operation=["reed"], topic=["t"]), "'reed': expected one of"),
+        (
+            AclOptions(allow=["User:a"], operation=["write"], group=["g"]),
+            "write: with a group: read",
+        ),
+        (AclOptions(allow=["User:a"], operation=["any"], topic=["t"]), "any: with a topic: read"),
+        (AclOptions(allow=["User:a"], operation=["read"], topic=[" "]), "--topic: expected a name"),
+        (
+            AclOptions(allow=["User:a"], operation=["read"], topic=["t"], host=["example.org"]),
             "--host 'example.org': expected an address",
         ),
         (
-            Asked(allow=["User:a"], operation=["alter"], cluster=True, prefixed=True),
+            AclOptions(allow=["User:a"], operation=["alter"], cluster=True, prefixed=True),
             "--cluster and --prefixed",
         ),
     ],
 )
-def test_what_is_missing_or_cannot_be_meant_is_said(asked: Asked, said: str) -> None:
+def test_what_is_missing_or_cannot_be_meant_is_said(asked: AclOptions, said: str) -> None:
     with pytest.raises(UserError, match=said):
         asked.rules()
 
 
 def test_what_is_not_given_is_no_condition() -> None:
-    assert Asked().filters(AclPattern.MATCH) == [AclFilter()]
-    assert Asked(operation=["read"]).filters(AclPattern.LITERAL) == [AclFilter(operation="read")]
-    assert Asked(prefixed=True).filters(AclPattern.MATCH) == [AclFilter(pattern="prefixed")]
-    assert Asked(allow=["User:a"], deny=["User:a"]).filters(AclPattern.MATCH) == [
+    assert AclOptions().filters(AclPattern.MATCH) == [AclFilter()]
+    assert AclOptions(operation=["read"]).filters(AclPattern.LITERAL) == [
+        AclFilter(operation="read")
+    ]
+    assert AclOptions(prefixed=True).filters(AclPattern.MATCH) == [AclFilter(pattern="prefixed")]
+    assert AclOptions(allow=["User:a"], deny=["User:a"]).filters(AclPattern.MATCH) == [
         AclFilter(principal="User:a", permission="allow"),
         AclFilter(principal="User:a", permission="deny"),
     ]
 
 
 def test_names_are_meant_as_the_command_says_or_as_beginnings() -> None:
-    asked = Asked(topic=["t"])
+    asked = AclOptions(topic=["t"])
     assert asked.filters(AclPattern.MATCH) == [AclFilter("topic", "t", pattern="match")]
     asked = asked._replace(prefixed=True)
     assert asked.filters(AclPattern.MATCH) == [AclFilter("topic", "t", pattern="prefixed")]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ottla
-from ottla.cli.groups.plan import Bounds, Move, Wish, at_time, bounds, planned
+from ottla.cli.groups.plan import Bounds, OffsetMove, ResetTarget, at_time, bounds, planned
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 
@@ -16,15 +16,15 @@ ROOM = {A: Bounds(5, 10), B: Bounds(0, 3)}
 @pytest.mark.parametrize(
     ("wish", "offsets"),
     [
-        (Wish(Move.EARLIEST), (5, 0)),
-        (Wish(Move.LATEST), (10, 3)),
-        (Wish(Move.CURRENT), (7, 3)),
-        (Wish(Move.OFFSET, 8), (8, 3)),
-        (Wish(Move.TIME), (6, 3)),
+        (ResetTarget(OffsetMove.EARLIEST), (5, 0)),
+        (ResetTarget(OffsetMove.LATEST), (10, 3)),
+        (ResetTarget(OffsetMove.CURRENT), (7, 3)),
+        (ResetTarget(OffsetMove.OFFSET, 8), (8, 3)),
+        (ResetTarget(OffsetMove.TIME), (6, 3)),
     ],
 )
 def test_each_move_has_its_offset_within_the_partition(
-    wish: Wish, offsets: tuple[int, int]
+    wish: ResetTarget, offsets: tuple[int, int]
 ) -> None:
     assert planned(wish, ROOM, {A: 7}, {A: 6, B: None}) == dict(zip((A, B), offsets, strict=True))
 
@@ -34,13 +34,13 @@ def test_no_offset_ever_leaves_its_partition(
     shift: int, start: int, length: int, committed: int
 ) -> None:
     room = {A: Bounds(start, start + length)}
-    [offset] = planned(Wish(Move.SHIFT, shift), room, {A: committed}, {}).values()
+    [offset] = planned(ResetTarget(OffsetMove.SHIFT, shift), room, {A: committed}, {}).values()
     assert start <= offset <= start + length
 
 
 def test_what_was_never_committed_cannot_be_shifted() -> None:
     with pytest.raises(UserError, match="--shift-by: the group has committed nothing for t-1"):
-        planned(Wish(Move.SHIFT, 1), ROOM, {A: 7}, {})
+        planned(ResetTarget(OffsetMove.SHIFT, 1), ROOM, {A: 7}, {})
 
 
 def test_bounds_and_times_are_asked_for(admin: ottla.Admin, topic: str) -> None:

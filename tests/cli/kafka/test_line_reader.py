@@ -5,16 +5,16 @@ import re
 import pytest
 
 from ottla.cli.kafka.line_reader import LineReader
-from ottla.cli.records.parsing import Draft
+from ottla.cli.records.parsing import ParsedRecord
 from ottla.model.errors import UserError
 
 
 @pytest.mark.spec("TOOL-08")
 def test_a_line_is_a_value() -> None:
     assert list(LineReader.of({}).drafts([b"one\n", b"\n", b"t\xffo"])) == [
-        Draft(b"one"),
-        Draft(b""),
-        Draft(b"t\xffo"),
+        ParsedRecord(b"one"),
+        ParsedRecord(b""),
+        ParsedRecord(b"t\xffo"),
     ]
 
 
@@ -22,19 +22,19 @@ def test_headers_and_keys_are_parsed_as_kafka_does() -> None:
     reader = LineReader.of(
         {"parse.key": "true", "parse.headers": "TRUE", "null.marker": "NULL", "other": "ignored"}
     )
-    assert reader.draft("a:1,b:NULL\tk\tv\tw", 1) == Draft(
+    assert reader.draft("a:1,b:NULL\tk\tv\tw", 1) == ParsedRecord(
         b"v\tw", b"k", (("a", b"1"), ("b", None))
     )
-    assert reader.draft("NULL\tNULL\tNULL", 1) == Draft(None, None, ())
+    assert reader.draft("NULL\tNULL\tNULL", 1) == ParsedRecord(None, None, ())
     other = LineReader.of({"parse.key": "true", "key.separator": "=>"})
-    assert other.draft("k=>v", 1) == Draft(b"v", b"k")
+    assert other.draft("k=>v", 1) == ParsedRecord(b"v", b"k")
 
 
 def test_what_is_missing_is_an_error_unless_errors_are_ignored() -> None:
     wanted = {"parse.key": "true"}
     with pytest.raises(UserError, match="No key separator found on line number 3: 'x'"):
         LineReader.of(wanted).draft("x", 3)
-    assert LineReader.of({**wanted, "ignore.error": "true"}).draft("x", 3) == Draft(b"x")
+    assert LineReader.of({**wanted, "ignore.error": "true"}).draft("x", 3) == ParsedRecord(b"x")
     with pytest.raises(UserError, match="No headers delimiter found"):
         LineReader.of({"parse.headers": "true"}).draft("x", 1)
     with pytest.raises(UserError, match="No header key separator found in pair 'x'"):

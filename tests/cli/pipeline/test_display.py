@@ -5,13 +5,13 @@ import json
 import pytest
 
 from ottla.cli.pipeline.display import JsonLines, Lines, LiveTable, display
-from ottla.spark.pipelines.progress import Moment, Total
+from ottla.spark.pipelines.progress import QueryProgress, QueryTotal
 
-BATCH = Moment("clean", 0, 3, 1_500, 750.0, 1_400, 2_000, 40, 12, 2.6)
+BATCH = QueryProgress("clean", 0, 3, 1_500, 750.0, 1_400, 2_000, 40, 12, 2.6)
 
 
 def shown(display: Lines, capsys: pytest.CaptureFixture[str]) -> str:
-    total = Total("clean")
+    total = QueryTotal("clean")
     total.add(BATCH)
     with display:
         display.heard(BATCH)

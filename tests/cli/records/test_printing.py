@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 import ottla
-from ottla.cli.records.printing import Showing, print_all
+from ottla.cli.records.printing import PrintOptions, print_all
 from ottla.cli.records.ranges import Batch
 from ottla.client.consumer.record import Record
 from ottla.model.ids import TopicPartition
@@ -45,7 +45,7 @@ def test_what_is_wanted_is_printed_and_what_was_read_committed(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     commits, told = Commits(), list[int]()
-    showing = Showing(value, wanted=lambda record: record.value != b"b")
+    showing = PrintOptions(value, wanted=lambda record: record.value != b"b")
     batches = [batch(b"a", b"b"), [], batch(b"c", first=2)]
     count = print_all(batches, showing, ManualClock(0), commits=consumer(commits), tell=told.append)
     assert count == 2
@@ -56,7 +56,7 @@ def test_what_is_wanted_is_printed_and_what_was_read_committed(
 
 def test_enough_is_enough_and_the_rest_stays_uncommitted() -> None:
     commits = Commits()
-    showing = Showing(value, most=2)
+    showing = PrintOptions(value, most=2)
     batches = [batch(b"a", b"b", b"c")]
     assert print_all(batches, showing, ManualClock(0), commits=consumer(commits)) == 2
     assert commits.said == [("commit", {HERE: 2})]
@@ -69,7 +69,10 @@ def test_an_interrupt_is_a_good_end() -> None:
         yield batch(b"a")
         raise KeyboardInterrupt
 
-    assert print_all(interrupted(), Showing(value), ManualClock(0), commits=consumer(commits)) == 1
+    assert (
+        print_all(interrupted(), PrintOptions(value), ManualClock(0), commits=consumer(commits))
+        == 1
+    )
     assert commits.said[-1] == ("commit", {HERE: 1})
 
 
@@ -83,4 +86,4 @@ def test_silence_that_lasts_is_the_end() -> None:
             yield []
         raise AssertionError("it should have stopped")
 
-    assert print_all(silent(), Showing(value, silence_ms=1000), clock) == 1
+    assert print_all(silent(), PrintOptions(value, silence_ms=1000), clock) == 1

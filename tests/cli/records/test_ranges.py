@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 import ottla
-from ottla.cli.records.ranges import Batch, Span, read_group, read_span, span
+from ottla.cli.records.ranges import Batch, ReadRange, read_group, read_span, span
 from ottla.client.admin import OffsetSpec
 from ottla.model.ids import TopicPartition
 from ottla.testing import Broker
@@ -44,11 +44,11 @@ def test_a_span_is_read_from_its_starts_to_its_ends(
     admin: ottla.Admin, filled: list[TopicPartition], consumer: ottla.Consumer[bytes, bytes]
 ) -> None:
     everything = span(admin, filled, OffsetSpec.EARLIEST, end=OffsetSpec.LATEST)
-    assert everything == Span(dict.fromkeys(filled, 0), dict.fromkeys(filled, 5))
+    assert everything == ReadRange(dict.fromkeys(filled, 0), dict.fromkeys(filled, 5))
     assert everything.total == 10
     assert everything._replace(ends=None).total is None
     assert values(read_span(consumer, everything)) == list(range(10))
-    middle = Span(dict.fromkeys(filled, 1), dict.fromkeys(filled, 3))
+    middle = ReadRange(dict.fromkeys(filled, 1), dict.fromkeys(filled, 3))
     assert values(read_span(consumer, middle)) == [2, 3, 4, 5]
 
 

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from ottla.client.admin.routing import AtBroker, AtCoordinator, AtLeader, AtTarget
+from ottla.client.admin.routing import ToBroker, ToCoordinator, ToLeader, ToTarget
 from ottla.client.cluster import Cluster, CoordinatorKind, Target
 from ottla.client.cluster_view import ClusterView, Node, PartitionView, TopicView
 from ottla.model.errors import ErrorCode, KafkaError
@@ -48,7 +48,7 @@ def cluster() -> Any:
 
 
 def test_a_partition_is_asked_for_at_its_leader(cluster: Any) -> None:
-    place = AtLeader(cast(Cluster, cluster))
+    place = ToLeader(cast(Cluster, cluster))
     assert asyncio.run(place.of(TopicPartition("t", 0))) == 1
     asyncio.run(place.mistaken(TopicPartition("t", 0)))
     assert cluster.looked == [("t",)]
@@ -67,19 +67,19 @@ def test_a_partition_without_a_leader_says_why(
     cluster: Any, partition: TopicPartition, code: ErrorCode
 ) -> None:
     with pytest.raises(KafkaError) as refused:
-        asyncio.run(AtLeader(cast(Cluster, cluster)).of(partition))
+        asyncio.run(ToLeader(cast(Cluster, cluster)).of(partition))
     assert refused.value.code is code
 
 
 def test_a_coordinator_that_was_wrong_is_forgotten(cluster: Any) -> None:
-    place = AtCoordinator(cast(Cluster, cluster), CoordinatorKind.GROUP)
+    place = ToCoordinator(cast(Cluster, cluster), CoordinatorKind.GROUP)
     assert asyncio.run(place.of("g")) == 1
     asyncio.run(place.mistaken("g"))
     assert cluster.looked == [(CoordinatorKind.GROUP, "g")]
 
 
 def test_a_broker_is_itself_and_one_that_is_not_there_is_an_error(cluster: Any) -> None:
-    place = AtBroker(cast(Cluster, cluster))
+    place = ToBroker(cast(Cluster, cluster))
     assert asyncio.run(place.of(1)) == 1
     with pytest.raises(KafkaError, match="no broker 2"):
         asyncio.run(place.of(2))
@@ -88,7 +88,7 @@ def test_a_broker_is_itself_and_one_that_is_not_there_is_an_error(cluster: Any) 
 
 
 def test_the_controller_is_looked_for_again(cluster: Any) -> None:
-    place = AtTarget(cast(Cluster, cluster), Target.CONTROLLER)
+    place = ToTarget(cast(Cluster, cluster), Target.CONTROLLER)
     assert asyncio.run(place.of("anything")) is Target.CONTROLLER
     asyncio.run(place.mistaken("anything"))
     assert cluster.looked == [()]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Any, cast
 
-from ottla.client.admin.routing import AtTarget
+from ottla.client.admin.routing import ToTarget
 from ottla.client.admin.session import Session, is_passing, judged, refused
 from ottla.client.cluster import Cluster, Target, To
 from ottla.client.retry import Backoff
@@ -55,7 +55,7 @@ def rounds(script: Script, *, timeout_ms: int = 60_000) -> tuple[dict[str, Any],
     async def scenario() -> dict[str, Any]:
         cluster = cast(Cluster, FakeCluster())
         session = Session(cluster, AdminConfig(default_api_timeout_ms=timeout_ms))
-        return dict(await session.each(script, AtTarget(cluster, Target.ANY), ask))
+        return dict(await session.each(script, ToTarget(cluster, Target.ANY), ask))
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(scenario()), asked
@@ -96,7 +96,7 @@ def test_an_item_that_a_broker_leaves_out_has_an_error() -> None:
     async def scenario() -> Any:
         cluster = cast(Cluster, FakeCluster())
         session = Session(cluster, AdminConfig())
-        return await session.each(["a"], AtTarget(cluster, Target.ANY), ask)
+        return await session.each(["a"], ToTarget(cluster, Target.ANY), ask)
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         [error] = runner.run(scenario()).values()

@@ -18,10 +18,10 @@ from uuid import UUID
 
 from kio.serial import entity_reader
 
-from ottla.client.cluster import Cluster, CoordinatorKind, Lane
+from ottla.client.cluster import Cluster, ConnectionLane, CoordinatorKind
 from ottla.client.cluster_view import ClusterView, Node, PartitionView, TopicView
 from ottla.client.consumer.aio import _call
-from ottla.client.consumer.builder import Blueprint
+from ottla.client.consumer.builder import ConsumerBuilder
 from ottla.client.consumer.core import Core
 from ottla.client.consumer.fetch.delivery import take
 from ottla.client.consumer.record import Record
@@ -67,8 +67,8 @@ class ScriptedCluster:
         self.next_views: list[ClusterView] = []
         self.logs: dict[TopicPartition, list[bytes]] = {}
         self.fetched: list[Any] = []
-        self.fetched_by: list[Lane] = []
-        self.unreachable: set[Lane] = set()
+        self.fetched_by: list[ConnectionLane] = []
+        self.unreachable: set[ConnectionLane] = set()
         self.fetch_answers: list[Callable[[TopicPartition, Any], FetchedPartition] | Exception] = []
 
     async def __aenter__(self) -> Self:
@@ -96,7 +96,12 @@ class ScriptedCluster:
         self.forgotten += 1
 
     async def version(
-        self, node: int, key: int, *, at_most: int | None = None, lane: Lane = Lane.DATA
+        self,
+        node: int,
+        key: int,
+        *,
+        at_most: int | None = None,
+        lane: ConnectionLane = ConnectionLane.DATA,
     ) -> int:
         return FETCH_VERSION
 
@@ -108,7 +113,7 @@ class ScriptedCluster:
         *,
         timeout_ms: int | None = None,
         at_most: int | None = None,
-        lane: Lane = Lane.DATA,
+        lane: ConnectionLane = ConnectionLane.DATA,
     ) -> Any:
         self.asked.append(Asked(node=node, key=key, fields=fields, lane=lane))
         await asyncio.sleep(0.001)
@@ -130,7 +135,7 @@ class ScriptedCluster:
         version: int,
         body: Sequence[bytes],
         *,
-        lane: Lane = Lane.DATA,
+        lane: ConnectionLane = ConnectionLane.DATA,
     ) -> memoryview:
         read: Any = entity_reader(message(FETCH, version, Kind.REQUEST))
         request, _end = read(memoryview(b"".join(body)), 0)
@@ -170,7 +175,7 @@ class Rig:
 
     def __init__(self, topics: Mapping[str, int] | None = None, **options: Any) -> None:
         settings = {"auto_offset_reset": "earliest", **options}
-        self.blueprint = Blueprint(settings, None, (None, None), ())
+        self.blueprint = ConsumerBuilder(settings, None, (None, None), ())
         self.cluster = ScriptedCluster(self.blueprint.config, topics or {"t": 2})
         self.cluster.script[LIST_OFFSETS] = offsets_at(0)
         self.cluster.script[OFFSET_FETCH] = committed({})

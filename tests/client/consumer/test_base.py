@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ottla.client.consumer.base import Handing
+from ottla.client.consumer.base import IterationBuffer
 from ottla.client.consumer.record import Record
 from ottla.client.consumer.sync import Consumer
 from ottla.model.errors import UserError
@@ -23,7 +23,7 @@ def three() -> list[Record[bytes, bytes]]:
 
 @pytest.mark.spec("CON-42")
 def test_what_the_user_has_not_seen_is_known_in_the_middle_of_an_iteration() -> None:
-    handing: Handing[bytes, bytes] = Handing()
+    handing: IterationBuffer[bytes, bytes] = IterationBuffer()
     assert handing.unread() == {}
     iterator = handing.start(three())
     assert handing.unread() == {ZERO: 5, ONE: 9}
@@ -36,7 +36,7 @@ def test_what_the_user_has_not_seen_is_known_in_the_middle_of_an_iteration() -> 
 
 
 def test_the_rest_can_be_taken_and_ends_the_iteration() -> None:
-    handing: Handing[bytes, bytes] = Handing()
+    handing: IterationBuffer[bytes, bytes] = IterationBuffer()
     iterator = handing.start(three())
     next(iterator)
     assert [each.offset for each in handing.rest()] == [6, 9]

@@ -5,18 +5,18 @@ from typing import Any
 import pytest
 
 from ottla.client.consumer.assignors.range import RangeAssignor
-from ottla.client.consumer.builder import Blueprint
+from ottla.client.consumer.builder import ConsumerBuilder
 from ottla.client.consumer.group.classic_loop import ClassicLoop
-from ottla.client.consumer.group.consumer_loop import ModernLoop
-from ottla.client.consumer.group.standalone_loop import SoloLoop
+from ottla.client.consumer.group.consumer_loop import ConsumerProtocolLoop
+from ottla.client.consumer.group.standalone_loop import StandaloneLoop
 from ottla.model.errors import UserError
 
 
-def blueprint(**options: Any) -> Blueprint:
-    return Blueprint(options, None, (None, None), ())
+def blueprint(**options: Any) -> ConsumerBuilder:
+    return ConsumerBuilder(options, None, (None, None), ())
 
 
-def group_of(plan: Blueprint) -> object:
+def group_of(plan: ConsumerBuilder) -> object:
     core = plan.core()
     core.face(lambda function: function(), lambda: None, lambda chunk: None, plan.group)
     return core.group
@@ -26,9 +26,9 @@ def group_of(plan: Blueprint) -> object:
 @pytest.mark.parametrize(
     ("options", "kind", "name"),
     [
-        ({}, SoloLoop, "consumer"),
+        ({}, StandaloneLoop, "consumer"),
         ({"group_id": "g"}, ClassicLoop, "consumer-g"),
-        ({"group_id": "g", "group_protocol": "consumer"}, ModernLoop, "consumer-g"),
+        ({"group_id": "g", "group_protocol": "consumer"}, ConsumerProtocolLoop, "consumer-g"),
         ({"group_id": "g", "client_id": "mine"}, ClassicLoop, "mine"),
     ],
 )
@@ -60,10 +60,10 @@ def test_one_object_is_a_list_of_one() -> None:
 
 
 def test_kafkas_names_and_pythons_are_the_same_options() -> None:
-    plan = Blueprint({"group_id": "g"}, {"max.poll.records": "7"}, (None, None), ())
+    plan = ConsumerBuilder({"group_id": "g"}, {"max.poll.records": "7"}, (None, None), ())
     assert (plan.config.group_id, plan.config.max_poll_records) == ("g", 7)
     with pytest.raises(UserError, match=r"group\.id is given twice"):
-        Blueprint({"group_id": "g"}, {"group.id": "g"}, (None, None), ())
+        ConsumerBuilder({"group_id": "g"}, {"group.id": "g"}, (None, None), ())
 
 
 def test_members_of_the_new_protocol_name_themselves() -> None:
@@ -71,7 +71,7 @@ def test_members_of_the_new_protocol_name_themselves() -> None:
     names = set()
     for _ in range(2):
         group = group_of(plan)
-        assert isinstance(group, ModernLoop)
+        assert isinstance(group, ConsumerProtocolLoop)
         names.add(group.metadata.member_id)
     assert len(names) == 2
 
@@ -79,5 +79,5 @@ def test_members_of_the_new_protocol_name_themselves() -> None:
 @pytest.mark.spec("CFG-116", "CFG-115")
 def test_the_old_name_of_a_setting_still_works() -> None:
     assert blueprint(fetch_message_max_bytes=7).config.max_partition_fetch_bytes == 7
-    plan = Blueprint({}, {"fetch.message.max.bytes": "8"}, (None, None), ())
+    plan = ConsumerBuilder({}, {"fetch.message.max.bytes": "8"}, (None, None), ())
     assert plan.config.max_partition_fetch_bytes == 8

@@ -6,21 +6,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from ottla.client.consumer.callback_thread import Errands
+from ottla.client.consumer.callback_thread import CallbackThread
 from ottla.client.loop_thread import LoopThread
 from ottla.model.errors import UserError
 
 
 @pytest.fixture
-def errands() -> Iterator[Errands]:
+def errands() -> Iterator[CallbackThread]:
     thread = LoopThread("errands-under-test")
     thread.start()
-    yield Errands(thread)
+    yield CallbackThread(thread)
     thread.stop()
 
 
 @pytest.mark.spec("CON-26")
-def test_user_code_runs_on_the_thread_that_waits(errands: Errands) -> None:
+def test_user_code_runs_on_the_thread_that_waits(errands: CallbackThread) -> None:
     async def work() -> tuple[str, str]:
         here = threading.current_thread().name
         return here, await errands.invoke(lambda: threading.current_thread().name)
@@ -29,7 +29,7 @@ def test_user_code_runs_on_the_thread_that_waits(errands: Errands) -> None:
 
 
 @pytest.mark.spec("CON-27")
-def test_user_code_may_send_another_errand_meanwhile(errands: Errands) -> None:
+def test_user_code_may_send_another_errand_meanwhile(errands: CallbackThread) -> None:
     async def inner() -> object:
         return await errands.invoke(lambda: "innermost")
 
@@ -39,7 +39,7 @@ def test_user_code_may_send_another_errand_meanwhile(errands: Errands) -> None:
     assert errands.run(outer()) == "innermost"
 
 
-def test_what_user_code_raises_comes_back_through_the_loop(errands: Errands) -> None:
+def test_what_user_code_raises_comes_back_through_the_loop(errands: CallbackThread) -> None:
     def broken() -> None:
         raise ZeroDivisionError
 
@@ -52,7 +52,7 @@ def test_what_user_code_raises_comes_back_through_the_loop(errands: Errands) -> 
         errands.run(work())
 
 
-def test_a_coroutine_cannot_be_called_back_on_a_thread(errands: Errands) -> None:
+def test_a_coroutine_cannot_be_called_back_on_a_thread(errands: CallbackThread) -> None:
     async def listener() -> None:
         raise AssertionError("nobody awaits it")
 
@@ -60,7 +60,7 @@ def test_a_coroutine_cannot_be_called_back_on_a_thread(errands: Errands) -> None
         errands.run(errands.invoke(listener))
 
 
-def test_an_errand_may_fail_before_anybody_is_asked_for_anything(errands: Errands) -> None:
+def test_an_errand_may_fail_before_anybody_is_asked_for_anything(errands: CallbackThread) -> None:
     async def work() -> None:
         await asyncio.sleep(0)
         raise TimeoutError("late")

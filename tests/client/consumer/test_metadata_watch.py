@@ -6,7 +6,7 @@ import re
 import pytest
 
 from ottla.client.consumer import subscribing
-from ottla.client.consumer.position.partition_position import Phase
+from ottla.client.consumer.position.partition_position import PositionPhase
 from ottla.model.ids import TopicPartition
 from tests.client.consumer.scripted import Rig, view
 from tests.fakes.virtual_loop import run
@@ -71,7 +71,7 @@ def test_positions_hear_of_new_leaders() -> None:
         part.led_by(1)
         rig.cluster.next_views = [view({"t": 2}, epoch=2)]
         await rig.core.watch.refresh()
-        assert part.phase is Phase.UNCHECKED
+        assert part.phase is PositionPhase.UNCHECKED
 
     run(story())
 

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from ottla.client.consumer.poll_gate import Gate
+from ottla.client.consumer.poll_gate import PollGate
 from tests.fakes.virtual_loop import run
 
 
 def test_work_is_done_in_a_poll_and_whoever_wanted_it_goes_on() -> None:
     async def story() -> None:
         rings: list[None] = []
-        gate, done = Gate(lambda: rings.append(None)), list[str]()
+        gate, done = PollGate(lambda: rings.append(None)), list[str]()
 
         async def work() -> None:
             done.append("work")
@@ -29,7 +29,7 @@ def test_work_is_done_in_a_poll_and_whoever_wanted_it_goes_on() -> None:
 
 def test_an_error_of_the_users_own_is_raised_and_stops_nobody() -> None:
     async def story() -> None:
-        gate = Gate(lambda: None)
+        gate = PollGate(lambda: None)
 
         async def broken() -> None:
             raise ZeroDivisionError
@@ -47,7 +47,7 @@ def test_an_error_of_the_users_own_is_raised_and_stops_nobody() -> None:
 
 def test_failures_are_raised_one_at_a_time() -> None:
     async def story() -> None:
-        gate = Gate(lambda: None)
+        gate = PollGate(lambda: None)
         gate.fail(KeyError("first"))
         gate.fail(KeyError("second"))
         for name in ("first", "second"):
@@ -60,7 +60,7 @@ def test_failures_are_raised_one_at_a_time() -> None:
 
 def test_work_that_a_cancelled_poll_began_is_done_by_the_next() -> None:
     async def story() -> None:
-        gate, tries = Gate(lambda: None), list[int]()
+        gate, tries = PollGate(lambda: None), list[int]()
 
         async def slow() -> None:
             tries.append(1)
@@ -82,7 +82,7 @@ def test_work_that_a_cancelled_poll_began_is_done_by_the_next() -> None:
 
 def test_work_that_nobody_wants_any_more_is_left_undone() -> None:
     async def story() -> None:
-        gate, done = Gate(lambda: None), list[str]()
+        gate, done = PollGate(lambda: None), list[str]()
 
         async def work() -> None:
             done.append("work")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ottla.client.consumer import subscribing
-from ottla.client.consumer.subscription import Mode
+from ottla.client.consumer.subscription import SubscriptionMode
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 from tests.client.consumer.batches import batch
@@ -64,6 +64,6 @@ def test_unsubscribing_from_what_was_chosen_by_hand_only_forgets_it() -> None:
         async with rig.live() as core:
             subscribing.assign(core, [HERE])
             await subscribing.unsubscribe(core)
-            assert core.subscriptions.mode is Mode.NOTHING
+            assert core.subscriptions.mode is SubscriptionMode.NOTHING
 
     run(story())

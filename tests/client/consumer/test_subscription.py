@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from ottla.client.consumer.subscription import Mode, Subscriptions
+from ottla.client.consumer.subscription import SubscriptionMode, Subscriptions
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 
@@ -90,7 +90,7 @@ def test_clearing_drops_everything() -> None:
     subscriptions.replace([ONE])
     subscriptions.clear()
     assert (subscriptions.mode, subscriptions.topics, len(subscriptions)) == (
-        Mode.NOTHING,
+        SubscriptionMode.NOTHING,
         frozenset(),
         0,
     )

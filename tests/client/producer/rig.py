@@ -10,9 +10,9 @@ from uuid import UUID
 from ottla.client.cluster_view import ClusterView, Node, PartitionView, TopicView
 from ottla.client.interceptors import ProducerRecord
 from ottla.client.producer.buffer.accumulator import Accumulator
-from ottla.client.producer.buffer.batch import Batch, Prepared
+from ottla.client.producer.buffer.batch import Batch, PreparedRecord
 from ottla.client.producer.buffer.queues import Queues
-from ottla.client.producer.buffer.record_intake import Hooks, Intake, Means
+from ottla.client.producer.buffer.record_intake import Hooks, IntakeContext, RecordIntake
 from ottla.client.producer.transactions.state import Transaction
 from ottla.config.client import ProducerConfig
 from ottla.model.ids import TopicPartition
@@ -45,8 +45,8 @@ def cluster(*topics: TopicView) -> ClusterView:
 
 def record(
     value: bytes | None = b"v", tp: TopicPartition = TP, *, sticky: bool = False
-) -> Prepared:
-    return Prepared(tp, None, value, (), STAMP_NS, sticky)
+) -> PreparedRecord:
+    return PreparedRecord(tp, None, value, (), STAMP_NS, sticky)
 
 
 def batch(*values: bytes, tp: TopicPartition = TP, created_ms: int = 0) -> Batch:
@@ -67,8 +67,10 @@ class Rig:
         self.woken = 0
         self.queues = Queues(self.config.buffer_memory)
         self.transaction = None if name is None else Transaction(name)
-        means = Means(self.clock, Random(1), lambda: STAMP_NS, self._wake)
-        self.intake = Intake(self.config, hooks or Hooks(), means, self.queues, self.transaction)
+        means = IntakeContext(self.clock, Random(1), lambda: STAMP_NS, self._wake)
+        self.intake = RecordIntake(
+            self.config, hooks or Hooks(), means, self.queues, self.transaction
+        )
         self.accumulator = Accumulator(self.config, self.queues)
 
     def _wake(self) -> None:
@@ -83,7 +85,7 @@ class Rig:
 
     def prepared(
         self, view: TopicView, value: Any = b"v", key: Any = None, **more: Any
-    ) -> Prepared:
+    ) -> PreparedRecord:
         return self.intake.prepared(view, ProducerRecord(view.name, value, key, **more))
 
     def drained(self, view: ClusterView, node: int = 1) -> list[Batch]:

@@ -8,7 +8,7 @@ import pytest
 
 import ottla
 from ottla.client.errors import UserError
-from ottla.client.producer.options import Group, group_of
+from ottla.client.producer.options import ProducerGroup, group_of
 
 
 @pytest.mark.spec("CFG-081", "CFG-088", "CFG-102")
@@ -31,8 +31,8 @@ def test_a_wrong_option_is_named_before_anything_starts(options: dict[str, Any],
 
 
 def test_a_group_is_named_or_described() -> None:
-    assert group_of("g") == Group("g")
-    described = Group("g", 3, "member")
+    assert group_of("g") == ProducerGroup("g")
+    described = ProducerGroup("g", 3, "member")
     assert group_of(described) is described
     with pytest.raises(UserError, match="expected a group's name or metadata"):
         group_of(5)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.controller.events import LeaderAndIsrAnswered, StopReplicaAnswered
+from ottla.controller.events import LeaderAndIsrReplied, StopReplicaReplied
 from ottla.controller.machine import on_event
 from ottla.controller.runtime.broker_requests import FULL, Request, requests
 from ottla.model.errors import ErrorCode
@@ -80,7 +80,7 @@ def test_replies_become_events() -> None:
         ],
     }
     frame = memoryview(wire.reply(wire.parse_call(view), answer))[4:]
-    assert led.event(frame) == LeaderAndIsrAnswered(
+    assert led.event(frame) == LeaderAndIsrReplied(
         led.broker.id, led.broker.epoch, {T0: ErrorCode.kafka_storage_error}
     )
 
@@ -93,7 +93,7 @@ def test_a_refused_stop_replica_counts_for_every_replica_it_named() -> None:
     answer = {"error_code": ErrorCode.stale_controller_epoch, "partition_errors": []}
     frame = memoryview(wire.reply(wire.parse_call(view), answer))[4:]
     event = stopped.event(frame)
-    assert isinstance(event, StopReplicaAnswered)
+    assert isinstance(event, StopReplicaReplied)
     assert set(event.codes.values()) == {ErrorCode.stale_controller_epoch}
     assert len(event.codes) == 2
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from ottla.controller.runtime import controller_election
-from ottla.controller.runtime.controller_election import Term
+from ottla.controller.runtime.controller_election import ControllerTerm
 from ottla.model.ids import BrokerId
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
@@ -19,9 +19,13 @@ def test_terms_are_counted_from_one_and_the_version_goes_with_them() -> None:
     async def story() -> None:
         store = MemoryStore(Ensemble())
         await store.start()
-        assert await controller_election.take(store, BrokerId(1), 7) == Term(1, 0)  # type: ignore[arg-type]
+        assert await controller_election.try_to_become_controller(
+            store, BrokerId(1), 7
+        ) == ControllerTerm(1, 0)  # type: ignore[arg-type]
         await store.delete(paths.CONTROLLER)
-        assert await controller_election.take(store, BrokerId(1), 8) == Term(2, 1)  # type: ignore[arg-type]
+        assert await controller_election.try_to_become_controller(
+            store, BrokerId(1), 8
+        ) == ControllerTerm(2, 1)  # type: ignore[arg-type]
         node = await store.get(paths.CONTROLLER)
         assert node is not None
         assert node.data == b'{"version":1,"brokerid":1,"timestamp":"8"}'
@@ -38,7 +42,8 @@ def test_of_two_who_stand_at_once_one_wins() -> None:
         for store in stores:
             await store.start()
         stands = (
-            controller_election.take(store, BrokerId(id), 0) for id, store in enumerate(stores)
+            controller_election.try_to_become_controller(store, BrokerId(id), 0)
+            for id, store in enumerate(stores)
         )
         terms = await asyncio.gather(*stands)
         assert sorted(map(bool, terms)) == [False, True]

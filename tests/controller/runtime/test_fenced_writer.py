@@ -6,7 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from ottla.controller.runtime.fenced_writer import PIECE, PIECE_BYTES, Fenced, Writer
+from ottla.controller.runtime.fenced_writer import (
+    PIECE,
+    PIECE_BYTES,
+    ControllerFenced,
+    FencedWriter,
+)
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.port import BadVersion, Create, Delete, NodeExists, Op, Result, Set
@@ -25,14 +30,14 @@ class Counting(MemoryStore):
         return await super().multi(ops)
 
 
-async def opened() -> tuple[Counting, Writer]:
+async def opened() -> tuple[Counting, FencedWriter]:
     store = Counting(Ensemble())
     await store.start()
     await store.multi(
         [Create(paths.CONTROLLER_EPOCH, b"1"), Create("/config"), Create(paths.CONFIG_TOPICS)]
     )
     store.sizes.clear()
-    return store, Writer(store)
+    return store, FencedWriter(store)
 
 
 @pytest.mark.spec("CTL-03", "CTL-24")
@@ -41,11 +46,11 @@ def test_nothing_is_written_once_another_controller_was_elected() -> None:
         store, writer = await opened()
         await writer.write([Create("/a")], 0)
         await store.set(paths.CONTROLLER_EPOCH, b"2")
-        with pytest.raises(Fenced):
+        with pytest.raises(ControllerFenced):
             await writer.write([Create("/b")], 0)
         assert await store.get("/b") is None
         await store.delete(paths.CONTROLLER_EPOCH)
-        with pytest.raises(Fenced):
+        with pytest.raises(ControllerFenced):
             await writer.write([Create("/b")], 1)
 
     run(story())

@@ -455,7 +455,7 @@ def test_what_a_controller_does_can_be_read_from_outside() -> None:
             assert read("global_partition_count") == 4
             assert read("offline_partitions_count") == 0
             times = families["kafka_controller_controllereventmanager_event_time_ms"].metrics
-            assert (("event", "TopicsAsked"),) in times
+            assert (("event", "TopicCreationRequested"),) in times
 
     run(story())
 

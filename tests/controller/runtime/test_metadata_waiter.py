@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from ottla.controller.events import ElectionKind
-from ottla.controller.runtime.metadata_waiter import Shown
+from ottla.controller.runtime.metadata_waiter import MetadataWaiter
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.image import Image, Update
 from ottla.model.errors import ErrorCode
@@ -26,7 +26,7 @@ def second(image: Image) -> bool:
 def test_who_waits_goes_on_when_the_image_shows_it_and_not_before() -> None:
     async def story() -> None:
         cache = MetadataCache(BrokerId(1))
-        shown = Shown(cache)
+        shown = MetadataWaiter(cache)
         async with asyncio.TaskGroup() as tasks:
             waiting = tasks.create_task(shown.until(second))
             for controller in (1, 2):
@@ -42,7 +42,7 @@ def test_who_waits_goes_on_when_the_image_shows_it_and_not_before() -> None:
 def test_who_gives_up_is_forgotten() -> None:
     async def story() -> None:
         cache = MetadataCache(BrokerId(1))
-        shown = Shown(cache)
+        shown = MetadataWaiter(cache)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(1):
                 await shown.until(second)

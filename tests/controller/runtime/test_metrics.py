@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.controller.runtime.metrics import EVENTS, GROUP, STATS, Measures
+from ottla.controller.runtime.metrics import EVENTS, GROUP, STATS, ControllerMetrics
 from ottla.controller.state import ControllerState
 from ottla.model.ids import BrokerId
 from ottla.model.metrics import Histogram, Registry, Tally
@@ -24,7 +24,7 @@ def read(registry: Registry, name: str) -> float:
 @pytest.mark.spec("MON-14", "MON-15", "CTL-33")
 def test_counts_follow_the_state() -> None:
     actor, registry = Actor(), Registry()
-    Measures(registry, ManualClock()).watch(lambda: actor.state, lambda: 3)
+    ControllerMetrics(registry, ManualClock()).watch(lambda: actor.state, lambda: 3)
     assert read(registry, f"{GROUP}_active_controller_count") == 0
     actor.run("elected 1 1 2 t-0=1,2/2/1,2 t-1=2/2/2 u-0=2/2/2")
     actor.run("brokers 1")
@@ -50,7 +50,7 @@ def test_counts_follow_the_state() -> None:
 @pytest.mark.spec("MON-16", "MON-17", "CTL-27")
 def test_events_and_requests_are_timed_by_kind_and_broker() -> None:
     clock, registry = ManualClock(), Registry()
-    measures = Measures(registry, clock)
+    measures = ControllerMetrics(registry, clock)
     with measures.timing(ControllerState(BrokerId(1))):
         clock.ns += 4_000_000
     measures.channel(1, lambda: 5)

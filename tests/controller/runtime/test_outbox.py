@@ -8,9 +8,9 @@ import pytest
 
 from ottla.controller.events import BrokerBehind, Event
 from ottla.controller.runtime.broker_requests import Request
-from ottla.controller.runtime.metrics import Measures
-from ottla.controller.runtime.outbox import QUEUE_MAX, Link, Outbox
-from ottla.controller.state import Broker
+from ottla.controller.runtime.metrics import ControllerMetrics
+from ottla.controller.runtime.outbox import QUEUE_MAX, BrokerLink, Outbox
+from ottla.controller.state import BrokerState
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerEpoch, BrokerId
 from ottla.model.metrics import Registry
@@ -18,10 +18,10 @@ from ottla.protocol import wire
 from ottla.protocol.interbroker import UPDATE_METADATA
 from tests.fakes.virtual_loop import LoopClock, run
 
-ONE = Broker(BrokerId(1), BrokerEpoch(0), ())
+ONE = BrokerState(BrokerId(1), BrokerEpoch(0), ())
 
 
-def request(broker: Broker, epoch: int) -> Request:
+def request(broker: BrokerState, epoch: int) -> Request:
     fields: dict[str, object] = {
         "controller_id": 1,
         "controller_epoch": epoch,
@@ -41,7 +41,7 @@ class Recorder:
         self.closed = 0
         self.silent = False
 
-    def open(self, broker: Broker) -> Link:
+    def open(self, broker: BrokerState) -> BrokerLink:
         return self
 
     async def call(self, frame: bytes) -> bytes:
@@ -65,7 +65,7 @@ class Recorder:
 
 
 async def outbox(links: Recorder, tasks: asyncio.TaskGroup, told: list[Event]) -> Outbox:
-    return Outbox(links, told.append, tasks, Measures(Registry(), LoopClock()))
+    return Outbox(links, told.append, tasks, ControllerMetrics(Registry(), LoopClock()))
 
 
 @pytest.mark.spec("CTL-38", "CTL-39", "CTL-40", "MON-17")
@@ -90,7 +90,7 @@ def test_channels_follow_the_brokers_and_a_restarted_one_gets_a_new_channel() ->
     async def story() -> None:
         links = Recorder()
         links.silent = True
-        again = Broker(ONE.id, BrokerEpoch(9), ())
+        again = BrokerState(ONE.id, BrokerEpoch(9), ())
         async with asyncio.TaskGroup() as tasks:
             box = await outbox(links, tasks, [])
             box.follow({ONE.id: ONE})

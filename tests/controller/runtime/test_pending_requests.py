@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.controller.runtime.pending_requests import Asks
+from ottla.controller.runtime.pending_requests import PendingRequests
 from ottla.model.errors import ErrorCode, KafkaError
 from tests.fakes.virtual_loop import run
 
 
 def test_an_answer_reaches_who_asked_under_that_number() -> None:
     async def story() -> None:
-        asks = Asks()
+        asks = PendingRequests()
         first, one = asks.open()
         second, two = asks.open()
         asks.answer(second, "two")
@@ -23,7 +23,7 @@ def test_an_answer_reaches_who_asked_under_that_number() -> None:
 
 def test_an_answer_nobody_waits_for_is_dropped() -> None:
     async def story() -> None:
-        asks = Asks()
+        asks = PendingRequests()
         number, _ = asks.open()
         asks.close(number)
         asks.answer(number, "late")
@@ -35,7 +35,7 @@ def test_an_answer_nobody_waits_for_is_dropped() -> None:
 @pytest.mark.spec("CTL-28")
 def test_everybody_who_waits_is_told_to_ask_another_controller() -> None:
     async def story() -> None:
-        asks = Asks()
+        asks = PendingRequests()
         _, waiting = asks.open()
         asks.refuse_all()
         with pytest.raises(KafkaError) as refused:

@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
-from ottla.controller.events import BrokersSeen, PartitionsSeen
-from ottla.controller.runtime.controller_election import Term
-from ottla.controller.runtime.store_reader import Readings, new_topic_id
+from ottla.controller.events import LiveBrokersChanged, PartitionsReloaded
+from ottla.controller.runtime.controller_election import ControllerTerm
+from ottla.controller.runtime.store_reader import StoreReader, new_topic_id
 from ottla.controller.state import ControllerState
 from ottla.model.ids import BrokerId, ControllerEpoch, TopicPartition
-from ottla.shared_state.registration import lay_ground
+from ottla.shared_state.registration import create_root_nodes
 from ottla.store import paths
 from ottla.store.changes import BrokersChanged, Change, PartitionsChanged, TopicsChanged
 from ottla.store.memory import Ensemble, MemoryStore
@@ -21,15 +21,15 @@ from tests.fakes.control_plane import settle
 from tests.fakes.virtual_loop import run
 
 T0 = TopicPartition("t", 0)
-TERM = Term(ControllerEpoch(3), 8)
+TERM = ControllerTerm(ControllerEpoch(3), 8)
 ME = ControllerState(BrokerId(1))
 
 
-async def opened() -> tuple[MemoryStore, Readings, list[Change]]:
+async def opened() -> tuple[MemoryStore, StoreReader, list[Change]]:
     store, told = MemoryStore(Ensemble()), list[Change]()
     await store.start()
-    await lay_ground(store, None, Random(0))
-    return store, Readings(store, told.append, Random(0)), told
+    await create_root_nodes(store, None, Random(0))
+    return store, StoreReader(store, told.append, Random(0)), told
 
 
 async def write_topic(store: MemoryStore, name: str) -> None:
@@ -91,14 +91,14 @@ def test_a_change_becomes_the_event_of_what_is_there_now() -> None:
         node = BrokerNode((), 0)
         await store.create(paths.broker(BrokerId(2)), node.encode(), ephemeral=True)
         seen = await readings.event(BrokersChanged(), ME)
-        assert isinstance(seen, BrokersSeen)
+        assert isinstance(seen, LiveBrokersChanged)
         assert list(seen.brokers) == [2]
         assert await readings.event(PartitionsChanged("gone"), ME) is None
         await write_topic(store, "t")
         actor = Actor()
         actor.run("elected 1 1 t-0=1/1/1")
         grown = await readings.event(PartitionsChanged("t"), actor.state)
-        assert isinstance(grown, PartitionsSeen)
+        assert isinstance(grown, PartitionsReloaded)
 
     run(story())
 

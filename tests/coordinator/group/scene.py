@@ -12,13 +12,13 @@ from itertools import count
 from typing import Any
 
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.classic.heartbeat import Leaver
-from ottla.coordinator.group.classic.join import JoinAsk
+from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.join import JoinRequest
 from ottla.coordinator.group.classic.member import JoinReply, Protocol, SyncReply
-from ottla.coordinator.group.classic.states import Phase
-from ottla.coordinator.group.classic.sync import SyncAsk
-from ottla.coordinator.group.offset_commit import CommitAsk, ToCommit
-from ottla.coordinator.group.settings import GroupLimits
+from ottla.coordinator.group.classic.states import GroupPhase
+from ottla.coordinator.group.classic.sync import SyncRequest
+from ottla.coordinator.group.offset_commit import CommitRequest, OffsetToCommit
+from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.outcome import Outcome, SetTimer
 from ottla.metadata.image import Image
@@ -32,7 +32,7 @@ RANGE = Protocol("range", b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff")
 
 class Scene:
     def __init__(self, log: list[tuple[bytes, bytes | None]] | None = None, **limits: Any) -> None:
-        self.limits = replace(GroupLimits(initial_rebalance_delay_ms=0), **limits)
+        self.limits = replace(GroupSettings(initial_rebalance_delay_ms=0), **limits)
         self.now = START_MS
         self.log = [] if log is None else log
         self.timers: dict[Hashable, int] = {}
@@ -58,7 +58,7 @@ class Scene:
     def classic(self) -> ClassicGroup | None:
         return self.group if GROUP in self.shard.groups else None
 
-    def phase(self) -> Phase:
+    def phase(self) -> GroupPhase:
         return self.group.phase
 
     # What a runtime does
@@ -111,7 +111,7 @@ class Scene:
         self, member_id: str = "", *, group: str = GROUP, client: str = "c", **ask: Any
     ) -> list[JoinReply]:
         """The reply is in the list once it is given."""
-        asked = JoinAsk(
+        asked = JoinRequest(
             member_id,
             ask.pop("instance", None),
             client,
@@ -131,7 +131,7 @@ class Scene:
     def start_sync(
         self, joined: JoinReply, assignments: dict[str, bytes] | None = None, **ask: Any
     ) -> list[SyncReply]:
-        asked = SyncAsk(
+        asked = SyncRequest(
             ask.get("member_id", joined.member_id),
             ask.get("instance"),
             ask.get("generation", joined.generation),
@@ -144,7 +144,7 @@ class Scene:
         return replies
 
     def heartbeat(self, joined: JoinReply, **ask: Any) -> ErrorCode:
-        who = Leaver(ask.get("member_id", joined.member_id), ask.get("instance"))
+        who = LeavingMember(ask.get("member_id", joined.member_id), ask.get("instance"))
         generation = ask.get("generation", joined.generation)
         try:
             code = self.carry_out(self.shard.heartbeat(GROUP, who, generation, self.now))
@@ -153,12 +153,12 @@ class Scene:
         assert isinstance(code, ErrorCode)
         return code
 
-    def leave(self, *leavers: Leaver) -> list[ErrorCode]:
+    def leave(self, *leavers: LeavingMember) -> list[ErrorCode]:
         codes: list[ErrorCode] = self.carry_out(self.shard.leave(GROUP, leavers, self.now))
         return codes
 
-    def commit(self, *offsets: ToCommit, **ask: Any) -> list[ErrorCode]:
-        asked = CommitAsk(
+    def commit(self, *offsets: OffsetToCommit, **ask: Any) -> list[ErrorCode]:
+        asked = CommitRequest(
             ask.pop("group", GROUP),
             ask.pop("member_id", ""),
             ask.pop("instance", None),
@@ -192,8 +192,8 @@ class Scene:
         assert all(replies[0].error is ErrorCode.none for replies in waiting), waiting
 
 
-def offset(value: int, topic: str = "t", partition: int = 0, metadata: str = "") -> ToCommit:
-    return ToCommit(topic, partition, value, -1, metadata)
+def offset(value: int, topic: str = "t", partition: int = 0, metadata: str = "") -> OffsetToCommit:
+    return OffsetToCommit(topic, partition, value, -1, metadata)
 
 
 def code_of(call: Any, *arguments: Any, **named: Any) -> ErrorCode:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.coordinator.group import offset_commit
-from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.classic.states import GroupPhase
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.scene import GROUP, Scene, code_of, offset
 
@@ -15,9 +15,9 @@ def test_a_simple_consumer_commits_in_a_group_without_members() -> None:
     scene = Scene()
     assert scene.commit(offset(5), offset(6, "u", 3)) == [ErrorCode.none] * 2
     assert (scene.committed(), scene.committed("u", 3)) == (5, 6)
-    assert (scene.group.phase, scene.group.protocol_type) == (Phase.EMPTY, None)
+    assert (scene.group.phase, scene.group.protocol_type) == (GroupPhase.EMPTY, None)
     after = scene.crash()
-    assert (after.committed(), after.group.phase) == (5, Phase.EMPTY)
+    assert (after.committed(), after.group.phase) == (5, GroupPhase.EMPTY)
 
 
 @pytest.mark.spec("GRP-60", "GRP-47")
@@ -51,7 +51,7 @@ def test_commits_wait_for_the_assignment_but_not_for_members_that_rejoin() -> No
     assert code_of(scene.commit, offset(5), **mine) is ErrorCode.rebalance_in_progress
     scene.share_out([waiting[0]])
     scene.start_join()
-    assert scene.group.phase is Phase.PREPARING
+    assert scene.group.phase is GroupPhase.PREPARING
     assert scene.commit(offset(5), **mine) == [ErrorCode.none]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.coordinator.group.classic.heartbeat import Leaver
+from ottla.coordinator.group.classic.heartbeat import LeavingMember
 from ottla.coordinator.group.shard import EXPIRE
 from ottla.model.ids import TopicPartition
 from tests.coordinator.group.scene import GROUP, Scene, offset
@@ -37,7 +37,7 @@ def test_an_empty_groups_offsets_go_a_week_after_its_last_member() -> None:
         scene.pass_ms(DAY_MS // 96)
         scene.heartbeat(leader)
     assert scene.committed() == 5, "its members read the topic"
-    scene.leave(Leaver(leader.member_id))
+    scene.leave(LeavingMember(leader.member_id))
     scene.pass_ms(WEEK_MS - CHECK_MS)
     assert scene.committed() == 5
     scene.pass_ms(2 * CHECK_MS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.coordinator.group.offset_replay import Taken
+from ottla.coordinator.group.offset_replay import ReplayedOffsets
 from ottla.coordinator.group.offsets import Offsets
 from ottla.coordinator.group.records import (
     NEVER,
@@ -102,7 +102,7 @@ def test_nothing_is_taken_where_bytes_are_missing() -> None:
     section = bytes(records_section(batch, read_header(batch)))
     for end in range(len(section)):
         offsets = Offsets()
-        assert offsets.bulk.take(section[:end], 0, 1, 0) == Taken(0, 0)
+        assert offsets.bulk.take(section[:end], 0, 1, 0) == ReplayedOffsets(0, 0)
         assert not found(offsets)
     assert len(list(read_records(batch))) == 1
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.classic.member import Member, Protocol
+from ottla.coordinator.group.classic.member import ClassicMember, Protocol
 from ottla.coordinator.group.records import (
     Committed,
     GroupChanged,
-    GroupGone,
+    GroupDeleted,
     OffsetChanged,
     StoredMember,
     decode,
@@ -44,7 +44,7 @@ def test_a_tombstone_takes_an_offset_or_a_group_away() -> None:
     assert decode(KEY, None) == OffsetChanged("g", "topic", 7, None)
     record = tombstone("g")
     assert (record.key, record.value) == (b"\0\2\0\1g", None)
-    assert decode(record.key, None) == GroupGone("g")
+    assert decode(record.key, None) == GroupDeleted("g")
 
 
 @pytest.mark.spec("GRP-52")
@@ -86,7 +86,7 @@ def test_groups_of_every_version_are_read(version: int) -> None:
 @pytest.mark.spec("GRP-54", "GRP-55", "GRP-56")
 def test_a_group_is_stored_in_version_3() -> None:
     group = ClassicGroup("g", 77)
-    group.add(Member("m", "i", "c", "/h", 60, 10, (Protocol("range", b"sub"),)), "consumer")
+    group.add(ClassicMember("m", "i", "c", "/h", 60, 10, (Protocol("range", b"sub"),)), "consumer")
     with pytest.raises(AssertionError):
         group_record(group, {})
     group.protocol, group.generation = "range", 3

@@ -6,22 +6,24 @@ import asyncio
 
 import pytest
 
-from ottla.coordinator.group.classic.heartbeat import Leaver
-from ottla.coordinator.group.classic.join import JoinAsk
+from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.join import JoinRequest
 from ottla.coordinator.group.classic.member import JoinReply
-from ottla.coordinator.group.classic.sync import SyncAsk
+from ottla.coordinator.group.classic.sync import SyncRequest
 from ottla.model.errors import ErrorCode, KafkaError
 from tests.coordinator.coordinating import OFFSETS, Coordinating, coordinating
 from tests.coordinator.group.scene import RANGE
 from tests.fakes.virtual_loop import run
 
-ASK = JoinAsk("", None, "c", "/h", 10_000, 60_000, "consumer", (RANGE,), needs_known_id=False)
+ASK = JoinRequest("", None, "c", "/h", 10_000, 60_000, "consumer", (RANGE,), needs_known_id=False)
 
 
 async def joined(made: Coordinating, group: str) -> JoinReply:
     """One member with its assignment."""
     reply = await made.groups.join(group, ASK)
-    ask = SyncAsk(reply.member_id, None, reply.generation, None, None, {reply.member_id: b"all"})
+    ask = SyncRequest(
+        reply.member_id, None, reply.generation, None, None, {reply.member_id: b"all"}
+    )
     synced = await made.groups.sync(group, ask)
     assert synced.assignment == b"all"
     return reply
@@ -50,13 +52,18 @@ def test_a_group_lives_from_its_first_member_to_its_deletion() -> None:
     async def story() -> None:
         async with coordinating() as made:
             reply = await joined(made, "g")
-            assert await made.groups.heartbeat("g", Leaver(reply.member_id), 1) is ErrorCode.none
+            assert (
+                await made.groups.heartbeat("g", LeavingMember(reply.member_id), 1)
+                is ErrorCode.none
+            )
             shown = await made.groups.describe("g")
             assert shown is not None and shown.state == "Stable"
             assert [one.state for one in made.groups.overviews(("stable",), ("classic",))] == [
                 "Stable"
             ]
-            assert await made.groups.leave("g", [Leaver(reply.member_id)]) == [ErrorCode.none]
+            assert await made.groups.leave("g", [LeavingMember(reply.member_id)]) == [
+                ErrorCode.none
+            ]
             await made.groups.delete("g")
             assert await made.groups.describe("g") is None
             assert list(made.groups.overviews((), ())) == []

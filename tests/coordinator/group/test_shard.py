@@ -7,9 +7,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
-from ottla.coordinator.group.classic.heartbeat import Leaver
+from ottla.coordinator.group.classic.heartbeat import LeavingMember
 from ottla.coordinator.group.classic.member import JoinReply, SyncReply
-from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.classic.states import GroupPhase
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.scene import Scene, code_of, offset
 
@@ -20,9 +20,9 @@ def test_members_that_do_not_come_back_after_loading_are_out_when_their_session_
     scene.stable(session_ms=10_000)
     after = scene.crash()
     after.pass_ms(9_990)
-    assert after.phase() is Phase.STABLE
+    assert after.phase() is GroupPhase.STABLE
     after.pass_ms(10)
-    assert (after.phase(), after.group.members) == (Phase.EMPTY, {})
+    assert (after.phase(), after.group.members) == (GroupPhase.EMPTY, {})
     assert after.group.subscribed is None, "nobody is known to read anything"
 
 
@@ -32,7 +32,7 @@ def test_members_find_their_group_again_after_loading() -> None:
     leader, other = scene.stable(2)
     scene.commit(offset(5), member_id=other.member_id, generation=1)
     after = scene.crash()
-    assert (after.group.phase, after.group.subscribed) == (Phase.STABLE, frozenset({"t"}))
+    assert (after.group.phase, after.group.subscribed) == (GroupPhase.STABLE, frozenset({"t"}))
     assert after.heartbeat(leader) is ErrorCode.none
     assert after.start_sync(other)[0].assignment == other.member_id.encode()
     assert after.committed() == 5
@@ -47,7 +47,7 @@ def test_a_group_with_more_members_than_are_allowed_rebalances_when_loaded() -> 
     scene = Scene()
     scene.stable(3)
     after = Scene(scene.log, max_size=2)
-    assert after.group.phase is Phase.PREPARING
+    assert after.group.phase is GroupPhase.PREPARING
 
 
 @pytest.mark.spec("GRP-77")
@@ -56,7 +56,7 @@ def test_offsets_without_a_group_make_one() -> None:
     scene.commit(offset(5))
     scene.stable()
     only_offsets = [scene.log[0]]
-    assert Scene(only_offsets).group.phase is Phase.EMPTY
+    assert Scene(only_offsets).group.phase is GroupPhase.EMPTY
 
 
 @pytest.mark.spec("GRP-78")
@@ -139,7 +139,7 @@ class GroupHistory(RuleBasedStateMachine):
             assert getattr(refusal, "code", None) is not None, refusal
             return
         self.syncs.append((joined.generation, member, replies))
-        if was is Phase.COMPLETING and leads:
+        if was is GroupPhase.COMPLETING and leads:
             for id, assignment in given.items():
                 self.given[joined.generation, id] = assignment
 
@@ -151,7 +151,7 @@ class GroupHistory(RuleBasedStateMachine):
     @rule(member=members)
     def goes(self, member: str) -> None:
         if "g" in self.scene.shard.groups:
-            self.scene.leave(Leaver(member))
+            self.scene.leave(LeavingMember(member))
 
     @rule(ms=st.sampled_from([1, 100, 3_000, 7_000, 20_000]))
     def time_passes(self, ms: int) -> None:
@@ -172,7 +172,7 @@ class GroupHistory(RuleBasedStateMachine):
             instance=instance,
         )
         if code is ErrorCode.none:
-            assert not late or group.phase is Phase.EMPTY or generation < 0
+            assert not late or group.phase is GroupPhase.EMPTY or generation < 0
             self.acknowledged = value
 
     @rule()
@@ -203,10 +203,10 @@ class GroupHistory(RuleBasedStateMachine):
         if "g" not in self.scene.shard.groups:
             return
         group = self.scene.group
-        assert (group.phase is Phase.EMPTY) <= (not group.members)
+        assert (group.phase is GroupPhase.EMPTY) <= (not group.members)
         assert group.leader is None or group.leader in group.members
         assert set(group.static.values()) <= set(group.members)
-        if group.phase is Phase.STABLE:
+        if group.phase is GroupPhase.STABLE:
             assert group.protocol is not None
 
 

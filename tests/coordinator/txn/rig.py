@@ -8,28 +8,31 @@ from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
 
-from ottla.broker.transaction_coordinator import TxnParts, build_transactions
+from ottla.broker.transaction_coordinator import (
+    TransactionCoordinator,
+    build_transaction_coordinator,
+)
 from ottla.coordinator.deferred_reply import Commit
-from ottla.coordinator.runtime import Ground
-from ottla.coordinator.txn.end_transaction import EndAsked
-from ottla.coordinator.txn.init_producer_id import InitAsked
+from ottla.coordinator.runtime import RuntimeContext
+from ottla.coordinator.txn.end_transaction import EndRequest
+from ottla.coordinator.txn.init_producer_id import InitProducerIdRequest
 from ottla.coordinator.txn.state import Producer
 from ottla.delay.timers import Timers
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TRANSACTION_STATE, ProducerId, TopicPartition
 from ottla.protocol.hot import ProducedPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
-from ottla.replica.append import AppendTerms, ToAppend
+from ottla.replica.append import AppendOptions, PartitionAppend
 from ottla.replica.flush_loop import Ring
-from ottla.replica.transaction_verification import TxnTerms
+from ottla.replica.transaction_verification import TransactionalBatch
 from tests.fakes.data_side import TP, DataSide, data_side
 from tests.fakes.forgetting_disk import ForgettingDisk
 
 STATE = TopicPartition(TRANSACTION_STATE, 0)
 OTHER_TP = TopicPartition("u", 0)
 ID = "tx"
-OLDER = TxnTerms(ID)
-V2 = TxnTerms(ID, adds=True, knows_abortable=True)
+OLDER = TransactionalBatch(ID)
+V2 = TransactionalBatch(ID, adds=True, knows_abortable=True)
 
 
 class NoOffsets:
@@ -55,9 +58,9 @@ class TxnSide:
         self.offsets = NoOffsets()
         self._ids = count(first_producer_id)
         timers = Timers(side.clock, asyncio.get_running_loop())
-        ground = Ground(side.hosted, side.metadata, timers, tasks.create_task)
+        ground = RuntimeContext(side.hosted, side.metadata, timers, tasks.create_task)
         self.timers = timers
-        self.parts: TxnParts = build_transactions(
+        self.parts: TransactionCoordinator = build_transaction_coordinator(
             side.config, side.data, ground, self.offsets,
             next_producer_id=self._next_id, spawn=tasks.create_task,
         )  # fmt: skip
@@ -74,10 +77,10 @@ class TxnSide:
 
     async def init(self, id: str = ID, **asked: Any) -> Producer:
         asked = {"timeout_ms": 60_000, **asked}
-        return (await self.txns.initialise(id, InitAsked(**asked))).producer
+        return (await self.txns.initialise(id, InitProducerIdRequest(**asked))).producer
 
     async def end(self, who: Producer, commit: bool, *, version: int = 0, id: str = ID) -> Producer:
-        return await self.txns.end(id, EndAsked(who, commit, version))
+        return await self.txns.end(id, EndRequest(who, commit, version))
 
     async def refusal(self, asking: Any) -> ErrorCode:
         try:
@@ -92,7 +95,7 @@ class TxnSide:
         *values: bytes,
         sequence: int = 0,
         key: TopicPartition = TP,
-        txn: TxnTerms | None = OLDER,
+        txn: TransactionalBatch | None = OLDER,
         acks: int = -1,
     ) -> asyncio.Future[ProducedPartition]:
         done: asyncio.Future[ProducedPartition] = asyncio.get_running_loop().create_future()
@@ -101,8 +104,8 @@ class TxnSide:
             transactional=True,
         )  # fmt: skip
         self.side.services.appends.append(
-            [ToAppend(key, memoryview(batch))],
-            AppendTerms(acks, 1_000, txn=txn),
+            [PartitionAppend(key, memoryview(batch))],
+            AppendOptions(acks, 1_000, txn=txn),
             lambda outcomes: None if done.done() else done.set_result(outcomes[0]),
         )
         return done

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from ottla.coordinator.deferred_reply import Pending
+from ottla.coordinator.deferred_reply import DeferredReply
 from ottla.coordinator.txn.marker_results import LAST_RETRY_MS
-from ottla.coordinator.txn.markers import Marking
+from ottla.coordinator.txn.markers import TransactionEnd
 from ottla.coordinator.txn.state import TxnState
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
@@ -27,15 +27,15 @@ class Moody:
 
     def __init__(self, *moods: dict[TopicPartition, ErrorCode]) -> None:
         self.moods = deque(moods)
-        self.asked: list[tuple[Marking, list[TopicPartition]]] = []
+        self.asked: list[tuple[TransactionEnd, list[TopicPartition]]] = []
 
     def write(
-        self, marking: Marking, partitions: Iterable[TopicPartition]
-    ) -> Pending[Mapping[TopicPartition, ErrorCode]]:
+        self, marking: TransactionEnd, partitions: Iterable[TopicPartition]
+    ) -> DeferredReply[Mapping[TopicPartition, ErrorCode]]:
         keys = list(partitions)
         self.asked.append((marking, keys))
         mood = self.moods.popleft() if self.moods else {}
-        written = Pending[Mapping[TopicPartition, ErrorCode]]()
+        written = DeferredReply[Mapping[TopicPartition, ErrorCode]]()
         written.settle({key: mood.get(key, E.none) for key in keys})
         return written
 
@@ -119,8 +119,8 @@ def test_markers_go_on_being_tried_after_an_unexpected_failure() -> None:
         left = 3
 
         def write(
-            self, marking: Marking, partitions: Iterable[TopicPartition]
-        ) -> Pending[Mapping[TopicPartition, ErrorCode]]:
+            self, marking: TransactionEnd, partitions: Iterable[TopicPartition]
+        ) -> DeferredReply[Mapping[TopicPartition, ErrorCode]]:
             if self.left:
                 self.left -= 1
                 raise RuntimeError("a bug")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.coordinator.txn.end_transaction import (
-    EndAsked,
+    EndRequest,
     complete,
     end,
     fenced,
@@ -35,13 +35,13 @@ def txn(state: TxnState = S.ONGOING, epoch: int = 3, **fields: object) -> Transa
     return base._replace(**fields)  # type: ignore[arg-type]
 
 
-def refusal(held: Transaction | None, asked: EndAsked) -> ErrorCode:
+def refusal(held: Transaction | None, asked: EndRequest) -> ErrorCode:
     with pytest.raises(KafkaError) as refused:
         end(held, asked, None, NOW)
     return refused.value.code
 
 
-def ended(held: Transaction, asked: EndAsked, fresh: ProducerId | None = None) -> Transaction:
+def ended(held: Transaction, asked: EndRequest, fresh: ProducerId | None = None) -> Transaction:
     return end(held, asked, fresh, NOW).after[-1]
 
 
@@ -49,7 +49,7 @@ class TestTheOlderProtocol:
     @pytest.mark.spec("TXN-37", "TXN-39")
     @pytest.mark.parametrize("commit", [True, False])
     def test_the_decision_is_written_and_then_its_completion(self, commit: bool) -> None:
-        client, (prepared,) = end(txn(), EndAsked(ME, commit), None, NOW)
+        client, (prepared,) = end(txn(), EndRequest(ME, commit), None, NOW)
         assert client == ME
         assert prepared.state is (S.PREPARE_COMMIT if commit else S.PREPARE_ABORT)
         assert (prepared.partitions, prepared.producer) == (A, ME)
@@ -74,7 +74,7 @@ class TestTheOlderProtocol:
         ],
     )
     def test_a_repeated_end(self, state: TxnState, commit: bool, code: ErrorCode) -> None:
-        asked = EndAsked(ME, commit)
+        asked = EndRequest(ME, commit)
         if code is ErrorCode.none:
             assert end(txn(state), asked, None, NOW) == (ME, ())
         else:
@@ -94,20 +94,20 @@ class TestTheOlderProtocol:
         self, held: Transaction | None, who: Producer, code: ErrorCode
     ) -> None:
         for version in (0, 2):
-            assert refusal(held, EndAsked(who, True, version)) is code
+            assert refusal(held, EndRequest(who, True, version)) is code
 
 
 class TestAnEpochPerTransaction:
     @pytest.mark.parametrize("commit", [True, False])
     def test_the_markers_and_the_next_transaction_have_the_next_epoch(self, commit: bool) -> None:
-        client, (prepared,) = end(txn(), EndAsked(ME, commit, 2), None, NOW)
+        client, (prepared,) = end(txn(), EndRequest(ME, commit, 2), None, NOW)
         assert client == (7, 4)
         assert prepared.producer == (7, 4)
         assert complete(prepared, NOW).producer == (7, 4)
 
     @pytest.mark.parametrize("commit", [True, False])
     def test_a_repeat_is_known_by_the_epoch_before(self, commit: bool) -> None:
-        asked = EndAsked(ME, commit, 2)
+        asked = EndRequest(ME, commit, 2)
         prepared = ended(txn(), asked)
         done = complete(prepared, NOW)
         assert refusal(prepared, asked) is ErrorCode.concurrent_transactions
@@ -117,20 +117,20 @@ class TestAnEpochPerTransaction:
         assert refusal(done, other) is ErrorCode.invalid_txn_state
 
     def test_an_end_delayed_beyond_the_next_transaction_is_refused(self) -> None:
-        late = EndAsked(ME, True, 2)
+        late = EndRequest(ME, True, 2)
         done = complete(ended(txn(), late), NOW)
         following = done._replace(state=S.ONGOING, partitions=A)
         assert refusal(following, late) is ErrorCode.producer_fenced
 
     def test_the_next_end_waits_for_the_one_before(self) -> None:
-        prepared = ended(txn(), EndAsked(ME, True, 2))
-        following = EndAsked(Producer(P7, 4), False, 2)
+        prepared = ended(txn(), EndRequest(ME, True, 2))
+        following = EndRequest(Producer(P7, 4), False, 2)
         assert refusal(prepared, following) is ErrorCode.concurrent_transactions
 
     @pytest.mark.parametrize("state", [S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT])
     def test_nothing_can_be_aborted_but_not_committed(self, state: TxnState) -> None:
-        assert refusal(txn(state), EndAsked(ME, True, 2)) is ErrorCode.invalid_txn_state
-        client, (prepared, done) = end(txn(state), EndAsked(ME, False, 2), None, NOW)
+        assert refusal(txn(state), EndRequest(ME, True, 2)) is ErrorCode.invalid_txn_state
+        client, (prepared, done) = end(txn(state), EndRequest(ME, False, 2), None, NOW)
         assert client == (7, 4)
         assert (prepared.state, done.state) == (S.PREPARE_ABORT, S.COMPLETE_ABORT)
         assert (done.producer, done.started_ms) == ((7, 4), NOW)
@@ -138,7 +138,7 @@ class TestAnEpochPerTransaction:
     @pytest.mark.spec("TXN-30")
     def test_used_up_epochs_mean_a_new_producer_id_for_the_next_transaction(self) -> None:
         last = Producer(P7, LAST_EPOCH - 1)
-        held, asked = txn(epoch=last.epoch), EndAsked(last, True, 2)
+        held, asked = txn(epoch=last.epoch), EndRequest(last, True, 2)
         with pytest.raises(NeedsProducerId):
             end(held, asked, None, NOW)
         client, (prepared,) = end(held, asked, P8, NOW)
@@ -155,14 +155,14 @@ class TestKeptTransactions:
 
     def test_only_the_newer_identity_ends_it_under_a_still_newer_epoch(self) -> None:
         kept = txn(next_producer_id=P7, next_epoch=4)
-        assert refusal(kept, EndAsked(ME, True, 2)) is ErrorCode.producer_fenced
-        client, (prepared,) = end(kept, EndAsked(Producer(P7, 4), True, 2), None, NOW)
+        assert refusal(kept, EndRequest(ME, True, 2)) is ErrorCode.producer_fenced
+        client, (prepared,) = end(kept, EndRequest(Producer(P7, 4), True, 2), None, NOW)
         assert (client, prepared.producer) == ((7, 5), (7, 5))
         assert complete(prepared, NOW).client == (7, 5)
 
     def test_with_another_producer_id_the_markers_still_carry_the_first(self) -> None:
         kept = txn(next_producer_id=P8, next_epoch=0)
-        asked = EndAsked(Producer(P8, 0), False, 2)
+        asked = EndRequest(Producer(P8, 0), False, 2)
         client, (prepared,) = end(kept, asked, None, NOW)
         assert (client, prepared.producer, prepared.client) == ((8, 1), (7, 4), (8, 1))
         assert refusal(prepared, asked) is ErrorCode.concurrent_transactions
@@ -184,7 +184,7 @@ class TestFencing:
         self, version: int, commit: bool
     ) -> None:
         after = fenced(txn(version=2), NOW)
-        asked = EndAsked(ME, commit, version)
+        asked = EndRequest(ME, commit, version)
         assert refusal(after, asked) is ErrorCode.producer_fenced
         assert refusal(complete(after, NOW), asked) is ErrorCode.producer_fenced
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.coordinator.txn.markers import Marking
+from ottla.coordinator.txn.markers import TransactionEnd
 from ottla.coordinator.txn.state import Producer, TxnState
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import CONSUMER_OFFSETS, ProducerId, TopicPartition
@@ -23,7 +23,7 @@ def test_every_partition_gets_its_marker_or_says_why_not() -> None:
         async with txn_side() as rig:
             offsets, gone = TopicPartition(CONSUMER_OFFSETS, 4), TopicPartition("gone", 0)
             await rig.side.follow(OTHER_TP, epoch=1)
-            marking = Marking(ME, True, 5)
+            marking = TransactionEnd(ME, True, 5)
             codes = await rig.txns.markers.write(marking, [TP, OTHER_TP, offsets, gone])
             assert codes == {
                 TP: E.none,
@@ -46,10 +46,10 @@ def test_older_producers_and_coordinators_cannot_mark() -> None:
     async def story() -> None:
         async with txn_side() as rig:
             write = rig.txns.markers.write
-            assert await write(Marking(ME, True, 5), [TP]) == {TP: E.none}
-            older = Marking(ME._replace(epoch=2), True, 5)
+            assert await write(TransactionEnd(ME, True, 5), [TP]) == {TP: E.none}
+            older = TransactionEnd(ME._replace(epoch=2), True, 5)
             assert await write(older, [TP]) == {TP: E.invalid_producer_epoch}
-            fenced = await write(Marking(ME, True, 4), [TP])
+            fenced = await write(TransactionEnd(ME, True, 4), [TP])
             assert fenced == {TP: E.transaction_coordinator_fenced}
 
     run(story())
@@ -59,7 +59,9 @@ def test_a_marker_may_be_written_twice_while_nothing_new_has_begun() -> None:
     async def story() -> None:
         async with txn_side() as rig:
             for _ in range(2):
-                assert await rig.txns.markers.write(Marking(ME, True, 5, 2), [TP]) == {TP: E.none}
+                assert await rig.txns.markers.write(TransactionEnd(ME, True, 5, 2), [TP]) == {
+                    TP: E.none
+                }
 
     run(story())
 
@@ -77,10 +79,10 @@ def test_a_group_coordinator_that_cannot_take_a_marker_is_a_partition_without_le
         async with txn_side() as rig:
             key = TopicPartition(CONSUMER_OFFSETS, 4)
             rig.offsets.refusals = [code]
-            assert await rig.txns.markers.write(Marking(ME, True, 5), [key]) == {
+            assert await rig.txns.markers.write(TransactionEnd(ME, True, 5), [key]) == {
                 key: E.not_leader_or_follower
             }
-            assert await rig.txns.markers.write(Marking(ME, True, 5), [key]) == {key: E.none}
+            assert await rig.txns.markers.write(TransactionEnd(ME, True, 5), [key]) == {key: E.none}
 
     run(story())
 

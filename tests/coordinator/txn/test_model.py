@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from ottla.coordinator.outcome import Outcome
-from ottla.coordinator.txn.end_transaction import EndAsked
-from ottla.coordinator.txn.init_producer_id import InitAsked
+from ottla.coordinator.txn.end_transaction import EndRequest
+from ottla.coordinator.txn.init_producer_id import InitProducerIdRequest
 from ottla.coordinator.txn.records import record_of
 from ottla.coordinator.txn.shard import OVERDUE, Intervals, TxnShard
 from ottla.coordinator.txn.state import (
@@ -67,7 +67,7 @@ class Transactions(RuleBasedStateMachine):
 
     @rule(target=clients, version=st.sampled_from([0, 2]))
     def a_client_begins(self, version: int) -> Client:
-        asked = InitAsked(TIMEOUT_MS)
+        asked = InitProducerIdRequest(TIMEOUT_MS)
         try:
             reply = self._decided(lambda fresh: self.shard.initialise(ID, asked, fresh, self.now))
         except KafkaError as refused:
@@ -97,7 +97,7 @@ class Transactions(RuleBasedStateMachine):
 
     @rule(client=clients, commit=st.booleans())
     def it_ends(self, client: Client, commit: bool) -> None:
-        asked = EndAsked(client.who, commit, client.version)
+        asked = EndRequest(client.who, commit, client.version)
         expected = self._expected_end(client, commit)
         try:
             following = self._decided(lambda fresh: self.shard.end(ID, asked, fresh, self.now))
@@ -121,7 +121,7 @@ class Transactions(RuleBasedStateMachine):
         who, committed = self.last_end
         if who == client.who:
             return
-        code = self._code(lambda f: self.shard.end(ID, EndAsked(who, commit, 2), f, self.now))
+        code = self._code(lambda f: self.shard.end(ID, EndRequest(who, commit, 2), f, self.now))
         if self.phase == "open":
             assert code in (E.producer_fenced, E.invalid_producer_id_mapping)
         elif commit != committed:

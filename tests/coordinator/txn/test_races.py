@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from ottla.coordinator.deferred_reply import Pending
-from ottla.coordinator.txn.end_transaction import EndAsked
-from ottla.coordinator.txn.markers import Marking
+from ottla.coordinator.deferred_reply import DeferredReply
+from ottla.coordinator.txn.end_transaction import EndRequest
+from ottla.coordinator.txn.markers import TransactionEnd
 from ottla.coordinator.txn.service import ANSWER_WITHIN_MS, Ended
 from ottla.coordinator.txn.state import Producer, TxnState
 from ottla.model.errors import ErrorCode
@@ -25,18 +25,18 @@ class Waiting:
 
     def __init__(self) -> None:
         self.epochs: list[int] = []
-        self._first: Pending[Mapping[TopicPartition, ErrorCode]] = Pending()
+        self._first: DeferredReply[Mapping[TopicPartition, ErrorCode]] = DeferredReply()
         self._keys: list[TopicPartition] = []
 
     def write(
-        self, marking: Marking, partitions: Iterable[TopicPartition]
-    ) -> Pending[Mapping[TopicPartition, ErrorCode]]:
+        self, marking: TransactionEnd, partitions: Iterable[TopicPartition]
+    ) -> DeferredReply[Mapping[TopicPartition, ErrorCode]]:
         self.epochs.append(marking.coordinator_epoch)
         keys = list(partitions)
         if len(self.epochs) == 1:
             self._keys = keys
             return self._first
-        written: Pending[Mapping[TopicPartition, ErrorCode]] = Pending()
+        written: DeferredReply[Mapping[TopicPartition, ErrorCode]] = DeferredReply()
         written.settle(dict.fromkeys(keys, E.none))
         return written
 
@@ -137,7 +137,7 @@ def test_an_answer_that_was_given_in_time_is_not_given_again_with_the_markers() 
             me = await rig.init()
             await rig.add(me)
             told: list[Ended] = []
-            rig.txns.start_ending(ID, EndAsked(me, True), told.append)
+            rig.txns.start_ending(ID, EndRequest(me, True), told.append)
             await rig.side.until(rig.side.clock.mono_ms() + ANSWER_WITHIN_MS - 10)
             assert told == []
             await rig.side.until(rig.side.clock.mono_ms() + 20)
@@ -159,7 +159,7 @@ def test_an_answer_that_fails_holds_up_nobody(caplog: pytest.LogCaptureFixture) 
             def fails(_: Ended) -> None:
                 raise RuntimeError("the reply cannot be written")
 
-            rig.txns.start_ending(ID, EndAsked(me, True), fails)
+            rig.txns.start_ending(ID, EndRequest(me, True), fails)
             await rig.side.settle()
             assert await state(rig) is TxnState.COMPLETE_COMMIT
             await rig.add(me)

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.coordinator.txn.records import Forgotten, decode, encode_key, encode_value, record_of
+from ottla.coordinator.txn.records import (
+    TransactionalIdExpired,
+    decode,
+    encode_key,
+    encode_value,
+    record_of,
+)
 from ottla.coordinator.txn.state import NO_EPOCH, Transaction, TxnState
 from ottla.model.ids import ProducerId, TopicPartition
 
@@ -78,9 +84,9 @@ def test_what_is_written_reads_back(txn: Transaction) -> None:
 
 @pytest.mark.spec("TXN-43")
 def test_a_forgotten_id_is_a_tombstone() -> None:
-    record = record_of(Forgotten("tx"))
+    record = record_of(TransactionalIdExpired("tx"))
     assert record.value is None
-    assert decode(record.key, None) == Forgotten("tx")
+    assert decode(record.key, None) == TransactionalIdExpired("tx")
 
 
 def test_a_key_of_a_later_release_is_none_of_ours() -> None:

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from ottla.coordinator.txn.end_transaction import EndAsked
-from ottla.coordinator.txn.init_producer_id import InitAsked
-from ottla.coordinator.txn.markers import Marking
+from ottla.coordinator.txn.end_transaction import EndRequest
+from ottla.coordinator.txn.init_producer_id import InitProducerIdRequest
+from ottla.coordinator.txn.markers import TransactionEnd
 from ottla.coordinator.txn.shard import ID_BYTES
 from ottla.coordinator.txn.state import LAST_EPOCH, NeedsProducerId, Producer, TxnState
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import CONSUMER_OFFSETS, NO_PRODUCER, ProducerId, TopicPartition
 from ottla.replica.read import Isolation
-from ottla.replica.transaction_verification import TxnTerms
+from ottla.replica.transaction_verification import TransactionalBatch
 from tests.coordinator.txn.rig import ID, OTHER_TP, V2, TxnSide, txn_side
 from tests.fakes.data_side import TP, values_of
 from tests.fakes.virtual_loop import run
@@ -74,13 +74,13 @@ def test_a_zombie_can_neither_write_nor_add_nor_end(version: int) -> None:
             old = await rig.init()
             await rig.add(old, version=version)
             await rig.write(old, b"a")
-            first = rig.txns.initialise(ID, InitAsked(60_000))
+            first = rig.txns.initialise(ID, InitProducerIdRequest(60_000))
             assert await rig.refusal(first) is ErrorCode.concurrent_transactions
             await rig.side.settle()
             new = await rig.init()
             assert new.id == old.id
             assert new.epoch > old.epoch
-            terms = TxnTerms(ID, adds=version == 2)
+            terms = TransactionalBatch(ID, adds=version == 2)
             late = await rig.write(old, b"late", sequence=1, txn=terms)
             assert late is ErrorCode.invalid_producer_epoch
             elsewhere = await rig.write(old, b"late", key=OTHER_TP, txn=terms)
@@ -106,7 +106,7 @@ def test_an_end_that_uses_up_the_epochs_waits_for_a_new_producer_id() -> None:
             await rig.add(last, version=2)
             heard: list[object] = []
             with pytest.raises(NeedsProducerId):
-                rig.txns.start_ending(ID, EndAsked(last, True, 2), heard.append)
+                rig.txns.start_ending(ID, EndRequest(last, True, 2), heard.append)
             assert await rig.end(last, True, version=2) == (me.id + 1, 0)
             assert await state(rig) is S.COMPLETE_COMMIT
             assert heard == []
@@ -138,7 +138,7 @@ def test_a_two_phase_transaction_is_never_overdue_and_survives_its_client() -> N
             await rig.write(me, b"a", txn=V2)
             await rig.side.until(3_000_000)
             assert await state(rig) is S.ONGOING
-            asked = InitAsked(60_000, two_phase=True, keep_prepared=True)
+            asked = InitProducerIdRequest(60_000, two_phase=True, keep_prepared=True)
             given = await rig.txns.initialise(ID, asked)
             assert (given.producer, given.ongoing) == (me.bumped(), me)
             assert await rig.refusal(rig.end(me, True, version=2)) is ErrorCode.producer_fenced
@@ -224,7 +224,7 @@ def test_a_marker_delayed_beyond_its_transaction_does_not_end_the_next() -> None
             await rig.write(me, b"a", txn=V2)
             following = await rig.end(me, True, version=2)
             await rig.write(following, b"b", txn=V2)
-            marking = Marking(following, True, 0, 2)
+            marking = TransactionEnd(following, True, 0, 2)
             codes = await rig.txns.markers.write(marking, [TP])
             assert codes == {TP: ErrorCode.invalid_producer_epoch}
             assert (await rig.side.read(**COMMITTED)).last_stable_offset == 2
@@ -354,11 +354,13 @@ def test_new_ids_are_refused_when_those_there_are_fill_their_memory(
             limits = replace(rig.txns._limits(), memory_bytes=3 * (ID_BYTES + 4))
             rig.txns._limits = lambda: limits
             for number in range(3):
-                await rig.txns.initialise(f"id-{number}", InitAsked(60_000))
+                await rig.txns.initialise(f"id-{number}", InitProducerIdRequest(60_000))
             for number in range(3, 6):
-                new = rig.txns.initialise(f"id-{number}", InitAsked(60_000))
+                new = rig.txns.initialise(f"id-{number}", InitProducerIdRequest(60_000))
                 assert await rig.refusal(new) is ErrorCode.policy_violation
-            assert await rig.txns.initialise("id-0", InitAsked(60_000)), "known ones go on"
+            assert await rig.txns.initialise("id-0", InitProducerIdRequest(60_000)), (
+                "known ones go on"
+            )
 
     run(story())
     assert caplog.text.count("new transactional ids are refused") == 1

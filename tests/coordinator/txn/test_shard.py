@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ottla.coordinator.outcome import Outcome, SetTimer
-from ottla.coordinator.txn.end_transaction import EndAsked
-from ottla.coordinator.txn.init_producer_id import InitAsked
-from ottla.coordinator.txn.records import Forgotten
+from ottla.coordinator.txn.end_transaction import EndRequest
+from ottla.coordinator.txn.init_producer_id import InitProducerIdRequest
+from ottla.coordinator.txn.records import TransactionalIdExpired
 from ottla.coordinator.txn.shard import AT_ONCE, FORGETTABLE, ID_BYTES, OVERDUE, Intervals, TxnShard
 from ottla.coordinator.txn.state import NO_EPOCH, Producer, Transaction, TxnState
 from ottla.model.errors import ErrorCode
@@ -64,7 +64,7 @@ def taken_in(shard: TxnShard, outcome: Outcome[Any]) -> None:
 
 def test_deciding_changes_nothing_until_it_is_replayed() -> None:
     shard, _ = shard_of()
-    outcome = shard.initialise("tx", InitAsked(1), P7, 5)
+    outcome = shard.initialise("tx", InitProducerIdRequest(1), P7, 5)
     assert shard.get("tx") is None
     taken_in(shard, outcome)
     assert shard.get("tx") is not None
@@ -84,7 +84,7 @@ def test_what_was_decided_before_loading_is_finished_after_it() -> None:
 def test_a_decision_is_finished_once_it_is_committed_however_that_went() -> None:
     for code in (ErrorCode.none, ErrorCode.coordinator_not_available):
         shard, heard = shard_of(ONGOING)
-        outcome = shard.end("tx", EndAsked(ME, True), None, 5)
+        outcome = shard.end("tx", EndRequest(ME, True), None, 5)
         assert heard.finishing == []
         assert outcome.then is not None
         outcome.then(code, 6)
@@ -94,7 +94,7 @@ def test_a_decision_is_finished_once_it_is_committed_however_that_went() -> None
 
 def test_completion_is_heard_and_a_stale_one_changes_nothing() -> None:
     shard, heard = shard_of(ONGOING)
-    taken_in(shard, shard.end("tx", EndAsked(ME, True), None, 5))
+    taken_in(shard, shard.end("tx", EndRequest(ME, True), None, 5))
     decided = shard.get("tx")
     assert decided is not None
     completion = shard.complete(decided, 6)
@@ -106,7 +106,7 @@ def test_completion_is_heard_and_a_stale_one_changes_nothing() -> None:
 
 def test_an_abort_of_nothing_needs_no_finishing() -> None:
     shard, heard = shard_of(ONGOING._replace(state=S.EMPTY, partitions=frozenset()))
-    outcome = shard.end("tx", EndAsked(ME, False, 2), None, 5)
+    outcome = shard.end("tx", EndRequest(ME, False, 2), None, 5)
     assert [record.what.state for record in outcome.records] == [S.PREPARE_ABORT, S.COMPLETE_ABORT]
     assert outcome.then is None
     taken_in(shard, outcome)
@@ -139,7 +139,9 @@ def test_forgotten_ids_leave_a_tombstone() -> None:
     old = ONGOING._replace(id="old", state=S.COMPLETE_COMMIT)
     shard, _ = shard_of(old, ONGOING, intervals=Intervals(expiration_ms=100))
     outcome = shard.on_timer(FORGETTABLE, 100)
-    assert [(record.what, record.value) for record in outcome.records] == [(Forgotten("old"), None)]
+    assert [(record.what, record.value) for record in outcome.records] == [
+        (TransactionalIdExpired("old"), None)
+    ]
     taken_in(shard, outcome)
     assert [txn.id for txn in shard] == ["tx"]
 
@@ -147,8 +149,8 @@ def test_forgotten_ids_leave_a_tombstone() -> None:
 def test_ids_count_as_memory_until_they_are_forgotten() -> None:
     shard, _ = shard_of()
     for _ in range(2):
-        taken_in(shard, shard.initialise("tx", InitAsked(1), P7, 5))
+        taken_in(shard, shard.initialise("tx", InitProducerIdRequest(1), P7, 5))
     assert shard.memory_bytes == ID_BYTES + 2
     for _ in range(2):
-        shard.replay(Forgotten("tx"), 0, NO_PRODUCER)
+        shard.replay(TransactionalIdExpired("tx"), 0, NO_PRODUCER)
     assert shard.memory_bytes == 0

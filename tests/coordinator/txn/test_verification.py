@@ -8,13 +8,13 @@ from ottla.coordinator.txn.state import Producer
 from ottla.coordinator.txn.verification import said
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import ProducerId
-from ottla.replica.transaction_verification import TxnTerms
+from ottla.replica.transaction_verification import TransactionalBatch
 from tests.coordinator.txn.rig import ID, OTHER_TP, V2, txn_side
 from tests.fakes.virtual_loop import run
 
 E = ErrorCode
-OLD = TxnTerms(ID)
-KNOWS = TxnTerms(ID, knows_abortable=True)
+OLD = TransactionalBatch(ID)
+KNOWS = TransactionalBatch(ID, knows_abortable=True)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ KNOWS = TxnTerms(ID, knows_abortable=True)
     ],
 )
 def test_a_refusal_is_said_in_words_a_producer_knows(
-    code: ErrorCode, terms: TxnTerms, heard: ErrorCode
+    code: ErrorCode, terms: TransactionalBatch, heard: ErrorCode
 ) -> None:
     assert said(code, terms) is heard
 
@@ -42,7 +42,9 @@ def test_a_refusal_is_said_in_words_a_producer_knows(
 @pytest.mark.parametrize(
     ("terms", "code"), [(OLD, E.invalid_txn_state), (KNOWS, E.transaction_abortable)]
 )
-def test_a_partition_that_was_not_added_takes_nothing(terms: TxnTerms, code: ErrorCode) -> None:
+def test_a_partition_that_was_not_added_takes_nothing(
+    terms: TransactionalBatch, code: ErrorCode
+) -> None:
     async def story() -> None:
         async with txn_side() as rig:
             me = await rig.init()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.log.compaction.batch_filter import Round, keys, surviving
+from ottla.log.compaction.batch_filter import CleaningRound, filter_batch, keys
 from ottla.log.compaction.offset_map import OffsetMap
-from ottla.log.compaction.transaction_tracker import TransactionTrail
+from ottla.log.compaction.transaction_tracker import TransactionTracker
 from ottla.log.index.txn_index import AbortedTxn
 from ottla.log.producers.snapshot_file import ProducerEntry
 from ottla.log.stored_batch import parse
@@ -20,17 +20,17 @@ HOUR = 3_600_000
 NOW = 1_000 * HOUR
 
 
-def a_round(newest: dict[bytes, int], *, end: int = 1_000, now_ms: int = NOW) -> Round:
+def a_round(newest: dict[bytes, int], *, end: int = 1_000, now_ms: int = NOW) -> CleaningRound:
     table = OffsetMap(64)
     for key, offset in sorted(newest.items(), key=lambda pair: pair[1]):
         table.put(key, offset)
     table.latest_offset = end - 1
-    return Round(table, {}, now_ms, delete_retention_ms=HOUR)
+    return CleaningRound(table, {}, now_ms, delete_retention_ms=HOUR)
 
 
-def survives(batch: bytes, round_: Round, trail: TransactionTrail | None = None) -> bytes:
+def survives(batch: bytes, round_: CleaningRound, trail: TransactionTracker | None = None) -> bytes:
     view = memoryview(batch)
-    return bytes(surviving(parse(view, 0, 0), view, trail or TransactionTrail([]), round_))
+    return bytes(filter_batch(parse(view, 0, 0), view, trail or TransactionTracker([]), round_))
 
 
 def offsets(batch: bytes) -> list[int]:
@@ -123,8 +123,8 @@ def test_aborted_records_go_whatever_their_key() -> None:
         THREE, base_offset=10, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True
     )
     aborted = AbortedTxn(7, 10, 13, 14)
-    assert survives(batch, a_round({}), TransactionTrail([aborted])) == b""
-    assert survives(batch, a_round({}), TransactionTrail([])) == batch
+    assert survives(batch, a_round({}), TransactionTracker([aborted])) == b""
+    assert survives(batch, a_round({}), TransactionTracker([])) == batch
 
 
 @pytest.mark.spec("LOG-74")
@@ -142,7 +142,7 @@ def test_a_marker_without_data_goes_after_its_delay(kind: ControlType) -> None:
 
 @pytest.mark.spec("LOG-74")
 def test_a_marker_whose_data_is_there_stays_as_it_is() -> None:
-    trail = TransactionTrail([])
+    trail = TransactionTracker([])
     trail.data(7, 10)
     marker = build_marker(
         EndTxnMarker(ControlType.COMMIT, 1),
@@ -172,7 +172,7 @@ def test_the_last_batch_that_may_be_compacted_stays_so_that_its_end_is_known(mag
     records = [Record(12, 5, b"c", b"3")]
     batch = build(records, base_offset=12) if magic == 2 else legacy.build(records, magic=magic)
     gone, view = a_round({b"c": 52}), memoryview(batch)
-    kept = surviving(parse(view, 0, 0), view, TransactionTrail([]), gone, is_last=True)
+    kept = filter_batch(parse(view, 0, 0), view, TransactionTracker([]), gone, is_last=True)
     assert offsets(bytes(kept)) == []
     assert read_header(kept).last_offset == 12
 
@@ -204,11 +204,11 @@ def test_part_of_an_old_compressed_set_may_go() -> None:
 
 
 def test_keys_are_those_of_records_that_count() -> None:
-    def found(batch: bytes, trail: TransactionTrail) -> list[tuple[bytes, int]]:
+    def found(batch: bytes, trail: TransactionTracker) -> list[tuple[bytes, int]]:
         view = memoryview(batch)
         return list(keys(parse(view, 0, 0), view, trail))
 
-    trail = TransactionTrail([AbortedTxn(7, 10, 13, 14)])
+    trail = TransactionTracker([AbortedTxn(7, 10, 13, 14)])
     plain = build([NewRecord(b"a", b"1"), NewRecord(None, b"2")], base_offset=5)
     assert found(plain, trail) == [(b"a", 5)]
     aborted = build(

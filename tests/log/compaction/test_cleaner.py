@@ -12,13 +12,21 @@ from hypothesis import strategies as st
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.topic import TopicConfig
-from ottla.log.compaction.cleaner import Abandoned, Cleaning, Memory, Progress, Swap, extent, lags
-from ottla.log.compaction.plan import Dirt, survey
+from ottla.log.compaction.cleaner import (
+    CleanerMemory,
+    CleaningAborted,
+    LogCleaning,
+    Progress,
+    SegmentSwap,
+    extent,
+    lags,
+)
+from ottla.log.compaction.plan import DirtyLog, dirty_log_of
 from ottla.log.files import Disk, RealDisk
 from ottla.log.log import Origin
 from ottla.log.producers.producer_states import ProducerStates
 from ottla.log.producers.snapshot_loading import replay
-from ottla.log.recovery.log_loader import Place, create
+from ottla.log.recovery.log_loader import LogLocation, create
 from ottla.log.stored_batch import StoredBatch
 from ottla.model.ids import NO_TOPIC_ID, TopicPartition
 from ottla.protocol.records.batch import build
@@ -29,7 +37,7 @@ from ottla.protocol.records.record import NewRecord, Record, read_records
 from tests.fakes.forgetting_disk import ForgettingDisk
 
 HOUR = 3_600_000
-ROOMY = Memory()
+ROOMY = CleanerMemory()
 FOLDER = Path("data/t-0")
 COMPACTED = {"cleanup.policy": "compact", "delete.retention.ms": str(HOUR)}
 
@@ -43,7 +51,7 @@ class Compacted:
         partition = TopicPartition("t", 0)
         disk = disk or RealDisk()
         self.now_ms = 1_000 * HOUR
-        place = Place(disk, Random(1), self.now_ms)
+        place = LogLocation(disk, Random(1), self.now_ms)
         self.log = create(partition, folder, config, place, NO_TOPIC_ID)
         self.cleaned_to: int | None = None
         self.epoch = 0
@@ -76,16 +84,16 @@ class Compacted:
     def roll(self) -> None:
         self.log.roll(self.now_ms)
 
-    def dirt(self) -> Dirt:
-        return survey(extent(self.log), self.cleaned_to, lags(self.log), self.now_ms)
+    def dirt(self) -> DirtyLog:
+        return dirty_log_of(extent(self.log), self.cleaned_to, lags(self.log), self.now_ms)
 
-    def cleaning(self, memory: Memory = ROOMY) -> Cleaning:
-        return Cleaning(self.log, self.dirt(), memory, self.now_ms)
+    def cleaning(self, memory: CleanerMemory = ROOMY) -> LogCleaning:
+        return LogCleaning(self.log, self.dirt(), memory, self.now_ms)
 
-    def clean(self, memory: Memory = ROOMY) -> None:
+    def clean(self, memory: CleanerMemory = ROOMY) -> None:
         cleaning = self.cleaning(memory)
         for step in cleaning.steps():
-            if isinstance(step, Swap):
+            if isinstance(step, SegmentSwap):
                 step.perform(self.now_ms)
         self.cleaned_to = cleaning.end
 
@@ -235,7 +243,7 @@ def test_a_map_that_is_too_small_gets_the_log_clean_in_several_rounds(
     for n in range(40):
         compacted.put((b"k%d" % (n % 20), b"%d" % n))
         compacted.roll()
-    small = Memory(buffer_bytes=24 * 8)
+    small = CleanerMemory(buffer_bytes=24 * 8)
     compacted.clean(small)
     assert compacted.cleaned_to is not None and 0 < compacted.cleaned_to < 40
     for _ in range(10):
@@ -324,7 +332,7 @@ def test_a_log_that_moved_on_meanwhile_is_left_as_it_is(compacted: Compacted, ch
         compacted.put((b"k", b"%d" % n))
         compacted.roll()
     steps = compacted.cleaning().steps()
-    swap = next(step for step in steps if isinstance(step, Swap))
+    swap = next(step for step in steps if isinstance(step, SegmentSwap))
     log = compacted.log
     if change == "truncated":
         log.truncate_to(2)
@@ -334,7 +342,7 @@ def test_a_log_that_moved_on_meanwhile_is_left_as_it_is(compacted: Compacted, ch
         log.delete_records(2)
         log.delete_old_segments(compacted.now_ms)
     before = [bytes(content) for _, content in compacted.batches()]
-    with pytest.raises(Abandoned):
+    with pytest.raises(CleaningAborted):
         swap.perform(compacted.now_ms)
     assert [bytes(content) for _, content in compacted.batches()] == before
     assert not files(compacted, ".cleaned")
@@ -402,7 +410,7 @@ def check_round(
     before, end = latest(compacted.committed()), compacted.dirt().end
     producers = known_producers(compacted)
     beyond = [bytes(content) for batch, content in compacted.batches() if batch.base_offset >= end]
-    compacted.clean(Memory(buffer_bytes=24 * slots))
+    compacted.clean(CleanerMemory(buffer_bytes=24 * slots))
     assert latest(compacted.committed()) == before
     left = compacted.records()
     assert all(written[record.offset] == record for record in left)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.log.compaction.replacement_segment import Replacement
+from ottla.log.compaction.replacement_segment import ReplacementSegment
 from ottla.log.index.txn_index import AbortedTxn, read
 from ottla.log.segment.segment import TXN_INDEX, Segment
 from ottla.protocol.records.batch import build
@@ -29,8 +29,8 @@ def disk() -> ForgettingDisk:
 
 
 @pytest.fixture
-def replacement(disk: ForgettingDisk) -> Replacement:
-    return Replacement(Compacted(FOLDER, disk, index_interval_bytes="0").log, 10)
+def replacement(disk: ForgettingDisk) -> ReplacementSegment:
+    return ReplacementSegment(Compacted(FOLDER, disk, index_interval_bytes="0").log, 10)
 
 
 def names(disk: ForgettingDisk) -> list[str]:
@@ -38,7 +38,7 @@ def names(disk: ForgettingDisk) -> list[str]:
 
 
 def test_a_segment_in_the_making_is_named_as_what_a_crash_may_drop(
-    disk: ForgettingDisk, replacement: Replacement
+    disk: ForgettingDisk, replacement: ReplacementSegment
 ) -> None:
     replacement.add(batch(10, b"v"))
     assert replacement.write() > 0
@@ -46,7 +46,9 @@ def test_a_segment_in_the_making_is_named_as_what_a_crash_may_drop(
     assert all(name.endswith(".cleaned") for name in names(disk))
 
 
-def test_it_is_durable_when_it_is_finished(disk: ForgettingDisk, replacement: Replacement) -> None:
+def test_it_is_durable_when_it_is_finished(
+    disk: ForgettingDisk, replacement: ReplacementSegment
+) -> None:
     disk.sync_everything()
     batches = [batch(10, b"a"), batch(12, b"b", b"c")]
     for one in (*batches, b""):
@@ -60,7 +62,7 @@ def test_it_is_durable_when_it_is_finished(disk: ForgettingDisk, replacement: Re
     assert read(disk, segment.path(TXN_INDEX)) == [ABORTED]
 
 
-def test_a_batch_without_records_has_no_time(replacement: Replacement) -> None:
+def test_a_batch_without_records_has_no_time(replacement: ReplacementSegment) -> None:
     emptied = build([], base_offset=10, last_offset_delta=3, max_timestamp=999)
     replacement.add(emptied)
     replacement.add(batch(14, b"v"))
@@ -71,7 +73,7 @@ def test_a_batch_without_records_has_no_time(replacement: Replacement) -> None:
 def test_what_an_earlier_try_left_is_not_kept(disk: ForgettingDisk) -> None:
     log = Compacted(FOLDER, disk).log
     for value in (b"first", b"second"):
-        copy = Replacement(log, 10)
+        copy = ReplacementSegment(log, 10)
         copy.add(batch(10, value))
         copy.write()
         segment = copy.finish([])
@@ -80,7 +82,7 @@ def test_what_an_earlier_try_left_is_not_kept(disk: ForgettingDisk) -> None:
 
 def test_more_batches_than_one_system_call_takes_are_written(tmp_path: Path) -> None:
     log = Compacted(tmp_path / "t-0").log
-    copy = Replacement(log, 0)
+    copy = ReplacementSegment(log, 0)
     for offset in range(3_000):
         copy.add(batch(offset, b"v"))
     copy.write()

@@ -9,9 +9,14 @@ from uuid import UUID
 import pytest
 
 from ottla.log.directories.checkpoint_file import HIGH_WATERMARKS
-from ottla.log.directories.directory import CLEAN_SHUTDOWN, LOCK_FILE, WRITE_CHECK_BYTES, Directory
+from ottla.log.directories.directory import (
+    CLEAN_SHUTDOWN,
+    LOCK_FILE,
+    WRITE_CHECK_BYTES,
+    LogDirectory,
+)
 from ottla.log.directories.meta_properties import MetaProperties
-from ottla.log.directories.names import Kind, Named
+from ottla.log.directories.names import DirectoryKind, DirectoryName
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerId, TopicPartition
 from tests.fakes.forgetting_disk import ForgettingDisk
@@ -31,10 +36,10 @@ def disk() -> ForgettingDisk:
 @pytest.mark.spec("LOG-03")
 def test_a_directory_is_made_for_good_and_locked() -> None:
     disk = ForgettingDisk()
-    directory = Directory(A, disk)
+    directory = LogDirectory(A, disk)
     directory.open()
     with pytest.raises(UserError, match="another process"):
-        Directory(A, disk).open()
+        LogDirectory(A, disk).open()
     directory.release()
     disk.crash(0)
     assert disk.exists(A)
@@ -45,19 +50,19 @@ def test_a_directory_that_takes_no_bytes_is_not_opened_and_nothing_is_left_of_th
 ) -> None:
     disk.capacity_bytes = disk.written_bytes + WRITE_CHECK_BYTES - 1
     with pytest.raises(OSError, match="No space left"):
-        Directory(A, disk).open()
+        LogDirectory(A, disk).open()
     disk.kill()
     disk.capacity_bytes = None
     disk.sync_error = OSError(errno.EIO, "Input/output error")
     with pytest.raises(OSError, match="Input/output error"):
-        Directory(A, disk).open()
+        LogDirectory(A, disk).open()
     assert disk.list(A) == [LOCK_FILE]
 
 
 def test_a_directory_that_was_removed_or_replaced_is_not_in_its_place(
     disk: ForgettingDisk,
 ) -> None:
-    directory = Directory(A, disk)
+    directory = LogDirectory(A, disk)
     directory.open()
     directory.check_in_place()
     disk.rename(A, Path("data/away"))
@@ -73,16 +78,16 @@ def test_a_directory_that_was_removed_or_replaced_is_not_in_its_place(
 @pytest.mark.spec("LOG-15", "CTL-74")
 def test_whose_it_is_survives_a_power_cut(disk: ForgettingDisk) -> None:
     disk.sync_everything()
-    Directory(A, disk).claim(META)
+    LogDirectory(A, disk).claim(META)
     disk.crash(1)
-    again = Directory(A, disk)
+    again = LogDirectory(A, disk)
     again.open()
     assert again.meta == META
 
 
 def test_an_unchanged_identity_is_not_written_again(disk: ForgettingDisk) -> None:
-    Directory(A, disk).claim(META)
-    again = Directory(A, disk)
+    LogDirectory(A, disk).claim(META)
+    again = LogDirectory(A, disk)
     again.open()
     written = disk.written_bytes
     again.claim(META)
@@ -94,7 +99,7 @@ def test_an_unchanged_identity_is_not_written_again(disk: ForgettingDisk) -> Non
 def test_the_mark_of_a_clean_stop_counts_whatever_it_says(
     disk: ForgettingDisk, content: bytes
 ) -> None:
-    directory = Directory(A, disk)
+    directory = LogDirectory(A, disk)
     assert not directory.was_stopped_cleanly
     disk.replace(A / CLEAN_SHUTDOWN, content)
     assert directory.was_stopped_cleanly
@@ -102,7 +107,7 @@ def test_the_mark_of_a_clean_stop_counts_whatever_it_says(
 
 @pytest.mark.spec("LOG-07")
 def test_the_mark_is_gone_for_good_once_it_is_taken_away(disk: ForgettingDisk) -> None:
-    directory = Directory(A, disk)
+    directory = LogDirectory(A, disk)
     directory.mark_clean(5)
     disk.sync_everything()
     directory.unmark_clean()
@@ -114,9 +119,9 @@ def test_the_mark_is_gone_for_good_once_it_is_taken_away(disk: ForgettingDisk) -
 def test_partitions_are_known_by_their_names_and_nothing_else_is(disk: ForgettingDisk) -> None:
     for name in ("t-0", "t-1.ab-delete", "t-2.ab-stray", "__cluster_metadata-0", "lost+found"):
         disk.mkdir(A / name)
-    assert Directory(A, disk).partitions() == {
-        "t-0": Named(T0, Kind.CURRENT),
-        "t-1.ab-delete": Named(TopicPartition("t", 1), Kind.DELETED),
+    assert LogDirectory(A, disk).partitions() == {
+        "t-0": DirectoryName(T0, DirectoryKind.CURRENT),
+        "t-1.ab-delete": DirectoryName(TopicPartition("t", 1), DirectoryKind.DELETED),
     }
 
 
@@ -124,10 +129,10 @@ def test_partitions_are_known_by_their_names_and_nothing_else_is(disk: Forgettin
 def test_what_was_taken_is_what_is_known_though_it_is_not_written_yet(
     disk: ForgettingDisk,
 ) -> None:
-    directory = Directory(A, disk)
+    directory = LogDirectory(A, disk)
     assert directory.offsets(HIGH_WATERMARKS) == {}
     write = directory.checkpoint(HIGH_WATERMARKS, {T0: 7})
     assert directory.offsets(HIGH_WATERMARKS) == {T0: 7}
     assert not disk.exists(A / HIGH_WATERMARKS)
     write.run()
-    assert Directory(A, disk).offsets(HIGH_WATERMARKS) == {T0: 7}
+    assert LogDirectory(A, disk).offsets(HIGH_WATERMARKS) == {T0: 7}

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from ottla.log.directories.inspection import survey
+from ottla.log.directories.inspection import inspect
 from ottla.log.files import RealDisk
 from ottla.model.errors import UserError
 from ottla.model.ids import TRANSACTION_STATE, TopicPartition
@@ -44,7 +44,7 @@ def contents(disk: ForgettingDisk) -> dict[str, bytes]:
 
 
 def test_a_directory_tells_its_partitions_their_ids_and_offsets(disk: ForgettingDisk) -> None:
-    found = survey(A, disk)
+    found = inspect(A, disk)
     assert (found.meta.broker_id, found.meta.cluster_id) == (1, "cluster")
     assert found.stopped_cleanly
     first, second = found.partitions
@@ -57,7 +57,7 @@ def test_a_directory_tells_its_partitions_their_ids_and_offsets(disk: Forgetting
 def test_looking_changes_nothing(disk: ForgettingDisk) -> None:
     before = contents(disk)
     written = disk.written_bytes
-    survey(A, disk)
+    inspect(A, disk)
     assert contents(disk) == before
     assert disk.written_bytes == written
 
@@ -65,27 +65,27 @@ def test_looking_changes_nothing(disk: ForgettingDisk) -> None:
 def test_an_index_that_kafka_preallocated_does_not_mislead(disk: ForgettingDisk) -> None:
     index = A / "t-0" / "00000000000000000000.index"
     disk.replace(index, disk.read(index) + bytes(4_096))
-    assert survey(A, disk).partitions[0].end_offset == 10
+    assert inspect(A, disk).partitions[0].end_offset == 10
     disk.replace(index, b"\0\0\0\1\7\7\7\7")
-    assert survey(A, disk).partitions[0].end_offset == 10
+    assert inspect(A, disk).partitions[0].end_offset == 10
 
 
 def test_a_torn_tail_ends_at_the_last_whole_batch(disk: ForgettingDisk) -> None:
     log = A / "t-0" / "00000000000000000000.log"
     disk.replace(log, disk.read(log)[:-7])
-    assert survey(A, disk).partitions[0].end_offset == 9
+    assert inspect(A, disk).partitions[0].end_offset == 9
 
 
 def test_what_no_topic_owns_is_listed(disk: ForgettingDisk) -> None:
     for name in ("__cluster_metadata-0", "gone-3.abc-delete", "lost-1.abc-stray", "lost+found"):
         disk.mkdir(A / name)
-    assert set(survey(A, disk).leftovers) == {
+    assert set(inspect(A, disk).leftovers) == {
         "__cluster_metadata-0", "gone-3.abc-delete", "lost-1.abc-stray",
     }  # fmt: skip
 
 
 def test_the_largest_producer_id_in_use_is_found(disk: ForgettingDisk) -> None:
-    assert survey(A, disk).largest_producer_id == -1
+    assert inspect(A, disk).largest_producer_id == -1
     directories = started(disk, [A])
     log = directories.get(T1)
     assert log is not None
@@ -95,23 +95,23 @@ def test_the_largest_producer_id_in_use_is_found(disk: ForgettingDisk) -> None:
     value = pack(">hqh", 0, 900, 3) + bytes(10)
     remembered.append(build([NewRecord(b"txn", value)]), leader_epoch=0, now_ms=0)
     directories.close()
-    assert survey(A, disk).largest_producer_id == 900
+    assert inspect(A, disk).largest_producer_id == 900
 
 
 def test_topics_that_were_compacted_are_known(disk: ForgettingDisk) -> None:
     disk.replace(A / "cleaner-offset-checkpoint", b"0\n1\nt 0 5\n")
-    assert survey(A, disk).compacted == {"t"}
+    assert inspect(A, disk).compacted == {"t"}
 
 
 def test_a_directory_without_meta_properties_is_no_data_directory(disk: ForgettingDisk) -> None:
     disk.remove(A / "meta.properties")
     with pytest.raises(UserError, match=r"no meta\.properties"):
-        survey(A, disk)
+        inspect(A, disk)
 
 
 def test_a_partition_without_a_file_of_epochs_is_found(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=0\ncluster.id=x\n")
     (tmp_path / "orders-0").mkdir()
     (tmp_path / "orders-0" / "00000000000000000000.log").touch()
-    [found] = survey(tmp_path, RealDisk()).partitions
+    [found] = inspect(tmp_path, RealDisk()).partitions
     assert (found.end_offset, found.leader_epoch) == (0, -1)

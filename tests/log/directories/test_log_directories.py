@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from ottla.log.directories.directory import Directory
+from ottla.log.directories.directory import LogDirectory
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.model.errors import KafkaError, UserError
 from ottla.model.ids import BrokerId, TopicPartition
@@ -180,7 +180,7 @@ def test_a_failed_directory_is_not_marked_as_stopped_cleanly() -> None:
     disk.broken = A
     directories.close()
     disk.broken = None
-    clean = [Directory(path, disk).was_stopped_cleanly for path in (A, B)]
+    clean = [LogDirectory(path, disk).was_stopped_cleanly for path in (A, B)]
     assert clean == [False, True]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ottla.log.dump.dump import dump
-from ottla.log.dump.rows import Wishes
+from ottla.log.dump.rows import DumpOptions
 from ottla.log.files import RealDisk
 from ottla.log.producers import snapshot_file
 from ottla.log.producers.snapshot_file import ProducerEntry
@@ -34,4 +34,4 @@ def test_producers_are_told_from_a_snapshot(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["notes.txt", "leader-epoch-checkpoint", "0.log.deleted"])
 def test_a_file_of_another_kind_is_not_guessed_at(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match=r"one of \.log, \.index"):
-        dump(tmp_path / name, RealDisk(), Wishes())
+        dump(tmp_path / name, RealDisk(), DumpOptions())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.log.dump.rows import Complaint, Note, Row, Wishes
+from ottla.log.dump.rows import DumpError, DumpOptions, Note, Row
 from ottla.log.index import txn_index
 from ottla.log.index.txn_index import AbortedTxn
 from tests.log.dumping import NAME, items, lines
@@ -26,18 +26,18 @@ def test_indexes_agree_with_the_log_they_belong_to(tmp_path: Path) -> None:
     assert {"timestamp": 1_700_000_000_099, "offset": 99} in [
         row.fields for row in times if isinstance(row, Row)
     ]
-    assert not any(isinstance(item, Complaint) for item in offsets + times)
+    assert not any(isinstance(item, DumpError) for item in offsets + times)
 
 
 def test_verifying_an_index_shows_nothing_but_what_is_wrong(tmp_path: Path) -> None:
     write_segment(tmp_path, batches_of_every_codec(20), interval_bytes=0)
     index = tmp_path / f"{NAME}.index"
-    assert items(index, Wishes(verify_index_only=True)) == []
+    assert items(index, DumpOptions(verify_index_only=True)) == []
     content = bytearray(index.read_bytes())
     content[3] += 1
     index.write_bytes(content)
-    [mismatch] = items(index, Wishes(verify_index_only=True))
-    assert isinstance(mismatch, Complaint) and mismatch.is_fault
+    [mismatch] = items(index, DumpOptions(verify_index_only=True))
+    assert isinstance(mismatch, DumpError) and mismatch.is_fault
     assert mismatch.text == "  Index offset: 40, log offset: 39"
 
 
@@ -49,7 +49,7 @@ def test_a_time_index_that_lies_is_found_out(tmp_path: Path) -> None:
     content[23] -= 1  # the second entry's offset
     content[36:44] = content[24:32]  # the fourth entry's time is that of the third
     index.write_bytes(content)
-    headings = {item.heading for item in items(index) if isinstance(item, Complaint)}
+    headings = {item.heading for item in items(index) if isinstance(item, DumpError)}
     assert headings == {
         f"Found timestamp mismatch in :{index}",
         f"Found out of order timestamp in :{index}",
@@ -72,11 +72,11 @@ def test_the_sanity_check_judges_an_index_by_itself(tmp_path: Path) -> None:
     (tmp_path / f"{NAME}.log").unlink()
     for kind in ("index", "timeindex"):
         index = tmp_path / f"{NAME}.{kind}"
-        wishes = Wishes(index_sanity_check=True)
+        wishes = DumpOptions(index_sanity_check=True)
         assert items(index, wishes) == [Note(f"{index} passed sanity check.")]
         index.write_bytes(index.read_bytes()[:-1])
         [fault] = items(index, wishes)
-        assert isinstance(fault, Complaint) and "cut short" in fault.text
+        assert isinstance(fault, DumpError) and "cut short" in fault.text
 
 
 def test_aborted_transactions_are_told(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.log.dump.rows import Maybe, Row, base_offset, line_of, text_of
+from ottla.log.dump.rows import Row, Uncertain, base_offset, line_of, text_of
 from ottla.model.errors import UserError
 
 
@@ -16,8 +16,8 @@ from ottla.model.errors import UserError
         (True, "true"),
         (False, "false"),
         (-1, "-1"),
-        (Maybe(None), "OptionalLong.empty"),
-        (Maybe(0), "OptionalLong[0]"),
+        (Uncertain(None), "OptionalLong.empty"),
+        (Uncertain(0), "OptionalLong[0]"),
         (["a", "b"], "[a,b]"),
         ([], "[]"),
         ("zstd", "zstd"),

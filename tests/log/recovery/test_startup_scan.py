@@ -9,10 +9,10 @@ from uuid import UUID
 import pytest
 
 from ottla.log.directories.checkpoint_file import HIGH_WATERMARKS
-from ottla.log.directories.directory import CLEAN_SHUTDOWN, Directory
+from ottla.log.directories.directory import CLEAN_SHUTDOWN, LogDirectory
 from ottla.log.directories.log_directories import LogDirectories, renamed
-from ottla.log.directories.names import Kind
-from ottla.log.recovery.startup_scan import Loading
+from ottla.log.directories.names import DirectoryKind
+from ottla.log.recovery.startup_scan import StartupScan
 from ottla.model.ids import TopicPartition
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.manual_time import ManualClock
@@ -72,7 +72,7 @@ def test_the_high_watermark_is_the_one_that_was_written_down(disk: ForgettingDis
     directories = started(disk, [A])
     write(directories.create(T0, TOPIC_ID, CONFIG), b"1", b"2", b"3")
     directories.close()
-    Directory(A, disk).checkpoint(HIGH_WATERMARKS, {T0: 2}).run()
+    LogDirectory(A, disk).checkpoint(HIGH_WATERMARKS, {T0: 2}).run()
     log = started(disk, [A]).get(T0)
     assert log is not None and log.high_watermark == 2
 
@@ -106,11 +106,11 @@ def test_a_partition_in_two_directories_is_served_from_the_longer_one(
 def test_a_copy_in_the_making_is_not_taken_for_the_partition(disk: ForgettingDisk) -> None:
     directories = started(disk, [A, B])
     write(directories.create(T0, TOPIC_ID, CONFIG), b"1")
-    renamed(directories.held.pop(T0), Kind.FUTURE, UUID(int=1))
+    renamed(directories.held.pop(T0), DirectoryKind.FUTURE, UUID(int=1))
     again = LogDirectories([A, B], disk, ManualClock(), Random(1))
     disk.kill()
     again.open()
-    loading = Loading(again)
+    loading = StartupScan(again)
     [pending] = loading.pending()
     loading.admit(pending, pending.load(CONFIG))
     assert again.get(T0) is None

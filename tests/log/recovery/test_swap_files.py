@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.log.recovery.swap_files import base_offset_of, tidy
-from ottla.log.segment.segment import Mark, Segment
+from ottla.log.recovery.swap_files import base_offset_of, complete_interrupted_operations
+from ottla.log.segment.segment import Segment, SegmentPosition
 from ottla.log.stored_batch import parse
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.record import NewRecord
@@ -19,7 +19,7 @@ def write(bench: Workbench, base: int, offsets: range, suffix: str = "") -> None
     for offset in offsets:
         content = build([NewRecord(b"k", b"v", timestamp=offset)], base_offset=offset)
         found = parse(content, 0, 0)
-        segment.append([content], [Mark(offset, offset, offset, found.size)], 0)
+        segment.append([content], [SegmentPosition(offset, offset, offset, found.size)], 0)
     segment.finish()
 
 
@@ -53,7 +53,7 @@ def test_a_segments_files_are_known_by_their_twenty_digits(name: str, base: int 
 def test_a_folder_without_leftovers_is_left_alone(bench: Workbench) -> None:
     write(bench, 0, range(3))
     before = bench.names()
-    assert tidy(bench.disk, bench.dir) == before == bench.names()
+    assert complete_interrupted_operations(bench.disk, bench.dir) == before == bench.names()
 
 
 @pytest.mark.spec("LOG-06", "LOG-36")
@@ -62,7 +62,11 @@ def test_what_waited_for_deletion_and_unfinished_compaction_go(bench: Workbench)
     write(bench, 10, range(10, 12), suffix=".deleted")
     write(bench, 20, range(20, 22), suffix=".cleaned")
     bench.disk.replace(bench.dir / "partition.metadata.tmp", b"half")
-    assert tidy(bench.disk, bench.dir) == [f"{A}.index", f"{A}.log", f"{A}.timeindex"]
+    assert complete_interrupted_operations(bench.disk, bench.dir) == [
+        f"{A}.index",
+        f"{A}.log",
+        f"{A}.timeindex",
+    ]
 
 
 @pytest.mark.spec("LOG-36")
@@ -72,7 +76,7 @@ def test_a_swap_that_had_not_begun_everywhere_is_undone(bench: Workbench) -> Non
     write(bench, 10, range(12, 13), suffix=".swap")  # the second of two went first
     write(bench, 0, range(2, 3), suffix=".cleaned")
     originals = names_with(bench, ".log", ".index", ".timeindex")
-    assert tidy(bench.disk, bench.dir) == originals
+    assert complete_interrupted_operations(bench.disk, bench.dir) == originals
     assert bench.disk.file_size(bench.dir / f"{B}.log") > 100
 
 
@@ -82,7 +86,7 @@ def test_a_swap_that_had_begun_is_completed(bench: Workbench) -> None:
     write(bench, 10, range(10, 15))
     write(bench, 20, range(20, 25))
     write(bench, 0, range(0, 15, 7), suffix=".swap")  # stands for the first two
-    assert tidy(bench.disk, bench.dir) == [
+    assert complete_interrupted_operations(bench.disk, bench.dir) == [
         f"{A}.index",
         f"{A}.log",
         f"{A}.timeindex",
@@ -103,7 +107,7 @@ def test_a_swap_caught_between_its_renames_is_completed(
     for kind in renamed:
         path = bench.dir / f"{A}{kind}"
         bench.disk.rename(path.with_name(path.name + ".swap"), path)
-    names = tidy(bench.disk, bench.dir)
+    names = complete_interrupted_operations(bench.disk, bench.dir)
     assert f"{A}.log" in names
     assert not names_with(bench, ".swap")
 
@@ -112,5 +116,5 @@ def test_an_empty_segment_can_be_what_is_left_of_others(bench: Workbench) -> Non
     write(bench, 0, range(5))
     write(bench, 0, range(0), suffix=".swap")
     bench.disk.open_append(bench.dir / f"{A}.log.swap")
-    assert f"{A}.log" in tidy(bench.disk, bench.dir)
+    assert f"{A}.log" in complete_interrupted_operations(bench.disk, bench.dir)
     assert bench.disk.file_size(bench.dir / f"{A}.log") == 0

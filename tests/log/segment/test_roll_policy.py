@@ -9,7 +9,7 @@ import pytest
 
 from ottla.config.topic import TopicConfig
 from ottla.log.segment.roll_policy import jitter_ms, must_roll
-from ottla.log.segment.segment import Mark, Segment
+from ottla.log.segment.segment import Segment, SegmentPosition
 from tests.fakes.forgetting_disk import ForgettingDisk
 
 CONFIG = TopicConfig(segment_bytes=1_000, segment_ms=100, segment_index_bytes=1_000)
@@ -22,8 +22,8 @@ def segment(size: int = 500, *, first: int = 50, created: int = 0) -> Segment:
     return made
 
 
-def coming(size: int = 10, last: int = 5, stamp: int = 60) -> Mark:
-    return Mark(last, last, stamp, size)
+def coming(size: int = 10, last: int = 5, stamp: int = 60) -> SegmentPosition:
+    return SegmentPosition(last, last, stamp, size)
 
 
 @pytest.mark.spec("LOG-55", "LOG-101")

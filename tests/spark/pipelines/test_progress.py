@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.spark.pipelines.progress import Tide, Total, moment, positions
+from ottla.spark.pipelines.progress import ProgressTracker, QueryTotal, moment, positions
 
 REPORT = {
     "batchId": 7,
@@ -44,14 +44,14 @@ def test_positions_are_those_of_every_source() -> None:
 
 
 def test_totals_add_up() -> None:
-    total = Total("clean")
+    total = QueryTotal("clean")
     total.add(moment("clean", REPORT, 0))
     total.add(moment("clean", {**REPORT, "sink": {"numOutputRows": -1}}, 0))
     assert total.line() == "clean: 1,000 rows in, 40 out, 2 batches in 0.5 s, 2,000 rows/s"
 
 
 def test_lag_is_what_was_written_since_and_how_long_ago_that_began() -> None:
-    tide = Tide()
+    tide = ProgressTracker()
     tide.saw({"t-0": 100}, 0)
     assert tide.behind({"t-0": 100}, 0) == (0, 0.0)
     tide.saw({"t-0": 200}, 1_000)
@@ -62,7 +62,7 @@ def test_lag_is_what_was_written_since_and_how_long_ago_that_began() -> None:
 
 
 def test_queries_at_different_places_share_what_was_seen() -> None:
-    tide = Tide()
+    tide = ProgressTracker()
     tide.saw({"t-0": 0, "u-0": 0}, 0)
     tide.saw({"t-0": 10, "u-0": 50}, 1_000)
     tide.saw({"t-0": 10, "u-0": 50}, 5_000)
@@ -71,7 +71,7 @@ def test_queries_at_different_places_share_what_was_seen() -> None:
 
 
 def test_partitions_that_nobody_can_tell_of_count_for_nothing() -> None:
-    tide = Tide()
+    tide = ProgressTracker()
     assert tide.behind({"t-0": 5}, 0) == (0, 0.0)
     tide.saw({"t-0": 7, "new-0": 100}, 0)
     assert tide.behind({"t-0": 5, "gone-0": 9}, 0)[0] == 2
@@ -81,7 +81,7 @@ def test_partitions_that_nobody_can_tell_of_count_for_nothing() -> None:
 def test_lag_is_never_negative_and_never_older_than_the_first_look(
     steps: list[tuple[int, int]],
 ) -> None:
-    tide, end, read = Tide(), 0, 0
+    tide, end, read = ProgressTracker(), 0, 0
     for at, (written, taken) in enumerate(steps):
         end += written
         read = min(end, read + taken)

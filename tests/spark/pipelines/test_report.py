@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.progress import Moment
+from ottla.spark.pipelines.progress import QueryProgress
 from ottla.spark.pipelines.report import by_query, draw, read
 from ottla.spark.pipelines.run import History
 
 
-def batch(number: int, query: str = "clean") -> Moment:
-    return Moment(query, 1_700_000_000_000 + number * 1_000, number, 10, 10.0, 10, 50, 0, number, 1)
+def batch(number: int, query: str = "clean") -> QueryProgress:
+    return QueryProgress(
+        query, 1_700_000_000_000 + number * 1_000, number, 10, 10.0, 10, 50, 0, number, 1
+    )
 
 
 @pytest.mark.parametrize(("suffix", "begins"), [("png", b"\x89PNG"), ("svg", b"<?xml")])

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ottla.spark.pipelines.progress import Ends, Moment
-from ottla.spark.pipelines.queries import Output
+from ottla.spark.pipelines.progress import Ends, QueryProgress
+from ottla.spark.pipelines.queries import QueryOutput
 from ottla.spark.pipelines.run import ASK_EVERY_MS, FINISH_MS, QueryFailed, Run, history_path
 from tests.fakes.manual_time import ManualClock
 
@@ -50,9 +50,9 @@ class Query:
 
 class Heard:
     def __init__(self) -> None:
-        self.moments: list[Moment] = []
+        self.moments: list[QueryProgress] = []
 
-    def heard(self, moment: Moment) -> None:
+    def heard(self, moment: QueryProgress) -> None:
         self.moments.append(moment)
 
 
@@ -71,7 +71,7 @@ def ends() -> Ends:
 
 def run(queries: dict[str, Query]) -> tuple[Run, Heard]:
     heard = Heard()
-    outputs = [Output(name, query) for name, query in queries.items()]  # type: ignore[arg-type]
+    outputs = [QueryOutput(name, query) for name, query in queries.items()]  # type: ignore[arg-type]
     return Run(outputs, ends, ManualClock(), [heard]), heard
 
 
@@ -177,7 +177,7 @@ def test_all_queries_together_have_one_time_to_come_to_a_gap() -> None:
         clock.ns += ASK_EVERY_MS * 1_000_000
         return {}
 
-    outputs = [Output(f"q{at}", query) for at, query in enumerate(queries)]  # type: ignore[arg-type]
+    outputs = [QueryOutput(f"q{at}", query) for at, query in enumerate(queries)]  # type: ignore[arg-type]
     Run(outputs, stopping, clock, []).until(stop)
     assert all(query.stopped for query in queries)
     assert clock.mono_ms() - began_ms[0] <= FINISH_MS + 5 * ASK_EVERY_MS, "not once for each"

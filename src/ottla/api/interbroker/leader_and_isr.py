@@ -15,15 +15,15 @@ from ottla.model.ids import (
     TopicPartition,
 )
 from ottla.protocol.interbroker import LEADER_AND_ISR
-from ottla.replica.leader import Assigned
-from ottla.replica.transitions import Fence, ToBecome
+from ottla.replica.leader import LeaderAssignment
+from ottla.replica.transitions import EpochFence, PartitionTransition
 
 FIRST_WITH_TOPIC_IDS: Final = 5
 
 
 async def leader_and_isr(request: Request, ctx: Context) -> Fields:
     transitions = ctx.services.replicas.transitions
-    fence = Fence(ControllerEpoch(request.controller_epoch), BrokerEpoch(request.broker_epoch))
+    fence = EpochFence(ControllerEpoch(request.controller_epoch), BrokerEpoch(request.broker_epoch))
     transitions.check(fence)
     hosted = ctx.services.replicas.hosted
     states = list(_states(request))
@@ -50,12 +50,12 @@ async def leader_and_isr(request: Request, ctx: Context) -> Fields:
     }
 
 
-def _states(request: Request) -> list[ToBecome]:
+def _states(request: Request) -> list[PartitionTransition]:
     return [
-        ToBecome(
+        PartitionTransition(
             TopicPartition(topic.topic_name, one.partition_index),
             topic.topic_id or NO_TOPIC_ID,
-            Assigned(
+            LeaderAssignment(
                 BrokerId(one.leader),
                 LeaderEpoch(one.leader_epoch),
                 tuple(map(BrokerId, one.isr)),

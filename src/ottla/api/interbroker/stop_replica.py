@@ -8,7 +8,7 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch, TopicPartition
 from ottla.protocol.interbroker import STOP_REPLICA
-from ottla.replica.transitions import Fence, ToStop
+from ottla.replica.transitions import EpochFence, PartitionStop
 
 FIRST_WITH_EPOCHS: Final = 3
 
@@ -16,10 +16,10 @@ FIRST_WITH_EPOCHS: Final = 3
 async def stop_replica(request: Request, ctx: Context) -> Fields:
     transitions = ctx.services.replicas.transitions
     transitions.check(
-        Fence(ControllerEpoch(request.controller_epoch), BrokerEpoch(request.broker_epoch))
+        EpochFence(ControllerEpoch(request.controller_epoch), BrokerEpoch(request.broker_epoch))
     )
     codes = await transitions.stop(
-        ToStop(
+        PartitionStop(
             TopicPartition(topic.topic_name, one.partition_index),
             LeaderEpoch(one.leader_epoch),
             one.delete_partition,

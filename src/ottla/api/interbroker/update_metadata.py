@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.config.listeners import PROTOCOLS
-from ottla.metadata.image import Broker, Endpoint, Image, Partition, Update
+from ottla.metadata.image import BrokerMetadata, Endpoint, Image, PartitionMetadata, Update
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import (
     NO_TOPIC_ID,
@@ -19,7 +19,7 @@ from ottla.model.ids import (
     TopicPartition,
 )
 from ottla.protocol.interbroker import UPDATE_METADATA
-from ottla.replica.transitions import Fence
+from ottla.replica.transitions import EpochFence
 
 FIRST_WITH_TOPIC_IDS: Final = 7
 
@@ -27,7 +27,7 @@ FIRST_WITH_TOPIC_IDS: Final = 7
 async def update_metadata(request: Request, ctx: Context) -> Fields:
     services = ctx.services
     epoch = ControllerEpoch(request.controller_epoch)
-    services.replicas.transitions.check(Fence(epoch, BrokerEpoch(request.broker_epoch)))
+    services.replicas.transitions.check(EpochFence(epoch, BrokerEpoch(request.broker_epoch)))
     update = Update(
         BrokerId(request.controller_id),
         epoch,
@@ -54,21 +54,21 @@ def _size(image: Image, name: str) -> tuple[TopicId, int] | None:
     return None if topic is None else (topic.id, len(topic.partitions))
 
 
-def _broker(broker: Any) -> Broker:
+def _broker(broker: Any) -> BrokerMetadata:
     endpoints = {
         endpoint.listener: Endpoint(
             endpoint.host, endpoint.port, PROTOCOLS[endpoint.security_protocol]
         )
         for endpoint in broker.endpoints
     }
-    return Broker(BrokerId(broker.id), endpoints, broker.rack)
+    return BrokerMetadata(BrokerId(broker.id), endpoints, broker.rack)
 
 
-def _partitions(request: Request) -> Iterator[tuple[TopicPartition, TopicId, Partition]]:
+def _partitions(request: Request) -> Iterator[tuple[TopicPartition, TopicId, PartitionMetadata]]:
     for topic in request.topic_states:
         topic_id = topic.topic_id or NO_TOPIC_ID
         for one in topic.partition_states:
-            partition = Partition(
+            partition = PartitionMetadata(
                 BrokerId(one.leader),
                 LeaderEpoch(one.leader_epoch),
                 tuple(map(BrokerId, one.isr)),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ottla.cli.acls.options import (
+    AclOptions,
     Allow,
-    Asked,
     Deny,
     Groups,
     Hosts,
@@ -15,7 +15,7 @@ from ottla.cli.acls.options import (
     TransactionalIds,
     table,
 )
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import failures, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 
@@ -41,10 +41,10 @@ def add(  # noqa: PLR0913 - a command's options are its parameters
       ottla acls add --allow User:bob --operation write --topic pay- --prefixed
       ottla acls add --deny User:eve --operation all --cluster --host 10.0.0.7
     """
-    rules = Asked(
+    rules = AclOptions(
         allow, deny, operation, host, topic, group, transactional_id, cluster, prefixed
     ).rules()
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         outcomes = admin.create_acls(rules)
     if outcomes.succeeded or as_json:
         show(table("added", outcomes.succeeded), as_json=as_json)

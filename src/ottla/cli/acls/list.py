@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ottla.cli.acls.options import (
+    AclOptions,
     Allow,
-    Asked,
     Deny,
     Groups,
     Hosts,
@@ -15,7 +15,7 @@ from ottla.cli.acls.options import (
     TransactionalIds,
     table,
 )
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.client.admin import AclPattern
@@ -45,9 +45,11 @@ def list_(  # noqa: PLR0913 - a command's options are its parameters
       ottla acls list --topic orders --json
       ottla acls list --allow User:alice --deny User:alice
     """
-    asked = Asked(allow, deny, operation, host, topic, group, transactional_id, cluster, prefixed)
+    asked = AclOptions(
+        allow, deny, operation, host, topic, group, transactional_id, cluster, prefixed
+    )
     filters = asked.filters(AclPattern.MATCH)
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         found = {rule for each in filters for rule in admin.describe_acls(each)}
     show(table("access rules", sorted(found)), as_json=as_json)
     return 0

@@ -61,7 +61,7 @@ Texts: TypeAlias = Sequence[str] | None
 COLUMNS: Final = ("permission", "principal", "operation", "resource", "name", "pattern", "host")
 
 
-class Asked(NamedTuple):
+class AclOptions(NamedTuple):
     """What was given on the command line."""
 
     allow: Texts = None

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 
 from ottla.cli.acls.options import (
+    AclOptions,
     Allow,
-    Asked,
     Deny,
     Groups,
     Hosts,
@@ -21,7 +21,7 @@ from ottla.cli.acls.options import (
     table,
 )
 from ottla.cli.confirmation import Yes, agreed
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import failures, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.client.admin import AclFilter, AclPattern
@@ -52,18 +52,20 @@ def remove(  # noqa: PLR0913 - a command's options are its parameters
       ottla acls remove --allow User:bob --deny User:bob --yes
       echo y | ottla acls remove --topic pay- --prefixed
     """
-    asked = Asked(allow, deny, operation, host, topic, group, transactional_id, cluster, prefixed)
-    if asked == Asked():
+    asked = AclOptions(
+        allow, deny, operation, host, topic, group, transactional_id, cluster, prefixed
+    )
+    if asked == AclOptions():
         raise UserError("remove: say which rules are meant; --topic, --allow and the like")
     filters = asked.filters(AclPattern.LITERAL)
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         found = sorted({rule for each in filters for rule in admin.describe_acls(each)})
     if found and not yes:
         show(table("to be removed", found), as_json=False, file=sys.stderr)
         if not agreed("remove them?"):
             print("ottla: nothing was removed", file=sys.stderr)
             return 1
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         outcomes = admin.delete_acls(map(AclFilter.exactly, found))
     gone = [rule for rules in outcomes.succeeded.values() for rule in rules]
     show(table("removed", gone), as_json=as_json)

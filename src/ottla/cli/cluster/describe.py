@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 
@@ -16,7 +16,7 @@ def describe(*, as_json: AsJson = False, bootstrap: Bootstrap = DEFAULT_SERVER) 
       ottla cluster describe
       ottla cluster describe --json
     """
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         cluster = admin.describe_cluster()
         features = admin.describe_features()
         disks = admin.describe_log_dirs().succeeded

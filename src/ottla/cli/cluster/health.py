@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show
 from ottla.cli.diagnosis.checks import AVAILABILITY, Severity, examined
 from ottla.cli.diagnosis.facts import availability
@@ -18,7 +18,7 @@ def health(*, as_json: AsJson = False, bootstrap: Bootstrap = DEFAULT_SERVER) ->
       ottla cluster health
       ottla cluster health --json
     """
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         facts = availability(admin)
     found = examined(facts, AVAILABILITY)
     if found or as_json:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.configs.resource import KindArgument, NameOption, resource
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap
 
 
@@ -24,7 +24,7 @@ def delete(
       ottla configs delete topic retention.ms --name orders
     """
     wanted = resource(kind, name)
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         admin.incremental_alter_configs({wanted: dict.fromkeys(keys)}).all()
     print(f"deleted {', '.join(keys)}")
     return 0

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.configs.resource import KindArgument, NameOption, resource
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.client.admin import ConfigEntry
@@ -35,7 +35,7 @@ def describe(
       ottla configs describe topic retention.ms --name orders --json
     """
     wanted = resource(kind, name)
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         found = admin.describe_configs([wanted], names=keys or None, documentation=True).one()
     rows = [
         _row(entry)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.configs.resource import KindArgument, NameOption, known_settings, resource
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, pairs
 from ottla.cli.setting_names import suggesting
 from ottla.model.errors import KafkaError
@@ -32,7 +32,7 @@ def set_(
     """
     wanted = resource(kind, name)
     changes = dict[str, str | None](pairs("KEY=VALUE", settings))
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         try:
             admin.incremental_alter_configs({wanted: changes}, validate_only=dry_run).all()
         except KafkaError as error:

@@ -8,7 +8,7 @@ import typer
 
 from ottla.cli.argument_parsing import topic_partitions
 from ottla.cli.completion import group_names, topic_names
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import failures
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap
@@ -37,7 +37,7 @@ def delete(
       ottla groups delete billing --topic clicks
     """
     chosen = [topic_partitions("--topic", text) for text in topic or ()]
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         if not chosen:
             outcomes = admin.delete_groups(names)
             for name in outcomes.succeeded:

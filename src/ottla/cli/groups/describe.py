@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.completion import group_names
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, failures, show
 from ottla.cli.groups.lag import PartitionLag, lags
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
@@ -35,7 +35,7 @@ def describe(
       ottla groups describe billing
       ottla groups describe --json
     """
-    with connected(bootstrap, quiet=watch) as admin:
+    with admin_connection(bootstrap, quiet=watch) as admin:
         if watch:
             return watched(
                 lambda: tables(admin, names)[0], as_json=as_json, every_s=interval, wait=forever()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.cli.watch_view import EVERY_S, Interval, Watch, forever, watched
@@ -30,7 +30,7 @@ def list_(
       ottla groups list
       ottla groups list --state Empty --json
     """
-    with connected(bootstrap, quiet=watch) as admin:
+    with admin_connection(bootstrap, quiet=watch) as admin:
         if watch:
             return watched(
                 lambda: [_groups(admin, state)], as_json=as_json, every_s=interval, wait=forever()

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.completion import group_names
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, failures, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.model.errors import UserError
@@ -32,7 +32,7 @@ def members(
       ottla groups members billing
       ottla groups members billing --remove-all
     """
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         described = admin.describe_group(group)
         if remove or remove_all:
             leaving = [

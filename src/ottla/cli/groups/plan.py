@@ -16,7 +16,7 @@ from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 
 
-class Move(Enum):
+class OffsetMove(Enum):
     """How the new offset is found."""
 
     EARLIEST = "earliest"
@@ -27,10 +27,10 @@ class Move(Enum):
     TIME = "time"
 
 
-class Wish(NamedTuple):
+class ResetTarget(NamedTuple):
     """A move, and its number: an offset, a distance, or a time in milliseconds."""
 
-    move: Move
+    move: OffsetMove
     number: int = 0
 
 
@@ -56,7 +56,7 @@ def at_time(
 
 
 def planned(
-    wish: Wish,
+    wish: ResetTarget,
     room: Mapping[TopicPartition, Bounds],
     committed: Mapping[TopicPartition, int],
     at_time: Mapping[TopicPartition, int | None],
@@ -69,25 +69,25 @@ def planned(
 
 
 def _target(
-    wish: Wish,
+    wish: ResetTarget,
     partition: TopicPartition,
     bounds: Bounds,
     committed: Mapping[TopicPartition, int],
     at_time: Mapping[TopicPartition, int | None],
 ) -> int:
     match wish.move:
-        case Move.EARLIEST:
+        case OffsetMove.EARLIEST:
             return bounds.start
-        case Move.LATEST:
+        case OffsetMove.LATEST:
             return bounds.end
-        case Move.OFFSET:
+        case OffsetMove.OFFSET:
             return wish.number
-        case Move.CURRENT:
+        case OffsetMove.CURRENT:
             return committed.get(partition, bounds.end)
-        case Move.SHIFT:
+        case OffsetMove.SHIFT:
             if partition not in committed:
                 raise UserError(f"--shift-by: the group has committed nothing for {partition}")
             return committed[partition] + wish.number
-        case Move.TIME:
+        case OffsetMove.TIME:
             found = at_time[partition]
             return bounds.end if found is None else found

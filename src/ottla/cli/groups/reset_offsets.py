@@ -12,9 +12,9 @@ import typer
 
 from ottla.cli.argument_parsing import INT64_MAX, moment_ms, topic_partitions, whole_number
 from ottla.cli.completion import group_names, topic_names
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show
-from ottla.cli.groups.plan import Move, Wish, at_time, bounds, planned
+from ottla.cli.groups.plan import OffsetMove, ResetTarget, at_time, bounds, planned
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.client.admin.sync import Admin
@@ -73,7 +73,7 @@ def reset_offsets(
     """
     wish = wished(to, to_time, shift_by)
     chosen = [topic_partitions("--topic", text) for text in topic or ()]
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         require_inactive(admin, group)
         committed = {
             one: found.offset for one, found in admin.list_group_offsets(group).all().items()
@@ -81,7 +81,7 @@ def reset_offsets(
         partitions = expanded(admin, chosen) if chosen else sorted(committed)
         if not partitions:
             raise UserError(f"{group} has committed nothing; say which topics with --topic")
-        times = at_time(admin, partitions, wish.number) if wish.move is Move.TIME else {}
+        times = at_time(admin, partitions, wish.number) if wish.move is OffsetMove.TIME else {}
         plan = planned(wish, bounds(admin, partitions), committed, times)
         if execute:
             admin.alter_group_offsets(group, plan).all()
@@ -90,20 +90,22 @@ def reset_offsets(
     return 0
 
 
-def wished(to: str | None, to_time: str | None, shift_by: int | None) -> Wish:
+def wished(to: str | None, to_time: str | None, shift_by: int | None) -> ResetTarget:
     """The one move that was asked for."""
     given = [each for each in (to, to_time, shift_by) if each is not None]
     if len(given) != 1:
         raise UserError("reset-offsets: give one of --to, --to-time and --shift-by")
     if shift_by is not None:
-        return Wish(Move.SHIFT, shift_by)
+        return ResetTarget(OffsetMove.SHIFT, shift_by)
     if to_time is not None:
-        return Wish(Move.TIME, moment_ms("--to-time", to_time, SystemClock().wall_ms()))
+        return ResetTarget(
+            OffsetMove.TIME, moment_ms("--to-time", to_time, SystemClock().wall_ms())
+        )
     assert to is not None
     if to in ("earliest", "latest", "current"):
-        return Wish(Move(to))
+        return ResetTarget(OffsetMove(to))
     offset = whole_number("--to", to, "earliest, latest, current or an offset")
-    return Wish(Move.OFFSET, offset)
+    return ResetTarget(OffsetMove.OFFSET, offset)
 
 
 def require_inactive(admin: Admin, group: str) -> None:

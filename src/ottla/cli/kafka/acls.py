@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Final, NamedTuple
 
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.kafka.arguments import Arguments, ToolError
 from ottla.cli.kafka.servers import bootstrap
 from ottla.client.admin import (
@@ -106,7 +106,7 @@ def _list(parser: Arguments, options: Namespace) -> None:
     resources = _resources(parser, options)
     principals = _principals(options.principal)
     filters = [each.filter for each in resources] or [AclFilter()]
-    with connected(bootstrap(options)) as admin:
+    with admin_connection(bootstrap(options)) as admin:
         rules = sorted({rule for each in filters for rule in admin.describe_acls(each)})
     if not principals:
         _show(by_resource(rules))
@@ -132,7 +132,7 @@ def by_resource(rules: Iterable[AclRule]) -> dict[Resource, list[Entry]]:
 
 
 def _add(options: Namespace, wanted: Entries) -> None:
-    with connected(bootstrap(options)) as admin:
+    with admin_connection(bootstrap(options)) as admin:
         for resource, entries in wanted.items():
             known = set(admin.describe_acls(resource.filter))
             rules = [_rule(resource, entry) for entry in entries]
@@ -156,7 +156,7 @@ def _remove(options: Namespace, wanted: Entries) -> None:
         for resource, entries in wanted.items()
         if options.force or _confirmed(resource, entries)
     }
-    with connected(bootstrap(options)) as admin:
+    with admin_connection(bootstrap(options)) as admin:
         for resource, entries in agreed.items():
             _remove_all(admin, resource, entries)
 

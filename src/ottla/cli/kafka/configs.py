@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.kafka.arguments import Arguments, ToolError, properties
 from ottla.cli.kafka.servers import bootstrap
 from ottla.client.admin import ConfigEntry, ConfigSource, Resource, ResourceKind
@@ -48,7 +48,7 @@ def run(arguments: Sequence[str]) -> int:
     )
     kind, name = _entity(parser, options)
     try:
-        with connected(bootstrap(options)) as admin:
+        with admin_connection(bootstrap(options)) as admin:
             if action == "describe":
                 _describe(admin, kind, name, everything=options.all)
             else:

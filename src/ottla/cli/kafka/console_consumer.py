@@ -13,13 +13,13 @@ from typing import Final
 
 from ottla.cli.argument_parsing import matching
 from ottla.cli.argument_parsing import pattern as read_pattern
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.kafka.arguments import Arguments, chosen, key_values, properties
 from ottla.cli.kafka.formatters import formatter
 from ottla.cli.kafka.servers import bootstrap
 from ottla.cli.offsets.list import expanded
-from ottla.cli.records.printing import Showing, print_all
-from ottla.cli.records.ranges import Batch, Span, read_group, read_span, span
+from ottla.cli.records.printing import PrintOptions, print_all
+from ottla.cli.records.ranges import Batch, ReadRange, read_group, read_span, span
 from ottla.cli.records.termination import interrupted_by_sigterm
 from ottla.client.admin import OffsetSpec
 from ottla.client.admin.sync import Admin
@@ -38,7 +38,7 @@ def run(arguments: Sequence[str]) -> int:
         parser.error("Exactly one of --include/--topic is required.")
     if options.offset is not None and options.partition is None:
         parser.error("The partition is required when offset is specified.")
-    showing = Showing(
+    showing = PrintOptions(
         formatter(options.formatter, _formatting(options)),
         most=options.max_messages,
         silence_ms=options.timeout_ms,
@@ -46,7 +46,7 @@ def run(arguments: Sequence[str]) -> int:
     servers = bootstrap(options)
     settings = _settings(options, servers)
     commits = settings.get(AUTO_COMMIT, "true") == "true"
-    with connected(servers) as admin:
+    with admin_connection(servers) as admin:
         topics = _topics(admin, options)
         where = None if "group.id" in settings else _span(admin, topics, options)
     with (
@@ -60,7 +60,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _show(
-    batches: Iterable[Batch], showing: Showing, commits: Consumer[bytes, bytes] | None
+    batches: Iterable[Batch], showing: PrintOptions, commits: Consumer[bytes, bytes] | None
 ) -> int:
     count = print_all(batches, showing, SystemClock(), commits=commits)
     print(f"Processed a total of {count} messages", file=sys.stderr)
@@ -74,12 +74,12 @@ def _topics(admin: Admin, options: Namespace) -> list[str]:
     return matching(names, read_pattern("--include", options.include.replace(",", "|")))
 
 
-def _span(admin: Admin, topics: list[str], options: Namespace) -> Span:
+def _span(admin: Admin, topics: list[str], options: Namespace) -> ReadRange:
     """Where each partition begins: at its end, unless told otherwise."""
     only = None if options.partition is None else (options.partition,)
     partitions = expanded(admin, [(topic, only) for topic in topics])
     if options.offset is not None and options.offset not in ENDS:
-        return Span(dict.fromkeys(partitions, _offset(options.offset)), None)
+        return ReadRange(dict.fromkeys(partitions, _offset(options.offset)), None)
     first = ENDS[options.offset] if options.offset else None
     if first is None:
         first = OffsetSpec.EARLIEST if options.from_beginning else OffsetSpec.LATEST

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.kafka.arguments import Arguments, chosen, key_values, properties
 from ottla.cli.kafka.line_reader import LineReader
 from ottla.cli.kafka.servers import bootstrap
@@ -34,7 +34,7 @@ def run(arguments: Sequence[str]) -> int:
     given = [*(options.property or ()), *(options.reader_property or ())]
     reader = LineReader.of(key_values(given, "--property"))
     servers = bootstrap(options)
-    with connected(servers), Producer(config=_settings(options, servers)) as producer:
+    with admin_connection(servers), Producer(config=_settings(options, servers)) as producer:
         sent = send_all(producer, options.topic, reader.drafts(sys.stdin.buffer))
     if sent.first is not None:
         print(f"{sent.failed} records were not sent: {sent.first}", file=sys.stderr)

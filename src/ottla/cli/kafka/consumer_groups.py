@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ottla.cli.argument_parsing import topic_partitions
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.groups.lag import lags
 from ottla.cli.kafka import group_lines, group_resets
 from ottla.cli.kafka.arguments import Arguments, ToolError
@@ -43,7 +43,7 @@ def run(arguments: Sequence[str]) -> int:
         said = action.replace("_", "-")
         parser.error(f"Option [{said}] takes one of these options: [all-groups], [group]")
     try:
-        with connected(bootstrap(options)) as admin:
+        with admin_connection(bootstrap(options)) as admin:
             _do(action, admin, options)
     except (ToolError, KafkaError) as error:
         print(f"\nError: Executing consumer group command failed due to {error}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from ottla.cli.argument_parsing import moment_ms, topic_partitions
-from ottla.cli.groups.plan import Move, Wish, at_time, bounds, planned
+from ottla.cli.groups.plan import OffsetMove, ResetTarget, at_time, bounds, planned
 from ottla.cli.kafka.arguments import Arguments, ToolError
 from ottla.cli.kafka.columns import Column, lines
 from ottla.cli.offsets.list import expanded
@@ -98,19 +98,21 @@ def _plan(admin: Admin, options: Namespace, group: str) -> dict[TopicPartition, 
     else:
         raise ToolError("One of the reset scopes should be defined: --all-topics, --topic.")
     wish = _wish(options)
-    times = at_time(admin, partitions, wish.number) if wish.move is Move.TIME else {}
+    times = at_time(admin, partitions, wish.number) if wish.move is OffsetMove.TIME else {}
     return planned(wish, bounds(admin, partitions), committed, times)
 
 
-def _wish(options: Namespace) -> Wish:
+def _wish(options: Namespace) -> ResetTarget:
     given = [
         wish
         for wish in (
-            Wish(Move.EARLIEST) if options.to_earliest else None,
-            Wish(Move.LATEST) if options.to_latest else None,
-            Wish(Move.CURRENT) if options.to_current else None,
-            None if options.to_offset is None else Wish(Move.OFFSET, options.to_offset),
-            None if options.shift_by is None else Wish(Move.SHIFT, options.shift_by),
+            ResetTarget(OffsetMove.EARLIEST) if options.to_earliest else None,
+            ResetTarget(OffsetMove.LATEST) if options.to_latest else None,
+            ResetTarget(OffsetMove.CURRENT) if options.to_current else None,
+            None
+            if options.to_offset is None
+            else ResetTarget(OffsetMove.OFFSET, options.to_offset),
+            None if options.shift_by is None else ResetTarget(OffsetMove.SHIFT, options.shift_by),
             _moment(options),
         )
         if wish is not None
@@ -123,12 +125,12 @@ def _wish(options: Namespace) -> Wish:
     return given[0]
 
 
-def _moment(options: Namespace) -> Wish | None:
+def _moment(options: Namespace) -> ResetTarget | None:
     now_ms = SystemClock().wall_ms()
     if options.to_datetime is not None:
-        return Wish(Move.TIME, moment_ms("--to-datetime", options.to_datetime, now_ms))
+        return ResetTarget(OffsetMove.TIME, moment_ms("--to-datetime", options.to_datetime, now_ms))
     if options.by_duration is not None:
-        return Wish(Move.TIME, now_ms - iso_duration_ms(options.by_duration))
+        return ResetTarget(OffsetMove.TIME, now_ms - iso_duration_ms(options.by_duration))
     return None
 
 

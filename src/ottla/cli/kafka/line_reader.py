@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Final, NamedTuple
 
-from ottla.cli.records.parsing import Draft, Headers
+from ottla.cli.records.parsing import Headers, ParsedRecord
 from ottla.model.errors import UserError
 
 TRUE: Final = "true"
@@ -51,12 +51,12 @@ class LineReader(NamedTuple):
                 names = f"{one.replace('_', '.')} and {other.replace('_', '.')}"
                 raise UserError(f"{names} may not be equal")
 
-    def drafts(self, lines: Iterable[bytes]) -> Iterator[Draft]:
+    def drafts(self, lines: Iterable[bytes]) -> Iterator[ParsedRecord]:
         """A record for each line; the last one need not be ended."""
         for number, line in enumerate(lines, 1):
             yield self.draft(line.decode(errors="surrogateescape").rstrip("\r\n"), number)
 
-    def draft(self, line: str, number: int) -> Draft:
+    def draft(self, line: str, number: int) -> ParsedRecord:
         headers: str | None = None
         key: str | None = None
         rest = line
@@ -64,7 +64,7 @@ class LineReader(NamedTuple):
             headers, rest = self._cut(rest, self.headers_delimiter, "headers delimiter", number)
         if self.parse_key:
             key, rest = self._cut(rest, self.key_separator, "key separator", number)
-        return Draft(self._bytes(rest), self._bytes(key), self._headers(headers, number))
+        return ParsedRecord(self._bytes(rest), self._bytes(key), self._headers(headers, number))
 
     def _cut(self, text: str, at: str, what: str, number: int) -> tuple[str | None, str]:
         before, found, after = text.partition(at)

@@ -8,7 +8,7 @@ from typing import Final
 
 from ottla.cli.argument_parsing import matching
 from ottla.cli.argument_parsing import pattern as read_pattern
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.kafka.arguments import Arguments, ToolError, key_values
 from ottla.cli.kafka.servers import bootstrap
 from ottla.cli.kafka.topic_lines import Filters, described
@@ -37,7 +37,7 @@ def run(arguments: Sequence[str]) -> int:
     if action in ("create", "alter", "delete") and not options.topic:
         parser.error(f'Missing required argument "[topic]" for --{action}')
     try:
-        with connected(bootstrap(options)) as admin:
+        with admin_connection(bootstrap(options)) as admin:
             _do(action, admin, options)
     except (ToolError, KafkaError) as error:
         print(f"Error while executing topic command : {error}")

@@ -17,7 +17,7 @@ import typer
 
 from ottla.log.dump.dump import KINDS
 from ottla.log.dump.dump import dump as read
-from ottla.log.dump.rows import Complaint, Item, Maybe, Note, Row, Wishes, line_of
+from ottla.log.dump.rows import DumpError, DumpOptions, Item, Note, Row, Uncertain, line_of
 from ottla.log.files import RealDisk
 from ottla.model.errors import UserError
 
@@ -49,7 +49,7 @@ def dump(
       ottla log dump data/orders-0/00000000000000000000.log
       ottla log dump --print-data-log --json data/orders-0/00000000000000000000.log
     """
-    wishes = Wishes(
+    wishes = DumpOptions(
         print_data_log,
         deep_iteration,
         skip_record_metadata,
@@ -58,7 +58,7 @@ def dump(
         max_bytes,
     )
     disk = RealDisk()
-    complaints: list[Complaint] = []
+    complaints: list[DumpError] = []
     for path in files:
         if path.suffix not in KINDS:
             print(f"Ignoring unknown file {path}", file=sys.stderr)
@@ -77,11 +77,11 @@ def _readable(path: Path, items: Iterator[Item]) -> Iterator[Item]:
         raise UserError(f"{error.filename or path}: {error.strerror}") from error
 
 
-def _show(path: Path, items: Iterator[Item], as_json: bool) -> Iterator[Complaint]:
+def _show(path: Path, items: Iterator[Item], as_json: bool) -> Iterator[DumpError]:
     """Print rows as they come; pass complaints on, to be shown at the end."""
     for item in items:
         match item:
-            case Complaint():
+            case DumpError():
                 yield item
             case Row():
                 print(_json_of(path, item) if as_json else line_of(item))
@@ -91,14 +91,14 @@ def _show(path: Path, items: Iterator[Item], as_json: bool) -> Iterator[Complain
 
 def _json_of(path: Path, row: Row) -> str:
     fields = {
-        name: value.value if isinstance(value, Maybe) else value
+        name: value.value if isinstance(value, Uncertain) else value
         for name, value in row.fields.items()
     }
     kind = "record" if row.of_record else "row"
     return json.dumps({"file": str(path), "kind": kind, **fields})
 
 
-def _complain(complaints: list[Complaint]) -> None:
+def _complain(complaints: list[DumpError]) -> None:
     """Under each heading once, in the order in which the headings first came up."""
     for heading in dict.fromkeys(complaint.heading for complaint in complaints):
         print(heading, file=sys.stderr)

@@ -8,7 +8,7 @@ import typer
 
 from ottla.cli.argument_parsing import offset_spec, shown_time, topic_partitions
 from ottla.cli.completion import topic_names
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, failures, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.client.admin import OffsetSpec
@@ -44,7 +44,7 @@ def list_(
     """
     chosen = [topic_partitions("TOPIC", text) for text in topics]
     spec = offset_spec("--at", at, SystemClock().wall_ms()) if at else None
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         partitions = expanded(admin, chosen)
         if spec is None:
             return _both_ends(admin, partitions, read_committed, as_json)

@@ -8,7 +8,7 @@ import typer
 
 from ottla.cli.argument_parsing import topic_partitions
 from ottla.cli.completion import topic_names
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, patience, show
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, pairs
@@ -46,7 +46,7 @@ def consume(
     }
     chosen = [topic_partitions("TOPIC", topic)]
     clock, count, size = SystemClock(), 0, 0
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         partitions = expanded(admin, chosen)
         where = span(admin, partitions, OffsetSpec.EARLIEST, end=OffsetSpec.LATEST)
     with (

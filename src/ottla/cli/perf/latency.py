@@ -8,7 +8,7 @@ import typer
 
 from ottla.cli.argument_parsing import INT64_MAX
 from ottla.cli.completion import topic_names
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, patience, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, pairs
 from ottla.cli.perf.figures import summary
@@ -50,7 +50,7 @@ def latency(
     partition = TopicPartition(topic, 0)
     clock, took, value = SystemClock(), list[int](), b"x" * size
     with (
-        connected(bootstrap),
+        admin_connection(bootstrap),
         Producer(config=sending) as producer,
         Consumer[bytes, bytes](config=reading) as consumer,
         patience("sending one at a time", records) as tell,

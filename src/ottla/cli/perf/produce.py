@@ -10,7 +10,7 @@ import typer
 
 from ottla.cli.argument_parsing import INT64_MAX
 from ottla.cli.completion import topic_names
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, patience, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, pairs
 from ottla.cli.perf.figures import rate, summary
@@ -55,7 +55,7 @@ def produce(
             took.append(clock.mono_ns() - began_ns)
 
     with (
-        connected(bootstrap),
+        admin_connection(bootstrap),
         Producer(config=config) as producer,
         patience("sending", records) as tell,
     ):

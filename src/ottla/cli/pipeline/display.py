@@ -12,7 +12,7 @@ from dataclasses import asdict
 from types import TracebackType
 from typing import Any, Final, Self
 
-from ottla.spark.pipelines.progress import Moment, Total
+from ottla.spark.pipelines.progress import QueryProgress, QueryTotal
 
 COLUMNS: Final = ("query", "batch", "rows", "rows/s", "batch ms", "lag", "lag s", "state rows")
 
@@ -31,10 +31,10 @@ class Lines:
     ) -> None:
         sys.stdout.flush()
 
-    def heard(self, moment: Moment) -> None:
+    def heard(self, moment: QueryProgress) -> None:
         print(moment.line(), flush=True)
 
-    def summary(self, totals: Iterable[Total]) -> None:
+    def summary(self, totals: Iterable[QueryTotal]) -> None:
         for total in totals:
             print(total.line())
 
@@ -42,10 +42,10 @@ class Lines:
 class JsonLines(Lines):
     """An object for each batch, and one for each query at the end."""
 
-    def heard(self, moment: Moment) -> None:
+    def heard(self, moment: QueryProgress) -> None:
         print(moment.json(), flush=True)
 
-    def summary(self, totals: Iterable[Total]) -> None:
+    def summary(self, totals: Iterable[QueryTotal]) -> None:
         for total in totals:
             print(json.dumps({"total": asdict(total)}, separators=(",", ":")))
 
@@ -57,7 +57,7 @@ class LiveTable(Lines):
         from rich.console import Console
         from rich.live import Live
 
-        self._moments: dict[str, Moment] = {}
+        self._moments: dict[str, QueryProgress] = {}
         self._live = Live(console=Console(), auto_refresh=False)
 
     def __enter__(self) -> Self:
@@ -72,7 +72,7 @@ class LiveTable(Lines):
     ) -> None:
         self._live.stop()
 
-    def heard(self, moment: Moment) -> None:
+    def heard(self, moment: QueryProgress) -> None:
         self._moments[moment.query] = moment
         self._live.update(self._table(), refresh=True)
 

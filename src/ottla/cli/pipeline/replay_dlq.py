@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, patience, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 
@@ -31,7 +31,7 @@ def replay_dlq(
     """
     from ottla.spark.pipelines.replay import replay
 
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         admin.describe_topic(topic)
     with patience(f"replaying {topic}"):
         done = replay(bootstrap, topic, reason=reason, to=to)

@@ -66,14 +66,14 @@ def run_pipeline(
 ) -> int:
     """Run it here; the exit code."""
     from ottla.spark.pipelines.group_sync import GroupSyncing
-    from ottla.spark.pipelines.metrics import Measures
+    from ottla.spark.pipelines.metrics import PipelineMetrics
     from ottla.spark.pipelines.queries import outputs
     from ottla.spark.pipelines.run import History, QueryFailed, Run
     from ottla.spark.pipelines.session import session
     from ottla.spark.pipelines.topic_ends import TopicEnds
     from ottla.spark.pipelines.views import Views
 
-    clock, measures = SystemClock(), Measures()
+    clock, measures = SystemClock(), PipelineMetrics()
     if metrics_port is not None:
         print(f"metrics on port {measures.serve(metrics_port)}", file=sys.stderr)
     with patience("starting Spark"):

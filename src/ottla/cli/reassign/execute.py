@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import failures
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap
 from ottla.cli.reassign.moves import read
@@ -30,7 +30,7 @@ def execute(
     wanted: dict[TopicPartition, Sequence[int] | None] = (
         dict.fromkeys(moves) if cancel else {**moves}
     )
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         outcomes = admin.alter_partition_reassignments(wanted)
     did = "called off" if cancel else "begun"
     print(f"{did}: {len(outcomes.succeeded)} of {len(outcomes)}")

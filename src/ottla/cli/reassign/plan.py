@@ -8,7 +8,7 @@ import typer
 
 from ottla.cli.argument_parsing import INT16_MAX, INT32_MAX, whole_number
 from ottla.cli.completion import topic_names
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap
 from ottla.cli.reassign.moves import as_json, current, proposed
 from ottla.model.errors import UserError
@@ -39,7 +39,7 @@ def plan(
       ottla reassign plan orders clicks --brokers 0
     """
     ids = None if brokers is None else _ids(brokers)
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         described = list(admin.describe_topics(topics).all().values())
         if ids is None:
             ids = [broker.id for broker in admin.describe_cluster().brokers]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, failures, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.cli.reassign.moves import current, read
@@ -27,7 +27,7 @@ def verify(
       ottla reassign verify plan.json
     """
     moves = read(plan)
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         outcomes = admin.describe_topics(dict.fromkeys(one.topic for one in moves))
         moving = admin.list_partition_reassignments(moves)
     now = current(outcomes.succeeded.values())

@@ -23,7 +23,7 @@ FIELDS: Final = frozenset(
 PASSED_OVER: Final = frozenset({"topic", "offset", "timestamp_type"})
 
 
-class Draft(NamedTuple):
+class ParsedRecord(NamedTuple):
     """A record before it is sent."""
 
     value: bytes | None
@@ -33,7 +33,7 @@ class Draft(NamedTuple):
     timestamp_ms: int | None = None
 
 
-class Reading(NamedTuple):
+class InputFormat(NamedTuple):
     """How lines are read. `null` is the text that stands for no value at all."""
 
     key_separator: bytes | None = None
@@ -42,7 +42,7 @@ class Reading(NamedTuple):
     is_json: bool = False
 
 
-def drafts(lines: Iterable[bytes], how: Reading) -> Iterator[Draft]:
+def drafts(lines: Iterable[bytes], how: InputFormat) -> Iterator[ParsedRecord]:
     """A record for each line; with JSON empty lines are passed over."""
     for number, line in enumerate(lines, 1):
         text = line.rstrip(b"\r\n") if line.endswith(b"\n") else line
@@ -53,7 +53,7 @@ def drafts(lines: Iterable[bytes], how: Reading) -> Iterator[Draft]:
             yield draft._replace(headers=draft.headers + how.headers)
 
 
-def from_text(text: bytes, how: Reading, number: int) -> Draft:
+def from_text(text: bytes, how: InputFormat, number: int) -> ParsedRecord:
     key: bytes | None = None
     value: bytes | None = text
     if how.key_separator is not None:
@@ -64,10 +64,10 @@ def from_text(text: bytes, how: Reading, number: int) -> Draft:
     if how.null is not None:
         key = None if key == how.null else key
         value = None if value == how.null else value
-    return Draft(value, key, how.headers)
+    return ParsedRecord(value, key, how.headers)
 
 
-def from_json(text: bytes, number: int) -> Draft:
+def from_json(text: bytes, number: int) -> ParsedRecord:
     """`{"key": ..., "value": ..., "headers": {...}, "partition": 0, "timestamp": 1700000000000}`.
 
     Text is sent as it is, anything else as JSON; `key_base64` and `value_base64` hold any bytes.
@@ -81,7 +81,7 @@ def from_json(text: bytes, number: int) -> Draft:
     unknown = sorted(fields.keys() - FIELDS - PASSED_OVER)
     if unknown:
         raise UserError(f"line {number}: {unknown[0]}: expected one of {', '.join(sorted(FIELDS))}")
-    return Draft(
+    return ParsedRecord(
         _bytes(fields, "value", number),
         _bytes(fields, "key", number),
         _headers(fields.get("headers"), number),

@@ -18,7 +18,7 @@ from ottla.model.clock import Clock
 from ottla.model.ids import TopicPartition
 
 
-class Showing(NamedTuple):
+class PrintOptions(NamedTuple):
     """Which records are shown, how, and when it is enough."""
 
     show: Show
@@ -30,7 +30,7 @@ class Showing(NamedTuple):
 
 def print_all(
     batches: Iterable[Batch],
-    showing: Showing,
+    showing: PrintOptions,
     clock: Clock,
     *,
     commits: Consumer[bytes, bytes] | None = None,

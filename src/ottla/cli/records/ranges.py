@@ -19,7 +19,7 @@ POLL_S: Final = 0.5
 Batch = list[Record[bytes, bytes]]
 
 
-class Span(NamedTuple):
+class ReadRange(NamedTuple):
     """Offsets to read: from the first of each partition to before the last; None has no end."""
 
     starts: Mapping[TopicPartition, int]
@@ -40,11 +40,11 @@ def span(
     *,
     end: OffsetSpec | int | None,
     read_committed: bool = False,
-) -> Span:
+) -> ReadRange:
     """From an end or a time to another; a time after the last record is the end."""
     starts = _resolved(admin, partitions, first, read_committed)
     ends = None if end is None else _resolved(admin, partitions, end, read_committed)
-    return Span(starts, ends)
+    return ReadRange(starts, ends)
 
 
 def _resolved(
@@ -61,7 +61,7 @@ def _resolved(
     }
 
 
-def read_span(consumer: Consumer[bytes, bytes], span: Span) -> Iterator[Batch]:
+def read_span(consumer: Consumer[bytes, bytes], span: ReadRange) -> Iterator[Batch]:
     """The records of a span, as they come; an empty list when nothing came for a while."""
     consumer.assign(list(span.starts))
     for partition, offset in span.starts.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from ottla.cli.records.parsing import Draft
+from ottla.cli.records.parsing import ParsedRecord
 from ottla.client.producer.delivery import Delivery
 from ottla.client.producer.sync import Producer
 from ottla.model.errors import UserError
@@ -31,7 +31,7 @@ class Sent:
 def send_all(
     producer: Producer,
     topic: str,
-    drafts: Iterable[Draft],
+    drafts: Iterable[ParsedRecord],
     *,
     partition: int | None = None,
     tell: Callable[[int], None] = lambda done: None,

@@ -8,7 +8,7 @@ import typer
 
 from ottla.cli.argument_parsing import INT32_MAX
 from ottla.cli.completion import topic_names
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Configs, pairs
 from ottla.cli.setting_names import suggesting
 from ottla.client.admin import Resource
@@ -46,7 +46,7 @@ def alter(
     }
     if partitions is None and not changes:
         raise UserError("topics alter: give --partitions, --config or --delete-config")
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         if changes:
             try:
                 admin.incremental_alter_configs({Resource.topic(name): changes}).all()

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.argument_parsing import INT16_MAX, INT32_MAX
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, failures, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Configs, pairs
 from ottla.cli.setting_names import suggesting
@@ -46,7 +46,7 @@ def create(
     """
     configs = pairs("--config", config)
     wanted = [NewTopic(name, partitions or -1, replication_factor or -1, configs) for name in names]
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         outcomes = admin.create_topics(wanted)
     rows = [
         (topic.name, topic.partitions, topic.replication_factor, str(topic.id))

@@ -11,7 +11,7 @@ import typer
 
 from ottla.cli.completion import topic_names
 from ottla.cli.confirmation import DryRun, Yes, agreed, require_terminal
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, failures, show
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap
 from ottla.client.admin import OffsetSpec, Topic
@@ -45,7 +45,7 @@ def delete(
     if not (yes or dry_run):
         require_terminal("topics delete")
     if dry_run or not yes:
-        with connected(bootstrap) as admin:
+        with admin_connection(bootstrap) as admin:
             described = admin.describe_topics(names)
             table = _to_be_deleted(admin, list(described.succeeded.values()))
         show(table, as_json=False, file=sys.stdout if dry_run else sys.stderr)
@@ -54,7 +54,7 @@ def delete(
         if not agreed("delete them?"):
             print("ottla: nothing was deleted", file=sys.stderr)
             return 1
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         outcomes = admin.delete_topics(names)
     for name in outcomes.succeeded:
         print(f"deleted {name}")

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from ottla.cli.completion import topic_names
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, failures, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.cli.watch_view import EVERY_S, Interval, Watch, forever, watched
@@ -44,7 +44,7 @@ def describe(
       ottla topics describe --under-replicated
     """
     only = Only(under_replicated, unavailable)
-    with connected(bootstrap, quiet=watch) as admin:
+    with admin_connection(bootstrap, quiet=watch) as admin:
         if watch:
             return watched(
                 lambda: _tables(admin, names, only)[0],

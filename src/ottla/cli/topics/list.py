@@ -9,7 +9,7 @@ import typer
 
 from ottla.cli.argument_parsing import matching
 from ottla.cli.argument_parsing import pattern as read_pattern
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.cli.watch_view import EVERY_S, Interval, Watch, forever, watched
@@ -36,7 +36,7 @@ def list_(
       ottla topics list 'ord.*' --json
     """
     wanted = None if pattern is None else read_pattern("PATTERN", pattern)
-    with connected(bootstrap, quiet=watch) as admin:
+    with admin_connection(bootstrap, quiet=watch) as admin:
         if watch:
             return watched(
                 lambda: [_table(matching(admin.list_topics(internal=internal), wanted))],

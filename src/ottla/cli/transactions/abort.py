@@ -14,7 +14,7 @@ import typer
 
 from ottla.cli.argument_parsing import INT64_MAX, topic_partitions
 from ottla.cli.completion import transactional_ids
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, failures, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.cli.profile.cluster import client_config
@@ -69,12 +69,12 @@ def abort(
         )
     if partition is not None:
         hung = _hung(partition, start_offset)
-        with connected(bootstrap) as admin:
+        with admin_connection(bootstrap) as admin:
             return _abort_hanging(admin, *hung, dry_run=dry_run)
     if query is not None:
-        with connected(bootstrap):
+        with admin_connection(bootstrap):
             return _end_query(bootstrap, query, dry_run=dry_run, as_json=as_json)
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         known = admin.describe_transactions(ids or [])
         if dry_run:
             _would_abort(list(known.succeeded), as_json=as_json)

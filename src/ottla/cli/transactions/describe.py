@@ -8,7 +8,7 @@ import typer
 
 from ottla.cli.argument_parsing import shown_time
 from ottla.cli.completion import transactional_ids
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, failures, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.client.admin import Transaction
@@ -40,7 +40,7 @@ def describe(
     Examples:
       ottla transactions describe payments
     """
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         outcomes = admin.describe_transactions(ids)
     rows = [_row(one) for one in outcomes.succeeded.values()]
     show(Table("transactions", COLUMNS, rows, LEAST), as_json=as_json)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.argument_parsing import duration_ms, shown_time, topic_partitions
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
@@ -58,7 +58,7 @@ def find_hanging(
     """
     latest_ms = SystemClock().wall_ms() - duration_ms("--older-than", older_than)
     chosen = [topic_partitions("TOPIC", text) for text in topics or ()]
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         if not chosen:
             chosen = [(name, None) for name in admin.list_topics(internal=True)]
         partitions = expanded(admin, chosen)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.argument_parsing import duration_ms
-from ottla.cli.connection import connected
+from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 
@@ -35,7 +35,7 @@ def list_(
       ottla transactions list --state Ongoing --longer-than 5m --json
     """
     longer_than_ms = -1 if longer_than is None else duration_ms("--longer-than", longer_than)
-    with connected(bootstrap) as admin:
+    with admin_connection(bootstrap) as admin:
         found = admin.list_transactions(
             states=state or (), pattern=pattern, longer_than_ms=longer_than_ms
         )

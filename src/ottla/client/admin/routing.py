@@ -15,7 +15,7 @@ from ottla.model.ids import TopicPartition
 Item = TypeVar("Item", contravariant=True)
 
 
-class Place(Protocol[Item]):
+class Route(Protocol[Item]):
     """Where an item is asked for."""
 
     async def of(self, item: Item) -> To: ...
@@ -24,7 +24,7 @@ class Place(Protocol[Item]):
         """It was not there after all: look again before the next try."""
 
 
-class AtTarget:
+class ToTarget:
     """Everything at one: the controller, or any broker."""
 
     def __init__(self, cluster: Cluster, target: Target) -> None:
@@ -38,7 +38,7 @@ class AtTarget:
         await self._cluster.refresh(())
 
 
-class AtLeader:
+class ToLeader:
     """A partition at its leader."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -58,7 +58,7 @@ class AtLeader:
         await self._cluster.refresh((item.topic,))
 
 
-class AtCoordinator:
+class ToCoordinator:
     """A group or a transactional id at its coordinator."""
 
     def __init__(self, cluster: Cluster, kind: CoordinatorKind) -> None:
@@ -72,7 +72,7 @@ class AtCoordinator:
         self._cluster.forget_coordinator(self._kind, item)
 
 
-class AtBroker:
+class ToBroker:
     """A broker's own affairs at that broker."""
 
     def __init__(self, cluster: Cluster) -> None:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from ottla.client.admin.results import Item, Outcomes, Result
-from ottla.client.admin.routing import AtBroker, AtCoordinator, AtLeader, AtTarget, Place
+from ottla.client.admin.routing import Route, ToBroker, ToCoordinator, ToLeader, ToTarget
 from ottla.client.cluster import Cluster, CoordinatorKind, Target, To
 from ottla.client.cluster_view import ClusterView
 from ottla.client.errors import ErrorCode, KafkaError, refusal
@@ -39,7 +39,7 @@ ASK_AGAIN: Final = frozenset(
 
 Each is the code of the broker that was asked, in the role it was asked in: the controller, the
 leader of the item's partition, or the coordinator of the item's group or transactional id. That
-role is what `Place.mistaken` looks up anew.
+role is what `Route.mistaken` looks up anew.
 """
 
 Answers: TypeAlias = Mapping[Item, Result | Exception]
@@ -52,12 +52,12 @@ class Session:
     def __init__(self, cluster: Cluster, config: AdminConfig) -> None:
         self.cluster = cluster
         self.timeout_ms = config.request_timeout_ms
-        self.anywhere = AtTarget(cluster, Target.ANY)
-        self.controller = AtTarget(cluster, Target.CONTROLLER)
-        self.leaders = AtLeader(cluster)
-        self.groups = AtCoordinator(cluster, CoordinatorKind.GROUP)
-        self.transactions = AtCoordinator(cluster, CoordinatorKind.TXN)
-        self.own_broker = AtBroker(cluster)
+        self.anywhere = ToTarget(cluster, Target.ANY)
+        self.controller = ToTarget(cluster, Target.CONTROLLER)
+        self.leaders = ToLeader(cluster)
+        self.groups = ToCoordinator(cluster, CoordinatorKind.GROUP)
+        self.transactions = ToCoordinator(cluster, CoordinatorKind.TXN)
+        self.own_broker = ToBroker(cluster)
         self._api_timeout_ms = config.default_api_timeout_ms
 
     async def ask(self, node: To, key: int, fields: Fields, *, at_most: int | None = None) -> Any:
@@ -71,7 +71,7 @@ class Session:
             reply = await self.ask(node, key, fields)
             return {target: judged(reply, reply)}
 
-        return (await self.each([target], AtTarget(self.cluster, target), ask)).one()
+        return (await self.each([target], ToTarget(self.cluster, target), ask)).one()
 
     async def brokers(self) -> list[int]:
         """Every broker there is, asked for once; ConnectionError if none answers."""
@@ -103,7 +103,7 @@ class Session:
         return await self.each(sorted((await self.view()).nodes), self.own_broker, ask)
 
     async def each(
-        self, items: Iterable[Item], place: Place[Item], ask: AskNode[Item, Result]
+        self, items: Iterable[Item], place: Route[Item], ask: AskNode[Item, Result]
     ) -> Outcomes[Item, Result]:
         """Ask for every item where it belongs; what came of each, in the order of the items."""
         wanted = list(dict.fromkeys(items))
@@ -126,7 +126,7 @@ class Session:
         return Outcomes({item: _named(item, found[item]) for item in wanted})
 
     async def _round(
-        self, items: list[Item], place: Place[Item], ask: AskNode[Item, Result]
+        self, items: list[Item], place: Route[Item], ask: AskNode[Item, Result]
     ) -> dict[Item, Result | Exception]:
         found: dict[Item, Result | Exception] = {}
         by_node: dict[To, list[Item]] = {}

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Final, Generic, Self
 
 from ottla.client.consumer import subscribing
-from ottla.client.consumer.base import Face
+from ottla.client.consumer.base import ConsumerBase
 from ottla.client.consumer.core import Core
 from ottla.client.consumer.fetch.delivery import take, take_arrow
 from ottla.client.consumer.group import offset_commits
@@ -26,7 +26,7 @@ from ottla.client.consumer.position import seeking
 from ottla.client.consumer.position.reset_policy import EARLIEST, LATEST
 from ottla.client.consumer.rebalance_listener import RebalanceListener
 from ottla.client.consumer.record import K, Record, V
-from ottla.client.consumer.thread_ownership import Ownership, User
+from ottla.client.consumer.thread_ownership import OwningThread, ThreadOwnership
 from ottla.client.offsets import OffsetAndMetadata, OffsetAndTimestamp, Offsets
 from ottla.client.retry import Deadline
 from ottla.model.errors import UserError
@@ -35,7 +35,7 @@ from ottla.model.ids import TopicPartition
 ITERATION_MS: Final = 60_000
 
 
-class Consumer(Face[K, V], Generic[K, V]):
+class Consumer(ConsumerBase[K, V], Generic[K, V]):
     """Reads records, alone or as a member of a group.
 
     Topics given here are subscribed to. Options are Kafka's consumer settings with underscores
@@ -44,7 +44,7 @@ class Consumer(Face[K, V], Generic[K, V]):
     """
 
     def _make(self) -> None:
-        self._owned = Ownership("task", _task)
+        self._owned = ThreadOwnership("task", _task)
         self._tasks: asyncio.TaskGroup | None = None
 
     async def __aenter__(self) -> Self:
@@ -288,10 +288,10 @@ async def _call(function: Callable[[], Any]) -> Any:
     return await given if isawaitable(given) else given
 
 
-def _task() -> User:
+def _task() -> OwningThread:
     task = asyncio.current_task()
     assert task is not None
-    return User(id(task), task.get_name())
+    return OwningThread(id(task), task.get_name())
 
 
 def _ms(timeout: float) -> int:

@@ -12,14 +12,14 @@ from itertools import repeat
 from operator import length_hint
 from typing import Any, Generic
 
-from ottla.client.consumer.builder import Blueprint
+from ottla.client.consumer.builder import ConsumerBuilder
 from ottla.client.consumer.interceptors import ConsumerInterceptor
 from ottla.client.consumer.record import K, Record, V
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 
 
-class Face(ABC, Generic[K, V]):
+class ConsumerBase(ABC, Generic[K, V]):
     """The options of a consumer."""
 
     def __init__(
@@ -35,9 +35,9 @@ class Face(ABC, Generic[K, V]):
             if not isinstance(topic, str):
                 raise UserError(f"Consumer({topic!r}): expected names of topics")
         self._topics = topics
-        self._handing: Handing[K, V] = Handing()
+        self._handing: IterationBuffer[K, V] = IterationBuffer()
         deserializers = (key_deserializer, value_deserializer)
-        self._blueprint = Blueprint(options, config, deserializers, interceptors)
+        self._blueprint = ConsumerBuilder(options, config, deserializers, interceptors)
         self._core = self._blueprint.core()
         self._core.unread = self._handing.unread
         self._make()
@@ -47,7 +47,7 @@ class Face(ABC, Generic[K, V]):
         """Whatever else a face consists of."""
 
 
-class Handing(Generic[K, V]):
+class IterationBuffer(Generic[K, V]):
     """Records that are being iterated over: taken from the buffer, not all seen by the user.
 
     Whoever commits in the middle must not commit what comes after. A list's iterator knows how

@@ -15,13 +15,16 @@ from ottla.client.cluster import Cluster
 from ottla.client.consumer.assignors.assignor import Assignor
 from ottla.client.consumer.assignors.choice import assignors
 from ottla.client.consumer.core import Core
-from ottla.client.consumer.fetch.chunk import Read, Reading
+from ottla.client.consumer.fetch.chunk import ChunkReader, Read
 from ottla.client.consumer.group.classic_loop import ClassicLoop
-from ottla.client.consumer.group.classic_member import ClassicMember, Terms
-from ottla.client.consumer.group.consumer_loop import ModernLoop
-from ottla.client.consumer.group.consumer_member import ModernMember, ModernTerms
-from ottla.client.consumer.group.membership import Group, Parts
-from ottla.client.consumer.group.standalone_loop import SoloLoop
+from ottla.client.consumer.group.classic_member import ClassicMember, ClassicTerms
+from ottla.client.consumer.group.consumer_loop import ConsumerProtocolLoop
+from ottla.client.consumer.group.consumer_member import (
+    ConsumerProtocolMember,
+    ConsumerProtocolTerms,
+)
+from ottla.client.consumer.group.membership import Group, MembershipParts
+from ottla.client.consumer.group.standalone_loop import StandaloneLoop
 from ottla.client.consumer.interceptors import ConsumerInterceptor, Interceptors
 from ottla.client.consumer.position.reset_policy import reset_policy
 from ottla.config.client import ConsumerConfig
@@ -36,7 +39,7 @@ _OLD_NAMES: Final = {
 CLASSIC_ONLY: Final = (STRATEGY, "session_timeout_ms", "heartbeat_interval_ms")
 
 
-class Blueprint:
+class ConsumerBuilder:
     """A consumer that is checked but not built."""
 
     def __init__(
@@ -67,20 +70,22 @@ class Blueprint:
         cluster = Cluster(
             config, SystemClock(), self._dice, auto_create=config.allow_auto_create_topics
         )
-        reading = Reading(*self._deserializers, check_crc=config.check_crcs)
+        reading = ChunkReader(*self._deserializers, check_crc=config.check_crcs)
         return Core(cluster, reading, Interceptors(self._interceptors))
 
     def group(self, core: Core) -> Group:
         config = core.config
         if config.group_id is None:
-            return SoloLoop(core.subscriptions, core.watch, core.gate, core.rebalance)
-        parts = Parts(
+            return StandaloneLoop(core.subscriptions, core.watch, core.gate, core.rebalance)
+        parts = MembershipParts(
             core.cluster, core.subscriptions, core.watch, core.gate, core.rebalance, core.pace
         )
         if config.group_protocol == "consumer":
-            return ModernLoop(ModernMember(self._modern_terms(config.group_id)), parts)
+            return ConsumerProtocolLoop(
+                ConsumerProtocolMember(self._modern_terms(config.group_id)), parts
+            )
         assert self._assignors is not None
-        terms = Terms(
+        terms = ClassicTerms(
             group_id=config.group_id,
             instance_id=config.group_instance_id,
             rack=config.client_rack or None,
@@ -89,10 +94,10 @@ class Blueprint:
         )
         return ClassicLoop(ClassicMember(terms, self._assignors), parts)
 
-    def _modern_terms(self, group_id: str) -> ModernTerms:
+    def _modern_terms(self, group_id: str) -> ConsumerProtocolTerms:
         # The member names itself, in the way Kafka writes its ids.
         member_id = urlsafe_b64encode(self._dice.randbytes(16)).rstrip(b"=").decode()
-        return ModernTerms(
+        return ConsumerProtocolTerms(
             group_id=group_id,
             member_id=member_id,
             instance_id=self.config.group_instance_id,

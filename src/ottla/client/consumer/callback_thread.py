@@ -18,18 +18,18 @@ from ottla.model.errors import UserError
 T = TypeVar("T")
 
 
-class Favour(NamedTuple):
+class CallbackRequest(NamedTuple):
     """User code to run here, and where to send what comes of it."""
 
     function: Callable[[], Any]
     reply: asyncio.Future[Any]
 
 
-Mailbox: TypeAlias = "SimpleQueue[Favour | None]"
+Mailbox: TypeAlias = "SimpleQueue[CallbackRequest | None]"
 """A favour that is asked, or None: the errand is done."""
 
 
-class Errands:
+class CallbackThread:
     """Coroutines done on a loop for one thread."""
 
     def __init__(self, thread: LoopThread) -> None:
@@ -59,10 +59,10 @@ class Errands:
     async def invoke(self, function: Callable[[], Any]) -> Any:
         """On the loop: have the waiting thread call this."""
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._mailboxes[-1].put(Favour(function, reply))
+        self._mailboxes[-1].put(CallbackRequest(function, reply))
         return await reply
 
-    def _do(self, favour: Favour) -> None:
+    def _do(self, favour: CallbackRequest) -> None:
         function, reply = favour
         try:
             given = function()

@@ -16,25 +16,25 @@ from typing import Any, Final
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.errors import Wakeup
 from ottla.client.consumer.fetch.buffer import Buffer
-from ottla.client.consumer.fetch.chunk import Chunk, Reading
+from ottla.client.consumer.fetch.chunk import Chunk, ChunkReader
 from ottla.client.consumer.fetch.fetcher import Fetcher
-from ottla.client.consumer.fetch.partition_responses import Then as FetchThen
+from ottla.client.consumer.fetch.partition_responses import ErrorReaction as FetchThen
 from ottla.client.consumer.group.classic_member import GroupMetadata
 from ottla.client.consumer.group.commit_loop import CommitLoop
 from ottla.client.consumer.group.commit_queue import Positions
-from ottla.client.consumer.group.error_reactions import After
-from ottla.client.consumer.group.membership import Group, Pace
+from ottla.client.consumer.group.error_reactions import ErrorReaction
+from ottla.client.consumer.group.membership import Group, PollInterval
 from ottla.client.consumer.group.rebalance import Rebalance
 from ottla.client.consumer.interceptors import Interceptors
-from ottla.client.consumer.metadata_watch import Watch
-from ottla.client.consumer.poll_gate import Gate
-from ottla.client.consumer.position.offset_lookup import Lookup
-from ottla.client.consumer.position.partition_position import Phase
+from ottla.client.consumer.metadata_watch import MetadataWatch
+from ottla.client.consumer.poll_gate import PollGate
+from ottla.client.consumer.position.offset_lookup import OffsetLookup
+from ottla.client.consumer.position.partition_position import PositionPhase
 from ottla.client.consumer.position.position_loop import PositionLoop
-from ottla.client.consumer.position.position_loop import Then as PositionThen
+from ottla.client.consumer.position.position_loop import PositionStep as PositionThen
 from ottla.client.consumer.position.reset_policy import reset_policy
 from ottla.client.consumer.rebalance_listener import Invoke
-from ottla.client.consumer.subscription import Mode, Subscriptions
+from ottla.client.consumer.subscription import SubscriptionMode, Subscriptions
 from ottla.client.offsets import OffsetAndMetadata
 from ottla.client.retry import Deadline
 from ottla.config.client import ConsumerConfig
@@ -49,7 +49,7 @@ NEVER_MS: Final = 1 << 62
 class Core:
     """All parts of one consumer. `live` runs them; everything else is called while it does."""
 
-    def __init__(self, cluster: Cluster, reading: Reading, interceptors: Interceptors) -> None:
+    def __init__(self, cluster: Cluster, reading: ChunkReader, interceptors: Interceptors) -> None:
         assert isinstance(cluster.config, ConsumerConfig)
         self.config: ConsumerConfig = cluster.config
         self.clock = cluster.clock
@@ -58,15 +58,15 @@ class Core:
         self.interceptors = interceptors
         self.subscriptions = Subscriptions()
         self.bell = asyncio.Event()
-        self.gate = Gate(self.bell.set)
-        self.watch = Watch(cluster, self.subscriptions, self.config)
+        self.gate = PollGate(self.bell.set)
+        self.watch = MetadataWatch(cluster, self.subscriptions, self.config)
         policy = reset_policy(self.config.auto_offset_reset)
         read_committed = self.config.isolation_level == "read_committed"
-        self.lookup = Lookup(cluster, read_committed=read_committed)
+        self.lookup = OffsetLookup(cluster, read_committed=read_committed)
         self.placer = PositionLoop(cluster, self.subscriptions, self.watch, self.lookup, policy)
         self.fetcher = Fetcher(cluster, self.subscriptions, self.watch, policy)
         self.commits = CommitLoop(cluster, self, self._landed)
-        self.pace = Pace(self.clock, self.config.max_poll_interval_ms)
+        self.pace = PollInterval(self.clock, self.config.max_poll_interval_ms)
         self.opened = asyncio.Event()
         self.later: deque[Callable[[], Any]] = deque()
         """User code to call when the user is next inside."""
@@ -113,12 +113,12 @@ class Core:
 
     async def wait(self, deadline: Deadline) -> bool:
         """Do what a poll has to do until there is something to read, or time is up."""
-        if self.subscriptions.mode is Mode.NOTHING:
+        if self.subscriptions.mode is SubscriptionMode.NOTHING:
             raise UserError("nothing to poll: call subscribe() or assign() first")
         self.pace.enter()
         try:
             self._begin_membership()
-            if any(part.phase is not Phase.READY for part in self.subscriptions):
+            if any(part.phase is not PositionPhase.READY for part in self.subscriptions):
                 self.placer.kick()
             while True:
                 self.bell.clear()
@@ -205,7 +205,7 @@ class Core:
         assert self.config.group_id is not None
         return GroupMetadata(self.config.group_id)
 
-    def commit_refused(self, after: After) -> None:
+    def commit_refused(self, after: ErrorReaction) -> None:
         if self.subscriptions.is_automatic:
             self.group.commit_refused(after)
 

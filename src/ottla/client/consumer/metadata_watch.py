@@ -12,7 +12,7 @@ from typing import Final
 
 from ottla.client.cluster import Cluster
 from ottla.client.cluster_view import ClusterView
-from ottla.client.consumer.subscription import Mode, Subscriptions
+from ottla.client.consumer.subscription import SubscriptionMode, Subscriptions
 from ottla.client.errors import KafkaError
 from ottla.client.retry import is_retriable
 from ottla.config.client import ConsumerConfig
@@ -20,7 +20,7 @@ from ottla.config.client import ConsumerConfig
 LEAST_PAUSE_MS: Final = 10
 
 
-class Watch:
+class MetadataWatch:
     """The cluster as far as this consumer's subscription goes."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Watch:
         """Look at everything the subscription touches, and at these topics; OSError if nobody
         answers."""
         subscriptions = self._subscriptions
-        if subscriptions.mode is Mode.PATTERN:
+        if subscriptions.mode is SubscriptionMode.PATTERN:
             topics = None
         else:
             topics = {tp.topic for tp in subscriptions.assigned}.union(
@@ -108,7 +108,7 @@ class Watch:
 
     def _learn(self, view: ClusterView) -> None:
         subscriptions = self._subscriptions
-        if subscriptions.mode is Mode.PATTERN:
+        if subscriptions.mode is SubscriptionMode.PATTERN:
             skip_internal = self._config.exclude_internal_topics
             subscriptions.matched(
                 name

@@ -14,17 +14,17 @@ from typing import NamedTuple, TypeAlias
 Work: TypeAlias = Callable[[], Awaitable[None]]
 
 
-class Errand(NamedTuple):
+class PollCall(NamedTuple):
     work: Work
     done: asyncio.Future[None]
 
 
-class Gate:
+class PollGate:
     """A loop hands in work and waits; a poll does it."""
 
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
-        self._waiting: deque[Errand] = deque()
+        self._waiting: deque[PollCall] = deque()
         self._failures: deque[Exception] = deque()
 
     @property
@@ -34,7 +34,7 @@ class Gate:
     async def call(self, work: Work) -> None:
         """Have a poll do this, and wait until it has."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(Errand(work, done))
+        self._waiting.append(PollCall(work, done))
         self._ring()
         await done
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 
 from ottla.client.consumer.core import Core
 from ottla.client.consumer.rebalance_listener import RebalanceListener
-from ottla.client.consumer.subscription import Mode
+from ottla.client.consumer.subscription import SubscriptionMode
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 
@@ -66,7 +66,7 @@ async def close(core: Core, timeout_ms: int) -> None:
         core.end_membership()
         if subscriptions.is_automatic:
             await _give_up(core)
-        elif subscriptions.mode is Mode.ASSIGNED:
+        elif subscriptions.mode is SubscriptionMode.ASSIGNED:
             await core.rebalance.save()
         await core.commits.settle(timeout_ms)
         await core.call_back()

@@ -10,12 +10,12 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 
-from ottla.client.consumer.position.partition_position import Partition, Phase
+from ottla.client.consumer.position.partition_position import AssignedPartition, PositionPhase
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 
 
-class Mode(Enum):
+class SubscriptionMode(Enum):
     """How partitions are chosen."""
 
     NOTHING = "nothing"
@@ -28,25 +28,25 @@ class Subscriptions:
     """The one place that says what is read, and from where on."""
 
     def __init__(self) -> None:
-        self.mode = Mode.NOTHING
+        self.mode = SubscriptionMode.NOTHING
         self.topics: frozenset[str] = frozenset()
         self.pattern: re.Pattern[str] | None = None
         self.revision = 0
         """Changes with the topics: what a group was told before is out of date."""
-        self._partitions: dict[TopicPartition, Partition] = {}
+        self._partitions: dict[TopicPartition, AssignedPartition] = {}
 
     @property
     def is_automatic(self) -> bool:
         """Whether a group decides which partitions are read."""
-        return self.mode in (Mode.TOPICS, Mode.PATTERN)
+        return self.mode in (SubscriptionMode.TOPICS, SubscriptionMode.PATTERN)
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """These topics instead of those before."""
-        self._enter(Mode.TOPICS)
+        self._enter(SubscriptionMode.TOPICS)
         self._want(frozenset(topics))
 
     def subscribe_pattern(self, pattern: re.Pattern[str]) -> None:
-        self._enter(Mode.PATTERN)
+        self._enter(SubscriptionMode.PATTERN)
         self.pattern = pattern
         self._want(frozenset())
 
@@ -60,11 +60,11 @@ class Subscriptions:
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
         """These partitions, no group asked; those that were there keep their positions."""
-        self._enter(Mode.ASSIGNED)
+        self._enter(SubscriptionMode.ASSIGNED)
         self.replace(partitions)
 
     def clear(self) -> None:
-        self.mode = Mode.NOTHING
+        self.mode = SubscriptionMode.NOTHING
         self.pattern = None
         self.topics = frozenset()
         self.revision += 1
@@ -74,13 +74,15 @@ class Subscriptions:
         """The assignment is now this; new partitions have no position yet."""
         for gone in self._partitions.keys() - set(partitions):
             self._partitions[gone].version += 1  # what is still on its way has no home
-        self._partitions = {tp: self._partitions.get(tp) or Partition(tp) for tp in partitions}
+        self._partitions = {
+            tp: self._partitions.get(tp) or AssignedPartition(tp) for tp in partitions
+        }
 
     @property
     def assigned(self) -> frozenset[TopicPartition]:
         return frozenset(self._partitions)
 
-    def __getitem__(self, tp: TopicPartition) -> Partition:
+    def __getitem__(self, tp: TopicPartition) -> AssignedPartition:
         try:
             return self._partitions[tp]
         except KeyError:
@@ -88,10 +90,10 @@ class Subscriptions:
                 f"{tp} is not assigned to this consumer; what is: consumer.assignment()"
             ) from None
 
-    def get(self, tp: TopicPartition) -> Partition | None:
+    def get(self, tp: TopicPartition) -> AssignedPartition | None:
         return self._partitions.get(tp)
 
-    def __iter__(self) -> Iterator[Partition]:
+    def __iter__(self) -> Iterator[AssignedPartition]:
         return iter(list(self._partitions.values()))
 
     def __len__(self) -> int:
@@ -100,14 +102,14 @@ class Subscriptions:
     @property
     def fault(self) -> Exception | None:
         """Why some partition cannot be read until the user says where from."""
-        return next((part.fault for part in self if part.phase is Phase.STUCK), None)
+        return next((part.fault for part in self if part.phase is PositionPhase.STUCK), None)
 
-    def positions(self) -> Mapping[TopicPartition, Partition]:
+    def positions(self) -> Mapping[TopicPartition, AssignedPartition]:
         """The partitions that have a position."""
         return {part.tp: part for part in self if part.is_placed}
 
-    def _enter(self, mode: Mode) -> None:
-        if self.mode not in (Mode.NOTHING, mode):
+    def _enter(self, mode: SubscriptionMode) -> None:
+        if self.mode not in (SubscriptionMode.NOTHING, mode):
             raise UserError(
                 f"{mode.value} after {self.mode.value}: a consumer reads in one of these ways; "
                 "call unsubscribe() first"

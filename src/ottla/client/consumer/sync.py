@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
 from ottla.client.consumer import subscribing
-from ottla.client.consumer.base import Face
-from ottla.client.consumer.callback_thread import Errands
+from ottla.client.consumer.base import ConsumerBase
+from ottla.client.consumer.callback_thread import CallbackThread
 from ottla.client.consumer.core import Core
 from ottla.client.consumer.fetch.delivery import take, take_arrow
 from ottla.client.consumer.group import offset_commits
@@ -27,7 +27,7 @@ from ottla.client.consumer.position import seeking
 from ottla.client.consumer.position.reset_policy import EARLIEST, LATEST
 from ottla.client.consumer.rebalance_listener import RebalanceListener
 from ottla.client.consumer.record import K, Record, V
-from ottla.client.consumer.thread_ownership import Ownership, User
+from ottla.client.consumer.thread_ownership import OwningThread, ThreadOwnership
 from ottla.client.loop_thread import LoopThread
 from ottla.client.offsets import OffsetAndMetadata, OffsetAndTimestamp, Offsets
 from ottla.client.retry import Deadline
@@ -39,7 +39,7 @@ T = TypeVar("T")
 ITERATION_S: Final = 60.0
 
 
-class Consumer(Face[K, V], Generic[K, V]):
+class Consumer(ConsumerBase[K, V], Generic[K, V]):
     """Reads records, alone or as a member of a group.
 
     Topics given here are subscribed to. Options are Kafka's consumer settings with underscores
@@ -48,9 +48,9 @@ class Consumer(Face[K, V], Generic[K, V]):
     """
 
     def _make(self) -> None:
-        self._owned = Ownership("thread", _thread)
+        self._owned = ThreadOwnership("thread", _thread)
         self._thread = LoopThread("ottla-consumer")
-        self._errands = Errands(self._thread)
+        self._errands = CallbackThread(self._thread)
         self._life: Future[None] | None = None
         self._closed = False
 
@@ -304,8 +304,8 @@ class Consumer(Face[K, V], Generic[K, V]):
         return self._core.config.default_api_timeout_ms if timeout is None else _ms(timeout)
 
 
-def _thread() -> User:
-    return User(threading.get_ident(), threading.current_thread().name)
+def _thread() -> OwningThread:
+    return OwningThread(threading.get_ident(), threading.current_thread().name)
 
 
 def _ms(timeout: float) -> int:

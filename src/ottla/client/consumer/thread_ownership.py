@@ -15,20 +15,20 @@ from ottla.client.consumer.errors import ConcurrentUse
 _INSIDE: Final = "inside"
 
 
-class User(NamedTuple):
+class OwningThread(NamedTuple):
     """A thread or a task."""
 
     id: int
     name: str
 
 
-class Ownership:
+class ThreadOwnership:
     """`with ownership:` around every public method but `wakeup`."""
 
-    def __init__(self, kind: str, who: Callable[[], User]) -> None:
+    def __init__(self, kind: str, who: Callable[[], OwningThread]) -> None:
         self._kind = kind
         self._who = who
-        self._users: dict[str, User] = {}
+        self._users: dict[str, OwningThread] = {}
         self._depth = 0
 
     def __enter__(self) -> None:

@@ -21,11 +21,11 @@ from ottla.client.interceptors import ProducerInterceptor
 from ottla.client.offsets import Offsets
 from ottla.client.partitioners import Partitioner
 from ottla.client.producer.buffer.batch import Batch
-from ottla.client.producer.buffer.buffer_memory import Claim
+from ottla.client.producer.buffer.buffer_memory import MemoryClaim
 from ottla.client.producer.buffer.table_writer import Columns, TableWriter
 from ottla.client.producer.delivery import Delivery
 from ottla.client.producer.options import core_of, group_of
-from ottla.client.producer.send_path import GivenHeaders, Sending, checked
+from ottla.client.producer.send_path import GivenHeaders, SendPath, checked
 from ottla.client.producer.table_delivery import TableDelivery
 from ottla.client.producer.transactions.coordinator_requests import GroupMetadata
 from ottla.client.producer.transactions.state import PreparedTransaction
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Producer(Sending):
+class Producer(SendPath):
     """Sends records. One for many tasks of one event loop.
 
     Options are Kafka's with underscores (`linger_ms=5`), or under their own names in `config`.
@@ -115,7 +115,7 @@ class Producer(Sending):
             return self._failed(record, error)
         return self._told(taken)
 
-    async def _memory(self, size: int, deadline: Deadline) -> Claim:
+    async def _memory(self, size: int, deadline: Deadline) -> MemoryClaim:
         granted = asyncio.Event()
         claim = self._intake.claim(size, granted.set)
         try:

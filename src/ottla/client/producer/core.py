@@ -16,12 +16,12 @@ from ottla.client.cluster import Cluster
 from ottla.client.cluster_view import TopicView
 from ottla.client.producer.buffer.accumulator import Accumulator
 from ottla.client.producer.buffer.queues import Queues
-from ottla.client.producer.buffer.record_intake import Hooks, Intake, Means
+from ottla.client.producer.buffer.record_intake import Hooks, IntakeContext, RecordIntake
 from ottla.client.producer.flush_waiter import finished
-from ottla.client.producer.sender.batch_numbering import Numbering
+from ottla.client.producer.sender.batch_numbering import BatchNumbering
 from ottla.client.producer.sender.sender import Sender
 from ottla.client.producer.sender.sequences import Sequences
-from ottla.client.producer.transactions.coordinator_requests import Coordination
+from ottla.client.producer.transactions.coordinator_requests import CoordinatorRequests
 from ottla.client.producer.transactions.state import Transaction
 from ottla.client.producer.transactions.user_operations import Transactions
 from ottla.client.retry import Deadline
@@ -50,12 +50,12 @@ class ProducerCore:
         if config.transactional_id is not None:
             assert sequences is not None
             transaction = Transaction(config.transactional_id)
-            coordination = Coordination(config, self.cluster, transaction, sequences)
+            coordination = CoordinatorRequests(config, self.cluster, transaction, sequences)
         self._queues = Queues(config.buffer_memory)
         self._accumulator = Accumulator(config, self._queues)
-        means = Means(clock, dice, stamp_ns, self.wake)
-        self.intake = Intake(config, hooks, means, self._queues, transaction)
-        numbering = Numbering(self.cluster, sequences, transaction, coordination)
+        means = IntakeContext(clock, dice, stamp_ns, self.wake)
+        self.intake = RecordIntake(config, hooks, means, self._queues, transaction)
+        numbering = BatchNumbering(self.cluster, sequences, transaction, coordination)
         self.sender = Sender(config, self.cluster, self._accumulator, numbering, self.intake)
         self.transactions = Transactions(
             self._deadline, numbering, self.sender.outcomes, self.intake, self.flush

@@ -44,7 +44,7 @@ def core_of(
     return ProducerCore(settings, hooks, clock, Random(), clock.wall_ns)
 
 
-class Group(NamedTuple):
+class ProducerGroup(NamedTuple):
     """A group whose offsets are committed without being a member of it."""
 
     group_id: str
@@ -55,7 +55,7 @@ class Group(NamedTuple):
 
 def group_of(given: GroupMetadata | str) -> GroupMetadata:
     if isinstance(given, str):
-        return Group(given)
+        return ProducerGroup(given)
     if not hasattr(given, "group_id"):
         raise UserError(f"send_offsets: expected a group's name or metadata, got {given!r}")
     return given

@@ -20,7 +20,7 @@ from ottla.model.ids import TopicPartition
 GivenHeaders: TypeAlias = Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]] | None
 
 
-class Sending:
+class SendPath:
     """What `send` of both faces is made of."""
 
     def __init__(self, core: ProducerCore) -> None:

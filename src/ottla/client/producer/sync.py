@@ -23,11 +23,11 @@ from ottla.client.loop_thread import LoopThread
 from ottla.client.offsets import Offsets
 from ottla.client.partitioners import Partitioner
 from ottla.client.producer.buffer.batch import RECORD_OVERHEAD, Batch
-from ottla.client.producer.buffer.buffer_memory import Claim
+from ottla.client.producer.buffer.buffer_memory import MemoryClaim
 from ottla.client.producer.buffer.table_writer import Columns, TableWriter
 from ottla.client.producer.delivery import Delivery
 from ottla.client.producer.options import core_of, group_of
-from ottla.client.producer.send_path import GivenHeaders, Sending, checked
+from ottla.client.producer.send_path import GivenHeaders, SendPath, checked
 from ottla.client.producer.table_delivery import TableDelivery
 from ottla.client.producer.transactions.coordinator_requests import GroupMetadata
 from ottla.client.producer.transactions.state import PreparedTransaction
@@ -42,7 +42,7 @@ EASY: Final = 4
 TURN_S: Final = 0.01
 
 
-class Producer(Sending):
+class Producer(SendPath):
     """Sends records. Made to be shared: every method may be called from any thread.
 
     Options are Kafka's with underscores (`linger_ms=5`), or under their own names in `config`.
@@ -173,7 +173,7 @@ class Producer(Sending):
             return view
         return self._thread.run(self._core.topic(topic, partition, deadline.left_ms))
 
-    def _memory(self, size: int, deadline: Deadline) -> Claim:
+    def _memory(self, size: int, deadline: Deadline) -> MemoryClaim:
         granted = threading.Event()
         claim = self._intake.claim(size, granted.set)
         try:

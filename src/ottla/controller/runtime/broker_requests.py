@@ -13,15 +13,15 @@ from typing import Final, NamedTuple, TypeVar
 from ottla.config.listeners import PROTOCOLS
 from ottla.controller.effects import (
     LeaderAndIsr,
-    Led,
-    Published,
+    PartitionLeadership,
+    PublishedPartition,
     Send,
-    Stopped,
+    StoppedReplica,
     StopReplica,
     UpdateMetadata,
 )
-from ottla.controller.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered
-from ottla.controller.state import Broker, ControllerState, Leadership
+from ottla.controller.events import Event, LeaderAndIsrReplied, StopReplicaReplied
+from ottla.controller.state import BrokerState, ControllerState, Leadership
 from ottla.metadata.image import DELETED
 from ottla.model.ids import (
     NO_BROKER,
@@ -41,13 +41,13 @@ PARTITIONS_MAX: Final = 200
 """That one request speaks of."""
 
 Fields = dict[str, object]
-Item = TypeVar("Item", Led, Stopped, Published)
+Item = TypeVar("Item", PartitionLeadership, StoppedReplica, PublishedPartition)
 
 
 class Request(NamedTuple):
     """One request to one broker, ready to be sent, and how to read the reply."""
 
-    broker: Broker
+    broker: BrokerState
     key: int
     fields: Fields
     about: tuple[TopicPartition, ...]
@@ -69,7 +69,7 @@ class Request(NamedTuple):
                 if topic.topic_id in self.names
                 for item in topic.partition_errors
             }
-            return LeaderAndIsrAnswered(self.broker.id, self.broker.epoch, codes)
+            return LeaderAndIsrReplied(self.broker.id, self.broker.epoch, codes)
         if self.key == STOP_REPLICA and self.about:
             whole = reply.error_code
             said = {
@@ -77,7 +77,7 @@ class Request(NamedTuple):
                 for item in reply.partition_errors
             }
             codes = {tp: said.get(tp, whole) for tp in self.about}
-            return StopReplicaAnswered(self.broker.id, self.broker.epoch, codes)
+            return StopReplicaReplied(self.broker.id, self.broker.epoch, codes)
         return None
 
 
@@ -138,7 +138,7 @@ def _update_metadata(state: ControllerState, send: UpdateMetadata) -> Iterable[R
         yield Request(broker, UPDATE_METADATA, {**_head(state, broker), **shared}, (), {})
 
 
-def _head(state: ControllerState, broker: Broker) -> Fields:
+def _head(state: ControllerState, broker: BrokerState) -> Fields:
     return {
         "controller_id": state.broker_id,
         "is_kraft_controller": False,
@@ -147,7 +147,7 @@ def _head(state: ControllerState, broker: Broker) -> Fields:
     }
 
 
-def _broker(broker: Broker) -> Fields:
+def _broker(broker: BrokerState) -> Fields:
     return {
         "id": broker.id,
         "rack": broker.rack,
@@ -173,7 +173,7 @@ def _by_topic(
         members = list(group)
         topic: Fields = {"topic_name": name, "partition_states": [fields(m) for m in members]}
         first = members[0]
-        if with_id and not isinstance(first, Stopped):
+        if with_id and not isinstance(first, StoppedReplica):
             topic["topic_id"] = first.topic_id
         topics.append(topic)
     return topics
@@ -183,7 +183,7 @@ def _leadership(leadership: Leadership | None, epoch: ControllerEpoch) -> Leader
     return leadership or Leadership(NO_BROKER, (), NO_EPOCH, epoch, 0)
 
 
-def _led(led: Led) -> Fields:
+def _led(led: PartitionLeadership) -> Fields:
     partition, leadership = led.partition, led.partition.leadership
     assert leadership is not None, f"{led.tp} has no leadership to tell"
     return {
@@ -201,7 +201,7 @@ def _led(led: Led) -> Fields:
     }
 
 
-def _stopped(stopped: Stopped) -> Fields:
+def _stopped(stopped: StoppedReplica) -> Fields:
     return {
         "partition_index": stopped.tp.partition,
         "leader_epoch": stopped.leader_epoch,
@@ -209,7 +209,7 @@ def _stopped(stopped: Stopped) -> Fields:
     }
 
 
-def _published(published: Published) -> Fields:
+def _published(published: PublishedPartition) -> Fields:
     leadership = _leadership(published.partition.leadership, ControllerEpoch(0))
     leader: BrokerId = DELETED if published.deleted else leadership.leader
     return {

@@ -14,22 +14,24 @@ from ottla.store.nodes import ControllerEpochNode, ControllerNode
 from ottla.store.port import BadVersion, Create, NodeExists, Op, Set, Store
 
 
-class Term(NamedTuple):
+class ControllerTerm(NamedTuple):
     """One controller's time in office, and the version that fences its writes."""
 
     epoch: ControllerEpoch
     version: int
 
 
-async def take(store: Store, broker_id: BrokerId, now_ms: int) -> Term | None:
+async def try_to_become_controller(
+    store: Store, broker_id: BrokerId, now_ms: int
+) -> ControllerTerm | None:
     """Take it if it is free; None when somebody else was quicker."""
     node = await store.get(paths.CONTROLLER_EPOCH)
     if node is None:
-        term = Term(ControllerEpoch(1), 0)
+        term = ControllerTerm(ControllerEpoch(1), 0)
         count: Op = Create(paths.CONTROLLER_EPOCH, ControllerEpochNode(term.epoch).encode())
     else:
         last = ControllerEpochNode.decode(node.data).epoch
-        term = Term(ControllerEpoch(last + 1), node.version + 1)
+        term = ControllerTerm(ControllerEpoch(last + 1), node.version + 1)
         count = Set(paths.CONTROLLER_EPOCH, ControllerEpochNode(term.epoch).encode(), node.version)
     mine = ControllerNode(broker_id, now_ms).encode()
     try:

@@ -31,11 +31,11 @@ OP_BYTES: Final = 80
 """What an operation takes beside its path and data."""
 
 
-class Fenced(Exception):
+class ControllerFenced(Exception):
     """Another controller has been elected."""
 
 
-class Writer:
+class FencedWriter:
     def __init__(self, store: Store) -> None:
         self._store = store
 
@@ -52,7 +52,7 @@ class Writer:
                 return
             except StoreError as refused:
                 if refused.at == 0 and isinstance(refused, BadVersion | NoNode):
-                    raise Fenced from refused
+                    raise ControllerFenced from refused
                 piece = _without_obstacle(piece, refused)
 
 

@@ -20,29 +20,29 @@ from typing import Any, Final, TypeAlias
 
 from ottla.controller.effects import Step
 from ottla.controller.event_size import weight
-from ottla.controller.events import BalanceDue, Event, RulesSeen
+from ottla.controller.events import BalanceDue, Event, RulesChanged
 from ottla.controller.machine import on_event
 from ottla.controller.runtime import controller_election
 from ottla.controller.runtime.broker_requests import requests
-from ottla.controller.runtime.controller_election import Term
-from ottla.controller.runtime.fenced_writer import Fenced, Writer
-from ottla.controller.runtime.metrics import Measures
-from ottla.controller.runtime.outbox import Links, Outbox
-from ottla.controller.runtime.pending_requests import Asks
-from ottla.controller.runtime.store_reader import Readings
-from ottla.controller.state import ControllerState, Rules
+from ottla.controller.runtime.controller_election import ControllerTerm
+from ottla.controller.runtime.fenced_writer import ControllerFenced, FencedWriter
+from ottla.controller.runtime.metrics import ControllerMetrics
+from ottla.controller.runtime.outbox import BrokerLinks, Outbox
+from ottla.controller.runtime.pending_requests import PendingRequests
+from ottla.controller.runtime.store_reader import StoreReader
+from ottla.controller.state import ControllerState, TopicRules
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_BROKER, BrokerId, TopicPartition
 from ottla.model.slices import in_slices
-from ottla.shared_state.registration import CannotRegister, Registration
+from ottla.shared_state.registration import Registration, RegistrationError
 from ottla.store import paths
 from ottla.store.changes import (
     Change,
     ControllerMoved,
     PartitionsChanged,
-    PreferredElectionAsked,
-    ReassignmentAsked,
+    PreferredElectionNodeChanged,
+    ReassignmentNodeChanged,
     StateChanged,
     change_of_data,
 )
@@ -65,26 +65,26 @@ class ControllerLoop:
     def __init__(
         self,
         store: Store,
-        links: Links,
+        links: BrokerLinks,
         registration: Registration,
         clock: Clock,
         dice: Random,
         *,
-        measures: Measures,
+        measures: ControllerMetrics,
     ) -> None:
         self._store = store
         self._links = links
         self._registration = registration
         self._clock = clock
         self._measures = measures
-        self._writer = Writer(store)
-        self._readings = Readings(store, self.put, dice)
-        self._asks = Asks()
+        self._writer = FencedWriter(store)
+        self._readings = StoreReader(store, self.put, dice)
+        self._asks = PendingRequests()
         self._queue: deque[tuple[int, Item]] = deque()
         self._arrived = asyncio.Event()
         self._outbox: Outbox | None = None
         self.state = ControllerState(registration.broker_id)
-        self._term: Term | None = None
+        self._term: ControllerTerm | None = None
         """Of the office we hold, from the moment it was taken."""
         self._just_started = True
         self.active_id: BrokerId = NO_BROKER
@@ -116,9 +116,9 @@ class ControllerLoop:
     def close_ask(self, number: int) -> None:
         self._asks.close(number)
 
-    def set_rules(self, rules: Rules) -> None:
+    def set_rules(self, rules: TopicRules) -> None:
         if self.is_active:
-            self.put(RulesSeen(rules))
+            self.put(RulesChanged(rules))
         else:
             self.state = replace(self.state, rules=rules)
 
@@ -158,7 +158,7 @@ class ControllerLoop:
             self._asks.refuse_all()  # they may ask again; what they wait for may never come
             await asyncio.sleep(STORE_RETRY_S)
             self.put(again)  # what was written is unknown: read it all again
-        except CannotRegister:
+        except RegistrationError:
             raise
         except Exception:
             log.exception("the controller could not handle an event")
@@ -181,7 +181,7 @@ class ControllerLoop:
             step = await self._decide(event)
             try:
                 await self._writer.write(step.writes, step.state.epoch_version)
-            except Fenced:
+            except ControllerFenced:
                 log.warning("another controller was elected: resigning")
                 self._resign()
                 return
@@ -239,7 +239,7 @@ class ControllerLoop:
         holder = await self._readings.controller()
         returned, self._just_started = self._just_started and holder is None, False
         if holder is None:
-            self._term = await controller_election.take(
+            self._term = await controller_election.try_to_become_controller(
                 self._store, self.state.broker_id, self._clock.wall_ms()
             )
             holder = await self._readings.controller()
@@ -248,12 +248,12 @@ class ControllerLoop:
         else:
             self.active_id = NO_BROKER if holder is None else holder
 
-    async def _enter_office(self, term: Term, *, returned: bool) -> None:
+    async def _enter_office(self, term: ControllerTerm, *, returned: bool) -> None:
         log.info("broker %d is the controller, epoch %d", self.state.broker_id, term.epoch)
         elected = await self._readings.everything(term)
         await self._handle(elected._replace(returned=returned))
         self.active_id = self.state.broker_id
-        for change in (PreferredElectionAsked(), ReassignmentAsked()):
+        for change in (PreferredElectionNodeChanged(), ReassignmentNodeChanged()):
             self.put(change)  # what was asked of an earlier controller
 
     async def _controller_moved(self) -> None:

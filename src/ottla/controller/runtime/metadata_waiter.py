@@ -16,7 +16,7 @@ from ottla.metadata.image import Image
 Condition: TypeAlias = Callable[[Image], bool]
 
 
-class Shown:
+class MetadataWaiter:
     def __init__(self, metadata: MetadataCache) -> None:
         self._metadata = metadata
         self._waiting: list[tuple[Condition, asyncio.Future[None]]] = []

@@ -19,7 +19,7 @@ CHANNELS = "kafka_controller_controllerchannelmanager"
 EVENTS = "kafka_controller_controllereventmanager"
 
 
-class Measures:
+class ControllerMetrics:
     def __init__(self, registry: Registry, clock: Clock) -> None:
         self._registry = registry
         self._clock = clock

@@ -18,8 +18,8 @@ from typing import Final, Protocol
 
 from ottla.controller.events import BrokerBehind, Event
 from ottla.controller.runtime.broker_requests import Request
-from ottla.controller.runtime.metrics import Measures
-from ottla.controller.state import Broker
+from ottla.controller.runtime.metrics import ControllerMetrics
+from ottla.controller.state import BrokerState
 from ottla.model.errors import Disconnect
 from ottla.model.ids import BrokerId
 
@@ -32,7 +32,7 @@ RETRY_S: Final = 0.1
 Tell = Callable[[Event], None]
 
 
-class Link(Protocol):
+class BrokerLink(Protocol):
     """A way to one broker. The reply comes without its size; OSError when there is none."""
 
     async def call(self, frame: bytes) -> bytes | memoryview: ...
@@ -40,15 +40,17 @@ class Link(Protocol):
     async def close(self) -> None: ...
 
 
-class Links(Protocol):
-    def open(self, broker: Broker) -> Link:
+class BrokerLinks(Protocol):
+    def open(self, broker: BrokerState) -> BrokerLink:
         """Connecting happens at the first call."""
 
 
-class Channel:
+class BrokerQueue:
     """The task of one broker."""
 
-    def __init__(self, broker: Broker, link: Link, tell: Tell, measures: Measures) -> None:
+    def __init__(
+        self, broker: BrokerState, link: BrokerLink, tell: Tell, measures: ControllerMetrics
+    ) -> None:
         self.broker = broker
         self._link = link
         self._tell = tell
@@ -95,15 +97,15 @@ class Channel:
 
 class Outbox:
     def __init__(
-        self, links: Links, tell: Tell, tasks: asyncio.TaskGroup, measures: Measures
+        self, links: BrokerLinks, tell: Tell, tasks: asyncio.TaskGroup, measures: ControllerMetrics
     ) -> None:
         self._links = links
         self._tell = tell
         self._tasks = tasks
         self._measures = measures
-        self._channels: dict[BrokerId, tuple[Channel, asyncio.Task[None]]] = {}
+        self._channels: dict[BrokerId, tuple[BrokerQueue, asyncio.Task[None]]] = {}
 
-    def follow(self, brokers: Mapping[BrokerId, Broker]) -> None:
+    def follow(self, brokers: Mapping[BrokerId, BrokerState]) -> None:
         """Channels for those who came, none for those who left, new ones for those who moved."""
         for id, (channel, task) in list(self._channels.items()):
             if brokers.get(id) != channel.broker:
@@ -113,7 +115,7 @@ class Outbox:
         for id, broker in brokers.items():
             if id not in self._channels:
                 link = self._links.open(broker)
-                channel = Channel(broker, link, self._tell, self._measures)
+                channel = BrokerQueue(broker, link, self._tell, self._measures)
                 self._measures.channel(id, partial(_waiting, channel))
                 self._channels[id] = (channel, self._tasks.create_task(channel.run()))
 
@@ -125,5 +127,5 @@ class Outbox:
         self.follow({})
 
 
-def _waiting(channel: Channel) -> int:
+def _waiting(channel: BrokerQueue) -> int:
     return channel.waiting

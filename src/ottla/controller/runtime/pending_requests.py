@@ -11,7 +11,7 @@ from itertools import count
 from ottla.model.errors import ErrorCode, KafkaError
 
 
-class Asks:
+class PendingRequests:
     def __init__(self) -> None:
         self._numbers = count(1)
         self._open: dict[int, asyncio.Future[object]] = {}

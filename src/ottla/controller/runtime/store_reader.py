@@ -13,21 +13,27 @@ from random import Random
 from typing import TypeVar
 
 from ottla.controller.events import (
-    BrokersSeen,
-    DeletionsSeen,
+    DeletionsFound,
     Elected,
-    ElectionAsked,
     ElectionKind,
+    ElectionRequested,
     Event,
-    LogDirsSeen,
-    MovesAsked,
-    PartitionsSeen,
-    StatesReread,
-    StatesSeen,
-    TopicsSeen,
+    LiveBrokersChanged,
+    LogDirFailuresFound,
+    PartitionsReloaded,
+    ReassignmentRequested,
+    StatesChanged,
+    StatesReloaded,
+    TopicsReloaded,
 )
-from ottla.controller.runtime.controller_election import Term
-from ottla.controller.state import Broker, ControllerState, Leadership, Partition, Topic
+from ottla.controller.runtime.controller_election import ControllerTerm
+from ottla.controller.state import (
+    BrokerState,
+    ControllerState,
+    Leadership,
+    PartitionAssignment,
+    TopicAssignment,
+)
 from ottla.controller.topics import UNCLEAN
 from ottla.model.ids import (
     NO_BROKER,
@@ -44,12 +50,12 @@ from ottla.store.changes import (
     BrokerChanged,
     BrokersChanged,
     Change,
-    DeletionsAsked,
+    DeletionNodesChanged,
     IsrsChanged,
     LogDirsFailed,
     PartitionsChanged,
-    PreferredElectionAsked,
-    ReassignmentAsked,
+    PreferredElectionNodeChanged,
+    ReassignmentNodeChanged,
     TopicsChanged,
     Watcher,
 )
@@ -72,7 +78,7 @@ log = logging.getLogger(__name__)
 Read = TypeVar("Read")
 
 
-class Readings:
+class StoreReader:
     def __init__(self, store: Store, tell: Callable[[Change], None], dice: Random) -> None:
         self._store = store
         self._tell = tell
@@ -88,7 +94,7 @@ class Readings:
         node = _read(ControllerNode.decode, await self._data(paths.CONTROLLER))
         return None if node is None else node.broker
 
-    async def everything(self, term: Term) -> Elected:
+    async def everything(self, term: ControllerTerm) -> Elected:
         """All that a new controller must know, watched from here on."""
         await self._data(paths.PREFERRED_ELECTION)
         await self._data(paths.REASSIGN_PARTITIONS)
@@ -120,33 +126,33 @@ class Readings:
                 return await self.topics(state.topics)
             case PartitionsChanged(topic) if topic in state.topics:
                 return await self.partitions(topic)
-            case DeletionsAsked():
+            case DeletionNodesChanged():
                 return await self._deletions()
             case IsrsChanged():
                 return await self._isr_changes()
             case LogDirsFailed():
                 return await self._log_dirs()
-            case PreferredElectionAsked():
+            case PreferredElectionNodeChanged():
                 return await self._preferred_election()
-            case ReassignmentAsked():
+            case ReassignmentNodeChanged():
                 return await self._reassignment()
             case _:
                 return None
 
-    async def _brokers(self) -> BrokersSeen:
+    async def _brokers(self) -> LiveBrokersChanged:
         names = await self._children(paths.BROKER_IDS)
         ids = [BrokerId(int(name)) for name in names if name.isdigit()]
         found = [_broker(id, await self._data(paths.broker(id))) for id in sorted(ids)]
-        return BrokersSeen({broker.id: broker for broker in found if broker is not None})
+        return LiveBrokersChanged({broker.id: broker for broker in found if broker is not None})
 
-    async def topics(self, known: Iterable[str]) -> TopicsSeen:
+    async def topics(self, known: Iterable[str]) -> TopicsReloaded:
         names = frozenset(await self._children(paths.TOPICS))
         new = await self._topics(sorted(names - set(known)))
-        return TopicsSeen(names, new, self._ids(new))
+        return TopicsReloaded(names, new, self._ids(new))
 
-    async def partitions(self, name: str) -> PartitionsSeen | None:
+    async def partitions(self, name: str) -> PartitionsReloaded | None:
         topics = await self._topics([name])
-        return PartitionsSeen(name, topics[name]) if topics else None
+        return PartitionsReloaded(name, topics[name]) if topics else None
 
     async def watch_topics(self, versions: Mapping[str, int]) -> None:
         """Hear of changes to topics that this controller wrote itself."""
@@ -155,46 +161,46 @@ class Readings:
             if node is not None and node.version != version:
                 self._tell(PartitionsChanged(name))  # somebody was quicker than the watch
 
-    async def _deletions(self) -> DeletionsSeen:
-        return DeletionsSeen(frozenset(await self._children(paths.DELETE_TOPICS)))
+    async def _deletions(self) -> DeletionsFound:
+        return DeletionsFound(frozenset(await self._children(paths.DELETE_TOPICS)))
 
-    async def _isr_changes(self) -> StatesSeen:
+    async def _isr_changes(self) -> StatesChanged:
         names = await self._children(paths.ISR_CHANGES)
         notifications = [f"{paths.ISR_CHANGES}/{name}" for name in names]
         nodes = await self._store.get_many(notifications)
         told = [_read(PartitionsNode.decode, node) for node in nodes]
         changed = {tp for partitions in told if partitions for tp in partitions.partitions}
         states = await self.states(sorted(changed))
-        return StatesSeen(states.states, tuple(notifications))
+        return StatesChanged(states.states, tuple(notifications))
 
-    async def states(self, tps: Sequence[TopicPartition]) -> StatesReread:
+    async def states(self, tps: Sequence[TopicPartition]) -> StatesReloaded:
         nodes = await self._store.get_many([paths.partition_state(tp) for tp in tps])
         found = {tp: _leadership(node) for tp, node in zip(tps, nodes, strict=True)}
-        return StatesReread({tp: led for tp, led in found.items() if led is not None})
+        return StatesReloaded({tp: led for tp, led in found.items() if led is not None})
 
-    async def _log_dirs(self) -> LogDirsSeen:
+    async def _log_dirs(self) -> LogDirFailuresFound:
         names = await self._children(paths.LOG_DIR_EVENTS)
         notifications = [f"{paths.LOG_DIR_EVENTS}/{name}" for name in names]
         nodes = await self._store.get_many(notifications)
         events = [_read(LogDirEventNode.decode, node) for node in nodes]
-        return LogDirsSeen(frozenset(e.broker for e in events if e), tuple(notifications))
+        return LogDirFailuresFound(frozenset(e.broker for e in events if e), tuple(notifications))
 
-    async def _preferred_election(self) -> ElectionAsked | None:
+    async def _preferred_election(self) -> ElectionRequested | None:
         node = await self._data(paths.PREFERRED_ELECTION)
         if node is None:
             return None
         asked = _read(PartitionsNode.decode, node)
         partitions = () if asked is None else asked.partitions
-        return ElectionAsked(None, ElectionKind.PREFERRED, partitions)
+        return ElectionRequested(None, ElectionKind.PREFERRED, partitions)
 
-    async def _reassignment(self) -> MovesAsked | None:
+    async def _reassignment(self) -> ReassignmentRequested | None:
         node = await self._data(paths.REASSIGN_PARTITIONS)
         if node is None:
             return None
         asked = _read(ReassignmentNode.decode, node)
-        return MovesAsked(None, {} if asked is None else asked.replicas)
+        return ReassignmentRequested(None, {} if asked is None else asked.replicas)
 
-    async def _topics(self, names: Sequence[str]) -> dict[str, Topic]:
+    async def _topics(self, names: Sequence[str]) -> dict[str, TopicAssignment]:
         found: dict[str, tuple[TopicNode, int]] = {}
         for name in names:
             node = await self._data(paths.topic(name))
@@ -219,7 +225,7 @@ class Readings:
             if config is not None and UNCLEAN in config.overrides
         }
 
-    def _ids(self, topics: Mapping[str, Topic]) -> dict[str, TopicId]:
+    def _ids(self, topics: Mapping[str, TopicAssignment]) -> dict[str, TopicId]:
         nameless = [name for name, topic in topics.items() if topic.id == NO_TOPIC_ID]
         return {name: new_topic_id(self._dice) for name in nameless}
 
@@ -261,11 +267,11 @@ def _read(decode: Callable[[bytes], Read], node: Node | None) -> Read | None:
         return None
 
 
-def _broker(id: BrokerId, node: Node | None) -> Broker | None:
+def _broker(id: BrokerId, node: Node | None) -> BrokerState | None:
     registered = _read(BrokerNode.decode, node)
     if node is None or registered is None:
         return None
-    return Broker(id, BrokerEpoch(node.created), registered.endpoints, registered.rack)
+    return BrokerState(id, BrokerEpoch(node.created), registered.endpoints, registered.rack)
 
 
 def _leadership(node: Node | None) -> Leadership | None:
@@ -281,9 +287,9 @@ def _leadership(node: Node | None) -> Leadership | None:
 
 def _topic(
     name: str, node: TopicNode, version: int, states: Mapping[TopicPartition, Leadership]
-) -> Topic:
+) -> TopicAssignment:
     partitions = {
-        number: Partition(
+        number: PartitionAssignment(
             replicas,
             node.adding.get(number, ()),
             node.removing.get(number, ()),
@@ -291,4 +297,4 @@ def _topic(
         )
         for number, replicas in node.partitions.items()
     }
-    return Topic(node.topic_id, partitions, version)
+    return TopicAssignment(node.topic_id, partitions, version)

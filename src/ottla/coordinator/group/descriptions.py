@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.classic.states import GroupPhase
 from ottla.coordinator.group.classic.subscription import CONSUMER
 from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
 from ottla.coordinator.group.consumer.pending_group import tombstones
@@ -48,7 +48,7 @@ def summary(group: Group | None) -> GroupSummary | None:
     """A classic group; metadata and assignments are shown while they hold: while it is stable."""
     if group is None or isinstance(group, ConsumerGroup):
         return None
-    stable = group.phase is Phase.STABLE
+    stable = group.phase is GroupPhase.STABLE
     return GroupSummary(
         group.id,
         group.phase.value,
@@ -83,10 +83,10 @@ def is_asked_for(shown: GroupOverview, states: Collection[str], types: Collectio
 def is_empty(group: Group) -> bool:
     if isinstance(group, ConsumerGroup):
         return not group.members
-    return group.phase is Phase.EMPTY
+    return group.phase is GroupPhase.EMPTY
 
 
-def bury(group: Group, draft: Draft) -> None:
+def delete_group_records(group: Group, draft: Draft) -> None:
     """Take away what is written of the group itself."""
     if isinstance(group, ConsumerGroup):
         tombstones(group, draft)
@@ -96,12 +96,12 @@ def bury(group: Group, draft: Draft) -> None:
 
 def delete(group: Group | None, offsets: Offsets, now: int) -> Outcome[None]:
     """Tombstones for an empty group and all its offsets."""
-    if group is None or (isinstance(group, ClassicGroup) and group.phase is Phase.DEAD):
+    if group is None or (isinstance(group, ClassicGroup) and group.phase is GroupPhase.DEAD):
         raise KafkaError(ErrorCode.group_id_not_found)
     if not is_empty(group):
         raise KafkaError(ErrorCode.non_empty_group)
     draft = Draft(now)
     for topic, partition, _ in offsets.each(group.id):
         draft.records.append(offset_record(OffsetChanged(group.id, topic, partition, None)))
-    bury(group, draft)
+    delete_group_records(group, draft)
     return draft.outcome(None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sized
 from typing import Any, Final, Protocol
 
-from ottla.coordinator.group.records import GroupGone, OffsetChanged
+from ottla.coordinator.group.records import GroupDeleted, OffsetChanged
 from ottla.model.metrics import Registry
 
 SERVER: Final = "kafka_server_groupcoordinatormetrics"
@@ -35,7 +35,7 @@ class Counts:
                 self.removed += 1
             else:
                 self.commits += 1
-        elif type(what) is GroupGone:
+        elif type(what) is GroupDeleted:
             self.groups_removed += 1
 
 

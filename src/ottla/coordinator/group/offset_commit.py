@@ -12,23 +12,23 @@ from typing import NamedTuple
 
 from ottla.coordinator.group.classic.group import ClassicGroup
 from ottla.coordinator.group.classic.rebalance import hear
-from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.classic.states import GroupPhase
 from ottla.coordinator.group.consumer import offsets as consumer_offsets
 from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.offsets import Offsets
 from ottla.coordinator.group.records import Committed, OffsetChanged, offset_record
-from ottla.coordinator.group.settings import GroupLimits
+from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.outcome import Outcome
 from ottla.model.errors import ErrorCode, KafkaError
 
 
-class CommitAsk(NamedTuple):
+class CommitRequest(NamedTuple):
     group_id: str
     member_id: str
     instance_id: str | None
     generation: int
-    offsets: Sequence[ToCommit]
+    offsets: Sequence[OffsetToCommit]
     retention_ms: int = -1
     """-1: as long as the broker keeps them."""
     transactional: bool = False
@@ -38,7 +38,7 @@ class CommitAsk(NamedTuple):
     """Whether the client can tell a member's epoch from a generation."""
 
 
-class ToCommit(NamedTuple):
+class OffsetToCommit(NamedTuple):
     topic: str
     partition: int
     offset: int
@@ -46,7 +46,7 @@ class ToCommit(NamedTuple):
     metadata: str
 
 
-def check_commit(group: Group | None, ask: CommitAsk) -> None:
+def check_commit(group: Group | None, ask: CommitRequest) -> None:
     """Raise the refusal a committer must hear."""
     if group is None:
         if ask.generation >= 0:
@@ -61,22 +61,22 @@ def check_commit(group: Group | None, ask: CommitAsk) -> None:
             knows_epochs=ask.knows_epochs,
         )
         return
-    if group.phase is Phase.DEAD:
+    if group.phase is GroupPhase.DEAD:
         raise KafkaError(ErrorCode.coordinator_not_available)
-    if ask.generation < 0 and group.phase is Phase.EMPTY:
+    if ask.generation < 0 and group.phase is GroupPhase.EMPTY:
         return
     if ask.generation >= 0 or ask.member_id or ask.instance_id is not None:
         group.known(ask.member_id, ask.instance_id)
         if ask.generation != group.generation:
             raise KafkaError(ErrorCode.illegal_generation)
-    elif not ask.transactional and group.phase is not Phase.EMPTY:
+    elif not ask.transactional and group.phase is not GroupPhase.EMPTY:
         raise KafkaError(ErrorCode.unknown_member_id)
-    if not ask.transactional and group.phase is Phase.COMPLETING:
+    if not ask.transactional and group.phase is GroupPhase.COMPLETING:
         raise KafkaError(ErrorCode.rebalance_in_progress)
 
 
 def commit(
-    group: Group | None, ask: CommitAsk, draft: Draft, limits: GroupLimits
+    group: Group | None, ask: CommitRequest, draft: Draft, limits: GroupSettings
 ) -> list[ErrorCode]:
     """Records for what may be stored; a code for each offset asked for."""
     check_commit(group, ask)
@@ -118,9 +118,9 @@ def _in_use(group: Group) -> frozenset[str] | None:
     """The topics its members read; None when that is not known."""
     if isinstance(group, ConsumerGroup):
         return group.subscribed()
-    if group.phase is Phase.DEAD:
+    if group.phase is GroupPhase.DEAD:
         raise KafkaError(ErrorCode.group_id_not_found)
-    if group.phase is Phase.EMPTY:
+    if group.phase is GroupPhase.EMPTY:
         return frozenset()
     if not group.is_consumer_group:
         raise KafkaError(ErrorCode.non_empty_group)

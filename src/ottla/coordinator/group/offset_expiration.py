@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.classic.states import GroupPhase
 from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
 from ottla.coordinator.group.offsets import Offsets
 from ottla.coordinator.group.records import NEVER, Committed
@@ -33,22 +33,22 @@ def expired(
 def _may_expire(group: Group) -> bool:
     if isinstance(group, ConsumerGroup):
         return True
-    if group.phase is Phase.EMPTY:
+    if group.phase is GroupPhase.EMPTY:
         return True
     reads = group.is_consumer_group and group.subscribed is not None
-    return reads and group.phase is Phase.STABLE
+    return reads and group.phase is GroupPhase.STABLE
 
 
 def _in_use(group: Group) -> frozenset[str]:
     if isinstance(group, ConsumerGroup):
         return group.subscribed()
-    return frozenset() if group.phase is Phase.EMPTY else group.subscribed or frozenset()
+    return frozenset() if group.phase is GroupPhase.EMPTY else group.subscribed or frozenset()
 
 
 def _is_old(group: Group, committed: Committed, now: int, retention_ms: int) -> bool:
     if committed.expires_ms != NEVER:
         return now >= committed.expires_ms
     since = committed.committed_ms
-    if isinstance(group, ClassicGroup) and group.protocol_type and group.phase is Phase.EMPTY:
+    if isinstance(group, ClassicGroup) and group.protocol_type and group.phase is GroupPhase.EMPTY:
         since = group.since_ms if group.since_ms >= 0 else since
     return now - since >= retention_ms

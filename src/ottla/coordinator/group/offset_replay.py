@@ -26,14 +26,14 @@ Packed: TypeAlias = "dict[int, bytes]"
 Open: TypeAlias = "Callable[[str, str], Packed]"
 
 
-class Taken(NamedTuple):
+class ReplayedOffsets(NamedTuple):
     """Up to where records were read, and how many."""
 
     at: int
     records: int
 
 
-class Bulk:
+class BulkOffsetReplay:
     """Knows where commits of each group and topic go, by all of the key but the partition."""
 
     def __init__(self, open: Open) -> None:
@@ -44,7 +44,7 @@ class Bulk:
         """Something else was replayed: it may have changed where they go."""
         self._known.clear()
 
-    def take(self, data: bytes, at: int, most: int, base_offset: int) -> Taken:
+    def take(self, data: bytes, at: int, most: int, base_offset: int) -> ReplayedOffsets:
         """Replay plain commits from `at` on, in the inflated records of a batch."""
         known, position, partition = self._known.get, POSITION.pack, PARTITION.unpack_from
         count, start = 0, at
@@ -85,7 +85,7 @@ class Bulk:
                 count += 1
         except (IndexError, ValueError):
             pass  # no such record; whoever reads it next says what it is
-        return Taken(start, count)
+        return ReplayedOffsets(start, count)
 
     def _learn(self, key: bytes) -> Packed:
         """Where commits of this key go; ValueError if it is no key of a commit."""

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
-from ottla.coordinator.group.offset_replay import POSITION, Bulk, Packed
+from ottla.coordinator.group.offset_replay import POSITION, BulkOffsetReplay, Packed
 from ottla.coordinator.group.records import (
     Committed,
     OffsetChanged,
@@ -25,7 +25,7 @@ from ottla.coordinator.group.records import (
 from ottla.model.ids import NO_PRODUCER, Offset, ProducerId
 
 
-class Pending(NamedTuple):
+class PendingOffsets(NamedTuple):
     """What a transaction has written: where, and the value, None to take the offset away."""
 
     position: Offset
@@ -39,8 +39,8 @@ _NOTHING: Final[Mapping[int, bytes]] = MappingProxyType({})
 class Offsets:
     def __init__(self) -> None:
         self._groups: dict[str, ByTopic] = {}
-        self._pending: dict[ProducerId, dict[tuple[str, str, int], Pending]] = {}
-        self.bulk = Bulk(self._open)
+        self._pending: dict[ProducerId, dict[tuple[str, str, int], PendingOffsets]] = {}
+        self.bulk = BulkOffsetReplay(self._open)
         """Replays plain commits many at a time."""
 
     # Reading
@@ -82,7 +82,7 @@ class Offsets:
         value = None if committed is None else committed_value(committed)
         if producer_id != NO_PRODUCER:
             changes = self._pending.setdefault(producer_id, {})
-            changes[group, topic, partition] = Pending(position, value)
+            changes[group, topic, partition] = PendingOffsets(position, value)
         elif value is None:
             self._remove(group, topic, partition)
         else:

@@ -69,11 +69,11 @@ class GroupChanged(NamedTuple):
     members: tuple[StoredMember, ...]
 
 
-class GroupGone(NamedTuple):
+class GroupDeleted(NamedTuple):
     group: str
 
 
-What: TypeAlias = OffsetChanged | GroupChanged | GroupGone
+What: TypeAlias = OffsetChanged | GroupChanged | GroupDeleted
 
 
 class TimerKey(NamedTuple):
@@ -130,7 +130,7 @@ def group_record(group: ClassicGroup, assignments: dict[str, bytes]) -> Coordina
 
 
 def tombstone(group: str) -> CoordinatorRecord:
-    return CoordinatorRecord(GroupGone(group), _group_key(group), None)
+    return CoordinatorRecord(GroupDeleted(group), _group_key(group), None)
 
 
 def _group_key(group: str) -> bytes:
@@ -159,7 +159,7 @@ def decode(key: bytes, value: bytes | None) -> Any | None:
         return _read_offset(Reader(key), value)
     if kind == GROUP_KEY:
         group = Reader(key).text()
-        return GroupGone(group) if value is None else _read_group(group, value)
+        return GroupDeleted(group) if value is None else _read_group(group, value)
     return consumer_records.decode(key, value) if kind in consumer_records.KINDS else None
 
 

@@ -11,18 +11,18 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from ottla.coordinator.group import descriptions, offset_commit
-from ottla.coordinator.group.classic.heartbeat import Leaver
-from ottla.coordinator.group.classic.join import JoinAsk
+from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.join import JoinRequest
 from ottla.coordinator.group.classic.member import JoinReply, SyncReply
-from ottla.coordinator.group.classic.sync import SyncAsk
+from ottla.coordinator.group.classic.sync import SyncRequest
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.offsets import check_fetch
 from ottla.coordinator.group.consumer.service import ConsumerGroups
 from ottla.coordinator.group.descriptions import GroupOverview, GroupSummary
-from ottla.coordinator.group.offset_commit import CommitAsk
+from ottla.coordinator.group.offset_commit import CommitRequest
 from ottla.coordinator.group.records import Committed
 from ottla.coordinator.group.shard import GroupShard
-from ottla.coordinator.internal_topic_log import Writer
+from ottla.coordinator.internal_topic_log import TransactionalWriter
 from ottla.coordinator.runtime import Runtime
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
@@ -56,7 +56,7 @@ class Groups:
 
     # Members
 
-    async def join(self, group_id: str, ask: JoinAsk) -> JoinReply:
+    async def join(self, group_id: str, ask: JoinRequest) -> JoinReply:
         _check_id(group_id)
         reply, answer = _promise(JoinReply)
         await self.runtime.write(
@@ -64,7 +64,7 @@ class Groups:
         )
         return await reply
 
-    async def sync(self, group_id: str, ask: SyncAsk) -> SyncReply:
+    async def sync(self, group_id: str, ask: SyncRequest) -> SyncReply:
         _check_id(group_id)
         reply, answer = _promise(SyncReply)
         try:
@@ -79,7 +79,7 @@ class Groups:
                 raise
         return await reply
 
-    async def heartbeat(self, group_id: str, who: Leaver, generation: int) -> ErrorCode:
+    async def heartbeat(self, group_id: str, who: LeavingMember, generation: int) -> ErrorCode:
         _check_id(group_id)
         try:
             return await self.runtime.write(
@@ -90,7 +90,7 @@ class Groups:
                 return ErrorCode.none  # sessions begin anew when it is loaded
             raise
 
-    async def leave(self, group_id: str, leavers: Sequence[Leaver]) -> list[ErrorCode]:
+    async def leave(self, group_id: str, leavers: Sequence[LeavingMember]) -> list[ErrorCode]:
         _check_id(group_id)
         return await self.runtime.write(
             group_id, lambda shard, now: shard.leave(group_id, leavers, now)
@@ -98,7 +98,9 @@ class Groups:
 
     # Offsets
 
-    async def commit(self, ask: CommitAsk, producer: Writer | None = None) -> list[ErrorCode]:
+    async def commit(
+        self, ask: CommitRequest, producer: TransactionalWriter | None = None
+    ) -> list[ErrorCode]:
         """A code for each offset; in a transaction they count when it is committed."""
         _check_id(ask.group_id)
         return await self.runtime.write(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 
-class Pace(Protocol):
+class GroupTiming(Protocol):
     """How often members of a consumer group are heard of, and how long one may be silent."""
 
     @property
@@ -18,7 +18,7 @@ class Pace(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupLimits:
+class GroupSettings:
     """Under Kafka's own names, as far as a decision needs them."""
 
     min_session_timeout_ms: int = 6_000
@@ -28,7 +28,7 @@ class GroupLimits:
     consumer_protocol: bool = True
     consumer_session_timeout_ms: int = 45_000
     consumer_heartbeat_interval_ms: int = 5_000
-    paces: Mapping[str, Pace] = field(default_factory=dict)
+    paces: Mapping[str, GroupTiming] = field(default_factory=dict)
     """Of the groups that have settings of their own."""
     consumer_max_size: int = 2**31 - 1
     assignors: tuple[str, ...] = ("uniform", "range")
@@ -41,5 +41,5 @@ class GroupLimits:
     memory_bytes: int = -1
     """Of the members of all classic groups; below 0: no limit."""
 
-    def pace(self, group_id: str) -> Pace:
+    def pace(self, group_id: str) -> GroupTiming:
         return self.paces.get(group_id, self)

@@ -13,36 +13,36 @@ from typing import Any, Final
 from ottla.coordinator.group import offset_commit
 from ottla.coordinator.group.classic import heartbeat, rebalance, sync
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.classic.heartbeat import Leaver
-from ottla.coordinator.group.classic.join import JoinAsk, Joining
+from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.join import JoinDecision, JoinRequest
 from ottla.coordinator.group.classic.member import (
+    ClassicMember,
     JoinAnswer,
     JoinReply,
-    Member,
     Protocol,
     SyncAnswer,
     SyncReply,
 )
-from ottla.coordinator.group.classic.states import Phase
-from ottla.coordinator.group.classic.sync import SyncAsk
+from ottla.coordinator.group.classic.states import GroupPhase
+from ottla.coordinator.group.classic.sync import SyncRequest
 from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
 from ottla.coordinator.group.consumer.protocol import ConsumerProtocol
-from ottla.coordinator.group.descriptions import bury, is_empty
+from ottla.coordinator.group.descriptions import delete_group_records, is_empty
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.memory import MEMBER_BYTES, GroupMemory, size_of
 from ottla.coordinator.group.metrics import Counts
-from ottla.coordinator.group.offset_commit import CommitAsk
+from ottla.coordinator.group.offset_commit import CommitRequest
 from ottla.coordinator.group.offset_expiration import expired
 from ottla.coordinator.group.offsets import Offsets
 from ottla.coordinator.group.records import (
     GroupChanged,
-    GroupGone,
+    GroupDeleted,
     OffsetChanged,
     TimerKey,
     decode,
     offset_record,
 )
-from ottla.coordinator.group.settings import GroupLimits
+from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.outcome import Outcome
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
@@ -60,7 +60,7 @@ class GroupShard:
 
     def __init__(
         self,
-        limits: Callable[[], GroupLimits],
+        limits: Callable[[], GroupSettings],
         new_id: Callable[[], str],
         image: Callable[[], Image],
         counts: Counts | None = None,
@@ -94,7 +94,7 @@ class GroupShard:
         elif type(what) is GroupChanged:
             self._replay_group(what)
             self._weigh(what.group)
-        elif type(what) is GroupGone:
+        elif type(what) is GroupDeleted:
             if isinstance(self.groups.get(what.group), ClassicGroup):
                 del self.groups[what.group]
             self._weigh(what.group)
@@ -145,13 +145,13 @@ class GroupShard:
             for member in group.members.values():
                 member.answer_join(JoinReply(ErrorCode.not_coordinator, member.id))
                 member.answer_sync(SyncReply(ErrorCode.not_coordinator))
-            group.move(Phase.DEAD, group.since_ms)
+            group.move(GroupPhase.DEAD, group.since_ms)
             self._memory.note(group.id, 0)
         self.groups.clear()
 
     # Members
 
-    def join(self, group_id: str, ask: JoinAsk, answer: JoinAnswer, now: int) -> Outcome[None]:
+    def join(self, group_id: str, ask: JoinRequest, answer: JoinAnswer, now: int) -> Outcome[None]:
         limits = self._limits()
         lowest, highest = limits.min_session_timeout_ms, limits.max_session_timeout_ms
         if not lowest <= ask.session_timeout_ms <= highest:
@@ -166,15 +166,15 @@ class GroupShard:
             if ask.member_id:
                 raise KafkaError(ErrorCode.unknown_member_id)
             if group is not None:
-                bury(group, draft)
+                delete_group_records(group, draft)
             group = ClassicGroup(group_id, now)
         self._memory.check(group_id, _grows_by(group, ask), limits.memory_bytes, now)
-        Joining(group, ask, answer, draft, limits, self._new_id).decide()
+        JoinDecision(group, ask, answer, draft, limits, self._new_id).decide()
         self.groups[group_id] = group
         self._weigh(group_id)
         return draft.outcome(None)
 
-    def sync(self, group_id: str, ask: SyncAsk, answer: SyncAnswer, now: int) -> Outcome[None]:
+    def sync(self, group_id: str, ask: SyncRequest, answer: SyncAnswer, now: int) -> Outcome[None]:
         group, draft = self._group(group_id), Draft(now)
         if isinstance(group, ConsumerGroup):
             return self.consumer.sync(group, ask, answer, now)
@@ -182,7 +182,7 @@ class GroupShard:
         return draft.outcome(None)
 
     def heartbeat(
-        self, group_id: str, who: Leaver, generation: int, now: int
+        self, group_id: str, who: LeavingMember, generation: int, now: int
     ) -> Outcome[ErrorCode]:
         group, draft = self._group(group_id), Draft(now)
         if isinstance(group, ConsumerGroup):
@@ -190,7 +190,9 @@ class GroupShard:
         code = heartbeat.heartbeat(group, who, generation, draft)
         return draft.outcome(code)
 
-    def leave(self, group_id: str, leavers: Sequence[Leaver], now: int) -> Outcome[list[ErrorCode]]:
+    def leave(
+        self, group_id: str, leavers: Sequence[LeavingMember], now: int
+    ) -> Outcome[list[ErrorCode]]:
         group, draft = self._group(group_id), Draft(now)
         if isinstance(group, ConsumerGroup):
             return self.consumer.leave(group, leavers, now)
@@ -229,7 +231,7 @@ class GroupShard:
 
     # Offsets
 
-    def commit(self, ask: CommitAsk, now: int) -> Outcome[list[ErrorCode]]:
+    def commit(self, ask: CommitRequest, now: int) -> Outcome[list[ErrorCode]]:
         draft = Draft(now)
         group = self.groups.get(ask.group_id)
         return draft.outcome(offset_commit.commit(group, ask, draft, self._limits()))
@@ -257,7 +259,7 @@ class GroupShard:
         pause_ms = 1 if self._unchecked else limits.offsets_retention_check_interval_ms
         draft.set(EXPIRE, pause_ms)
 
-    def _expire_group(self, group: Group, draft: Draft, limits: GroupLimits) -> int:
+    def _expire_group(self, group: Group, draft: Draft, limits: GroupSettings) -> int:
         held = sum(map(len, self.offsets.of(group.id).values()))
         old = list(expired(group, self.offsets, draft.now, limits.offsets_retention_ms))
         for topic, partition in old:
@@ -267,11 +269,11 @@ class GroupShard:
         expects = isinstance(group, ClassicGroup) and group.pending
         is_over = is_empty(group) and not expects and held == len(old)
         if is_over and group.id not in self.offsets.pending_groups():
-            bury(group, draft)
+            delete_group_records(group, draft)
         return held
 
 
-def _grows_by(group: ClassicGroup, ask: JoinAsk) -> int:
+def _grows_by(group: ClassicGroup, ask: JoinRequest) -> int:
     """Bytes a group has more with this member, or with what a member says now."""
     holder = group.static.get(ask.instance_id or "", ask.member_id)
     member = group.members.get(holder)
@@ -285,7 +287,7 @@ def restored(what: GroupChanged) -> ClassicGroup:
     group = ClassicGroup(what.group, what.since_ms)
     group.protocol_type = what.protocol_type or None
     for stored in what.members:
-        member = Member(
+        member = ClassicMember(
             stored.id,
             stored.instance_id,
             stored.client_id,
@@ -299,6 +301,6 @@ def restored(what: GroupChanged) -> ClassicGroup:
     group.generation = what.generation
     group.protocol = what.protocol
     group.leader = what.leader
-    group.phase = Phase.STABLE if what.members else Phase.EMPTY
+    group.phase = GroupPhase.STABLE if what.members else GroupPhase.EMPTY
     group.note_subscriptions()
     return group

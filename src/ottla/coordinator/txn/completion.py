@@ -16,15 +16,15 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final, NamedTuple, Protocol
 
-from ottla.coordinator.deferred_reply import Pending
-from ottla.coordinator.executor import Owned
+from ottla.coordinator.deferred_reply import DeferredReply
+from ottla.coordinator.executor import OwnedShard
 from ottla.coordinator.runtime import Runtime
 from ottla.coordinator.txn.marker_results import (
     is_logged,
     missing_markers,
     retry_delay_ms,
 )
-from ottla.coordinator.txn.markers import Codes, Marking
+from ottla.coordinator.txn.markers import Codes, TransactionEnd
 from ottla.coordinator.txn.shard import TxnShard
 from ottla.coordinator.txn.state import COMMITS, DECIDED, Transaction
 from ottla.delay.timers import Call, Timers
@@ -44,7 +44,9 @@ marker's partition may answer the same codes; there they mean nothing but "not y
 
 
 class MarkerWriter(Protocol):
-    def write(self, marking: Marking, partitions: Iterable[TopicPartition]) -> Pending[Codes]: ...
+    def write(
+        self, marking: TransactionEnd, partitions: Iterable[TopicPartition]
+    ) -> DeferredReply[Codes]: ...
 
 
 class Fenced(Exception):
@@ -59,7 +61,7 @@ class Unfinished(NamedTuple):
     """With the reason of each, as far as it was tried."""
 
 
-class Finishing:
+class TransactionCompletion:
     """The `Watch` of every shard of this broker.
 
     `is_deleted` says whether a partition's topic does not exist any more.
@@ -133,7 +135,7 @@ class Finishing:
         except KafkaError:
             return None
 
-    def _reign(self, id: str) -> tuple[Owned[TxnShard], LeaderEpoch] | None:
+    def _reign(self, id: str) -> tuple[OwnedShard[TxnShard], LeaderEpoch] | None:
         """As what this broker coordinates it, if it does.
 
         Whoever loads a partition, or leads it on, leaves alone what is under way: whoever is at it
@@ -145,14 +147,14 @@ class Finishing:
             return None
         return owned, owned.epoch
 
-    def _owned(self, id: str) -> Owned[TxnShard]:
+    def _owned(self, id: str) -> OwnedShard[TxnShard]:
         assert self.runtime is not None
         return self.runtime.owned(id)
 
     def _write_markers(
         self, txn: Transaction, partitions: Iterable[TopicPartition], epoch: LeaderEpoch
-    ) -> Pending[Codes]:
-        marking = Marking(txn.producer, txn.state in COMMITS, epoch, txn.version)
+    ) -> DeferredReply[Codes]:
+        marking = TransactionEnd(txn.producer, txn.state in COMMITS, epoch, txn.version)
         return self.markers.write(marking, sorted(partitions))
 
     def _complete(self, txn: Transaction) -> None:

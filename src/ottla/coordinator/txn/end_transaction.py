@@ -30,7 +30,7 @@ EPOCH_PER_TRANSACTION: Final = 2
 """The transaction version from which on each end raises the epoch."""
 
 
-class EndAsked(NamedTuple):
+class EndRequest(NamedTuple):
     who: Producer
     commit: bool
     version: int = 0
@@ -43,7 +43,9 @@ class EndStep(NamedTuple):
     after: tuple[Transaction, ...] = ()
 
 
-def end(txn: Transaction | None, asked: EndAsked, fresh: ProducerId | None, now_ms: int) -> EndStep:
+def end(
+    txn: Transaction | None, asked: EndRequest, fresh: ProducerId | None, now_ms: int
+) -> EndStep:
     if txn is None:
         raise KafkaError(ErrorCode.invalid_producer_id_mapping)
     if _is_repeat(txn, asked.who):
@@ -117,7 +119,7 @@ def is_forgettable(txn: Transaction, now_ms: int, expiration_ms: int) -> bool:
 
 
 def _prepared(
-    txn: Transaction, asked: EndAsked, fresh: ProducerId | None, now_ms: int
+    txn: Transaction, asked: EndRequest, fresh: ProducerId | None, now_ms: int
 ) -> Transaction:
     """The decision, under the epoch its markers carry: higher than any that wrote to it."""
     state = TxnState.PREPARE_COMMIT if asked.commit else TxnState.PREPARE_ABORT

@@ -27,7 +27,7 @@ from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_PRODUCER, ProducerId
 
 
-class InitAsked(NamedTuple):
+class InitProducerIdRequest(NamedTuple):
     timeout_ms: int
     expected: Producer | None = None
     """Who the client thinks it is; None when it begins."""
@@ -39,7 +39,7 @@ class InitAsked(NamedTuple):
         return NEVER_MS if self.two_phase else self.timeout_ms
 
 
-class Initialised(NamedTuple):
+class InitializedProducer(NamedTuple):
     producer: Producer
     ongoing: Producer = NOBODY
     """Whose prepared transaction was kept."""
@@ -48,12 +48,16 @@ class Initialised(NamedTuple):
 class InitStep(NamedTuple):
     """What comes of it. Without a reply the transaction is being aborted: come back later."""
 
-    reply: Initialised | None
+    reply: InitializedProducer | None
     after: Transaction
 
 
 def initialise(
-    id: str, txn: Transaction | None, asked: InitAsked, fresh: ProducerId | None, now_ms: int
+    id: str,
+    txn: Transaction | None,
+    asked: InitProducerIdRequest,
+    fresh: ProducerId | None,
+    now_ms: int,
 ) -> InitStep:
     if txn is None:
         first = Producer(_needed(fresh), 0)
@@ -77,7 +81,7 @@ def _may_be(txn: Transaction, expected: Producer) -> bool:
 
 
 def _next_life(
-    txn: Transaction, asked: InitAsked, fresh: ProducerId | None, now_ms: int
+    txn: Transaction, asked: InitProducerIdRequest, fresh: ProducerId | None, now_ms: int
 ) -> InitStep:
     now, expected = txn.producer, asked.expected
     if expected is not None and expected != now:
@@ -91,7 +95,12 @@ def _next_life(
 
 
 def _given(
-    txn: Transaction, asked: InitAsked, now_ms: int, producer: Producer, *, last_epoch: int
+    txn: Transaction,
+    asked: InitProducerIdRequest,
+    now_ms: int,
+    producer: Producer,
+    *,
+    last_epoch: int,
 ) -> InitStep:
     rotated = producer.id != txn.producer_id
     after = moved(
@@ -106,10 +115,12 @@ def _given(
         updated_ms=now_ms,
         version=0,
     )
-    return InitStep(Initialised(producer), after)
+    return InitStep(InitializedProducer(producer), after)
 
 
-def _kept(txn: Transaction, asked: InitAsked, fresh: ProducerId | None, now_ms: int) -> InitStep:
+def _kept(
+    txn: Transaction, asked: InitProducerIdRequest, fresh: ProducerId | None, now_ms: int
+) -> InitStep:
     """The transaction stays open; only its end may be decided, by the client's new identity."""
     now = txn.client
     client = Producer(_needed(fresh), 0) if now.is_exhausted else now.bumped()
@@ -121,7 +132,7 @@ def _kept(txn: Transaction, asked: InitAsked, fresh: ProducerId | None, now_ms: 
         timeout_ms=asked.kept_timeout_ms,
         updated_ms=now_ms,
     )
-    return InitStep(Initialised(client, txn.producer), after)
+    return InitStep(InitializedProducer(client, txn.producer), after)
 
 
 def _needed(fresh: ProducerId | None) -> ProducerId:

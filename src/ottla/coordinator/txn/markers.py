@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from ottla.coordinator.deferred_reply import Commit, Pending
+from ottla.coordinator.deferred_reply import Commit, DeferredReply
 from ottla.coordinator.txn.end_transaction import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import CONSUMER_OFFSETS, ProducerId, TopicPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
-from ottla.replica.hosted_partitions import Hosted
-from ottla.replica.internal_append import OwnAppends
+from ottla.replica.hosted_partitions import HostedPartitions
+from ottla.replica.internal_append import InternalAppender
 
 TIMEOUT_MS: Final = 30_000
 AS_PARTITION_CODE: Final = {
@@ -39,7 +39,7 @@ class OffsetMarkers(Protocol):
     def end_transaction(self, index: int, producer: Producer, marker: EndTxnMarker) -> Commit: ...
 
 
-class Marking(NamedTuple):
+class TransactionEnd(NamedTuple):
     """One transaction's end."""
 
     producer: Producer
@@ -53,14 +53,16 @@ class Marking(NamedTuple):
         return EndTxnMarker(kind, self.coordinator_epoch)
 
 
-class Markers:
-    def __init__(self, hosted: Hosted, offsets: OffsetMarkers) -> None:
-        self._appends = OwnAppends(hosted)
+class MarkerAppender:
+    def __init__(self, hosted: HostedPartitions, offsets: OffsetMarkers) -> None:
+        self._appends = InternalAppender(hosted)
         self._hosted = hosted
         self._clock = hosted.around.clock
         self._offsets = offsets
 
-    def write(self, marking: Marking, partitions: Iterable[TopicPartition]) -> Pending[Codes]:
+    def write(
+        self, marking: TransactionEnd, partitions: Iterable[TopicPartition]
+    ) -> DeferredReply[Codes]:
         """Append to each now; how that went is known once each is committed or not."""
         plain: list[TopicPartition] = []
         offsets: list[TopicPartition] = []
@@ -79,7 +81,9 @@ class Markers:
             self._end_offsets(marking, key, writing)
         return writing.all_written
 
-    def _append(self, marking: Marking, keys: list[TopicPartition], writing: _Writing) -> None:
+    def _append(
+        self, marking: TransactionEnd, keys: list[TopicPartition], writing: _Writing
+    ) -> None:
         batch = build_marker(
             marking.marker,
             producer_id=marking.producer.id,
@@ -96,7 +100,7 @@ class Markers:
                 noted = partial(writing.note, key)
                 self._appends.append(partition, batch, TIMEOUT_MS, noted)
 
-    def _end_offsets(self, marking: Marking, key: TopicPartition, writing: _Writing) -> None:
+    def _end_offsets(self, marking: TransactionEnd, key: TopicPartition, writing: _Writing) -> None:
         def noted(code: ErrorCode) -> None:
             writing.note(key, AS_PARTITION_CODE.get(code, code))
 
@@ -107,7 +111,7 @@ class Markers:
         else:
             ended.then(noted)
 
-    def _is_taken(self, key: TopicPartition, marking: Marking) -> bool:
+    def _is_taken(self, key: TopicPartition, marking: TransactionEnd) -> bool:
         """Whether the next transaction has begun here under the very epoch of this marker.
 
         Where every end raises the epoch, a transaction's own records have a lower one than its
@@ -130,7 +134,7 @@ class _Writing:
     def __init__(self, codes: dict[TopicPartition, ErrorCode], left: int) -> None:
         self._codes = codes
         self._left = left
-        self.all_written: Pending[Codes] = Pending()
+        self.all_written: DeferredReply[Codes] = DeferredReply()
         if not left:
             self.all_written.settle(codes)
 

@@ -86,13 +86,13 @@ class TransactionLogValueV1:
     next_producer_epoch: i16 = field(metadata={"kafka_type": "int16", "tag": 3}, default=i16(-1))
 
 
-class Forgotten(NamedTuple):
+class TransactionalIdExpired(NamedTuple):
     """A transactional id that has expired."""
 
     id: str
 
 
-What: TypeAlias = Transaction | Forgotten
+What: TypeAlias = Transaction | TransactionalIdExpired
 
 _VALUE_BEGINS: Final = Struct(">hqhib")
 _VALUE_ENDS: Final = Struct(">qqB")
@@ -106,7 +106,7 @@ _READ_VALUE: Final[dict[int, Any]] = {
 
 
 def record_of(what: What) -> CoordinatorRecord:
-    value = None if isinstance(what, Forgotten) else encode_value(what)
+    value = None if isinstance(what, TransactionalIdExpired) else encode_value(what)
     return CoordinatorRecord(what, encode_key(what.id), value)
 
 
@@ -163,7 +163,7 @@ def decode(key: bytes, value: bytes | None) -> What | None:
         if version != KEY_VERSION:
             return None
         id = _read_key(key, VERSION.size)[0].transactional_id
-        return Forgotten(id) if value is None else _transaction(id, value)
+        return TransactionalIdExpired(id) if value is None else _transaction(id, value)
     except ValueError:
         raise
     except Exception as fault:  # kio has one class for each way bytes can be wrong

@@ -14,14 +14,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
-from ottla.coordinator.deferred_reply import Commit, Pending, committed
+from ottla.coordinator.deferred_reply import Commit, DeferredReply, committed
 from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.runtime import Runtime
 from ottla.coordinator.txn.add_partitions import verify
-from ottla.coordinator.txn.completion import Finishing
-from ottla.coordinator.txn.end_transaction import EndAsked
-from ottla.coordinator.txn.init_producer_id import InitAsked, Initialised
-from ottla.coordinator.txn.markers import Markers
+from ottla.coordinator.txn.completion import TransactionCompletion
+from ottla.coordinator.txn.end_transaction import EndRequest
+from ottla.coordinator.txn.init_producer_id import InitializedProducer, InitProducerIdRequest
+from ottla.coordinator.txn.markers import MarkerAppender
 from ottla.coordinator.txn.shard import ID_BYTES, TxnShard
 from ottla.coordinator.txn.state import (
     DECIDED,
@@ -62,8 +62,8 @@ class Transactions:
     def __init__(
         self,
         runtime: Runtime[TxnShard],
-        finishing: Finishing,
-        markers: Markers,
+        finishing: TransactionCompletion,
+        markers: MarkerAppender,
         next_producer_id: Callable[[], Awaitable[ProducerId]],
         limits: Callable[[], TxnLimits],
     ) -> None:
@@ -74,7 +74,7 @@ class Transactions:
         self._limits = limits
         self._is_full = False  # the last new id found no room
 
-    async def initialise(self, id: str, asked: InitAsked) -> Initialised:
+    async def initialise(self, id: str, asked: InitProducerIdRequest) -> InitializedProducer:
         _check(id)
         limits = self._limits()
         if asked.two_phase and not limits.two_phase:
@@ -90,7 +90,7 @@ class Transactions:
                 self._check_room(id, limits.memory_bytes)
             return shard.initialise(id, asked, fresh, now)
 
-        reply: Initialised | None = await self._with_producer_id(id, decide)
+        reply: InitializedProducer | None = await self._with_producer_id(id, decide)
         if reply is None:
             raise KafkaError(ErrorCode.concurrent_transactions)
         return reply
@@ -137,9 +137,9 @@ class Transactions:
             return refusal.code
         return verify(txn, who, partition)
 
-    async def end(self, id: str, asked: EndAsked) -> Producer:
+    async def end(self, id: str, asked: EndRequest) -> Producer:
         """The identity under which the client goes on."""
-        ended: Pending[Ended] = Pending()
+        ended: DeferredReply[Ended] = DeferredReply()
         try:
             self.start_ending(id, asked, ended.settle)
         except NeedsProducerId:
@@ -152,7 +152,7 @@ class Transactions:
     def start_ending(
         self,
         id: str,
-        asked: EndAsked,
+        asked: EndRequest,
         done: Callable[[Ended], object],
         fresh: ProducerId | None = None,
     ) -> None:

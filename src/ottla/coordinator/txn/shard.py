@@ -18,15 +18,19 @@ from typing import Final, Protocol, TypeVar
 from ottla.coordinator.outcome import NOTHING, Outcome, SetTimer
 from ottla.coordinator.txn import add_partitions
 from ottla.coordinator.txn.end_transaction import (
-    EndAsked,
+    EndRequest,
     complete,
     end,
     fenced,
     is_forgettable,
     is_overdue,
 )
-from ottla.coordinator.txn.init_producer_id import InitAsked, Initialised, initialise
-from ottla.coordinator.txn.records import Forgotten, What, decode, record_of
+from ottla.coordinator.txn.init_producer_id import (
+    InitializedProducer,
+    InitProducerIdRequest,
+    initialise,
+)
+from ottla.coordinator.txn.records import TransactionalIdExpired, What, decode, record_of
 from ottla.coordinator.txn.state import AT_REST, DECIDED, Producer, Transaction
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import Offset, ProducerId, TopicPartition
@@ -48,7 +52,7 @@ class Intervals:
     expiration_ms: int = 604_800_000
 
 
-class Watch(Protocol):
+class CompletionListener(Protocol):
     """Who must hear of a transaction's end."""
 
     def finish(self, id: str, *, committed: bool = False) -> None:
@@ -59,7 +63,7 @@ class Watch(Protocol):
 
 
 class TxnShard:
-    def __init__(self, intervals: Intervals, watch: Watch) -> None:
+    def __init__(self, intervals: Intervals, watch: CompletionListener) -> None:
         self._intervals = intervals
         self._watch = watch
         self._all: dict[str, Transaction] = {}
@@ -77,8 +81,8 @@ class TxnShard:
     # Deciding
 
     def initialise(
-        self, id: str, asked: InitAsked, fresh: ProducerId | None, now: int
-    ) -> Outcome[Initialised | None]:
+        self, id: str, asked: InitProducerIdRequest, fresh: ProducerId | None, now: int
+    ) -> Outcome[InitializedProducer | None]:
         """No reply: an open transaction is being aborted first."""
         reply, after = initialise(id, self.get(id), asked, fresh, now)
         return self._outcome(reply, [after])
@@ -96,7 +100,7 @@ class TxnShard:
         return Outcome(False) if after is None else self._outcome(True, [after])
 
     def end(
-        self, id: str, asked: EndAsked, fresh: ProducerId | None, now: int
+        self, id: str, asked: EndRequest, fresh: ProducerId | None, now: int
     ) -> Outcome[Producer]:
         client, after = end(self.get(id), asked, fresh, now)
         return self._outcome(client, after)
@@ -115,7 +119,7 @@ class TxnShard:
         return decode(key, value)
 
     def replay(self, what: What, offset: Offset, producer_id: ProducerId) -> None:
-        if isinstance(what, Forgotten):
+        if isinstance(what, TransactionalIdExpired):
             if self._all.pop(what.id, None) is not None:
                 self.memory_bytes -= ID_BYTES + len(what.id)
         else:
@@ -162,7 +166,7 @@ class TxnShard:
     def _forgettable(self, now: int) -> Outcome[None]:
         expiration_ms = self._intervals.expiration_ms
         old = (t.id for t in self._all.values() if is_forgettable(t, now, expiration_ms))
-        found = [Forgotten(id) for id in islice(old, AT_ONCE)]
+        found = [TransactionalIdExpired(id) for id in islice(old, AT_ONCE)]
         again = SetTimer(FORGETTABLE, _next(found, self._intervals.forgettable_ms))
         return self._outcome(None, found, again)
 

@@ -16,7 +16,7 @@ from ottla.coordinator.txn.service import Transactions
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import ProducerId, TopicPartition
-from ottla.replica.transaction_verification import TxnTerms
+from ottla.replica.transaction_verification import TransactionalBatch
 
 log = logging.getLogger(__name__)
 
@@ -29,14 +29,14 @@ SAID: Final = {
 """What a producer understands: the first three make it try again."""
 
 
-class Gate:
+class CoordinatorVerifier:
     def __init__(self, txns: Transactions, verifies: Callable[[], bool]) -> None:
         self._txns = txns
         self._verifies = verifies
 
     def admit(
         self,
-        txn: TxnTerms,
+        txn: TransactionalBatch,
         key: TopicPartition,
         producer_id: int,
         epoch: int,
@@ -52,7 +52,7 @@ class Gate:
 
     def _add(
         self,
-        txn: TxnTerms,
+        txn: TransactionalBatch,
         who: Producer,
         key: TopicPartition,
         done: Callable[[ErrorCode], None],
@@ -72,7 +72,7 @@ class Gate:
                 commit.then(lambda code: done(said(code, txn)))
 
 
-def said(code: ErrorCode, txn: TxnTerms) -> ErrorCode:
+def said(code: ErrorCode, txn: TransactionalBatch) -> ErrorCode:
     if code is ErrorCode.transaction_abortable and not txn.knows_abortable:
         return ErrorCode.invalid_txn_state
     if code is ErrorCode.concurrent_transactions and not txn.adds:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from ottla.log.compaction.offset_map import OffsetMap
-from ottla.log.compaction.transaction_tracker import TransactionTrail
+from ottla.log.compaction.transaction_tracker import TransactionTracker
 from ottla.log.producers.snapshot_file import ProducerEntry
 from ottla.log.stored_batch import StoredBatch
 from ottla.model.ids import Offset
@@ -28,7 +28,7 @@ from ottla.protocol.records.record import Record, read_records
 Batch: TypeAlias = bytes | memoryview
 
 
-class Round(NamedTuple):
+class CleaningRound(NamedTuple):
     """What one round of compaction of one log decides by."""
 
     newest: OffsetMap
@@ -42,11 +42,11 @@ class Round(NamedTuple):
         return self.now_ms + self.delete_retention_ms
 
 
-def surviving(
+def filter_batch(
     batch: StoredBatch,
     content: memoryview,
-    trail: TransactionTrail,
-    round_: Round,
+    trail: TransactionTracker,
+    round_: CleaningRound,
     *,
     is_last: bool = False,
 ) -> Batch:
@@ -79,7 +79,7 @@ def surviving(
 
 
 def keys(
-    batch: StoredBatch, content: memoryview, trail: TransactionTrail
+    batch: StoredBatch, content: memoryview, trail: TransactionTracker
 ) -> Iterator[tuple[bytes, Offset]]:
     """Key and offset of each record that counts: not those of aborted transactions."""
     header = batch.header
@@ -104,7 +104,7 @@ def without_records(batch: StoredBatch, content: memoryview) -> bytes:
     return _built_from_old(content, [], None)
 
 
-def _surviving_old(content: memoryview, round_: Round, is_last: bool) -> Batch:
+def _surviving_old(content: memoryview, round_: CleaningRound, is_last: bool) -> Batch:
     """Of an entry in an older format: itself or, when something goes, a batch of the new one.
 
     Only the new format can say when a tombstone may go, or be empty.
@@ -149,7 +149,7 @@ def _has_tombstone(records: list[Record]) -> bool:
 
 
 def _marker_is_unneeded(
-    header: BatchHeader, records: list[Record], trail: TransactionTrail
+    header: BatchHeader, records: list[Record], trail: TransactionTracker
 ) -> bool:
     if not records:
         return True

@@ -2,12 +2,12 @@
 
 Owns: the two passes over a log (first the newest offset of every key of the dirty part, then a
 copy of everything before its end without what has been overtaken).
-Never: touches the active segment, decides which log is next (`compaction`), or what survives
-(`survivors`).
+Never: touches the active segment, decides which log is next (`plan`), or which records are kept
+(`batch_filter`).
 
 The work is a generator of small steps, so that it can run between other things or on a thread:
-closed segments do not change under it. Only `Swap.perform` touches the log itself and belongs on
-the thread that appends. It refuses when the log has moved on meanwhile, and nothing is lost: what
+closed segments do not change under it. Only `SegmentSwap.perform` changes the log itself and
+belongs on the thread that appends. It refuses when the log has moved on meanwhile, and nothing is lost: what
 was copied is thrown away.
 """
 
@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from ottla.log.compaction.batch_filter import Round, keys, surviving, without_records
+from ottla.log.compaction.batch_filter import CleaningRound, filter_batch, keys, without_records
 from ottla.log.compaction.offset_map import OffsetMap
-from ottla.log.compaction.plan import Dirt, Extent, Lags, Piece, grouped
-from ottla.log.compaction.replacement_segment import Replacement
-from ottla.log.compaction.transaction_tracker import TransactionTrail
+from ottla.log.compaction.plan import CleanableRange, DirtyLog, Lags, SegmentRange, grouped
+from ottla.log.compaction.replacement_segment import ReplacementSegment
+from ottla.log.compaction.transaction_tracker import TransactionTracker
 from ottla.log.index.txn_index import overlapping
 from ottla.log.log import Log
 from ottla.log.segment.segment import Segment
@@ -31,7 +31,7 @@ from ottla.protocol.records.corrupt_batch import CorruptBatch
 STEP_BYTES: Final = 32 * 1024  # a few milliseconds of work, which is what others may have to wait
 
 
-class Memory(NamedTuple):
+class CleanerMemory(NamedTuple):
     """How much the map of keys may take, and how full it may get."""
 
     buffer_bytes: int = 128 * 1024 * 1024
@@ -45,11 +45,11 @@ class Progress(NamedTuple):
     bytes_written: int
 
 
-class Abandoned(Exception):
+class CleaningAborted(Exception):
     """The log was truncated, deleted or moved while it was being compacted."""
 
 
-class Swap(NamedTuple):
+class SegmentSwap(NamedTuple):
     """A finished copy, ready to take the place of the segments it was made from."""
 
     log: Log
@@ -67,19 +67,19 @@ class Swap(NamedTuple):
         present = {id(segment): segment.size for segment in self.log.segments}
         if [present.get(id(segment)) for segment in self.originals] != list(self.sizes):
             self.cleaned.delete()
-            raise Abandoned(f"{self.log.partition}: changed while it was being compacted")
+            raise CleaningAborted(f"{self.log.partition}: changed while it was being compacted")
         self.log.replace_segments(self.cleaned, self.originals, now_ms, self.rests_on)
         if self.end_mark is not None:
             self.cleaned.drop_last(self.end_mark)
 
 
-Step: TypeAlias = Progress | Swap
+Step: TypeAlias = Progress | SegmentSwap
 
 
-class Cleaning:
+class LogCleaning:
     """One round of compaction of one log. Made on the thread that owns the log."""
 
-    def __init__(self, log: Log, dirt: Dirt, memory: Memory, now_ms: int) -> None:
+    def __init__(self, log: Log, dirt: DirtyLog, memory: CleanerMemory, now_ms: int) -> None:
         self.log = log
         self._dirt = dirt
         self._segments = [s for s in log.segments if s.base_offset < dirt.end]
@@ -91,7 +91,7 @@ class Cleaning:
         )
         newest.latest_offset = dirt.first_dirty - 1
         active = {entry.producer_id: entry for entry in log.producers.entries()}
-        self._round = Round(newest, active, now_ms, log.config.delete_retention_ms)
+        self._round = CleaningRound(newest, active, now_ms, log.config.delete_retention_ms)
         self.rests_on = log.high_watermark
         """What decided which records go lies below this: it must be on the disk before they do."""
 
@@ -102,7 +102,7 @@ class Cleaning:
 
     def steps(self) -> Iterator[Step]:
         yield from self._map_keys()
-        trail = TransactionTrail(self._aborted)
+        trail = TransactionTracker(self._aborted)
         todo = [segment for segment in self._segments if segment.base_offset < self.end]
         for group in grouped(todo, self._dirt.end, self.log.config.segment_bytes):
             yield from self._rewrite(group, trail)
@@ -112,7 +112,7 @@ class Cleaning:
         newest, first_dirty = self._round.newest, self._dirt.first_dirty
         dirty = [s for s in self._segments if self._end_of(s) > first_dirty]
         start = dirty[0].base_offset if dirty else first_dirty
-        trail = TransactionTrail(overlapping(self._aborted, start, self._dirt.end))
+        trail = TransactionTracker(overlapping(self._aborted, start, self._dirt.end))
         read = 0
         for batch, content in self._batches(dirty):
             for key, offset in keys(batch, content, trail):
@@ -127,15 +127,15 @@ class Cleaning:
                 read = 0
         newest.latest_offset = self._dirt.end - 1  # after the last batch there may be a gap
 
-    def _rewrite(self, group: list[Segment], trail: TransactionTrail) -> Iterator[Step]:
+    def _rewrite(self, group: list[Segment], trail: TransactionTracker) -> Iterator[Step]:
         """Copy what survives of neighbouring segments into one."""
         sizes = [segment.size for segment in group]
-        copy = Replacement(self.log, group[0].base_offset)
+        copy = ReplacementSegment(self.log, group[0].base_offset)
         read, unread, end_mark = 0, sum(sizes), None
         for batch, content in self._batches(group):
             unread -= batch.size
             is_last = batch.last_offset + 1 == self._dirt.end
-            kept = surviving(batch, content, trail, self._round, is_last=is_last)
+            kept = filter_batch(batch, content, trail, self._round, is_last=is_last)
             if not kept and not unread:
                 kept, end_mark = without_records(batch, content), batch.base_offset
             copy.add(kept)
@@ -145,7 +145,7 @@ class Cleaning:
                 read = 0
         yield Progress(read, copy.write())
         cleaned = copy.finish(trail.take_kept())
-        yield Swap(self.log, cleaned, group, sizes, self.rests_on, end_mark)
+        yield SegmentSwap(self.log, cleaned, group, sizes, self.rests_on, end_mark)
 
     def _batches(self, segments: Sequence[Segment]) -> Iterator[tuple[StoredBatch, memoryview]]:
         """Through files of our own: the log may let go of its own at any moment."""
@@ -153,7 +153,7 @@ class Cleaning:
             try:
                 file = self.log.disk.open_read(segment.path())
             except FileNotFoundError:
-                raise Abandoned(f"{self.log.partition}: {segment!r} is gone") from None
+                raise CleaningAborted(f"{self.log.partition}: {segment!r} is gone") from None
             first, end = segment.base_offset, self._end_of(segment)
             for batch, content in walk_whole(file, 0, segment.size):
                 # Or rot would get a checksum that is right. No checksum covers the offset itself.
@@ -169,12 +169,13 @@ class Cleaning:
         return next(later, self._dirt.end)
 
 
-def extent(log: Log) -> Extent:
+def extent(log: Log) -> CleanableRange:
     """The log as the plan sees it."""
     pieces = [
-        Piece(s.base_offset, s.size, s.largest_timestamp(), s.first_timestamp) for s in log.segments
+        SegmentRange(s.base_offset, s.size, s.largest_timestamp(), s.first_timestamp)
+        for s in log.segments
     ]
-    return Extent(log.start_offset, log.last_stable_offset, log.end_offset, pieces)
+    return CleanableRange(log.start_offset, log.last_stable_offset, log.end_offset, pieces)
 
 
 def lags(log: Log) -> Lags:

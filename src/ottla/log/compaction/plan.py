@@ -20,7 +20,7 @@ from ottla.model.ids import Offset, TopicPartition
 MAX_OFFSETS_PER_SEGMENT: Final = 0x7FFF_FFFF
 
 
-class Piece(NamedTuple):
+class SegmentRange(NamedTuple):
     """What the plan needs to know of one segment."""
 
     base_offset: Offset
@@ -29,13 +29,13 @@ class Piece(NamedTuple):
     first_timestamp: int  # of its first batch; 0 or less when it has none
 
 
-class Extent(NamedTuple):
+class CleanableRange(NamedTuple):
     """One log, as compaction sees it. The last piece is the active segment."""
 
     start_offset: Offset
     last_stable_offset: Offset
     end_offset: Offset
-    pieces: Sequence[Piece]
+    pieces: Sequence[SegmentRange]
 
 
 class Lags(NamedTuple):
@@ -46,7 +46,7 @@ class Lags(NamedTuple):
     min_cleanable_dirty_ratio: float
 
 
-class Dirt(NamedTuple):
+class DirtyLog(NamedTuple):
     """How a log stands: clean below `first_dirty`, cleanable below `end`."""
 
     first_dirty: Offset
@@ -65,14 +65,16 @@ class Dirt(NamedTuple):
         return self.dirty_bytes > 0 and (self.overdue or self.ratio >= min_ratio)
 
 
-def first_dirty_offset(log: Extent, checkpoint: Offset | None) -> Offset:
+def first_dirty_offset(log: CleanableRange, checkpoint: Offset | None) -> Offset:
     """Where the dirty part begins; a checkpoint outside the log says nothing about it."""
     if checkpoint is None or not log.start_offset <= checkpoint <= log.end_offset:
         return log.start_offset
     return checkpoint
 
 
-def survey(log: Extent, checkpoint: Offset | None, lags: Lags, now_ms: int) -> Dirt:
+def dirty_log_of(
+    log: CleanableRange, checkpoint: Offset | None, lags: Lags, now_ms: int
+) -> DirtyLog:
     """The log's clean and dirty parts, in whole segments."""
     first_dirty = first_dirty_offset(log, checkpoint)
     ends = [piece.base_offset for piece in log.pieces[1:]] + [log.end_offset]
@@ -89,7 +91,7 @@ def survey(log: Extent, checkpoint: Offset | None, lags: Lags, now_ms: int) -> D
     )
     cleanable = [piece for piece in dirty if piece.base_offset < end]
     stamps = [piece.first_timestamp for piece in dirty if piece.first_timestamp > 0]
-    return Dirt(
+    return DirtyLog(
         first_dirty,
         max(first_dirty, end),
         sum(p.size for p in log.pieces if p.base_offset < end) - sum(p.size for p in cleanable),
@@ -98,7 +100,7 @@ def survey(log: Extent, checkpoint: Offset | None, lags: Lags, now_ms: int) -> D
     )
 
 
-def dirtiest(logs: Mapping[TopicPartition, tuple[Dirt, Lags]]) -> TopicPartition | None:
+def dirtiest_log(logs: Mapping[TopicPartition, tuple[DirtyLog, Lags]]) -> TopicPartition | None:
     """The log with the largest share of dirt among those that want cleaning."""
     wanting = {
         partition: dirt.ratio

@@ -10,13 +10,13 @@ from ottla.log.files import sync_path
 from ottla.log.index import txn_index
 from ottla.log.index.txn_index import AbortedTxn
 from ottla.log.log import Log
-from ottla.log.segment.segment import TXN_INDEX, Mark, Segment
+from ottla.log.segment.segment import TXN_INDEX, Segment, SegmentPosition
 from ottla.log.segment_deletion import CLEANED
 from ottla.log.stored_batch import parse
 from ottla.model.ids import Offset
 
 
-class Replacement:
+class ReplacementSegment:
     """A segment in the making."""
 
     def __init__(self, log: Log, base_offset: Offset) -> None:
@@ -25,7 +25,7 @@ class Replacement:
         self._segment = Segment(log.disk, log.dir, base_offset, suffix=CLEANED)
         self._segment.delete()  # what an earlier try may have left
         self._batches: list[bytes | memoryview] = []
-        self._marks: list[Mark] = []
+        self._marks: list[SegmentPosition] = []
 
     def add(self, batch: bytes | memoryview) -> None:
         """Take a batch that survived; an empty one is none."""
@@ -36,7 +36,9 @@ class Replacement:
         has_records = stored.header is None or stored.header.count > 0
         timestamp = stored.max_timestamp if has_records else -1
         self._batches.append(batch)
-        self._marks.append(Mark(stored.base_offset, stored.last_offset, timestamp, stored.size))
+        self._marks.append(
+            SegmentPosition(stored.base_offset, stored.last_offset, timestamp, stored.size)
+        )
 
     def write(self) -> int:
         """Put what was added into the file; how many bytes that was."""

@@ -18,7 +18,7 @@ from ottla.log.index.txn_index import AbortedTxn
 from ottla.model.ids import Offset
 
 
-class TransactionTrail:
+class TransactionTracker:
     """Feed it every transactional data batch and every marker, in order."""
 
     def __init__(self, aborted: Iterable[AbortedTxn]) -> None:

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from ottla.log.directories import meta_properties
 from ottla.log.directories.checkpoint_file import BadCheckpoint, encode_offsets, read_offsets
 from ottla.log.directories.meta_properties import MetaProperties
-from ottla.log.directories.names import CLUSTER_METADATA, Kind, Named, parse
+from ottla.log.directories.names import CLUSTER_METADATA, DirectoryKind, DirectoryName, parse
 from ottla.log.files import Disk, Lock
 from ottla.model.errors import UserError
 from ottla.model.ids import Offset, TopicPartition
@@ -37,7 +37,7 @@ WRITE_CHECK_BYTES: Final = 65_536
 class CheckpointWrite(NamedTuple):
     """A checkpoint whose numbers were taken; `run` waits for the disk, on any thread."""
 
-    directory: Directory
+    directory: LogDirectory
     name: str
     number: int
     offsets: Mapping[TopicPartition, Offset]
@@ -49,7 +49,7 @@ class CheckpointWrite(NamedTuple):
             self.directory.disk.replace(self.directory.path / self.name, content)
 
 
-class Directory:
+class LogDirectory:
     """A log directory. `failure` is why it is offline, and None while it is not."""
 
     def __init__(self, path: Path, disk: Disk) -> None:
@@ -119,14 +119,14 @@ class Directory:
             self._lock.release()
             self._lock = None
 
-    def partitions(self) -> dict[str, Named]:
+    def partitions(self) -> dict[str, DirectoryName]:
         """The partition directories in here, by name; anything else is left alone."""
-        found: dict[str, Named] = {}
+        found: dict[str, DirectoryName] = {}
         for name in self.disk.list(self.path):
             named = parse(name)
             if named is None or named.partition == CLUSTER_METADATA:
                 continue
-            if named.kind is not Kind.STRAY:
+            if named.kind is not DirectoryKind.STRAY:
                 found[name] = named
         return found
 

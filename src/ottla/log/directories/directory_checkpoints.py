@@ -20,7 +20,7 @@ from ottla.log.directories.checkpoint_file import (
     RECOVERY_POINTS,
     START_OFFSETS,
 )
-from ottla.log.directories.directory import CheckpointWrite, Directory
+from ottla.log.directories.directory import CheckpointWrite, LogDirectory
 from ottla.model.ids import Offset, TopicPartition
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ottla.log.log import Log
 
 
-class Checkpoints:
+class DirectoryCheckpoints:
     """What the directories' checkpoints should say now."""
 
     def __init__(self, directories: LogDirectories) -> None:
@@ -56,12 +56,12 @@ class Checkpoints:
         held = self._directories.held.get(partition)
         return None if held is None else held.directory.offsets(CLEANED_OFFSETS).get(partition)
 
-    def of(self, directory: Directory) -> list[CheckpointWrite]:
+    def of(self, directory: LogDirectory) -> list[CheckpointWrite]:
         """Those of one directory that speak for logs as they are now."""
         writes = [*self.recovery_points(), *self.high_watermarks(), *self.start_offsets()]
         return [write for write in writes if write.directory is directory]
 
-    def forget(self, partition: TopicPartition, directory: Directory) -> None:
+    def forget(self, partition: TopicPartition, directory: LogDirectory) -> None:
         """Before a partition of a name begins anew: what was said of the old one is not true of it.
 
         A recovery point left over would make unflushed records look flushed, a start offset would

@@ -21,7 +21,7 @@ from ottla.log.directories.checkpoint_file import (
 )
 from ottla.log.directories.directory import CLEAN_SHUTDOWN
 from ottla.log.directories.meta_properties import MetaProperties
-from ottla.log.directories.names import CLUSTER_METADATA, Kind, parse
+from ottla.log.directories.names import CLUSTER_METADATA, DirectoryKind, parse
 from ottla.log.files import Disk
 from ottla.log.index.offset_index import OffsetIndex
 from ottla.log.producers import snapshot_file
@@ -46,7 +46,7 @@ class FoundPartition(NamedTuple):
     leader_epoch: LeaderEpoch
 
 
-class Survey(NamedTuple):
+class DirectoryContents(NamedTuple):
     """One data directory. `leftovers` are directories that no topic owns, with what they are."""
 
     path: Path
@@ -58,7 +58,7 @@ class Survey(NamedTuple):
     largest_producer_id: int
 
 
-def survey(path: Path, disk: Disk) -> Survey:
+def inspect(path: Path, disk: Disk) -> DirectoryContents:
     """Look at a data directory; UserError when it is none, or when a log in it is unreadable."""
     meta_path = path / meta_properties.FILE_NAME
     if not disk.exists(meta_path):
@@ -76,14 +76,14 @@ def survey(path: Path, disk: Disk) -> Survey:
             continue
         if named.partition == CLUSTER_METADATA:
             leftovers[name] = "the metadata of a KRaft cluster"
-        elif named.kind is not Kind.CURRENT:
+        elif named.kind is not DirectoryKind.CURRENT:
             leftovers[name] = f"a directory that ends in {named.kind.value}"
         else:
             found = _partition(disk, path / name, named.partition)
             start = starts.get(named.partition, found.start_offset)
             partitions.append(found._replace(start_offset=max(start, found.start_offset)))
             producer_ids.extend(_producer_ids(disk, found))
-    return Survey(
+    return DirectoryContents(
         path,
         meta,
         disk.exists(path / CLEAN_SHUTDOWN),

@@ -18,14 +18,14 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from ottla.log.directories.directory import Directory
-from ottla.log.directories.directory_checkpoints import Checkpoints
+from ottla.log.directories.directory import LogDirectory
+from ottla.log.directories.directory_checkpoints import DirectoryCheckpoints
 from ottla.log.directories.meta_properties import Identity, MetaProperties, agreed
-from ottla.log.directories.names import Kind, name_of
+from ottla.log.directories.names import DirectoryKind, name_of
 from ottla.log.files import Disk
 from ottla.log.log import Log
 from ottla.log.recovery import log_loader
-from ottla.log.recovery.log_loader import Place
+from ottla.log.recovery.log_loader import LogLocation
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode, KafkaError, UserError
 from ottla.model.ids import BrokerId, TopicId, TopicPartition
@@ -36,35 +36,35 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Held(NamedTuple):
+class HostedLog(NamedTuple):
     """A log and the directory it is in."""
 
     log: Log
-    directory: Directory
+    directory: LogDirectory
 
 
-class Removal(NamedTuple):
+class DirectoryRemoval(NamedTuple):
     """A partition's directory that is to be removed; `run` may take a while, on any thread."""
 
     due_ms: int
-    directory: Directory
+    directory: LogDirectory
     path: Path
 
     def run(self) -> None:
         self.directory.disk.remove_tree(self.path)
 
 
-class Removals:
+class PendingRemovals:
     """Directories that wait for their removal."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._waiting: list[Removal] = []
+        self._waiting: list[DirectoryRemoval] = []
 
-    def add(self, directory: Directory, path: Path, delay_ms: int) -> None:
-        self._waiting.append(Removal(self._clock.wall_ms() + delay_ms, directory, path))
+    def add(self, directory: LogDirectory, path: Path, delay_ms: int) -> None:
+        self._waiting.append(DirectoryRemoval(self._clock.wall_ms() + delay_ms, directory, path))
 
-    def due(self) -> list[Removal]:
+    def due(self) -> list[DirectoryRemoval]:
         """What may be removed by now. Whoever asks, runs them."""
         now_ms = self._clock.wall_ms()
         due = [one for one in self._waiting if one.due_ms <= now_ms]
@@ -76,13 +76,15 @@ class LogDirectories:
     """Every partition this broker holds."""
 
     def __init__(self, paths: Sequence[Path], disk: Disk, clock: Clock, dice: Random) -> None:
-        self.all = [Directory(path, disk) for path in paths]
-        self.held: dict[TopicPartition, Held] = {}
-        self.futures: dict[TopicPartition, Held] = {}  # copies on their way to another directory
-        self.preferred: dict[TopicPartition, Directory] = {}  # where a new partition shall go
-        self.checkpoints = Checkpoints(self)
-        self.removals = Removals(clock)
-        self.on_failure: Callable[[Directory, list[TopicPartition]], None] | None = None
+        self.all = [LogDirectory(path, disk) for path in paths]
+        self.held: dict[TopicPartition, HostedLog] = {}
+        self.futures: dict[
+            TopicPartition, HostedLog
+        ] = {}  # copies on their way to another directory
+        self.preferred: dict[TopicPartition, LogDirectory] = {}  # where a new partition shall go
+        self.checkpoints = DirectoryCheckpoints(self)
+        self.removals = PendingRemovals(clock)
+        self.on_failure: Callable[[LogDirectory, list[TopicPartition]], None] | None = None
         self._disk = disk
         self._clock = clock
         self._dice = dice
@@ -93,13 +95,13 @@ class LogDirectories:
         return self.all[0].path
 
     @property
-    def online(self) -> list[Directory]:
+    def online(self) -> list[LogDirectory]:
         return [directory for directory in self.all if directory.online]
 
     @property
-    def place(self) -> Place:
+    def place(self) -> LogLocation:
         """What a log that is opened now is opened with."""
-        return Place(self._disk, self._dice, self._clock.wall_ms())
+        return LogLocation(self._disk, self._dice, self._clock.wall_ms())
 
     # Starting and stopping
 
@@ -158,16 +160,16 @@ class LogDirectories:
             self.checkpoints.forget(partition, directory)
             path = directory.path / str(partition)
             log = log_loader.create(partition, path, config, self.place, topic_id)
-        self.held[partition] = Held(log, directory)
+        self.held[partition] = HostedLog(log, directory)
         return log
 
-    def delete(self, partition: TopicPartition) -> list[Directory]:
+    def delete(self, partition: TopicPartition) -> list[LogDirectory]:
         """Rename the partition's directory out of the way; it is removed a while later.
 
-        That is durable once `Directory.sync` has run for those returned; for many partitions at
+        That is durable once `LogDirectory.sync` has run for those returned; for many partitions at
         once is enough.
         """
-        touched: list[Directory] = []
+        touched: list[LogDirectory] = []
         for held in (self.held.pop(partition, None), self.futures.pop(partition, None)):
             if held is not None:
                 with self.guard(held.directory, reraise=True):
@@ -175,9 +177,9 @@ class LogDirectories:
                 touched.append(held.directory)
         return touched
 
-    def discard(self, held: Held, *, durably: bool = True) -> None:
+    def discard(self, held: HostedLog, *, durably: bool = True) -> None:
         """Have a log removed that is no longer anybody's."""
-        path = renamed(held, Kind.DELETED, self.unique(), durably=durably)
+        path = renamed(held, DirectoryKind.DELETED, self.unique(), durably=durably)
         self.removals.add(held.directory, path, held.log.config.file_delete_delay_ms)
 
     def unique(self) -> UUID:
@@ -191,7 +193,7 @@ class LogDirectories:
         return [p for one in self.online if one.path == path for p in self._fail(one, error)]
 
     @contextmanager
-    def guard(self, directory: Directory, *, reraise: bool = False) -> Iterator[None]:
+    def guard(self, directory: LogDirectory, *, reraise: bool = False) -> Iterator[None]:
         """What goes wrong in here is the end of that directory, and of nothing else."""
         try:
             yield
@@ -200,7 +202,7 @@ class LogDirectories:
             if reraise:
                 raise
 
-    def _fail(self, directory: Directory, error: OSError) -> list[TopicPartition]:
+    def _fail(self, directory: LogDirectory, error: OSError) -> list[TopicPartition]:
         directory.failure = _reason(directory, error)
         lost = sorted(p for p, held in self.held.items() if held.directory is directory)
         if self.online:  # else whoever stops the broker for it says so
@@ -212,7 +214,7 @@ class LogDirectories:
             self.on_failure(directory, lost)
         return lost
 
-    def _emptiest(self) -> Directory:
+    def _emptiest(self) -> LogDirectory:
         if len(self.online) == 1:
             return self.online[0]
         counts = {id(directory): 0 for directory in self.online}
@@ -223,14 +225,14 @@ class LogDirectories:
         return min(self.online, key=lambda directory: counts[id(directory)])
 
 
-def _reason(directory: Directory, error: OSError) -> str:
+def _reason(directory: LogDirectory, error: OSError) -> str:
     """Why a directory failed, with the file it failed on."""
     reason = error.strerror or str(error)
     at_itself = error.filename in (None, str(directory.path))
     return reason if at_itself else f"{reason}: {error.filename}"
 
 
-def renamed(held: Held, kind: Kind, unique: UUID, *, durably: bool = True) -> Path:
+def renamed(held: HostedLog, kind: DirectoryKind, unique: UUID, *, durably: bool = True) -> Path:
     """Give a log's directory the name of another kind, in the same place."""
     path = held.directory.path / name_of(held.log.partition, kind, unique)
     held.log.rename_dir(path, durably=durably)

@@ -18,7 +18,7 @@ MAX_NAME: Final = 255
 CLUSTER_METADATA: Final = TopicPartition("__cluster_metadata", 0)
 
 
-class Kind(Enum):
+class DirectoryKind(Enum):
     """What a directory is for."""
 
     CURRENT = ""
@@ -27,11 +27,11 @@ class Kind(Enum):
     STRAY = "-stray"
 
 
-class Named(NamedTuple):
+class DirectoryName(NamedTuple):
     """A directory's meaning. Of a deleted partition the topic may be cut short."""
 
     partition: TopicPartition
-    kind: Kind
+    kind: DirectoryKind
 
 
 _NAME: Final = re.compile(
@@ -40,20 +40,20 @@ _NAME: Final = re.compile(
 )
 
 
-def parse(name: str) -> Named | None:
+def parse(name: str) -> DirectoryName | None:
     """What the directory of that name holds; None when it is no partition's."""
     match = _NAME.fullmatch(name)
     if match is None or int(match["partition"]) > 0x7FFF_FFFF:
         return None
     partition = TopicPartition(match["topic"], int(match["partition"]))
-    return Named(partition, Kind(match["kind"] or ""))
+    return DirectoryName(partition, DirectoryKind(match["kind"] or ""))
 
 
-def name_of(partition: TopicPartition, kind: Kind, unique: UUID) -> str:
+def name_of(partition: TopicPartition, kind: DirectoryKind, unique: UUID) -> str:
     """A directory's name, cut to what file systems take.
 
     A copy in the making is found again by its name, so that one is never cut.
     """
     suffix = f"-{partition.partition}.{unique.hex}{kind.value}"
-    room = None if kind is Kind.FUTURE else MAX_NAME - len(suffix)
+    room = None if kind is DirectoryKind.FUTURE else MAX_NAME - len(suffix)
     return partition.topic[:room] + suffix

@@ -13,9 +13,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from ottla.log.directories.directory import Directory
-from ottla.log.directories.log_directories import Held, LogDirectories
-from ottla.log.directories.names import Kind, name_of
+from ottla.log.directories.directory import LogDirectory
+from ottla.log.directories.log_directories import HostedLog, LogDirectories
+from ottla.log.directories.names import DirectoryKind, name_of
 from ottla.log.log import Log
 from ottla.log.recovery import log_loader
 from ottla.model.errors import ErrorCode, KafkaError
@@ -85,8 +85,8 @@ class ReplicaMoves:
             directories.discard(current)
         return future.log
 
-    def _future(self, source: Log, target: Directory) -> Held:
-        name = name_of(source.partition, Kind.FUTURE, self._directories.unique())
+    def _future(self, source: Log, target: LogDirectory) -> HostedLog:
+        name = name_of(source.partition, DirectoryKind.FUTURE, self._directories.unique())
         topic_id = source.topic_id or NO_TOPIC_ID
         with self._directories.guard(target, reraise=True):
             log = log_loader.create(
@@ -96,9 +96,9 @@ class ReplicaMoves:
                 self._directories.place,
                 topic_id,
             )
-        return Held(log, target)
+        return HostedLog(log, target)
 
-    def _both(self, partition: TopicPartition) -> tuple[Held, Held]:
+    def _both(self, partition: TopicPartition) -> tuple[HostedLog, HostedLog]:
         current = self._directories.held.get(partition)
         future = self._directories.futures.get(partition)
         if current is None or future is None:
@@ -112,7 +112,7 @@ class ReplicaMoves:
             with self._directories.guard(future.directory):
                 self._directories.discard(future)
 
-    def _copy_some(self, current: Held, target: Log) -> None:
+    def _copy_some(self, current: HostedLog, target: Log) -> None:
         source, now_ms = current.log, self._directories.place.now_ms
         content = self._read_some(current, target.end_offset)
         if not content:  # the last offsets before the end were compacted away
@@ -124,7 +124,7 @@ class ReplicaMoves:
         except KafkaError as refusal:
             raise CorruptBatch(f"{source.dir}: {refusal}") from None
 
-    def _read_some(self, current: Held, offset: Offset) -> bytes:
+    def _read_some(self, current: HostedLog, offset: Offset) -> bytes:
         """A disk that cannot be read fails its own directory, not the one that is copied to."""
         source = current.log
         try:

@@ -10,8 +10,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ottla.log.directories.directory import Directory
-from ottla.log.directories.log_directories import Held, LogDirectories
+from ottla.log.directories.directory import LogDirectory
+from ottla.log.directories.log_directories import HostedLog, LogDirectories
 from ottla.model.ids import Offset, TopicPartition
 
 UNKNOWN: Final = -1
@@ -39,7 +39,7 @@ def describe(directories: LogDirectories) -> list[DirectoryReport]:
     return [_directory(directories, one) for one in directories.all]
 
 
-def _directory(directories: LogDirectories, one: Directory) -> DirectoryReport:
+def _directory(directories: LogDirectories, one: LogDirectory) -> DirectoryReport:
     if not one.online:
         return DirectoryReport(one.path, one.failure, UNKNOWN, UNKNOWN, [])
     try:
@@ -49,7 +49,7 @@ def _directory(directories: LogDirectories, one: Directory) -> DirectoryReport:
     return DirectoryReport(one.path, None, total, usable, _replicas(directories, one))
 
 
-def _replicas(directories: LogDirectories, one: Directory) -> Iterable[ReplicaReport]:
+def _replicas(directories: LogDirectories, one: LogDirectory) -> Iterable[ReplicaReport]:
     held = list(directories.held.items())  # some may come and go while others are looked at
     futures = list(directories.futures.items())
     return chain(
@@ -62,12 +62,14 @@ def _replicas(directories: LogDirectories, one: Directory) -> Iterable[ReplicaRe
     )
 
 
-def _current(partition: TopicPartition, held: Held) -> ReplicaReport:
+def _current(partition: TopicPartition, held: HostedLog) -> ReplicaReport:
     lag = max(held.log.high_watermark - held.log.end_offset, 0)
     return ReplicaReport(partition, held.log.size, lag, is_future=False)
 
 
-def _future(directories: LogDirectories, partition: TopicPartition, copy: Held) -> ReplicaReport:
+def _future(
+    directories: LogDirectories, partition: TopicPartition, copy: HostedLog
+) -> ReplicaReport:
     current = directories.get(partition) or copy.log  # its own directory may have failed
     lag = max(current.end_offset - copy.log.end_offset, 0)
     return ReplicaReport(partition, copy.log.size, lag, is_future=True)

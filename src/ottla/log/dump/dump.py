@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from ottla.log.dump.index_dump import dump_offset_index, dump_time_index, dump_transaction_index
-from ottla.log.dump.rows import Item, Maybe, Row, Wishes, bad_byte
+from ottla.log.dump.rows import DumpOptions, Item, Row, Uncertain, bad_byte
 from ottla.log.dump.segment_dump import dump_log
 from ottla.log.files import Disk
 from ottla.log.producers import snapshot_file
@@ -20,7 +20,7 @@ from ottla.protocol.records.header import MAX_SEQUENCE
 KINDS: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 
 
-def dump(path: Path, disk: Disk, wishes: Wishes) -> Iterator[Item]:
+def dump(path: Path, disk: Disk, wishes: DumpOptions) -> Iterator[Item]:
     """Everything worth saying about one file, in the order in which it stands there."""
     match path.suffix:
         case ".log":
@@ -52,7 +52,7 @@ def _producer_fields(entry: ProducerEntry) -> dict[str, object]:
         "producerId": entry.producer_id,
         "producerEpoch": entry.epoch,
         "coordinatorEpoch": entry.coordinator_epoch,
-        "currentTxnFirstOffset": Maybe(
+        "currentTxnFirstOffset": Uncertain(
             None if entry.txn_first_offset < 0 else entry.txn_first_offset
         ),
         "lastTimestamp": entry.timestamp,

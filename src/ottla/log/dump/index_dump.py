@@ -11,7 +11,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
-from ottla.log.dump.rows import Complaint, Item, Note, Row, Wishes, bad_byte, base_offset
+from ottla.log.dump.rows import DumpError, DumpOptions, Item, Note, Row, bad_byte, base_offset
 from ottla.log.dump.segment_dump import timestamps
 from ottla.log.files import Disk, File
 from ottla.log.index import txn_index
@@ -47,7 +47,7 @@ class _Log(NamedTuple):
         return None
 
 
-def dump_offset_index(path: Path, disk: Disk, wishes: Wishes) -> Iterator[Item]:
+def dump_offset_index(path: Path, disk: Disk, wishes: DumpOptions) -> Iterator[Item]:
     content, base = disk.read(path), base_offset(path)
     found = _used(content, OffsetIndex.ENTRY)
     if not found:
@@ -61,7 +61,7 @@ def dump_offset_index(path: Path, disk: Disk, wishes: Wishes) -> Iterator[Item]:
         there = log.reaching(-1, position)
         last_offset = -1 if there is None else there[0].last_offset
         if last_offset != base + relative:
-            yield Complaint(
+            yield DumpError(
                 f"Mismatches in :{path.absolute()}",
                 f"  Index offset: {base + relative}, log offset: {last_offset}",
             )
@@ -70,7 +70,7 @@ def dump_offset_index(path: Path, disk: Disk, wishes: Wishes) -> Iterator[Item]:
     yield from _tail(path, content, OffsetIndex.ENTRY)
 
 
-def dump_time_index(path: Path, disk: Disk, wishes: Wishes) -> Iterator[Item]:
+def dump_time_index(path: Path, disk: Disk, wishes: DumpOptions) -> Iterator[Item]:
     content, base = disk.read(path), base_offset(path)
     found = _used(content, TimeIndex.ENTRY)
     if wishes.index_sanity_check:
@@ -85,7 +85,7 @@ def dump_time_index(path: Path, disk: Disk, wishes: Wishes) -> Iterator[Item]:
         there = log.reaching(base + relative, start)
         yield from _time_faults(path, (timestamp, base + relative), there)
         if previous >= timestamp:
-            yield Complaint(
+            yield DumpError(
                 f"Found out of order timestamp in :{path.absolute()}",
                 f"  Index timestamp: {timestamp}, Previously indexed timestamp: {previous}",
             )
@@ -134,11 +134,11 @@ def _sanity(path: Path, content: bytes, keys: list[int], layout: Struct) -> Iter
 
 def _time_faults(
     path: Path, indexed: tuple[int, int], there: tuple[StoredBatch, memoryview] | None
-) -> Iterator[Complaint]:
+) -> Iterator[DumpError]:
     timestamp, offset = indexed
     last_offset = -1 if there is None else there[0].last_offset
     if there is None or last_offset != offset:
-        yield Complaint(
+        yield DumpError(
             "The following indexed offsets are not found in the log.",
             f"Indexed offset: {offset}, found log offset: {last_offset}",
         )
@@ -149,7 +149,7 @@ def _time_faults(
         yield bad_byte(path.with_suffix(".log"), there[0].position, fault.reason)
         return
     if largest != timestamp:
-        yield Complaint(
+        yield DumpError(
             f"Found timestamp mismatch in :{path.absolute()}",
             f"  Index timestamp: {timestamp}, log timestamp: {largest}",
         )

@@ -26,13 +26,13 @@ class Note(NamedTuple):
     text: str
 
 
-class Maybe(NamedTuple):
+class Uncertain(NamedTuple):
     """A number that may be absent; Java shows the difference."""
 
     value: int | None
 
 
-class Complaint(NamedTuple):
+class DumpError(NamedTuple):
     """Something that does not fit. Those of one heading are shown together, after the rows.
 
     Gaps between offsets are worth a word but are no fault: compaction leaves them.
@@ -43,10 +43,10 @@ class Complaint(NamedTuple):
     is_fault: bool = True
 
 
-Item: TypeAlias = Row | Note | Complaint
+Item: TypeAlias = Row | Note | DumpError
 
 
-class Wishes(NamedTuple):
+class DumpOptions(NamedTuple):
     """What to show, by the names of the command's options."""
 
     print_data_log: bool = False
@@ -70,9 +70,9 @@ def base_offset(path: Path) -> int:
     return int(digits)
 
 
-def bad_byte(path: Path, position: int, reason: str) -> Complaint:
+def bad_byte(path: Path, position: int, reason: str) -> DumpError:
     """Where a file stops making sense."""
-    return Complaint(f"{path} is damaged", f"byte {position}: {reason}")
+    return DumpError(f"{path} is damaged", f"byte {position}: {reason}")
 
 
 def text_of(value: object) -> str:
@@ -80,9 +80,9 @@ def text_of(value: object) -> str:
     match value:
         case bool():
             return "true" if value else "false"
-        case Maybe(None):
+        case Uncertain(None):
             return "OptionalLong.empty"
-        case Maybe(number):
+        case Uncertain(number):
             return f"OptionalLong[{number}]"
         case list():
             return f"[{','.join(map(str, value))}]"

@@ -10,7 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ottla.log.dump.rows import Complaint, Item, Maybe, Note, Row, Wishes, bad_byte, base_offset
+from ottla.log.dump.rows import (
+    DumpError,
+    DumpOptions,
+    Item,
+    Note,
+    Row,
+    Uncertain,
+    bad_byte,
+    base_offset,
+)
 from ottla.log.files import Disk
 from ottla.log.stored_batch import StoredBatch, checksum_ok, walk_whole
 from ottla.protocol.records import legacy
@@ -39,7 +48,7 @@ class _Told(NamedTuple):
     fields: dict[str, object]
 
 
-def dump_log(path: Path, disk: Disk, wishes: Wishes) -> Iterator[Item]:
+def dump_log(path: Path, disk: Disk, wishes: DumpOptions) -> Iterator[Item]:
     yield Note(f"Log starting offset: {base_offset(path)}")
     size = disk.file_size(path)
     end = size if wishes.max_bytes is None else min(size, wishes.max_bytes)
@@ -73,8 +82,8 @@ def _is_control(batch: StoredBatch) -> bool:
     return batch.header is not None and batch.header.is_control
 
 
-def _gap(path: Path, previous: int, offset: int) -> Complaint:
-    return Complaint(
+def _gap(path: Path, previous: int, offset: int) -> DumpError:
+    return DumpError(
         f"Non-consecutive offsets in {path.absolute()}",
         f"  {previous} is followed by {offset}",
         is_fault=False,
@@ -106,7 +115,7 @@ def _batch_fields(batch: StoredBatch, content: memoryview, is_valid: bool) -> di
         "partitionLeaderEpoch": header.leader_epoch,
         "isTransactional": header.is_transactional,
         "isControl": header.is_control,
-        "deleteHorizonMs": Maybe(header.base_timestamp if header.has_delete_horizon else None),
+        "deleteHorizonMs": Uncertain(header.base_timestamp if header.has_delete_horizon else None),
         "position": batch.position,
         _timestamp_name(batch.magic, header.timestamp_type): header.max_timestamp,
         "size": batch.size,
@@ -178,7 +187,7 @@ def _control_fields(record: Record) -> dict[str, object]:
     return {"endTxnMarker": marker.type.name, "coordinatorEpoch": marker.coordinator_epoch}
 
 
-def _record_row(told: _Told, wishes: Wishes, *, is_control: bool) -> Row:
+def _record_row(told: _Told, wishes: DumpOptions, *, is_control: bool) -> Row:
     fields = {} if wishes.skip_record_metadata else dict(told.fields)
     if wishes.print_data_log and not is_control:
         for name, content in (("key", told.record.key), ("payload", told.record.value)):

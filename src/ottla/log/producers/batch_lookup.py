@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from ottla.log.producers.producer_states import REMEMBERED_BATCHES, ProducerState, Remembered
+from ottla.log.producers.producer_states import REMEMBERED_BATCHES, ProducerState, RecentBatch
 from ottla.model.ids import Offset
 from ottla.protocol.records.batch import BatchHeader
 
@@ -22,7 +22,7 @@ REACH_RECORDS: Final = 10_000
 """How far before what is known we look: what was in flight when we stopped is near it."""
 
 
-def recall(log: Log, header: BatchHeader) -> bool:
+def find_batches(log: Log, header: BatchHeader) -> bool:
     """Look for what this batch may be a repeat of; whether more is known now."""
     state = log.producers.get(header.producer_id)
     if state is None or header.producer_epoch != state.epoch:
@@ -35,10 +35,10 @@ def recall(log: Log, header: BatchHeader) -> bool:
     return bool(earlier)
 
 
-def _before(log: Log, state: ProducerState, end: Offset, room: int) -> deque[Remembered]:
+def _before(log: Log, state: ProducerState, end: Offset, room: int) -> deque[RecentBatch]:
     """The last batches of this producer's epoch below `end`, in order."""
     start = max(log.start_offset, end - REACH_RECORDS)
-    found: deque[Remembered] = deque(maxlen=room)
+    found: deque[RecentBatch] = deque(maxlen=room)
     for segment in log.segments.starting_from(start):
         if segment.base_offset >= end:
             break
@@ -53,7 +53,7 @@ def _before(log: Log, state: ProducerState, end: Offset, room: int) -> deque[Rem
                 and not header.is_control
             ):
                 found.append(
-                    Remembered(
+                    RecentBatch(
                         header.base_sequence,
                         header.last_sequence,
                         batch.base_offset,

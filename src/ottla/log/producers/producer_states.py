@@ -25,7 +25,7 @@ NO_SEQUENCE: Final = -1
 MAX_SEQUENCE: Final = 2**31 - 1
 
 
-class Remembered(NamedTuple):
+class RecentBatch(NamedTuple):
     """A batch that may come again."""
 
     first_sequence: int
@@ -66,7 +66,7 @@ class ProducerState:
     def __init__(self, producer_id: int, epoch: int) -> None:
         self.producer_id = producer_id
         self.epoch = epoch
-        self.batches: deque[Remembered] = deque(maxlen=REMEMBERED_BATCHES)
+        self.batches: deque[RecentBatch] = deque(maxlen=REMEMBERED_BATCHES)
         self.coordinator_epoch = -1
         self.timestamp = -1
         self.txn_first_offset: Offset | None = None
@@ -79,7 +79,7 @@ class ProducerState:
         self, first_sequence: int, last_sequence: int, first: Offset, last: Offset, timestamp: int
     ) -> None:
         """A data batch of it has been appended."""
-        self.batches.append(Remembered(first_sequence, last_sequence, first, last, timestamp))
+        self.batches.append(RecentBatch(first_sequence, last_sequence, first, last, timestamp))
         self.timestamp = timestamp
 
     def entry(self) -> ProducerEntry:
@@ -118,7 +118,7 @@ class ProducerStates:
 
     # Deciding
 
-    def check(self, header: BatchHeader, origin: Origin) -> Remembered | None:
+    def check(self, header: BatchHeader, origin: Origin) -> RecentBatch | None:
         """Refuse a data batch that must not be appended; the earlier one if it is a repeat."""
         state = self.get(header.producer_id)
         if state is None:
@@ -239,7 +239,7 @@ class ProducerStates:
                 if first_sequence >= 0:
                     first_sequence = (entry.last_sequence - entry.offset_delta) & MAX_SEQUENCE
                 state.batches.append(
-                    Remembered(
+                    RecentBatch(
                         first_sequence,
                         entry.last_sequence,
                         entry.last_offset - entry.offset_delta,

@@ -18,7 +18,7 @@ from ottla.log.producers import snapshot_file
 from ottla.log.producers.producer_states import CompletedTxn, Marker, ProducerStates
 from ottla.log.producers.snapshot_file import SUFFIX, CorruptSnapshot
 from ottla.log.segment.segment import Segment, file_name
-from ottla.log.segment.segment_list import Segments
+from ottla.log.segment.segment_list import SegmentList
 from ottla.log.stored_batch import StoredBatch
 from ottla.model.ids import Offset
 from ottla.protocol.records.batch import CorruptBatch
@@ -101,7 +101,7 @@ def replay_segment(
     return aborted
 
 
-def states_at(disk: Disk, dir: Path, segments: Segments, end: Offset) -> ProducerStates:
+def states_at(disk: Disk, dir: Path, segments: SegmentList, end: Offset) -> ProducerStates:
     """State just before `end`: the newest good snapshot not after it, and the batches since.
 
     A bad snapshot is removed; with none at all the whole log is replayed.

@@ -18,11 +18,19 @@ from ottla.log.files import Disk
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.log import CorruptLog, Log
 from ottla.log.producers.snapshot_loading import snapshot_offsets, snapshot_path, states_at
-from ottla.log.recovery.recovery import QUARANTINED, condemn, recover
-from ottla.log.recovery.swap_files import base_offset_of, tidy
+from ottla.log.recovery.recovery import QUARANTINED, quarantine_log, recover
+from ottla.log.recovery.swap_files import base_offset_of, complete_interrupted_operations
 from ottla.log.segment.rollover import add_segment
-from ottla.log.segment.segment import INDEX, LOG, SUFFIXES, TIME_INDEX, End, Segment, file_name
-from ottla.log.segment.segment_list import Segments
+from ottla.log.segment.segment import (
+    INDEX,
+    LOG,
+    SUFFIXES,
+    TIME_INDEX,
+    Segment,
+    SegmentEnd,
+    file_name,
+)
+from ottla.log.segment.segment_list import SegmentList
 from ottla.model.ids import NO_TOPIC_ID, Offset, TopicId, TopicPartition
 from ottla.protocol.records.batch import CorruptBatch
 
@@ -34,7 +42,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Place(NamedTuple):
+class LogLocation(NamedTuple):
     """What every log of a broker is opened with."""
 
     disk: Disk
@@ -42,7 +50,7 @@ class Place(NamedTuple):
     now_ms: int
 
 
-class Known(NamedTuple):
+class CheckpointedState(NamedTuple):
     """What the log directory's own files say of a partition."""
 
     clean: bool  # the broker was stopped cleanly
@@ -51,7 +59,7 @@ class Known(NamedTuple):
 
 
 def create(
-    partition: TopicPartition, dir: Path, config: TopicConfig, place: Place, topic_id: TopicId
+    partition: TopicPartition, dir: Path, config: TopicConfig, place: LogLocation, topic_id: TopicId
 ) -> Log:
     """A new, empty log. Its first flush makes it durable."""
     place.disk.mkdir(dir)
@@ -63,20 +71,24 @@ def create(
 
 
 def load(
-    partition: TopicPartition, dir: Path, config: TopicConfig, place: Place, known: Known
+    partition: TopicPartition,
+    dir: Path,
+    config: TopicConfig,
+    place: LogLocation,
+    known: CheckpointedState,
 ) -> Log:
     """The log that a folder holds; CorruptLog if what was flushed is not there any more."""
     log = Log(partition, dir, config, place.disk, place.dice)
     try:
         _load(log, place, known)
     except CorruptBatch as fault:
-        condemn(log, fault)
+        quarantine_log(log, fault)
     return log
 
 
-def _load(log: Log, place: Place, known: Known) -> None:
+def _load(log: Log, place: LogLocation, known: CheckpointedState) -> None:
     dir = log.dir
-    names = tidy(place.disk, dir)
+    names = complete_interrupted_operations(place.disk, dir)
     if rotten := next((name for name in names if name.endswith(QUARANTINED)), None):
         raise CorruptLog(f"{dir / rotten}: was found corrupt earlier")
     if partition_metadata.FILE_NAME in names:
@@ -96,7 +108,7 @@ def _load(log: Log, place: Place, known: Known) -> None:
         segment.release()
 
 
-def _load_segments(log: Log, names: list[str], known: Known, now_ms: int) -> None:
+def _load_segments(log: Log, names: list[str], known: CheckpointedState, now_ms: int) -> None:
     present = set(names)
     segments: list[Segment] = []
     for name in names:
@@ -109,7 +121,7 @@ def _load_segments(log: Log, names: list[str], known: Known, now_ms: int) -> Non
             segments.append(segment)
         elif file_name(base, LOG) not in present:
             log.disk.remove(log.dir / name)  # an index of nothing
-    log.segments = Segments(segments)
+    log.segments = SegmentList(segments)
     if not segments:
         add_segment(log, known.start_offset, now_ms)
 
@@ -125,7 +137,7 @@ def _load_epochs(log: Log, names: list[str]) -> None:
     _learn_epochs(log)
 
 
-def _check_epochs(log: Log, end: End, last_batch_end: Offset | None = None) -> None:
+def _check_epochs(log: Log, end: SegmentEnd, last_batch_end: Offset | None = None) -> None:
     """The last batch must be of the epoch of its offset, else the file is of another time."""
     log.epochs.truncate_from_end(end.offset)
     last = (end.offset if last_batch_end is None else last_batch_end) - 1
@@ -149,7 +161,7 @@ def _learn_epochs(log: Log) -> None:
 def _open_cleanly(log: Log, names: list[str]) -> None:
     _rebuild_missing(log, log.segments[:], names)
     active = log.segments.active
-    end = active.load_end() if active.size else End(active.base_offset, -1)
+    end = active.load_end() if active.size else SegmentEnd(active.base_offset, -1)
     _check_epochs(log, end)
     log.end_offset = log.recovery_point = end.offset
     if log.end_offset > log.segments.first.base_offset:

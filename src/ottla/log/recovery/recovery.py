@@ -39,7 +39,7 @@ CUT: Final = ".cut"
 QUARANTINED: Final = ".quarantined"
 
 
-class Walked(NamedTuple):
+class ScannedSegment(NamedTuple):
     """How far a segment is good."""
 
     end_offset: Offset
@@ -86,7 +86,7 @@ def quarantine(log: Log, segment: Segment, fault: str) -> NoReturn:
     raise CorruptLog(f"{path}: {fault}")
 
 
-def condemn(log: Log, fault: CorruptBatch) -> NoReturn:
+def quarantine_log(log: Log, fault: CorruptBatch) -> NoReturn:
     """A batch that was flushed is none any more: find its segment and take it out of use."""
     for segment in log.segments:
         try:
@@ -97,7 +97,7 @@ def condemn(log: Log, fault: CorruptBatch) -> NoReturn:
     raise CorruptLog(f"{log.dir}: {fault}")
 
 
-def _walk(log: Log, segment: Segment) -> Walked:
+def _walk(log: Log, segment: Segment) -> ScannedSegment:
     """Check every batch of a segment, and derive all that is derived from them."""
     size = segment.size
     aborted: list[AbortedTxn] = []
@@ -121,7 +121,7 @@ def _walk(log: Log, segment: Segment) -> Walked:
     valid, segment.size = segment.size, size
     _write_derived(log, segment, aborted)
     log.end_offset = end
-    return Walked(end, valid, fault, dense)
+    return ScannedSegment(end, valid, fault, dense)
 
 
 def _fault(
@@ -145,7 +145,7 @@ def _is_dense(batch: StoredBatch, expected: Offset) -> bool:
     )
 
 
-def _hole_after(log: Log, walked: Walked, later: list[Segment]) -> str | None:
+def _hole_after(log: Log, walked: ScannedSegment, later: list[Segment]) -> str | None:
     """Whether the segment ends too early for the next one: its tail was lost whole.
 
     Compaction leaves such gaps too, so only where it cannot have been at work.
@@ -167,7 +167,9 @@ def _write_derived(log: Log, segment: Segment, aborted: list[AbortedTxn]) -> Non
     log.folder.sync_later(segment.path(INDEX), segment.path(TIME_INDEX), path)
 
 
-def _cut(log: Log, segment: Segment, walked: Walked, later: list[Segment], fault: str) -> None:
+def _cut(
+    log: Log, segment: Segment, walked: ScannedSegment, later: list[Segment], fault: str
+) -> None:
     """Keep what is bad beside the log, the last first, and end the log before it."""
     gone = segment.size - walked.size
     for dropped in reversed(later):

@@ -17,7 +17,7 @@ from ottla.model.ids import Offset
 TEMPORARY: Final = ".tmp"
 
 
-def tidy(disk: Disk, dir: Path) -> list[str]:
+def complete_interrupted_operations(disk: Disk, dir: Path) -> list[str]:
     """Finish or undo, and the names of the files that are left."""
     names = disk.list(dir)
     if not any(name.endswith((DELETED, CLEANED, SWAP, TEMPORARY)) for name in names):

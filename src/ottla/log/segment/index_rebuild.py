@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 INTERVAL_BYTES: Final = 4_096  # between index entries, where no topic setting is at hand
 
 
-class End(NamedTuple):
+class SegmentEnd(NamedTuple):
     """The offset after a segment's last batch, and the leader epoch of that batch (-1: none)."""
 
     offset: Offset
@@ -61,14 +61,14 @@ def note_stored(segment: Segment, batch: StoredBatch, interval_bytes: int) -> No
     )
 
 
-def load_end(segment: Segment) -> End:
+def load_end(segment: Segment) -> SegmentEnd:
     """Where it ends, found from the last index entry on (a clean start)."""
     last = segment.indexes().offsets.last
     start, expected = (0, None) if last is None else (last[1], segment.base_offset + last[0])
-    end, seen = End(segment.base_offset, -1), expected is None
+    end, seen = SegmentEnd(segment.base_offset, -1), expected is None
     try:
         for batch in segment.headers(start):
-            end = End(batch.last_offset + 1, batch.leader_epoch)
+            end = SegmentEnd(batch.last_offset + 1, batch.leader_epoch)
             seen = seen or batch.last_offset == expected
     except CorruptBatch:
         if expected is None:

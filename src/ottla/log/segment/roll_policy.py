@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.log.index.time_index import TimeIndex
-from ottla.log.segment.segment import MAX_RELATIVE_OFFSET, Mark, Segment
+from ottla.log.segment.segment import MAX_RELATIVE_OFFSET, Segment, SegmentPosition
 
 if TYPE_CHECKING:
     from random import Random
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LARGEST_ENTRY: Final = TimeIndex.ENTRY.size
 
 
-def must_roll(segment: Segment, config: TopicConfig, batch: Mark, now_ms: int) -> bool:
+def must_roll(segment: Segment, config: TopicConfig, batch: SegmentPosition, now_ms: int) -> bool:
     """Whether a batch needs a new segment. Hot: benchmarks/log.py."""
     size = segment.size
     if batch.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:

@@ -18,7 +18,7 @@ from ottla.log.index.sparse_index import CorruptIndex
 from ottla.log.index.txn_index import AbortedTxn
 from ottla.log.segment import file_names, index_rebuild, search
 from ottla.log.segment.file_names import LOG, SUFFIXES, TXN_INDEX, file_name
-from ottla.log.segment.index_rebuild import End
+from ottla.log.segment.index_rebuild import SegmentEnd
 from ottla.log.segment.indexes import INDEX, TIME_INDEX, SegmentIndexes
 from ottla.log.segment.recent_batches import RecentBatches
 from ottla.log.stored_batch import HEADER_SIZE, StoredBatch, parse, walk_headers, walk_whole
@@ -32,16 +32,16 @@ __all__ = [
     "SUFFIXES",
     "TIME_INDEX",
     "TXN_INDEX",
-    "End",
-    "Mark",
     "Segment",
+    "SegmentEnd",
+    "SegmentPosition",
     "file_name",
 ]
 
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 
-class Mark(NamedTuple):
+class SegmentPosition(NamedTuple):
     """What a segment must know of one batch it is given."""
 
     first_offset: Offset
@@ -114,7 +114,9 @@ class Segment:
 
     # Writing
 
-    def append(self, buffers: Sequence[Buffer], marks: Sequence[Mark], interval_bytes: int) -> None:
+    def append(
+        self, buffers: Sequence[Buffer], marks: Sequence[SegmentPosition], interval_bytes: int
+    ) -> None:
         """Write batches that follow what is there; all of them, or an OSError and none."""
         file = self._file
         if file is None:

@@ -14,7 +14,7 @@ from ottla.log.segment.segment import Segment
 from ottla.model.ids import Offset
 
 
-class Segments:
+class SegmentList:
     """A sorted collection of segments; a log that is open has at least one."""
 
     __slots__ = ("_bases", "_segments", "active")

@@ -7,7 +7,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.progress import Moment
+from ottla.spark.pipelines.progress import QueryProgress
 
 PREFIX: Final = "ottla_pipeline"
 NUMBERS: Final = {
@@ -22,7 +22,7 @@ NUMBERS: Final = {
 }
 
 
-class Measures:
+class PipelineMetrics:
     """Hears of batches and offers the numbers of the last one."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Measures:
             raise UserError(f"--metrics-port {port}: {error.strerror}") from None
         return int(server.server_port)
 
-    def heard(self, moment: Moment) -> None:
+    def heard(self, moment: QueryProgress) -> None:
         for name, gauge in self._gauges.items():
             value = getattr(moment, name)
             if value is not None:

@@ -1,7 +1,7 @@
 """What queries have done: numbers of a moment, a line for a person, a summary. Pure.
 
-Owns: how Spark's report of a batch becomes a `Moment`, and what lag means: records that are in the
-topics and not read, and how long ago the query's position was the end of them.
+Owns: how Spark's report of a batch becomes a `QueryProgress`, and the definition of lag: records
+in the topics that were not read, and how long ago the query's position was their end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Ends: TypeAlias = Mapping[str, int]
 
 
 @dataclass(frozen=True)
-class Moment:
+class QueryProgress:
     """One batch of one query."""
 
     query: str
@@ -36,7 +36,7 @@ class Moment:
     lag_records: int | None = None
     lag_s: float | None = None
 
-    def behind(self, records: int, seconds: float) -> Moment:
+    def behind(self, records: int, seconds: float) -> QueryProgress:
         return replace(self, lag_records=records, lag_s=seconds)
 
     def line(self) -> str:
@@ -54,7 +54,7 @@ class Moment:
         return json.dumps(asdict(self), separators=(",", ":"))
 
 
-class Tide:
+class ProgressTracker:
     """Where topics ended at each look, and so how far behind a query is that stands somewhere.
 
     What was written before the first look is as old as that: nobody knows better.
@@ -94,7 +94,7 @@ def _sum(ends: Ends, among: Ends) -> int:
 
 
 @dataclass
-class Total:
+class QueryTotal:
     """All that a query has done in a run."""
 
     query: str
@@ -103,7 +103,7 @@ class Total:
     rows_out: int = 0
     busy_ms: int = 0
 
-    def add(self, moment: Moment) -> None:
+    def add(self, moment: QueryProgress) -> None:
         self.batches += 1
         self.rows_in += moment.rows_in
         self.rows_out += max(moment.rows_out, 0)
@@ -119,12 +119,12 @@ class Total:
         )
 
 
-def moment(query: str, progress: Mapping[str, Any], at_ms: int) -> Moment:
+def moment(query: str, progress: Mapping[str, Any], at_ms: int) -> QueryProgress:
     """Spark's report of one batch."""
     rows = int(progress.get("numInputRows") or 0)
     busy_ms = int((progress.get("durationMs") or {}).get("triggerExecution") or 0)
     operators: Iterable[Mapping[str, Any]] = progress.get("stateOperators") or ()
-    return Moment(
+    return QueryProgress(
         query,
         at_ms,
         int(progress["batchId"]),

@@ -38,7 +38,7 @@ UPDATES: Final = "updates"
 """The name of a sink inside foreachBatch, among those of its query."""
 
 
-class Output(NamedTuple):
+class QueryOutput(NamedTuple):
     """A query that can be started."""
 
     name: str
@@ -48,7 +48,7 @@ class Output(NamedTuple):
         return self.writer.start()
 
 
-def outputs(pipeline: Pipeline, views: Views) -> Iterator[Output]:
+def outputs(pipeline: Pipeline, views: Views) -> Iterator[QueryOutput]:
     """Every query of a pipeline: its sinks, and its dead letters."""
     apart = {each.view: each for each in views.dead_letters}
     for sink in pipeline.sinks:
@@ -65,12 +65,12 @@ def outputs(pipeline: Pipeline, views: Views) -> Iterator[Output]:
         yield _output(pipeline, each.name, _to_topic(target, found))
 
 
-def _output(pipeline: Pipeline, name: str, writer: DataStreamWriter) -> Output:
+def _output(pipeline: Pipeline, name: str, writer: DataStreamWriter) -> QueryOutput:
     writer = writer.queryName(f"{pipeline.name}-{name}")
     writer = writer.option("checkpointLocation", f"{pipeline.checkpoint}/{name}")
     if pipeline.trigger == ONCE:
-        return Output(name, writer.trigger(availableNow=True))
-    return Output(name, writer.trigger(processingTime=pipeline.trigger))
+        return QueryOutput(name, writer.trigger(availableNow=True))
+    return QueryOutput(name, writer.trigger(processingTime=pipeline.trigger))
 
 
 def _writer(sink: Sink, frame: DataFrame) -> DataStreamWriter:

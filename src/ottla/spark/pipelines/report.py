@@ -12,20 +12,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.progress import Moment
+from ottla.spark.pipelines.progress import QueryProgress
 
 KINDS: Final = (".png", ".svg")
 SIZE_INCHES: Final = (10, 7)
 
 
-def read(path: Path) -> list[Moment]:
+def read(path: Path) -> list[QueryProgress]:
     """The batches of a history; a line that was being written when the machine stopped is left."""
     if not path.is_file():
         raise UserError(f"{path}: there is no history yet; ottla pipeline run writes it")
     found = []
     for line in path.read_text().splitlines():
         try:
-            found.append(Moment(**json.loads(line)))
+            found.append(QueryProgress(**json.loads(line)))
         except (ValueError, TypeError):
             continue
     if not found:
@@ -33,7 +33,7 @@ def read(path: Path) -> list[Moment]:
     return found
 
 
-def draw(moments: Sequence[Moment], title: str, to: Path) -> None:
+def draw(moments: Sequence[QueryProgress], title: str, to: Path) -> None:
     """Write the picture, as the file's name says: .png or .svg."""
     if to.suffix not in KINDS:
         raise UserError(f"{to}: expected a name that ends in {' or '.join(KINDS)}")
@@ -61,8 +61,8 @@ def draw(moments: Sequence[Moment], title: str, to: Path) -> None:
     pyplot.close(figure)
 
 
-def by_query(moments: Iterable[Moment]) -> dict[str, list[Moment]]:
-    found: dict[str, list[Moment]] = {}
+def by_query(moments: Iterable[QueryProgress]) -> dict[str, list[QueryProgress]]:
+    found: dict[str, list[QueryProgress]] = {}
     for one in moments:
         found.setdefault(one.query, []).append(one)
     return found

@@ -16,8 +16,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from urllib.parse import urlparse
 
 from ottla.model.clock import Clock
-from ottla.spark.pipelines.progress import Ends, Moment, Tide, Total, moment, positions
-from ottla.spark.pipelines.queries import Output
+from ottla.spark.pipelines.progress import (
+    Ends,
+    ProgressTracker,
+    QueryProgress,
+    QueryTotal,
+    moment,
+    positions,
+)
+from ottla.spark.pipelines.queries import QueryOutput
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -46,7 +53,7 @@ class QueryFailed(Exception):
 class Listener(Protocol):
     """Hears of every batch."""
 
-    def heard(self, moment: Moment) -> None: ...
+    def heard(self, moment: QueryProgress) -> None: ...
 
 
 class Run:
@@ -54,7 +61,7 @@ class Run:
 
     def __init__(
         self,
-        outputs: Sequence[Output],
+        outputs: Sequence[QueryOutput],
         ends: FindEnds,
         clock: Clock,
         listeners: Sequence[Listener],
@@ -65,10 +72,10 @@ class Run:
         self._clock = clock
         self._listeners = listeners
         self._chores = chores
-        self._tide = Tide()
+        self._tide = ProgressTracker()
         self._asked_ms: int | None = None
         self._heard: dict[str, int] = {}
-        self.totals = {output.name: Total(output.name) for output in outputs}
+        self.totals = {output.name: QueryTotal(output.name) for output in outputs}
 
     def until(self, stop: Event) -> None:
         """Run until everything there was is read, or until told to stop; QueryFailed if one did."""
@@ -153,7 +160,7 @@ class History:
     def __init__(self, checkpoint: str) -> None:
         self._path = history_path(checkpoint)
 
-    def heard(self, moment: Moment) -> None:
+    def heard(self, moment: QueryProgress) -> None:
         if self._path is not None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("a") as file:
@@ -166,7 +173,7 @@ def history_path(checkpoint: str) -> Path | None:
     return None if parts.scheme not in ("", "file") else Path(parts.path) / HISTORY
 
 
-def _started(output: Output, stop: Event) -> StreamingQuery:
+def _started(output: QueryOutput, stop: Event) -> StreamingQuery:
     """A query that has opened its sources, or has failed.
 
     It opens a Python process for each of them, which Spark gives ten seconds. A small machine may

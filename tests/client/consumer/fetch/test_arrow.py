@@ -5,7 +5,7 @@ import pytest
 
 from ottla.client.consumer.fetch.arrow import FEWEST_KEPT, MOST_KEPT, batches_of, schema, table_of
 from ottla.client.consumer.fetch.chunk import Chunk
-from ottla.client.consumer.position.partition_position import Partition
+from ottla.client.consumer.position.partition_position import AssignedPartition
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.columns.encode import encode_batches
@@ -14,7 +14,7 @@ from tests.client.consumer.batches import TIME, batch, marker, transactional, vi
 
 
 def chunk(*batches: bytes, offset: int = 0) -> Chunk:
-    part = Partition(TopicPartition("orders", 3))
+    part = AssignedPartition(TopicPartition("orders", 3))
     part.seek(offset)
     return Chunk(part, part.version, view(*batches), [(1, 0)])
 

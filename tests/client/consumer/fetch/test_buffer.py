@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from ottla.client.consumer.fetch.buffer import Buffer
-from ottla.client.consumer.fetch.chunk import Chunk, Reading
-from ottla.client.consumer.position.partition_position import Partition
+from ottla.client.consumer.fetch.chunk import Chunk, ChunkReader
+from ottla.client.consumer.position.partition_position import AssignedPartition
 from ottla.model.errors import KafkaError
 from ottla.model.ids import TopicPartition
 from tests.client.consumer.batches import batch, marker, view
@@ -16,17 +16,19 @@ class Bench:
     def __init__(self) -> None:
         self.drained = 0
         self.broken: list[Chunk] = []
-        self.buffer = Buffer(Reading(None, None, check_crc=True), self._drained, self.broken.append)
+        self.buffer = Buffer(
+            ChunkReader(None, None, check_crc=True), self._drained, self.broken.append
+        )
 
     def _drained(self) -> None:
         self.drained += 1
 
-    def add(self, part: Partition, *batches: bytes) -> None:
+    def add(self, part: AssignedPartition, *batches: bytes) -> None:
         self.buffer.add(Chunk(part, part.version, view(*batches)))
 
 
-def partition(index: int = 0, offset: int = 0) -> Partition:
-    part = Partition(TopicPartition("t", index))
+def partition(index: int = 0, offset: int = 0) -> AssignedPartition:
+    part = AssignedPartition(TopicPartition("t", index))
     part.seek(offset)
     return part
 

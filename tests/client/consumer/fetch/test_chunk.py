@@ -2,19 +2,19 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.client.consumer.fetch.chunk import Chunk, Reading
-from ottla.client.consumer.position.partition_position import Partition
+from ottla.client.consumer.fetch.chunk import Chunk, ChunkReader
+from ottla.client.consumer.position.partition_position import AssignedPartition
 from ottla.client.consumer.record import Record
 from ottla.client.errors import SerializationError
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
 from tests.client.consumer.batches import TIME, batch, view
 
-PLAIN = Reading(None, None, check_crc=True)
+PLAIN = ChunkReader(None, None, check_crc=True)
 
 
 def chunk(*batches: bytes, offset: int = 0) -> Chunk:
-    part = Partition(TopicPartition("t", 3))
+    part = AssignedPartition(TopicPartition("t", 3))
     part.seek(offset)
     return Chunk(part, part.version, view(*batches))
 
@@ -61,7 +61,7 @@ def test_deserializers_never_see_a_null() -> None:
     from ottla.protocol.records.batch import build
     from ottla.protocol.records.record import NewRecord
 
-    reading = Reading(bytes.decode, int, check_crc=True)
+    reading = ChunkReader(bytes.decode, int, check_crc=True)
     records, _ = chunk(build([NewRecord(b"a", b"1"), NewRecord(None, None)])).take(9, reading)
     assert [(record.key, record.value) for record in records] == [("a", 1), (None, None)]
 
@@ -72,7 +72,7 @@ def test_what_does_not_deserialize_is_the_next_one_until_it_is_sought_past() -> 
             raise ValueError("no twos")
         return int(data)
 
-    reading = Reading(None, picky, check_crc=True)
+    reading = ChunkReader(None, picky, check_crc=True)
     one = chunk(batch(0, 4))
     records, last = one.take(10, reading)
     assert ([record.value for record in records], last) == ([0, 1], False)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ottla.client.cluster import Lane
+from ottla.client.cluster import ConnectionLane
 from ottla.client.consumer import subscribing
 from ottla.client.consumer.fetch.delivery import take
 from ottla.client.consumer.fetch.fetcher import COLUMNS_BYTES
@@ -92,7 +92,7 @@ def test_closing_lets_brokers_forget_the_sessions() -> None:
         async with rig.live() as core:
             subscribing.assign(core, [HERE])
             await rig.until(lambda: bool(rig.cluster.fetched))
-            session = core.fetcher._sessions[1, Lane.DATA]
+            session = core.fetcher._sessions[1, ConnectionLane.DATA]
             session.id, session.epoch = 42, 3
             await core.fetcher.close()
         closing = rig.cluster.last(FETCH)
@@ -160,8 +160,8 @@ def test_large_replies_are_fetched_two_at_a_time_and_each_record_once() -> None:
         async with rig.live() as core:
             subscribing.assign(core, [HERE, THERE])
             assert await read_all(rig) == {HERE: [*range(6)], THERE: [*range(6)]}
-        assert Lane.MORE_DATA in rig.cluster.fetched_by
-        assert rig.cluster.fetched_by[0] is Lane.DATA
+        assert ConnectionLane.MORE_DATA in rig.cluster.fetched_by
+        assert rig.cluster.fetched_by[0] is ConnectionLane.DATA
 
     run(story())
 
@@ -174,7 +174,7 @@ def test_small_replies_are_fetched_over_one_connection() -> None:
         async with rig.live() as core:
             subscribing.assign(core, [HERE, THERE])
             assert await read_all(rig) == {HERE: [*range(6)], THERE: [*range(6)]}
-        assert set(rig.cluster.fetched_by) == {Lane.DATA}
+        assert set(rig.cluster.fetched_by) == {ConnectionLane.DATA}
 
     run(story())
 
@@ -182,12 +182,12 @@ def test_small_replies_are_fetched_over_one_connection() -> None:
 def test_without_a_second_connection_the_first_brings_everything() -> None:
     async def story() -> None:
         rig = Rig()
-        rig.cluster.unreachable = {Lane.MORE_DATA}
+        rig.cluster.unreachable = {ConnectionLane.MORE_DATA}
         large_logs(rig)
         async with rig.live() as core:
             subscribing.assign(core, [HERE, THERE])
             assert await read_all(rig) == {HERE: [*range(6)], THERE: [*range(6)]}
-        assert Lane.MORE_DATA in rig.cluster.fetched_by, "it was tried"
+        assert ConnectionLane.MORE_DATA in rig.cluster.fetched_by, "it was tried"
 
     run(story())
 

@@ -3,24 +3,28 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client.consumer.fetch.partition_selection import LARGE_BYTES, MOST_FETCHES, Shares
-from ottla.client.consumer.position.partition_position import Partition
+from ottla.client.consumer.fetch.partition_selection import (
+    LARGE_BYTES,
+    MOST_FETCHES,
+    PartitionSelection,
+)
+from ottla.client.consumer.position.partition_position import AssignedPartition
 from ottla.model.ids import TopicPartition
 
 
-def parts(count: int) -> list[Partition]:
-    return [Partition(TopicPartition("t", at)) for at in range(count)]
+def parts(count: int) -> list[AssignedPartition]:
+    return [AssignedPartition(TopicPartition("t", at)) for at in range(count)]
 
 
-def doubled() -> Shares:
-    shares = Shares()
+def doubled() -> PartitionSelection:
+    shares = PartitionSelection()
     assert shares.answered(LARGE_BYTES, 2)
     return shares
 
 
 def test_one_fetch_asks_for_everything() -> None:
     wanted = parts(5)
-    assert Shares().take(wanted) == (wanted, False)
+    assert PartitionSelection().take(wanted) == (wanted, False)
 
 
 def test_two_fetches_have_half_each_and_the_first_says_that_it_leaves_some() -> None:
@@ -39,7 +43,7 @@ def test_what_was_answered_for_is_asked_for_again() -> None:
 
 
 def test_a_second_fetch_is_for_large_replies_of_several_partitions() -> None:
-    shares = Shares()
+    shares = PartitionSelection()
     assert not shares.answered(LARGE_BYTES - 1, 2)
     assert not shares.answered(LARGE_BYTES, 1), "there would be nothing left for it"
     assert shares.answered(LARGE_BYTES, 2)
@@ -58,7 +62,7 @@ def test_when_the_second_fetch_fails_the_first_asks_for_all() -> None:
 def test_what_has_no_new_records_is_not_asked_for_while_others_are_read() -> None:
     idle, new = parts(2)
     idle.fetch_offset = idle.high_watermark = 7
-    shares = Shares()
+    shares = PartitionSelection()
     assert shares.take([idle], unread=True) == ([], False)
     assert shares.take([idle, new], unread=True) == ([new, idle], False), "it will not wait"
     shares.give_back([idle.tp])
@@ -66,7 +70,7 @@ def test_what_has_no_new_records_is_not_asked_for_while_others_are_read() -> Non
     assert shares.take([idle, new], unread=False) == ([idle], False)
 
 
-def at_end(part: Partition) -> Partition:
+def at_end(part: AssignedPartition) -> AssignedPartition:
     part.fetch_offset = part.high_watermark = 7
     return part
 
@@ -88,8 +92,8 @@ def test_one_of_two_fetches_waits_for_all_that_has_nothing_new() -> None:
 def test_records_that_are_not_committed_are_none_to_whoever_reads_committed_ones() -> None:
     (part,) = parts(1)
     part.fetch_offset, part.stable_offset, part.high_watermark = 7, 7, 9
-    assert Shares(read_committed=True).take([part], unread=True) == ([], False)
-    assert Shares().take([part], unread=True) == ([part], False)
+    assert PartitionSelection(read_committed=True).take([part], unread=True) == ([], False)
+    assert PartitionSelection().take([part], unread=True) == ([part], False)
 
 
 @given(st.lists(st.booleans(), max_size=9), st.lists(st.integers(0, 99), max_size=40))
@@ -100,7 +104,7 @@ def test_whoever_waits_leaves_nothing_out_that_may_have_more(
     wanted, shares = parts(len(quiet)), doubled()
     for part, is_quiet in zip(wanted, quiet, strict=True):
         part.fetch_offset, part.high_watermark = 7, 7 if is_quiet else 9
-    under_way: list[list[Partition]] = []
+    under_way: list[list[AssignedPartition]] = []
     for turn in turns:
         waiting = [share for share in under_way if all(part.is_at_end(False) for part in share)]
         answered = next((share for share in under_way if share not in waiting), None)
@@ -123,7 +127,7 @@ def test_nothing_is_asked_for_twice_and_nothing_is_left_when_all_have_asked(
     count: int, ends: list[bool]
 ) -> None:
     wanted, shares = parts(count), doubled()
-    under_way: list[list[Partition]] = []
+    under_way: list[list[AssignedPartition]] = []
     for ends_first in ends:
         if under_way and (ends_first or len(under_way) == MOST_FETCHES):
             shares.give_back(part.tp for part in under_way.pop(0))

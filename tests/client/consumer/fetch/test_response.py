@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client.consumer.fetch.response import NEWEST, read_fetch_reply
+from ottla.client.consumer.fetch.response import NEWEST, read_fetch_response
 from ottla.model.errors import Disconnect, ErrorCode
 from ottla.protocol.hot.fetch import FetchedPartition, fetch_reply
 from ottla.protocol.wire import Call, decode_reply
@@ -32,7 +32,7 @@ def frame(version: int) -> memoryview:
 @pytest.mark.parametrize("version", range(4, NEWEST + 1))
 def test_every_version_reads_as_kio_reads_it(version: int) -> None:
     data = frame(version)
-    mine, theirs = read_fetch_reply(version, data), decode_reply(1, version, data)
+    mine, theirs = read_fetch_response(version, data), decode_reply(1, version, data)
     assert mine.session_id == (42 if version >= 7 else 0)
     (topic,) = theirs.responses
     assert len(mine.partitions) == len(topic.partitions) == 3
@@ -55,7 +55,7 @@ def test_every_version_reads_as_kio_reads_it(version: int) -> None:
 
 def test_records_are_not_copied() -> None:
     data = frame(12)
-    assert read_fetch_reply(12, data).partitions[0].records.obj is data.obj
+    assert read_fetch_response(12, data).partitions[0].records.obj is data.obj
 
 
 @given(st.integers(4, NEWEST), st.integers(0, 200))
@@ -63,10 +63,10 @@ def test_a_frame_that_is_cut_short_does_not_read(version: int, size: int) -> Non
     whole = frame(version)
     if size < len(whole):
         with pytest.raises(Disconnect):
-            read_fetch_reply(version, whole[:size])
+            read_fetch_response(version, whole[:size])
 
 
 @given(st.integers(4, NEWEST), st.binary(max_size=80))
 def test_nothing_worse_comes_of_bytes_that_are_no_reply(version: int, data: bytes) -> None:
     with contextlib.suppress(Disconnect):
-        read_fetch_reply(version, memoryview(data))
+        read_fetch_response(version, memoryview(data))

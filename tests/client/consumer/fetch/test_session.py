@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client.consumer.fetch.session import MAX_EPOCH, FetchSession, Want
+from ottla.client.consumer.fetch.session import MAX_EPOCH, FetchPosition, FetchSession
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 
@@ -14,8 +14,8 @@ ID = UUID(int=7)
 ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def want(offset: int, topic_id: UUID = ID) -> Want:
-    return Want(topic_id, offset, 0, 1_000)
+def want(offset: int, topic_id: UUID = ID) -> FetchPosition:
+    return FetchPosition(topic_id, offset, 0, 1_000)
 
 
 def asked(fields: object) -> dict[int, int]:
@@ -107,7 +107,7 @@ WANTS = st.dictionaries(
 
 @given(st.lists(st.tuples(WANTS, st.booleans()), max_size=8))
 def test_the_broker_always_ends_up_knowing_what_is_wanted(
-    rounds: list[tuple[dict[TopicPartition, Want], bool]],
+    rounds: list[tuple[dict[TopicPartition, FetchPosition], bool]],
 ) -> None:
     """A broker that does as it is told; now and then a request gets lost."""
     session = FetchSession()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.client.cluster import Lane
+from ottla.client.cluster import ConnectionLane
 from ottla.client.consumer import subscribing
 from ottla.client.consumer.errors import CommitFailed
 from ottla.client.consumer.group import offset_commits
@@ -117,8 +117,8 @@ def test_a_member_joins_when_first_polled_and_heartbeats_from_then_on() -> None:
             await asyncio.sleep(30)
             assert 9 <= site.cluster.times(HEARTBEAT) - before <= 10
         lanes = {asked.key: asked.lane for asked in site.cluster.asked}
-        assert lanes[JOIN_GROUP] is Lane.JOIN, "commits must not wait behind it"
-        assert lanes[HEARTBEAT] is Lane.COORDINATION
+        assert lanes[JOIN_GROUP] is ConnectionLane.JOIN, "commits must not wait behind it"
+        assert lanes[HEARTBEAT] is ConnectionLane.COORDINATION
         assert group.diary.pages == ["assigned t-0"]
 
     run(story())

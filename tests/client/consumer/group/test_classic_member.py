@@ -7,8 +7,13 @@ import pytest
 
 from ottla.client.consumer.assignors.assignor import Protocols, Subscription
 from ottla.client.consumer.assignors.choice import assignors
-from ottla.client.consumer.group.classic_member import ClassicMember, GroupMetadata, Phase, Terms
-from ottla.client.consumer.group.error_reactions import After
+from ottla.client.consumer.group.classic_member import (
+    ClassicMember,
+    ClassicTerms,
+    GroupMetadata,
+    MemberPhase,
+)
+from ottla.client.consumer.group.error_reactions import ErrorReaction
 from ottla.client.consumer.group.subscription_codec import (
     decode_assignment,
     decode_subscription,
@@ -22,7 +27,7 @@ ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 def member(*strategies: str, **terms: Any) -> ClassicMember:
-    return ClassicMember(Terms(group_id="g", **terms), assignors(strategies or ("range",)))
+    return ClassicMember(ClassicTerms(group_id="g", **terms), assignors(strategies or ("range",)))
 
 
 def join_reply(code: ErrorCode = ErrorCode.none, **fields: Any) -> Any:
@@ -58,7 +63,7 @@ def test_a_member_tells_its_topics_what_it_owns_and_its_terms() -> None:
     assert (told.topics, told.owned, told.rack) == (("a", "b"), (ONE,), "eu")
     assert (fields["group_id"], fields["member_id"], fields["session_timeout"]) == ("g", "", 9)
     assert fields["reason"] == "why"
-    assert one.phase is Phase.JOINING
+    assert one.phase is MemberPhase.JOINING
 
 
 @pytest.mark.spec("CON-21")
@@ -74,7 +79,7 @@ def test_the_leader_deals_out_for_all_and_everybody_gets_their_part() -> None:
         )
         for name, topics in others.items()
     ]
-    assert one.joined(join_reply(members=members)) is After.GO_ON
+    assert one.joined(join_reply(members=members)) is ErrorReaction.GO_ON
     assert one.is_leader
     assert one.topics_of_all == {"t", "u"}
     fields = one.sync(one.lead({"t": 2, "u": 1}))
@@ -82,8 +87,8 @@ def test_the_leader_deals_out_for_all_and_everybody_gets_their_part() -> None:
         each["member_id"]: decode_assignment(each["assignment"]) for each in fields["assignments"]
     }
     assert shares == {"me": (ONE,), "other": (TWO, TopicPartition("u", 0))}
-    assert one.synced(sync_reply(ONE)) == (After.GO_ON, (ONE,))
-    assert one.phase is Phase.STABLE
+    assert one.synced(sync_reply(ONE)) == (ErrorReaction.GO_ON, (ONE,))
+    assert one.phase is MemberPhase.STABLE
 
 
 @pytest.mark.spec("CON-21")
@@ -124,7 +129,7 @@ def test_a_member_without_an_id_joins_again_with_the_one_it_is_given() -> None:
     one = member()
     one.join({"t"}, ())
     reply = join_reply(ErrorCode.member_id_required, member_id="given")
-    assert one.joined(reply) is After.JOIN_AGAIN
+    assert one.joined(reply) is ErrorReaction.JOIN_AGAIN
     assert one.join({"t"}, ())["member_id"] == "given"
     assert not one.lost
 
@@ -133,7 +138,7 @@ def test_a_member_without_an_id_joins_again_with_the_one_it_is_given() -> None:
 @pytest.mark.parametrize("code", [ErrorCode.unknown_member_id, ErrorCode.illegal_generation])
 def test_a_member_the_group_has_forgotten_loses_everything(code: ErrorCode) -> None:
     one = in_group(member())
-    assert one.heard(code) is After.JOIN_ANEW
+    assert one.heard(code) is ErrorReaction.JOIN_ANEW
     assert one.lost
     assert one.join({"t"}, ())["member_id"] == ""
     assert one.metadata == GroupMetadata("g")
@@ -142,8 +147,8 @@ def test_a_member_the_group_has_forgotten_loses_everything(code: ErrorCode) -> N
 @pytest.mark.spec("CON-24")
 def test_a_rebalance_heard_of_changes_nothing_until_the_next_poll() -> None:
     one = in_group(member(), generation=3)
-    assert one.heard(ErrorCode.rebalance_in_progress) is After.JOIN_AGAIN
-    assert one.phase is Phase.STABLE
+    assert one.heard(ErrorCode.rebalance_in_progress) is ErrorReaction.JOIN_AGAIN
+    assert one.phase is MemberPhase.STABLE
     assert one.metadata == GroupMetadata("g", 3, "me")
 
 
@@ -152,7 +157,10 @@ def test_a_sync_in_the_middle_of_the_next_rebalance_keeps_the_id() -> None:
     one = member()
     one.join({"t"}, ())
     one.joined(join_reply(leader="other"))
-    assert one.synced(sync_reply(code=ErrorCode.rebalance_in_progress)) == (After.JOIN_AGAIN, ())
+    assert one.synced(sync_reply(code=ErrorCode.rebalance_in_progress)) == (
+        ErrorReaction.JOIN_AGAIN,
+        (),
+    )
     assert (one.member_id, one.lost) == ("me", False)
 
 
@@ -162,7 +170,7 @@ def test_an_assignment_that_does_not_read_is_said_to_the_user() -> None:
     one.joined(join_reply(leader="other"))
     with pytest.raises(KafkaError):
         one.synced(SimpleNamespace(error_code=ErrorCode.none, assignment=b"\xff\xff\xff"))
-    assert one.phase is Phase.OUT
+    assert one.phase is MemberPhase.OUT
 
 
 def test_a_strategy_that_only_others_have_is_named() -> None:
@@ -186,7 +194,7 @@ def test_a_member_that_leaves_can_no_longer_commit_for_what_it_had() -> None:
     one = in_group(member())
     one.leave("too slow")
     assert one.lost
-    assert one.phase is Phase.OUT
+    assert one.phase is MemberPhase.OUT
 
 
 def test_eager_unless_every_strategy_is_cooperative() -> None:

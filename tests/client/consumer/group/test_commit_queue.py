@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ottla.client.consumer.errors import CommitFailed
 from ottla.client.consumer.group.commit_queue import Commit, CommitQueue, merged, verdict
-from ottla.client.consumer.group.error_reactions import After
+from ottla.client.consumer.group.error_reactions import ErrorReaction
 from ottla.client.offsets import OffsetAndMetadata
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
@@ -91,19 +91,19 @@ def test_the_last_commit_that_landed_is_never_older_than_one_before(
 @pytest.mark.parametrize(
     ("codes", "after", "kind"),
     [
-        ([ErrorCode.none, ErrorCode.none], After.GO_ON, None),
-        ([ErrorCode.none, ErrorCode.illegal_generation], After.JOIN_ANEW, CommitFailed),
-        ([ErrorCode.rebalance_in_progress], After.JOIN_AGAIN, CommitFailed),
-        ([ErrorCode.not_coordinator], After.FIND_COORDINATOR, Exception),
+        ([ErrorCode.none, ErrorCode.none], ErrorReaction.GO_ON, None),
+        ([ErrorCode.none, ErrorCode.illegal_generation], ErrorReaction.JOIN_ANEW, CommitFailed),
+        ([ErrorCode.rebalance_in_progress], ErrorReaction.JOIN_AGAIN, CommitFailed),
+        ([ErrorCode.not_coordinator], ErrorReaction.FIND_COORDINATOR, Exception),
         (
             [ErrorCode.coordinator_load_in_progress, ErrorCode.offset_metadata_too_large],
-            After.GIVE_UP,
+            ErrorReaction.GIVE_UP,
             Exception,
         ),
     ],
 )
 def test_the_worst_code_decides(
-    codes: list[ErrorCode], after: After, kind: type[Exception] | None
+    codes: list[ErrorCode], after: ErrorReaction, kind: type[Exception] | None
 ) -> None:
     found, error = verdict(dict(zip((ONE, TWO), codes, strict=False)))
     assert found is after

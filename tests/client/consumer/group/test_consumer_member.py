@@ -9,20 +9,20 @@ import pytest
 
 from ottla.client.consumer.group.classic_member import GroupMetadata
 from ottla.client.consumer.group.consumer_member import (
-    ModernMember,
-    ModernTerms,
+    ConsumerProtocolMember,
+    ConsumerProtocolTerms,
     by_name,
     by_topic_id,
 )
-from ottla.client.consumer.group.error_reactions import After
+from ottla.client.consumer.group.error_reactions import ErrorReaction
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 
 ID = UUID(int=5)
 
 
-def member(**terms: Any) -> ModernMember:
-    return ModernMember(ModernTerms(group_id="g", member_id="me", **terms))
+def member(**terms: Any) -> ConsumerProtocolMember:
+    return ConsumerProtocolMember(ConsumerProtocolTerms(group_id="g", member_id="me", **terms))
 
 
 def reply(
@@ -50,7 +50,7 @@ def test_the_first_heartbeat_says_everything() -> None:
 def test_the_next_ones_say_what_changed() -> None:
     one = member(instance_id="i")
     one.heartbeat({"t"}, {})
-    assert one.heard(reply(ErrorCode.none, 3, 0, 1)) is After.GO_ON
+    assert one.heard(reply(ErrorCode.none, 3, 0, 1)) is ErrorReaction.GO_ON
     assert (one.epoch, one.interval_ms) == (3, 5_000)
     assert one.heartbeat({"t"}, {})["topic_partitions"] == []
     quiet = one.heartbeat({"t"}, {})
@@ -103,7 +103,7 @@ def test_no_assignment_in_a_reply_means_no_change() -> None:
 def test_a_fenced_member_has_lost_its_partitions_and_joins_anew(code: ErrorCode) -> None:
     one = member()
     one.heard(reply(ErrorCode.none, 7, 0))
-    assert one.heard(reply(code)) is After.JOIN_ANEW
+    assert one.heard(reply(code)) is ErrorReaction.JOIN_ANEW
     assert one.lost
     assert not one.is_in
     fields = one.heartbeat({"t"}, {})

@@ -2,7 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.client.consumer.group.error_reactions import After, after_commit, after_membership
+from ottla.client.consumer.group.error_reactions import (
+    ErrorReaction,
+    after_commit,
+    after_membership,
+)
 from ottla.model.errors import ErrorCode
 
 
@@ -10,21 +14,21 @@ from ottla.model.errors import ErrorCode
 @pytest.mark.parametrize(
     ("code", "after"),
     [
-        (ErrorCode.none, After.GO_ON),
-        (ErrorCode.unknown_member_id, After.JOIN_ANEW),
-        (ErrorCode.illegal_generation, After.JOIN_ANEW),
-        (ErrorCode.not_coordinator, After.FIND_COORDINATOR),
-        (ErrorCode.coordinator_not_available, After.FIND_COORDINATOR),
-        (ErrorCode.member_id_required, After.JOIN_AGAIN),
-        (ErrorCode.rebalance_in_progress, After.JOIN_AGAIN),
-        (ErrorCode.coordinator_load_in_progress, After.TRY_LATER),
-        (ErrorCode.fenced_member_epoch, After.JOIN_ANEW),
-        (ErrorCode.fenced_instance_id, After.GIVE_UP),
-        (ErrorCode.group_authorization_failed, After.GIVE_UP),
-        (ErrorCode.inconsistent_group_protocol, After.GIVE_UP),
+        (ErrorCode.none, ErrorReaction.GO_ON),
+        (ErrorCode.unknown_member_id, ErrorReaction.JOIN_ANEW),
+        (ErrorCode.illegal_generation, ErrorReaction.JOIN_ANEW),
+        (ErrorCode.not_coordinator, ErrorReaction.FIND_COORDINATOR),
+        (ErrorCode.coordinator_not_available, ErrorReaction.FIND_COORDINATOR),
+        (ErrorCode.member_id_required, ErrorReaction.JOIN_AGAIN),
+        (ErrorCode.rebalance_in_progress, ErrorReaction.JOIN_AGAIN),
+        (ErrorCode.coordinator_load_in_progress, ErrorReaction.TRY_LATER),
+        (ErrorCode.fenced_member_epoch, ErrorReaction.JOIN_ANEW),
+        (ErrorCode.fenced_instance_id, ErrorReaction.GIVE_UP),
+        (ErrorCode.group_authorization_failed, ErrorReaction.GIVE_UP),
+        (ErrorCode.inconsistent_group_protocol, ErrorReaction.GIVE_UP),
     ],
 )
-def test_what_each_refusal_of_a_member_leads_to(code: ErrorCode, after: After) -> None:
+def test_what_each_refusal_of_a_member_leads_to(code: ErrorCode, after: ErrorReaction) -> None:
     assert after_membership(code) is after
 
 
@@ -32,14 +36,14 @@ def test_what_each_refusal_of_a_member_leads_to(code: ErrorCode, after: After) -
 @pytest.mark.parametrize(
     ("code", "after"),
     [
-        (ErrorCode.none, After.GO_ON),
-        (ErrorCode.illegal_generation, After.JOIN_ANEW),
-        (ErrorCode.rebalance_in_progress, After.JOIN_AGAIN),
-        (ErrorCode.not_coordinator, After.FIND_COORDINATOR),
-        (ErrorCode.coordinator_load_in_progress, After.TRY_LATER),
-        (ErrorCode.stale_member_epoch, After.TRY_LATER),
-        (ErrorCode.offset_metadata_too_large, After.GIVE_UP),
+        (ErrorCode.none, ErrorReaction.GO_ON),
+        (ErrorCode.illegal_generation, ErrorReaction.JOIN_ANEW),
+        (ErrorCode.rebalance_in_progress, ErrorReaction.JOIN_AGAIN),
+        (ErrorCode.not_coordinator, ErrorReaction.FIND_COORDINATOR),
+        (ErrorCode.coordinator_load_in_progress, ErrorReaction.TRY_LATER),
+        (ErrorCode.stale_member_epoch, ErrorReaction.TRY_LATER),
+        (ErrorCode.offset_metadata_too_large, ErrorReaction.GIVE_UP),
     ],
 )
-def test_what_each_refusal_of_a_commit_leads_to(code: ErrorCode, after: After) -> None:
+def test_what_each_refusal_of_a_commit_leads_to(code: ErrorCode, after: ErrorReaction) -> None:
     assert after_commit(code) is after

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.client.consumer.group.membership import Pace
+from ottla.client.consumer.group.membership import PollInterval
 from tests.fakes.manual_time import ManualClock
 
 
 @pytest.mark.spec("CON-25", "CFG-118")
 def test_a_user_who_does_not_poll_is_too_slow_one_who_is_inside_never() -> None:
     clock = ManualClock()
-    pace = Pace(clock, 300)
+    pace = PollInterval(clock, 300)
     clock.ns += 400_000_000
     assert not pace.is_too_slow, "it has not begun to poll"
     pace.polled()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ottla.client.consumer.assignors.assignor import Subscription
 from ottla.client.consumer.group.subscription_codec import (
-    Unreadable,
+    UnreadableSubscription,
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -88,5 +88,5 @@ def test_a_member_that_gets_nothing_may_be_sent_nothing() -> None:
 
 @given(st.binary(max_size=40))
 def test_whatever_else_is_refused_and_nothing_worse(data: bytes) -> None:
-    with contextlib.suppress(Unreadable):
+    with contextlib.suppress(UnreadableSubscription):
         decode_subscription(data)

@@ -1,22 +1,26 @@
 from __future__ import annotations
 
-from ottla.client.consumer.position.partition_position import UNKNOWN, Partition, Phase
+from ottla.client.consumer.position.partition_position import (
+    UNKNOWN,
+    AssignedPartition,
+    PositionPhase,
+)
 from ottla.model.ids import TopicPartition
 
 HERE = TopicPartition("t", 0)
 
 
-def ready(offset: int = 5, epoch: int = UNKNOWN) -> Partition:
-    part = Partition(HERE)
+def ready(offset: int = 5, epoch: int = UNKNOWN) -> AssignedPartition:
+    part = AssignedPartition(HERE)
     part.seek(offset, epoch)
-    if part.phase is Phase.UNCHECKED:
+    if part.phase is PositionPhase.UNCHECKED:
         part.checked()
     return part
 
 
 def test_a_new_partition_has_no_place() -> None:
-    part = Partition(HERE)
-    assert part.phase is Phase.UNPLACED
+    part = AssignedPartition(HERE)
+    assert part.phase is PositionPhase.UNPLACED
     assert not part.is_placed
     assert not part.is_fetchable
 
@@ -32,9 +36,9 @@ def test_a_seek_makes_whatever_was_fetched_before_worthless() -> None:
 
 
 def test_a_place_with_an_epoch_is_checked_first() -> None:
-    part = Partition(HERE)
+    part = AssignedPartition(HERE)
     part.seek(5, 3)
-    assert part.phase is Phase.UNCHECKED
+    assert part.phase is PositionPhase.UNCHECKED
     assert not part.is_fetchable
     part.checked()
     assert part.is_fetchable
@@ -43,7 +47,7 @@ def test_a_place_with_an_epoch_is_checked_first() -> None:
 def test_a_reset_waits_for_an_offset() -> None:
     part = ready()
     part.reset(-2)
-    assert (part.phase, part.reset_to) == (Phase.RESETTING, -2)
+    assert (part.phase, part.reset_to) == (PositionPhase.RESETTING, -2)
     assert not part.is_fetchable
 
 
@@ -103,7 +107,7 @@ def test_without_an_epoch_a_new_leader_is_simply_read_from() -> None:
     part = ready(5)
     part.led_by(1)
     part.led_by(2)
-    assert part.phase is Phase.READY
+    assert part.phase is PositionPhase.READY
     assert part.leader_epoch == 2
 
 
@@ -123,9 +127,9 @@ def test_a_stuck_partition_says_why_until_it_is_sought() -> None:
     part = ready()
     fault = LookupError("why")
     part.stick(fault)
-    assert (part.phase, part.fault) == (Phase.STUCK, fault)
+    assert (part.phase, part.fault) == (PositionPhase.STUCK, fault)
     part.seek(1)
-    assert part.phase is Phase.READY
+    assert part.phase is PositionPhase.READY
 
 
 def test_lag_counts_to_the_end_that_may_be_read() -> None:

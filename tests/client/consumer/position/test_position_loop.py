@@ -8,7 +8,7 @@ import pytest
 
 from ottla.client.consumer import subscribing
 from ottla.client.consumer.errors import LogTruncated, NoOffset
-from ottla.client.consumer.position.partition_position import Partition, Phase
+from ottla.client.consumer.position.partition_position import AssignedPartition, PositionPhase
 from ottla.client.errors import KafkaError, UnsupportedVersion
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
@@ -32,9 +32,9 @@ def epoch_end(end: int, epoch: int, code: ErrorCode = ErrorCode.none) -> Any:
     return SimpleNamespace(topics=[SimpleNamespace(topic="t", partitions=[told])])
 
 
-async def placed(rig: Rig) -> Partition:
+async def placed(rig: Rig) -> AssignedPartition:
     part = rig.core.subscriptions[HERE]
-    await rig.until(lambda: part.phase is Phase.READY)
+    await rig.until(lambda: part.phase is PositionPhase.READY)
     return part
 
 
@@ -141,7 +141,7 @@ def test_a_partition_without_a_leader_waits_for_one() -> None:
     run(story())
 
 
-async def at_eight(rig: Rig, *log_after: bytes) -> Partition:
+async def at_eight(rig: Rig, *log_after: bytes) -> AssignedPartition:
     """Has read up to offset 8, written in epoch 1; then a leader of epoch 2 takes over."""
     rig.cluster.metadata = view({"t": 1}, epoch=1)
     rig.cluster.logs[HERE] = [batch(0, 8, leader_epoch=1)]

@@ -9,7 +9,7 @@ from ottla.client.consumer import subscribing
 from ottla.client.consumer.core import Core
 from ottla.client.consumer.errors import NoOffset
 from ottla.client.consumer.position import seeking
-from ottla.client.consumer.position.partition_position import Phase
+from ottla.client.consumer.position.partition_position import PositionPhase
 from ottla.client.offsets import OffsetAndMetadata, OffsetAndTimestamp
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
@@ -41,9 +41,9 @@ def test_a_seek_places_and_with_an_epoch_is_checked() -> None:
     rig = Rig()
     subscribing.assign(rig.core, [HERE])
     seeking.seek(rig.core, HERE, 5)
-    assert rig.core.subscriptions[HERE].phase is Phase.READY
+    assert rig.core.subscriptions[HERE].phase is PositionPhase.READY
     seeking.seek(rig.core, HERE, OffsetAndMetadata(5, leader_epoch=2))
-    assert rig.core.subscriptions[HERE].phase is Phase.UNCHECKED
+    assert rig.core.subscriptions[HERE].phase is PositionPhase.UNCHECKED
     with pytest.raises(UserError, match="expected an offset of 0 or more"):
         seeking.seek(rig.core, HERE, -1)
     with pytest.raises(UserError, match="milliseconds since 1970"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.client.producer.buffer.accumulator import FOREVER_MS
-from ottla.client.producer.buffer.batch import Stamp
+from ottla.client.producer.buffer.batch import ProducerStamp
 from ottla.model.ids import TopicPartition
 from tests.client.producer.rig import TP, Rig, batch, cluster, record, topic
 
@@ -192,7 +192,7 @@ def test_what_is_in_queues_can_be_taken_out_but_for_what_was_sent_before() -> No
     fill(rig, 0)
     [sent] = rig.drained(VIEW)
 
-    sent.stamp = Stamp(1, 0, 0)
+    sent.stamp = ProducerStamp(1, 0, 0)
     rig.accumulator.put_back([sent])
     fill(rig, 1)
     assert [each.tp.partition for each in rig.accumulator.take_unsent(numbered=False)] == [1]

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from ottla.client.producer.buffer.batch import Batch, RecordMetadata, Stamp, size_of
+from ottla.client.producer.buffer.batch import Batch, ProducerStamp, RecordMetadata, size_of
 from ottla.client.producer.delivery import Delivery
 from tests.client.producer.rig import STAMP_NS, TP, batch
 
@@ -89,7 +89,7 @@ def test_parts_take_over_records_callbacks_and_those_who_wait() -> None:
 @pytest.mark.spec("TXN-06")
 def test_after_the_last_sequence_comes_zero() -> None:
     made = batch(b"a", b"b")
-    made.stamp = Stamp(1, 0, 2**31 - 1)
+    made.stamp = ProducerStamp(1, 0, 2**31 - 1)
     assert made.last_sequence == 0
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client.producer.buffer.batch import Batch, Stamp
+from ottla.client.producer.buffer.batch import Batch, ProducerStamp
 from ottla.client.producer.buffer.batch_encoder import WORTH_A_KERNEL, Encoder, load_native, plain
 from ottla.protocol.records.batch import crc_ok, read_header
 from ottla.protocol.records.compression import Codec
@@ -54,14 +54,14 @@ def test_a_batch_carries_its_stamp_also_after_it_got_another(count: int) -> None
     encoder = Encoder("none", None)
     encoder.native = native
     made = batch(*[b"v"] * count)
-    made.stamp, made.transactional = Stamp(7, 1, 40), True
+    made.stamp, made.transactional = ProducerStamp(7, 1, 40), True
     encoder.encode(made)
     assert made.encoded is not None
     header = read_header(made.encoded)
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 1, 40)
     assert header.is_transactional
     assert crc_ok(made.encoded)
-    made.stamp = Stamp(7, 2, 0)
+    made.stamp = ProducerStamp(7, 2, 0)
     encoder.encode(made)
     header = read_header(made.encoded)
     assert (header.producer_epoch, header.base_sequence, header.count) == (2, 0, count)

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client.producer.buffer.buffer_memory import Claim, Memory
+from ottla.client.producer.buffer.buffer_memory import BufferMemory, MemoryClaim
 
 
 @pytest.mark.spec("PRD-24")
 def test_what_is_taken_is_counted_until_it_is_given_back() -> None:
-    memory = Memory(100)
+    memory = BufferMemory(100)
     assert memory.take(60)
     assert not memory.take(60)
     assert memory.free == 40
@@ -21,7 +21,7 @@ def test_what_is_taken_is_counted_until_it_is_given_back() -> None:
 
 @pytest.mark.spec("PRD-25")
 def test_those_who_wait_are_served_in_order_and_nobody_overtakes_them() -> None:
-    memory, woken = Memory(100), list[str]()
+    memory, woken = BufferMemory(100), list[str]()
     assert memory.take(100)
     memory.wait(80, lambda: woken.append("first"))
     memory.wait(10, lambda: woken.append("second"))
@@ -36,7 +36,7 @@ def test_those_who_wait_are_served_in_order_and_nobody_overtakes_them() -> None:
 
 @pytest.mark.spec("PRD-25")
 def test_who_gives_up_makes_way_and_gives_back_what_came_too_late() -> None:
-    memory, woken = Memory(100), list[str]()
+    memory, woken = BufferMemory(100), list[str]()
     assert memory.take(60)
     large = memory.wait(90, lambda: woken.append("large"))
     small = memory.wait(40, lambda: woken.append("small"))
@@ -49,7 +49,7 @@ def test_who_gives_up_makes_way_and_gives_back_what_came_too_late() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["take", "give", "wait", "quit"]), st.integers(1, 50))))
 def test_nothing_is_ever_lost_or_given_twice(steps: list[tuple[str, int]]) -> None:
-    memory, held, claims = Memory(100), list[int](), list[Claim]()
+    memory, held, claims = BufferMemory(100), list[int](), list[MemoryClaim]()
     for step, size in steps:
         if step == "take" and memory.take(size):
             held.append(size)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.client.producer.buffer.compression_ratio import Ratios
+from ottla.client.producer.buffer.compression_ratio import CompressionRatios
 
 
 def test_without_a_codec_a_batch_takes_its_own_size() -> None:
-    ratios = Ratios("none")
+    ratios = CompressionRatios("none")
     ratios.learn("t", 1_000, 100)
     assert ratios.room("t", 500) == 500
 
 
 @pytest.mark.spec("PRD-20")
 def test_good_news_are_believed_slowly_and_bad_news_at_once() -> None:
-    ratios = Ratios("zstd")
+    ratios = CompressionRatios("zstd")
     assert ratios.room("t", 1_000) == 1_000
     rooms = []
     for _ in range(40):
@@ -29,7 +29,7 @@ def test_good_news_are_believed_slowly_and_bad_news_at_once() -> None:
 
 
 def test_no_batch_grows_without_bound() -> None:
-    ratios = Ratios("zstd")
+    ratios = CompressionRatios("zstd")
     for _ in range(100):
         ratios.learn("t", 1_000_000, 1)
     assert ratios.room("t", 1_000) <= 10_000

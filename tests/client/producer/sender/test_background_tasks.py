@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from ottla.client.producer.sender.background_tasks import Chores
+from ottla.client.producer.sender.background_tasks import BackgroundTasks
 from ottla.client.retry import Backoff
 from tests.client.rig import run, until
 from tests.fakes.manual_time import ManualClock
@@ -19,7 +19,7 @@ class Rig:
         self.done = 0
         self.runs = 0
         self.go = asyncio.Event()
-        self.chores = Chores(self.clock, Backoff(100, 100, Random(1)), self._done)
+        self.chores = BackgroundTasks(self.clock, Backoff(100, 100, Random(1)), self._done)
 
     def _done(self) -> None:
         self.done += 1

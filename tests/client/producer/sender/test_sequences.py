@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client.producer.buffer.batch import Batch, Stamp
+from ottla.client.producer.buffer.batch import Batch, ProducerStamp
 from ottla.client.producer.sender.sequences import MAX_EPOCH, Identity, Sequences
 from ottla.model.ids import TopicPartition
 from tests.client.producer.rig import TP, batch
@@ -38,9 +38,9 @@ def test_numbers_are_given_when_a_batch_is_sent_and_grow_by_its_records() -> Non
     sequences = ready()
     first, second = sent(sequences, b"a", b"b"), sent(sequences, b"c")
     elsewhere = sent(sequences, b"a", tp=OTHER)
-    assert first.stamp == Stamp(7, 0, 0)
-    assert second.stamp == Stamp(7, 0, 2)
-    assert elsewhere.stamp == Stamp(7, 0, 0)
+    assert first.stamp == ProducerStamp(7, 0, 0)
+    assert second.stamp == ProducerStamp(7, 0, 2)
+    assert elsewhere.stamp == ProducerStamp(7, 0, 0)
 
 
 @pytest.mark.spec("TXN-09", "TXN-11")
@@ -56,7 +56,7 @@ def test_until_the_first_batch_is_acknowledged_none_follows_it() -> None:
     assert sequences.may_drain(TP, batch())
     second = sent(sequences)
     assert sequences.may_drain(TP, batch())
-    assert second.stamp == Stamp(7, 0, 1)
+    assert second.stamp == ProducerStamp(7, 0, 1)
 
 
 @pytest.mark.spec("TXN-11")
@@ -68,7 +68,7 @@ def test_a_batch_sent_again_keeps_its_number_and_the_later_ones_wait_for_it() ->
     assert sequences.may_drain(TP, first)
     assert not sequences.may_drain(TP, second), "one at a time, and in order"
     sequences.sent(first)
-    assert first.stamp == Stamp(7, 0, 0)
+    assert first.stamp == ProducerStamp(7, 0, 0)
     sequences.acked(first)
     assert sequences.may_drain(TP, second)
 
@@ -150,7 +150,7 @@ def test_only_the_next_in_line_shows_that_something_is_missing() -> None:
     assert sequences.lost_count(second), "the first has not arrived after all"
     sequences.begin(Identity(7, 1))
     old = batch()
-    old.stamp = Stamp(7, 0, 0)
+    old.stamp = ProducerStamp(7, 0, 0)
     assert not sequences.lost_count(old)
 
 

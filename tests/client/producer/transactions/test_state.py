@@ -7,29 +7,29 @@ from collections.abc import Callable
 import pytest
 
 from ottla.client.errors import AbortNeeded, ErrorCode, Fenced, UserError, refusal
-from ottla.client.producer.transactions.state import MOVES, Phase, Transaction
+from ottla.client.producer.transactions.state import MOVES, Transaction, TransactionPhase
 from tests.client.producer.rig import TP
 
 
-def at(phase: Phase) -> Transaction:
+def at(phase: TransactionPhase) -> Transaction:
     transaction = Transaction("id")
     transaction.phase = phase
-    if phase is Phase.DEAD:
+    if phase is TransactionPhase.DEAD:
         transaction.error = refusal(ErrorCode.producer_fenced)
-    if phase is Phase.BROKEN:
+    if phase is TransactionPhase.BROKEN:
         transaction.error = TimeoutError("too late")
     return transaction
 
 
 @pytest.mark.spec("TXN-31", "TXN-49")
 def test_a_transaction_begins_after_the_start_and_not_inside_another() -> None:
-    assert at(Phase.READY).begin() is None  # type: ignore[func-returns-value]
+    assert at(TransactionPhase.READY).begin() is None  # type: ignore[func-returns-value]
     for phase, said in (
-        (Phase.NEW, "init_transactions"),
-        (Phase.OPEN, "a transaction is open already"),
-        (Phase.PREPARED, "can only be completed"),
-        (Phase.ENDING, "under way"),
-        (Phase.BROKEN, "abort"),
+        (TransactionPhase.NEW, "init_transactions"),
+        (TransactionPhase.OPEN, "a transaction is open already"),
+        (TransactionPhase.PREPARED, "can only be completed"),
+        (TransactionPhase.ENDING, "under way"),
+        (TransactionPhase.BROKEN, "abort"),
     ):
         with pytest.raises(UserError, match=said):
             at(phase).begin()
@@ -37,7 +37,7 @@ def test_a_transaction_begins_after_the_start_and_not_inside_another() -> None:
 
 @pytest.mark.spec("TXN-32")
 def test_a_new_partition_is_announced_once_unless_brokers_add_it_themselves() -> None:
-    transaction = at(Phase.OPEN)
+    transaction = at(TransactionPhase.OPEN)
     transaction.touch(TP)
     assert transaction.to_add == {TP}
     assert not transaction.may_send(TP)
@@ -46,7 +46,7 @@ def test_a_new_partition_is_announced_once_unless_brokers_add_it_themselves() ->
     transaction.touch(TP)
     assert transaction.to_add == set()
     assert transaction.may_send(TP)
-    newer = at(Phase.OPEN)
+    newer = at(TransactionPhase.OPEN)
     newer.adds_itself = True
     newer.touch(TP)
     assert newer.to_add == set()
@@ -55,16 +55,21 @@ def test_a_new_partition_is_announced_once_unless_brokers_add_it_themselves() ->
 
 @pytest.mark.spec("TXN-48")
 def test_records_are_taken_only_in_an_open_transaction() -> None:
-    for phase in (Phase.NEW, Phase.READY, Phase.PREPARED, Phase.ENDING):
+    for phase in (
+        TransactionPhase.NEW,
+        TransactionPhase.READY,
+        TransactionPhase.PREPARED,
+        TransactionPhase.ENDING,
+    ):
         with pytest.raises(UserError):
             at(phase).touch(TP)
     with pytest.raises(AbortNeeded, match="has to be aborted: too late"):
-        at(Phase.BROKEN).touch(TP)
+        at(TransactionPhase.BROKEN).touch(TP)
 
 
 @pytest.mark.spec("TXN-51", "TXN-52")
 def test_after_a_failure_only_an_abort_is_left() -> None:
-    transaction = at(Phase.OPEN)
+    transaction = at(TransactionPhase.OPEN)
     transaction.fail(TimeoutError("too late"))
     assert transaction.phase.name == "BROKEN"
     with pytest.raises(AbortNeeded) as told:
@@ -72,14 +77,14 @@ def test_after_a_failure_only_an_abort_is_left() -> None:
     assert told.value.code is ErrorCode.transaction_abortable
     transaction.end(commit=False)
     transaction.ended()
-    assert transaction.phase is Phase.READY
+    assert transaction.phase is TransactionPhase.READY
     assert transaction.error is None
 
 
 @pytest.mark.spec("TXN-52")
 @pytest.mark.parametrize("code", [ErrorCode.producer_fenced, ErrorCode.invalid_txn_state])
 def test_after_a_fatal_error_everything_is_refused_with_it(code: ErrorCode) -> None:
-    transaction = at(Phase.OPEN)
+    transaction = at(TransactionPhase.OPEN)
     transaction.fail(refusal(code, "why"))
     asks: list[Callable[[], object]] = [
         transaction.begin,
@@ -95,29 +100,29 @@ def test_after_a_fatal_error_everything_is_refused_with_it(code: ErrorCode) -> N
 
 
 def test_an_end_that_was_not_answered_may_be_asked_for_again_but_not_the_other_way() -> None:
-    transaction = at(Phase.OPEN)
+    transaction = at(TransactionPhase.OPEN)
     transaction.end(commit=True)
     transaction.end(commit=True)
     with pytest.raises(UserError, match="under way"):
         transaction.end(commit=False)
-    for phase in (Phase.NEW, Phase.READY):
+    for phase in (TransactionPhase.NEW, TransactionPhase.READY):
         with pytest.raises(UserError):
             at(phase).end(commit=True)
 
 
 def test_a_failure_while_aborting_or_between_transactions_changes_nothing() -> None:
-    aborting = at(Phase.BROKEN)
+    aborting = at(TransactionPhase.BROKEN)
     aborting.end(commit=False)
     aborting.fail(TimeoutError())
-    assert aborting.phase is Phase.ENDING
-    idle = at(Phase.READY)
+    assert aborting.phase is TransactionPhase.ENDING
+    idle = at(TransactionPhase.READY)
     idle.fail(TimeoutError())
-    assert idle.phase is Phase.READY
+    assert idle.phase is TransactionPhase.READY
 
 
 def test_no_move_but_those_of_the_table() -> None:
     for start, allowed in MOVES.items():
-        for to in set(Phase) - allowed:
+        for to in set(TransactionPhase) - allowed:
             with pytest.raises(AssertionError):
                 at(start).move(to)
         for to in allowed:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.classic.member import Member, Protocol
+from ottla.coordinator.group.classic.member import ClassicMember, Protocol
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.scene import RANGE, code_of
 
 
-def member(name: str, *protocols: str, instance: str | None = None) -> Member:
+def member(name: str, *protocols: str, instance: str | None = None) -> ClassicMember:
     known = tuple(Protocol(protocol, protocol.encode()) for protocol in protocols or ("range",))
-    return Member(name, instance, "c", "/h", 1, 1, known)
+    return ClassicMember(name, instance, "c", "/h", 1, 1, known)
 
 
-def group(*members: Member) -> ClassicGroup:
+def group(*members: ClassicMember) -> ClassicGroup:
     made = ClassicGroup("g")
     for one in members:
         made.add(one, "consumer")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.coordinator.group.classic.member import JoinReply, Protocol
-from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.classic.states import GroupPhase
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.scene import RANGE, Scene, code_of
 
@@ -51,7 +51,7 @@ def test_the_leader_hears_of_all_members_and_the_others_of_none() -> None:
     assert first.members[0].metadata == RANGE.metadata
     assert second.members == ()
     assert (first.generation, first.protocol_type, first.protocol) == (1, "consumer", "range")
-    assert scene.group.phase is Phase.COMPLETING
+    assert scene.group.phase is GroupPhase.COMPLETING
 
 
 @pytest.mark.spec("GRP-24")
@@ -75,7 +75,7 @@ def test_a_member_that_shares_no_protocol_is_refused() -> None:
     for ask in ({"protocols": (STICKY,)}, {"type": "connect"}, {"protocols": ()}):
         assert code_of(scene.start_join, **ask) is ErrorCode.inconsistent_group_protocol
     assert code_of(Scene().start_join, protocols=()) is ErrorCode.inconsistent_group_protocol
-    assert scene.group.phase is Phase.STABLE
+    assert scene.group.phase is GroupPhase.STABLE
 
 
 @pytest.mark.spec("GRP-26")
@@ -84,7 +84,7 @@ def test_a_full_group_takes_nobody_else_but_those_it_has() -> None:
     joined = scene.stable(2)
     assert code_of(scene.start_join) is ErrorCode.group_max_size_reached
     again = scene.start_join(joined[0].member_id)  # its leader may come back
-    assert scene.group.phase is Phase.PREPARING
+    assert scene.group.phase is GroupPhase.PREPARING
     assert scene.start_join(joined[1].member_id)[0].generation == 2
     assert again[0].generation == 2
 
@@ -108,7 +108,7 @@ def test_a_member_that_missed_the_answer_gets_it_again() -> None:
     scene.pass_ms(1)
     for [reply] in waiting:
         assert scene.start_join(reply.member_id) == [reply]
-    assert scene.group.phase is Phase.COMPLETING
+    assert scene.group.phase is GroupPhase.COMPLETING
 
 
 @pytest.mark.spec("GRP-27", "GRP-31", "GRP-46")
@@ -117,7 +117,7 @@ def test_a_member_with_other_protocols_starts_a_rebalance() -> None:
     leader, other = scene.stable(2)
     assert scene.start_join(other.member_id)[0].generation == 1, "nothing new: no rebalance"
     assert scene.start_join(other.member_id, protocols=(RANGE, STICKY)) == []
-    assert scene.group.phase is Phase.PREPARING
+    assert scene.group.phase is GroupPhase.PREPARING
     assert scene.start_join(leader.member_id)[0].generation == 2
 
 
@@ -128,7 +128,7 @@ def test_changed_protocols_while_assignments_are_made_start_again() -> None:
     scene.pass_ms(1)
     synced = scene.start_sync(waiting[1][0])
     scene.start_join(waiting[0][0].member_id, protocols=(RANGE, STICKY))
-    assert scene.group.phase is Phase.PREPARING
+    assert scene.group.phase is GroupPhase.PREPARING
     assert synced[0].error is ErrorCode.rebalance_in_progress
 
 
@@ -155,7 +155,7 @@ def test_a_static_member_that_restarts_keeps_its_assignment_without_a_rebalance(
     [back] = scene.start_join(instance="i")
     assert (back.error, back.generation, back.skip_assignment) == (ErrorCode.none, 1, True)
     assert back.member_id == back.leader == "i-id2"
-    assert scene.group.phase is Phase.STABLE
+    assert scene.group.phase is GroupPhase.STABLE
     [synced] = scene.start_sync(back, instance="i")
     assert synced.assignment == leader.member_id.encode()
     assert scene.heartbeat(leader, instance="i") is ErrorCode.fenced_instance_id

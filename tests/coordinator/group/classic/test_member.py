@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.coordinator.group.classic.member import JoinReply, Member, Protocol
+from ottla.coordinator.group.classic.member import ClassicMember, JoinReply, Protocol
 
 
-def member(*protocols: str) -> Member:
-    return Member("m", None, "c", "/h", 1, 1, tuple(Protocol(name, b"!") for name in protocols))
+def member(*protocols: str) -> ClassicMember:
+    return ClassicMember(
+        "m", None, "c", "/h", 1, 1, tuple(Protocol(name, b"!") for name in protocols)
+    )
 
 
 @pytest.mark.spec("GRP-20", "GRP-21")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.coordinator.group.classic.heartbeat import Leaver
-from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.states import GroupPhase
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.scene import RANGE, Scene
 
@@ -39,8 +39,8 @@ def test_an_empty_group_waits_for_its_first_members_again() -> None:
     scene = Scene(initial_rebalance_delay_ms=3_000)
     waiting = scene.start_join()
     scene.pass_ms(3_000)
-    scene.leave(Leaver(waiting[0].member_id))
-    assert scene.group.phase is Phase.EMPTY
+    scene.leave(LeavingMember(waiting[0].member_id))
+    assert scene.group.phase is GroupPhase.EMPTY
     again = scene.start_join()
     scene.pass_ms(2_999)
     assert again == []
@@ -71,9 +71,9 @@ def test_the_longest_rebalance_timeout_of_all_members_counts() -> None:
     scene.share_out([patient[0], hasty[0]])
     scene.start_join(rebalance_ms=3_000)
     scene.pass_ms(8_999)
-    assert scene.phase() is Phase.PREPARING
+    assert scene.phase() is GroupPhase.PREPARING
     scene.pass_ms(1)
-    assert scene.phase() is Phase.COMPLETING
+    assert scene.phase() is GroupPhase.COMPLETING
 
 
 @pytest.mark.spec("GRP-36", "GRP-57", "GRP-10")
@@ -81,9 +81,9 @@ def test_a_group_that_becomes_empty_writes_that_down() -> None:
     scene = Scene()
     [leader] = scene.stable()
     scene.pass_ms(1_000)
-    scene.leave(Leaver(leader.member_id))
+    scene.leave(LeavingMember(leader.member_id))
     after = scene.crash().group
-    assert (after.phase, after.generation, after.since_ms) == (Phase.EMPTY, 2, scene.now)
+    assert (after.phase, after.generation, after.since_ms) == (GroupPhase.EMPTY, 2, scene.now)
     assert after.protocol_type == "consumer"
 
 
@@ -119,9 +119,9 @@ def test_a_generation_without_anybody_waits_for_its_static_members() -> None:
     scene.pass_ms(1)
     scene.share_out([first[0]])
     newcomer = scene.start_join(rebalance_ms=3_000)
-    scene.leave(Leaver(next(id for id in scene.group.members if id.startswith("c"))))
+    scene.leave(LeavingMember(next(id for id in scene.group.members if id.startswith("c"))))
     assert newcomer[0].error is ErrorCode.unknown_member_id
     scene.pass_ms(3_000)
-    assert (scene.group.phase, scene.group.generation) == (Phase.PREPARING, 1)
+    assert (scene.group.phase, scene.group.generation) == (GroupPhase.PREPARING, 1)
     scene.pass_ms(20_000)
-    assert (scene.group.phase, scene.group.generation) == (Phase.EMPTY, 2)
+    assert (scene.group.phase, scene.group.generation) == (GroupPhase.EMPTY, 2)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.coordinator.group.classic.member import JoinReply
-from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.classic.states import GroupPhase
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.scene import Scene, code_of
 
@@ -27,9 +27,9 @@ def test_members_wait_for_the_leader_and_each_gets_its_own_part() -> None:
     [own] = scene.start_sync(leader, {other.member_id: b"part"})
     assert (own.assignment, waiting[0].assignment) == (b"", b"part")
     assert (own.protocol_type, own.protocol) == ("consumer", "range")
-    assert scene.group.phase is Phase.STABLE
+    assert scene.group.phase is GroupPhase.STABLE
     after = scene.crash().group
-    assert (after.phase, after.generation, after.leader) == (Phase.STABLE, 1, leader.member_id)
+    assert (after.phase, after.generation, after.leader) == (GroupPhase.STABLE, 1, leader.member_id)
     assert after.members[other.member_id].assignment == b"part"
 
 
@@ -67,7 +67,7 @@ def test_an_assignment_that_cannot_be_stored_reaches_nobody() -> None:
     scene.refuse = ErrorCode.coordinator_not_available
     [own] = scene.start_sync(leader, {other.member_id: b"part"})
     assert own.error is waiting[0].error is ErrorCode.coordinator_not_available
-    assert scene.group.phase is Phase.PREPARING
+    assert scene.group.phase is GroupPhase.PREPARING
     assert all(not member.assignment for member in scene.group.members.values())
 
 
@@ -78,11 +78,11 @@ def test_an_assignment_stored_after_the_next_rebalance_began_reaches_nobody() ->
     waiting = scene.start_sync(other)
     scene.held = []
     own = scene.start_sync(leader, {other.member_id: b"part"})
-    assert (own, scene.group.phase) == ([], Phase.COMPLETING)
+    assert (own, scene.group.phase) == ([], GroupPhase.COMPLETING)
     scene.start_join()
     assert own[0].error is waiting[0].error is ErrorCode.rebalance_in_progress
     scene.commit_held()
-    assert scene.group.phase is Phase.PREPARING
+    assert scene.group.phase is GroupPhase.PREPARING
 
 
 @pytest.mark.spec("GRP-42")
@@ -94,10 +94,10 @@ def test_an_assignment_stored_while_the_next_generation_waits_for_its_own_reache
     scene.start_join()
     rejoined = [scene.start_join(one.member_id) for one in (leader, other)]
     scene.pass_ms(1)
-    assert (scene.phase(), scene.group.generation) == (Phase.COMPLETING, 2)
+    assert (scene.phase(), scene.group.generation) == (GroupPhase.COMPLETING, 2)
     waiting = scene.start_sync(rejoined[1][0])
     scene.commit_held()
-    assert (waiting, scene.phase()) == ([], Phase.COMPLETING)
+    assert (waiting, scene.phase()) == ([], GroupPhase.COMPLETING)
     scene.start_sync(rejoined[0][0], {other.member_id: b"new part"})
     assert waiting[0].assignment == b"new part"
 
@@ -118,7 +118,7 @@ def test_members_that_never_ask_for_their_part_are_out() -> None:
     leader, silent = joined(scene, session_ms=60_000, rebalance_ms=7_000)
     scene.start_sync(leader)
     scene.pass_ms(6_999)
-    assert scene.phase() is Phase.STABLE
+    assert scene.phase() is GroupPhase.STABLE
     scene.pass_ms(1)
-    assert scene.phase() is Phase.PREPARING
+    assert scene.phase() is GroupPhase.PREPARING
     assert silent.member_id not in scene.group.members

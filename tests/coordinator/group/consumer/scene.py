@@ -13,17 +13,17 @@ from uuid import UUID
 from ottla.coordinator.group.classic.member import Protocol
 from ottla.coordinator.group.consumer.classic_metadata import write_assignment
 from ottla.coordinator.group.consumer.group import ConsumerGroup
-from ottla.coordinator.group.consumer.heartbeat import BeatAsk, BeatReply, Found
+from ottla.coordinator.group.consumer.heartbeat import GroupLookup, HeartbeatReply, HeartbeatRequest
 from ottla.coordinator.group.consumer.subscribed_patterns import resolve
-from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Part, Parts
+from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts, TopicIdPartition
 from ottla.coordinator.record_fields import Writer
-from ottla.metadata.image import Image, Partition, Topic
+from ottla.metadata.image import Image, PartitionMetadata, TopicMetadata
 from ottla.model.errors import KafkaError
 from ottla.model.ids import BrokerId, LeaderEpoch
 from tests.coordinator.group.scene import GROUP, Scene
 
 SESSION_MS = 45_000
-LED = Partition(BrokerId(0), LeaderEpoch(0), (), ())
+LED = PartitionMetadata(BrokerId(0), LeaderEpoch(0), (), ())
 
 
 def id_of(name: str) -> UUID:
@@ -31,15 +31,17 @@ def id_of(name: str) -> UUID:
 
 
 def image_of(counts: Mapping[str, int]) -> Image:
-    topics = {name: Topic(id_of(name), dict.fromkeys(range(n), LED)) for name, n in counts.items()}
+    topics = {
+        name: TopicMetadata(id_of(name), dict.fromkeys(range(n), LED)) for name, n in counts.items()
+    }
     return Image(topics=topics, names={topic.id: name for name, topic in topics.items()})
 
 
 def parts(name: str, *indexes: int) -> Parts:
-    return frozenset(Part(id_of(name), index) for index in indexes)
+    return frozenset(TopicIdPartition(id_of(name), index) for index in indexes)
 
 
-def indexes(held: Iterable[Part]) -> list[int]:
+def indexes(held: Iterable[TopicIdPartition]) -> list[int]:
     return sorted(part.partition for part in held)
 
 
@@ -64,13 +66,13 @@ class ConsumerScene(Scene):
         }
         self.shard.consumer.topics_changed(names)
 
-    def beat(self, ask: BeatAsk, group: str = GROUP) -> BeatReply:
+    def beat(self, ask: HeartbeatRequest, group: str = GROUP) -> HeartbeatReply:
         """As the service would: patterns first."""
         consumer = self.shard.consumer
         wanted, of = consumer.to_resolve(group, ask, self.now)
-        found = Found(resolve(wanted, self.image.topics), of) if wanted else Found()
+        found = GroupLookup(resolve(wanted, self.image.topics), of) if wanted else GroupLookup()
         reply = self.carry_out(consumer.heartbeat(group, ask, found, self.now))
-        assert isinstance(reply, BeatReply)
+        assert isinstance(reply, HeartbeatReply)
         return reply
 
     def after_a_crash(self) -> ConsumerScene:
@@ -80,7 +82,7 @@ class ConsumerScene(Scene):
         after.numbers = self.numbers
         return after
 
-    def owners(self) -> dict[Part, str]:
+    def owners(self) -> dict[TopicIdPartition, str]:
         return dict(self.it.owners)
 
 
@@ -96,9 +98,9 @@ class Client:
         self.held: Parts = NO_PARTS
         self.given: Parts = NO_PARTS
 
-    def ask(self, **changes: Any) -> BeatAsk:
+    def ask(self, **changes: Any) -> HeartbeatRequest:
         """Everything there is to say."""
-        full = BeatAsk(
+        full = HeartbeatRequest(
             self.id,
             self.epoch,
             topics=self.topics,
@@ -108,11 +110,11 @@ class Client:
         )
         return full._replace(**changes)
 
-    def beat(self, **changes: Any) -> BeatReply:
+    def beat(self, **changes: Any) -> HeartbeatReply:
         """Say everything, hear what to hold, and begin to do it."""
         return self.hear(self.scene.beat(self.ask(**changes)))
 
-    def hear(self, reply: BeatReply) -> BeatReply:
+    def hear(self, reply: HeartbeatReply) -> HeartbeatReply:
         self.id, self.epoch = reply.member_id, reply.epoch
         if reply.assignment is not None:
             self.given = reply.assignment
@@ -131,9 +133,9 @@ class Client:
             self.beat()
         self.obey()
 
-    def leave(self, epoch: int = -1) -> BeatReply:
+    def leave(self, epoch: int = -1) -> HeartbeatReply:
         instance_id = self.more.get("instance_id")
-        return self.scene.beat(BeatAsk(self.id, epoch, instance_id=instance_id))
+        return self.scene.beat(HeartbeatRequest(self.id, epoch, instance_id=instance_id))
 
 
 def settle(*clients: Client) -> None:

@@ -8,14 +8,16 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from ottla.coordinator.group.consumer.range import Subscriber
-from ottla.coordinator.group.consumer.topic_partitions import Part, Parts
+from ottla.coordinator.group.consumer.topic_partitions import Parts, TopicIdPartition
 
 TOPICS = tuple(UUID(int=number) for number in range(1, 5))
 Members = Mapping[str, Subscriber]
 Counts = Mapping[UUID, int]
 
 counts = st.fixed_dictionaries({}, optional=dict.fromkeys(TOPICS, st.integers(1, 6)))
-held = st.frozensets(st.builds(Part, st.sampled_from(TOPICS), st.integers(0, 7)), max_size=8)
+held = st.frozensets(
+    st.builds(TopicIdPartition, st.sampled_from(TOPICS), st.integers(0, 7)), max_size=8
+)
 subscriptions = st.frozensets(st.sampled_from(TOPICS))
 ids = st.sampled_from("abcdefgh")
 
@@ -35,7 +37,7 @@ def check_complete(members: Members, partitions: Counts, shares: Mapping[str, Pa
     given = [part for share in shares.values() for part in share]
     read = {topic for member in members.values() for topic in member.topics}
     wanted = {
-        Part(topic, index)
+        TopicIdPartition(topic, index)
         for topic, count in partitions.items()
         if topic in read
         for index in range(count)

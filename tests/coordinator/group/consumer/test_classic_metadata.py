@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.coordinator.group.consumer.classic_metadata import (
-    Subscription,
+    ClassicSubscription,
     read_assignment,
     read_subscription,
     write_assignment,
@@ -25,13 +25,13 @@ def test_an_assignment_reads_as_it_was_written(topics: dict[str, list[int]], ver
 
 def test_a_subscription_says_more_in_later_versions() -> None:
     first = Writer(0).array(1).string("t").blob(b"data").done()
-    assert read_subscription(first) == Subscription(("t",), {}, None, 0)
+    assert read_subscription(first) == ClassicSubscription(("t",), {}, None, 0)
     second = subscription("t", owned={"t": [0, 2]})
-    assert read_subscription(second) == Subscription(("t",), {"t": [0, 2]}, None, 1)
+    assert read_subscription(second) == ClassicSubscription(("t",), {"t": [0, 2]}, None, 1)
     out = Writer(3).array(1).string("t").blob(None).array(0).int32(7).string("rack")
-    assert read_subscription(out.done()) == Subscription(("t",), {}, "rack", 3)
+    assert read_subscription(out.done()) == ClassicSubscription(("t",), {}, "rack", 3)
     later = Writer(9).array(1).string("t").blob(None).array(0).int32(7).string(None).raw(b"more")
-    assert read_subscription(later.done()) == Subscription(("t",), {}, None, 3)
+    assert read_subscription(later.done()) == ClassicSubscription(("t",), {}, None, 3)
 
 
 @pytest.mark.parametrize("garbage", [b"", b"\0", b"\0\1\0\0\0\1", b"\0\1\x7f\xff\xff\xff"])

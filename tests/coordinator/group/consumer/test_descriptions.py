@@ -6,7 +6,7 @@ import pytest
 
 from ottla.coordinator.group import descriptions, offset_commit
 from ottla.coordinator.group.consumer.descriptions import view
-from ottla.coordinator.group.settings import GroupLimits
+from ottla.coordinator.group.settings import GroupSettings
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.consumer.scene import Client, ConsumerScene, parts, settle
 from tests.coordinator.group.scene import GROUP, code_of, offset
@@ -28,7 +28,7 @@ def test_a_view_shows_what_each_holds_and_shall_hold() -> None:
     a, b = Client(scene, "a", assignor="range"), Client(scene, "b")
     settle(a)
     b.beat()
-    shown = view(scene.it, GroupLimits())
+    shown = view(scene.it, GroupSettings())
     assert (shown.state, shown.epoch, shown.assignment_epoch) == ("Reconciling", 2, 2)
     assert shown.assignor == "range"
     assert {each.member.id: each.target for each in shown.members} == {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.coordinator.group.consumer.group import ConsumerGroup, GroupState
-from ottla.coordinator.group.consumer.member import Profile, Standing, State
+from ottla.coordinator.group.consumer.member import MemberAssignment, MemberProfile, MemberState
 from ottla.coordinator.group.consumer.records import (
     EpochSet,
     PatternSet,
@@ -29,22 +29,22 @@ def group_of(*records: What) -> ConsumerGroup:
 
 
 MEMBER = (
-    ProfileSet("g", "m", Profile(instance_id="i", topics=("t",))),
-    StandingSet("g", "m", Standing(1, 0, State.STABLE, parts("t", 0), parts("t", 1))),
+    ProfileSet("g", "m", MemberProfile(instance_id="i", topics=("t",))),
+    StandingSet("g", "m", MemberAssignment(1, 0, MemberState.STABLE, parts("t", 0), parts("t", 1))),
 )
 
 
 @pytest.mark.parametrize(
     ("epoch", "target_epoch", "standing", "state"),
     [
-        (2, 1, Standing(1), GroupState.ASSIGNING),
-        (2, 2, Standing(1), GroupState.RECONCILING),
-        (2, 2, Standing(2, 1, State.UNRELEASED), GroupState.RECONCILING),
-        (2, 2, Standing(2), GroupState.STABLE),
+        (2, 1, MemberAssignment(1), GroupState.ASSIGNING),
+        (2, 2, MemberAssignment(1), GroupState.RECONCILING),
+        (2, 2, MemberAssignment(2, 1, MemberState.UNRELEASED), GroupState.RECONCILING),
+        (2, 2, MemberAssignment(2), GroupState.STABLE),
     ],
 )
 def test_the_state_follows_from_epochs_and_members(
-    epoch: int, target_epoch: int, standing: Standing, state: GroupState
+    epoch: int, target_epoch: int, standing: MemberAssignment, state: GroupState
 ) -> None:
     group = group_of(
         EpochSet("g", epoch), TargetEpochSet("g", target_epoch), StandingSet("g", "m", standing)
@@ -58,7 +58,7 @@ def test_a_partition_is_held_until_it_is_neither_assigned_nor_being_given_up() -
     group = group_of(*MEMBER)
     assert not group.is_free(next(iter(parts("t", 1))), "other")
     assert group.is_free(next(iter(parts("t", 1))), "m")
-    group.apply(StandingSet("g", "m", Standing(2, 1, State.STABLE, parts("t", 0))))
+    group.apply(StandingSet("g", "m", MemberAssignment(2, 1, MemberState.STABLE, parts("t", 0))))
     assert group.owners == dict.fromkeys(parts("t", 0), "m")
     group.apply(StandingSet("g", "m", None))
     assert not group.owners
@@ -76,7 +76,7 @@ def test_a_static_member_is_found_by_its_name() -> None:
 
 def test_patterns_widen_a_subscription() -> None:
     group = group_of(
-        ProfileSet("g", "m", Profile(topics=("a",), pattern="b.*")),
+        ProfileSet("g", "m", MemberProfile(topics=("a",), pattern="b.*")),
         PatternSet("g", "b.*", Resolved(frozenset({"b1"}), 0, 0)),
     )
     assert group.subscribed() == {"a", "b1"}
@@ -87,9 +87,9 @@ def test_patterns_widen_a_subscription() -> None:
 
 def test_most_members_choose_the_assignor() -> None:
     group = group_of(
-        *(ProfileSet("g", name, Profile(assignor="range")) for name in "ab"),
-        ProfileSet("g", "c", Profile(assignor="uniform")),
-        ProfileSet("g", "d", Profile()),
+        *(ProfileSet("g", name, MemberProfile(assignor="range")) for name in "ab"),
+        ProfileSet("g", "c", MemberProfile(assignor="uniform")),
+        ProfileSet("g", "d", MemberProfile()),
     )
     assert group.preferred_assignor() == "range"
     assert ConsumerGroup("g").preferred_assignor() is None

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ottla.coordinator.group.consumer.group import GroupState
-from ottla.coordinator.group.consumer.heartbeat import BeatAsk
-from ottla.coordinator.group.consumer.member import State
+from ottla.coordinator.group.consumer.heartbeat import HeartbeatRequest
+from ottla.coordinator.group.consumer.member import MemberState
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.consumer.scene import (
@@ -20,7 +20,7 @@ from tests.coordinator.group.consumer.scene import (
 )
 from tests.coordinator.group.scene import code_of
 
-JOINING = BeatAsk("a", 0, topics=("t",), rebalance_timeout_ms=1_000, owned=NO_PARTS)
+JOINING = HeartbeatRequest("a", 0, topics=("t",), rebalance_timeout_ms=1_000, owned=NO_PARTS)
 
 
 def test_the_first_member_gets_everything_at_once() -> None:
@@ -50,7 +50,7 @@ def test_a_heartbeat_without_news_writes_nothing_and_repeats_nothing() -> None:
     a = Client(scene, "a")
     settle(a)
     written = len(scene.log)
-    reply = scene.beat(BeatAsk("a", 1))
+    reply = scene.beat(HeartbeatRequest("a", 1))
     assert (reply.epoch, reply.assignment) == (1, None)
     assert a.beat().assignment == parts("t", 0, 1, 2, 3)  # to one who says everything
     assert len(scene.log) == written
@@ -146,11 +146,11 @@ def test_a_full_group_takes_nobody_but_its_own() -> None:
 
 def test_members_and_groups_that_are_not_known_are_told_so() -> None:
     scene = ConsumerScene()
-    stays = BeatAsk("a", 1)
+    stays = HeartbeatRequest("a", 1)
     assert code_of(scene.beat, stays) is ErrorCode.group_id_not_found
     Client(scene, "b").beat()
     assert code_of(scene.beat, stays) is ErrorCode.unknown_member_id
-    assert code_of(scene.beat, BeatAsk("a", -1)) is ErrorCode.unknown_member_id
+    assert code_of(scene.beat, HeartbeatRequest("a", -1)) is ErrorCode.unknown_member_id
 
 
 # Epochs
@@ -202,7 +202,7 @@ def test_one_that_joins_anew_has_given_up_what_it_was_told_to() -> None:
     settle(a)
     b.beat()
     a.beat()
-    assert scene.it.members["a"].standing.state is State.UNREVOKED
+    assert scene.it.members["a"].standing.state is MemberState.UNREVOKED
     a.epoch, a.held = 0, NO_PARTS
     a.beat()
     assert indexes(b.beat().assignment or ()) == [2, 3]
@@ -284,7 +284,7 @@ def test_patterns_are_not_resolved_at_every_change() -> None:
     resolved = 0
     for number in range(changes):
         scene.topics(t1=1, **{f"x{number}": 1})
-        wanted, _ = consumer.to_resolve("g", BeatAsk("a", 1), scene.now)
+        wanted, _ = consumer.to_resolve("g", HeartbeatRequest("a", 1), scene.now)
         resolved += bool(wanted)
         scene.pass_ms(100)
     assert 1 <= resolved <= changes // 10 + 1
@@ -293,9 +293,11 @@ def test_patterns_are_not_resolved_at_every_change() -> None:
 def test_a_pattern_is_resolved_anew_now_and_then_whatever_happens() -> None:
     scene = ConsumerScene(regex_refresh_interval_ms=600_000)
     scene.beat(Client(scene, "a", pattern="t.*").ask(topics=()))
-    scene.beat(BeatAsk("a", 1))
-    assert not scene.shard.consumer.to_resolve("g", BeatAsk("a", 1), scene.now + 599_999)[0]
-    assert scene.shard.consumer.to_resolve("g", BeatAsk("a", 1), scene.now + 600_000)[0]
+    scene.beat(HeartbeatRequest("a", 1))
+    assert not scene.shard.consumer.to_resolve("g", HeartbeatRequest("a", 1), scene.now + 599_999)[
+        0
+    ]
+    assert scene.shard.consumer.to_resolve("g", HeartbeatRequest("a", 1), scene.now + 600_000)[0]
 
 
 def test_a_pattern_that_nobody_has_any_more_is_forgotten() -> None:

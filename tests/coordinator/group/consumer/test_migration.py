@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.classic.heartbeat import Leaver
+from ottla.coordinator.group.classic.heartbeat import LeavingMember
 from ottla.coordinator.group.classic.member import JoinReply, Protocol
-from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.classic.states import GroupPhase
 from ottla.coordinator.group.consumer.classic_metadata import read_assignment, write_assignment
 from ottla.coordinator.group.consumer.migration import can_downgrade
 from ottla.model.errors import ErrorCode
@@ -91,7 +91,7 @@ def test_one_member_after_the_other_can_move_over() -> None:
     for number, gone in enumerate(members):
         clients.append(Client(scene, f"new{number}"))
         clients[-1].step()
-        scene.leave(Leaver(gone.member_id))
+        scene.leave(LeavingMember(gone.member_id))
     settle(*clients)
     assert sorted(len(client.held) for client in clients) == [2, 2]
     assert not scene.it.classic_members()
@@ -115,7 +115,7 @@ def test_an_empty_consumer_group_makes_way_too() -> None:
     scene.commit(offset(7), member_id="a", generation=1)
     a.leave()
     classic_group(scene)
-    assert scene.phase() is Phase.STABLE
+    assert scene.phase() is GroupPhase.STABLE
     assert scene.committed() == 7
     after = scene.after_a_crash()
     assert isinstance(after.shard.groups[GROUP], ClassicGroup)
@@ -151,11 +151,11 @@ def test_when_the_last_consumer_member_goes_the_group_is_classic_again() -> None
     epoch = scene.it.epoch
     a.leave()
     group = scene.group
-    assert (group.phase, group.generation) == (Phase.PREPARING, epoch)
+    assert (group.phase, group.generation) == (GroupPhase.PREPARING, epoch)
     assert group.members.keys() == {one.member_id for one in members}
     after = scene.after_a_crash()
     assert after.group.generation == epoch
-    assert after.phase() is Phase.STABLE
+    assert after.phase() is GroupPhase.STABLE
     waiting = [scene.start_join(one.member_id, protocols=protocols("range")) for one in members]
     assert [replies[0].generation for replies in waiting] == [epoch + 1] * 2
 
@@ -191,7 +191,7 @@ def test_one_that_is_silent_for_too_long_downgrades_the_group_too() -> None:
     classic_group(scene, session_ms=100_000)
     Client(scene, "a").step()
     scene.pass_ms(45_000)
-    assert scene.phase() is Phase.PREPARING
+    assert scene.phase() is GroupPhase.PREPARING
 
 
 def test_a_static_member_that_comes_back_classic_downgrades_without_a_rebalance() -> None:
@@ -200,7 +200,7 @@ def test_a_static_member_that_comes_back_classic_downgrades_without_a_rebalance(
     settle(a)
     [reply] = scene.start_join(instance="i", protocols=protocols("range"))
     assert (reply.error, reply.generation) == (ErrorCode.none, 1)
-    assert scene.phase() is Phase.STABLE
+    assert scene.phase() is GroupPhase.STABLE
     [synced] = scene.start_sync(reply, instance="i")
     assert read_assignment(synced.assignment) == {"t": [0, 1, 2, 3]}
     assert scene.heartbeat(reply, instance="i") is ErrorCode.none

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from ottla.coordinator.group.consumer.group import ConsumerGroup
-from ottla.coordinator.group.consumer.member import Member, Profile, Standing
-from ottla.coordinator.group.consumer.pending_group import Revision, chosen, tombstones
+from ottla.coordinator.group.consumer.member import Member, MemberAssignment, MemberProfile
+from ottla.coordinator.group.consumer.pending_group import PendingGroup, chosen, tombstones
 from ottla.coordinator.group.consumer.records import EpochSet, TargetSet
 from ottla.coordinator.group.draft import Draft
-from ottla.coordinator.group.settings import GroupLimits
+from ottla.coordinator.group.settings import GroupSettings
 from tests.coordinator.group.consumer.scene import image_of, parts
 
 IMAGE = image_of({"t": 2})
 
 
-def revision() -> Revision:
-    made = Revision(ConsumerGroup("g"), Draft(0), IMAGE)
-    made.put(Member("m", Profile(instance_id="i", topics=("t",))))
+def revision() -> PendingGroup:
+    made = PendingGroup(ConsumerGroup("g"), Draft(0), IMAGE)
+    made.put(Member("m", MemberProfile(instance_id="i", topics=("t",))))
     return made
 
 
@@ -37,7 +37,7 @@ def test_the_epoch_rises_with_the_topics_or_when_it_must() -> None:
 
 
 def test_a_target_is_made_once_for_each_epoch_and_written_where_it_differs() -> None:
-    made, limits = revision(), GroupLimits()
+    made, limits = revision(), GroupSettings()
     made.raise_epoch(always=True)
     made.retarget(limits)
     assert (made.after.target, made.after.target_epoch) == ({"m": parts("t", 0, 1)}, 1)
@@ -53,9 +53,9 @@ def test_a_target_is_made_once_for_each_epoch_and_written_where_it_differs() -> 
 def test_a_renamed_member_goes_on_where_the_old_one_was() -> None:
     made = revision()
     made.raise_epoch(always=True)
-    made.retarget(GroupLimits())
+    made.retarget(GroupSettings())
     old = made.after.members["m"]
-    made.rename(old, Member("n", old.profile, Standing(0, 0)))
+    made.rename(old, Member("n", old.profile, MemberAssignment(0, 0)))
     assert made.after.static == {"i": "n"}
     assert made.after.target == {"n": parts("t", 0, 1)}
     assert list(made.after.members) == ["n"]
@@ -65,7 +65,7 @@ def test_tombstones_take_everything_away_and_the_group_last() -> None:
     made = revision()
     made.resolve({"x": frozenset({"t"})})
     made.raise_epoch(always=True)
-    made.retarget(GroupLimits())
+    made.retarget(GroupSettings())
     draft = Draft(0)
     tombstones(made.after, draft)
     assert all(each.value is None for each in draft.records)
@@ -79,7 +79,7 @@ def test_tombstones_take_everything_away_and_the_group_last() -> None:
 def test_only_patterns_in_use_are_written_down() -> None:
     made = revision()
     assert not made.resolve({"x": frozenset({"t"})})
-    made.put(Member("n", Profile(pattern="x")))
+    made.put(Member("n", MemberProfile(pattern="x")))
     assert made.resolve({"x": frozenset({"t"})})
     assert not made.resolve({"x": frozenset({"t"})})
     made.remove("n")
@@ -88,5 +88,5 @@ def test_only_patterns_in_use_are_written_down() -> None:
 
 
 def test_an_assignor_that_is_not_offered_any_more_gives_way() -> None:
-    limits = GroupLimits(assignors=("uniform",))
+    limits = GroupSettings(assignors=("uniform",))
     assert [chosen(name, limits) for name in ("range", None, "uniform")] == ["uniform"] * 3

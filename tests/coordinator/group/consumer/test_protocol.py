@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.classic.heartbeat import Leaver
+from ottla.coordinator.group.classic.heartbeat import LeavingMember
 from ottla.coordinator.group.classic.member import JoinReply
-from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.classic.states import GroupPhase
 from ottla.coordinator.group.consumer.classic_metadata import read_assignment, write_assignment
 from ottla.coordinator.group.consumer.group import ConsumerGroup, GroupState
 from ottla.coordinator.group.consumer.topic_partitions import (
     NO_PARTS,
-    Part,
     Parts,
+    TopicIdPartition,
     by_name,
     from_names,
 )
@@ -199,7 +199,7 @@ class History(RuleBasedStateMachine):
     def classic_leaves(self, name: str) -> None:
         client = self.classics.pop(name, None)
         if client is not None and GROUP in self.scene.shard.groups:
-            code_of(self.scene.leave, Leaver(client.id, client.instance))
+            code_of(self.scene.leave, LeavingMember(client.id, client.instance))
 
     @rule(name=st.sampled_from(NAMES), late=st.booleans(), value=st.integers(0, 99))
     def commits(self, name: str, late: bool, value: int) -> None:
@@ -269,7 +269,7 @@ class History(RuleBasedStateMachine):
         group = self.group
         if group is None:
             return
-        given: dict[Part, str] = {}
+        given: dict[TopicIdPartition, str] = {}
         for member in group.members.values():
             for part in member.standing.assigned | member.standing.revoking:
                 assert part not in given, f"{part} for {given[part]} and {member.id}"
@@ -286,7 +286,7 @@ class History(RuleBasedStateMachine):
             self.epoch = 0
             return
         now = group.generation if isinstance(group, ClassicGroup) else group.epoch
-        if isinstance(group, ClassicGroup) and group.phase is not Phase.STABLE:
+        if isinstance(group, ClassicGroup) and group.phase is not GroupPhase.STABLE:
             return
         assert now >= self.epoch
         self.epoch = now
@@ -323,7 +323,7 @@ class History(RuleBasedStateMachine):
         everybody: list[Any] = [*self.clients.values(), *self.classics.values()]
         held = {part for one in everybody for part in one.held}
         wanted = {
-            Part(self.scene.image.topics[name].id, index)
+            TopicIdPartition(self.scene.image.topics[name].id, index)
             for name in group.subscribed() & self.scene.image.topics.keys()
             for index in self.scene.image.topics[name].partitions
         }

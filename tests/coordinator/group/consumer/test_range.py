@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 
 from ottla.coordinator.group.consumer.range import Subscriber, assign_range
-from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Part
+from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, TopicIdPartition
 from tests.coordinator.group.consumer.sharing import (
     TOPICS,
     Counts,
@@ -26,8 +26,13 @@ def reader(*, instance: str | None = None) -> Subscriber:
 
 def test_each_gets_the_same_stretch_of_every_topic() -> None:
     shares = assign_range({"m0": reader(), "m1": reader()}, {A: 3, B: 3})
-    assert shares["m0"] == {Part(A, 0), Part(A, 1), Part(B, 0), Part(B, 1)}
-    assert shares["m1"] == {Part(A, 2), Part(B, 2)}
+    assert shares["m0"] == {
+        TopicIdPartition(A, 0),
+        TopicIdPartition(A, 1),
+        TopicIdPartition(B, 0),
+        TopicIdPartition(B, 1),
+    }
+    assert shares["m1"] == {TopicIdPartition(A, 2), TopicIdPartition(B, 2)}
 
 
 def test_static_members_keep_their_stretch_under_another_id() -> None:

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from ottla.coordinator.group import records as group_records
 from ottla.coordinator.group.classic.member import Protocol
-from ottla.coordinator.group.consumer.member import ClassicFace, Profile, Standing, State
+from ottla.coordinator.group.consumer.member import (
+    ClassicProtocolState,
+    MemberAssignment,
+    MemberProfile,
+    MemberState,
+)
 from ottla.coordinator.group.consumer.records import (
     EpochSet,
     PatternSet,
@@ -24,13 +29,13 @@ from ottla.coordinator.group.consumer.records import (
     decode,
     record,
 )
-from ottla.coordinator.group.consumer.topic_partitions import Part, TopicSize
+from ottla.coordinator.group.consumer.topic_partitions import TopicIdPartition, TopicSize
 
 names = st.text(max_size=12)
 numbers = st.integers(0, 2**31 - 1)
-shares = st.frozensets(st.builds(Part, st.uuids(), st.integers(0, 9)), max_size=6)
+shares = st.frozensets(st.builds(TopicIdPartition, st.uuids(), st.integers(0, 9)), max_size=6)
 profiles = st.builds(
-    Profile,
+    MemberProfile,
     st.none() | names,
     st.none() | names,
     names,
@@ -41,13 +46,18 @@ profiles = st.builds(
     st.none() | names,
     st.none()
     | st.builds(
-        ClassicFace,
+        ClassicProtocolState,
         numbers,
         st.lists(st.builds(Protocol, names, st.binary(max_size=9)), max_size=3).map(tuple),
     ),
 )
 standings = st.builds(
-    Standing, st.integers(-2, 9), st.integers(-2, 9), st.sampled_from(State), shares, shares
+    MemberAssignment,
+    st.integers(-2, 9),
+    st.integers(-2, 9),
+    st.sampled_from(MemberState),
+    shares,
+    shares,
 )
 resolved = st.builds(Resolved, st.frozensets(names, max_size=3), numbers, numbers)
 topics = st.dictionaries(names, st.builds(TopicSize, st.uuids(), numbers), max_size=3)
@@ -85,13 +95,15 @@ SHARE = "02 00010203 04050607 08090a0b 0c0d0e0f 03 00000001 00000002 00 "
             "0000 02 00010203 04050607 08090a0b 0c0d0e0f 02 74 00000003 01 00 00",
         ),
         (
-            ProfileSet("g", "m", Profile("i", None, "c", "/h", ("t",), None, 60, "uniform")),
+            ProfileSet("g", "m", MemberProfile("i", None, "c", "/h", ("t",), None, 60, "uniform")),
             "0005 0001 67 0001 6d",
             "0000 02 69 00 02 63 03 2f68 02 02 74 00 0000003c 08 756e69666f726d 00",
         ),
         (TargetEpochSet("g", 7), "0006 0001 67", "0000 00000007 00"),
         (
-            TargetSet("g", "m", frozenset({Part(TOPIC, 1), Part(TOPIC, 2)})),
+            TargetSet(
+                "g", "m", frozenset({TopicIdPartition(TOPIC, 1), TopicIdPartition(TOPIC, 2)})
+            ),
             "0007 0001 67 0001 6d",
             "0000 " + SHARE + "00",
         ),
@@ -99,7 +111,12 @@ SHARE = "02 00010203 04050607 08090a0b 0c0d0e0f 03 00000001 00000002 00 "
             StandingSet(
                 "g",
                 "m",
-                Standing(7, 6, State.UNREVOKED, frozenset({Part(TOPIC, 1), Part(TOPIC, 2)})),
+                MemberAssignment(
+                    7,
+                    6,
+                    MemberState.UNREVOKED,
+                    frozenset({TopicIdPartition(TOPIC, 1), TopicIdPartition(TOPIC, 2)}),
+                ),
             ),
             "0008 0001 67 0001 6d",
             "0000 00000007 00000006 01 " + SHARE + "01 00",
@@ -118,8 +135,8 @@ def test_the_bytes_are_kafkas(what: What, key: str, value: str) -> None:
 
 
 def test_a_classic_member_is_told_by_a_tag() -> None:
-    face = ClassicFace(10, (Protocol("range", b"x"),))
-    value = record(ProfileSet("g", "m", Profile(classic=face))).value
+    face = ClassicProtocolState(10, (Protocol("range", b"x"),))
+    value = record(ProfileSet("g", "m", MemberProfile(classic=face))).value
     inside = "01 0000000a 02 06 72616e6765 02 78 00 00"
     tail = "01 00 " + f"{len(bytes.fromhex(inside)):02x} " + inside
     assert value is not None and value.endswith(bytes.fromhex(tail))
@@ -129,11 +146,11 @@ def test_what_later_releases_add_is_passed_over() -> None:
     key = record(EpochSet("g", 7)).key
     hashed = bytes.fromhex("0000 00000007 01 00 08 0102030405060708")
     assert decode(key, hashed) == EpochSet("g", 7)
-    state = record(StandingSet("g", "m", Standing(7, 6)))
+    state = record(StandingSet("g", "m", MemberAssignment(7, 6)))
     odd = bytes.fromhex("0000 00000007 00000006 09 01 01 00")
     found = decode(state.key, odd)
     assert isinstance(found, StandingSet) and found.standing is not None
-    assert found.standing.state is State.UNKNOWN
+    assert found.standing.state is MemberState.UNKNOWN
 
 
 @pytest.mark.parametrize("value", ["", "00", "0001 00000007 00", "0000 0000"])

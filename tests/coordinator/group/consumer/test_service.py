@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.coordinator.group.consumer.heartbeat import BeatAsk
+from ottla.coordinator.group.consumer.heartbeat import HeartbeatRequest
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS
 from ottla.coordinator.group.service import Fetcher
 from ottla.model.errors import ErrorCode, KafkaError
@@ -12,7 +12,7 @@ from ottla.model.ids import TopicPartition
 from tests.coordinator.coordinating import OFFSETS, coordinating
 from tests.fakes.virtual_loop import run
 
-JOINING = BeatAsk("a", 0, topics=("t",), rebalance_timeout_ms=60_000, owned=NO_PARTS)
+JOINING = HeartbeatRequest("a", 0, topics=("t",), rebalance_timeout_ms=60_000, owned=NO_PARTS)
 
 
 def test_a_member_joins_is_described_and_leaves() -> None:
@@ -27,7 +27,7 @@ def test_a_member_joins_is_described_and_leaves() -> None:
             [listed] = made.groups.overviews((), ("consumer",))
             assert listed.state == "Stable"
             assert await made.groups.describe("g") is None
-            await consumer.heartbeat("g", BeatAsk("a", -1))
+            await consumer.heartbeat("g", HeartbeatRequest("a", -1))
             assert (await consumer.describe("g")).state == "Empty"
             await made.groups.delete("g")
             with pytest.raises(KafkaError):
@@ -75,11 +75,11 @@ def test_a_group_is_told_when_its_topics_change() -> None:
             await made.side.lead(TopicPartition("t", 0))
             consumer = made.groups.consumer
             await consumer.heartbeat("g", JOINING)
-            await consumer.heartbeat("g", BeatAsk("a", 1))
+            await consumer.heartbeat("g", HeartbeatRequest("a", 1))
             await made.side.lead(TopicPartition("t", 1))
-            assert (await consumer.heartbeat("g", BeatAsk("a", 1))).epoch == 1
+            assert (await consumer.heartbeat("g", HeartbeatRequest("a", 1))).epoch == 1
             made.groups.topics_changed({"t"}, [])
-            reply = await consumer.heartbeat("g", BeatAsk("a", 1))
+            reply = await consumer.heartbeat("g", HeartbeatRequest("a", 1))
             assert (reply.epoch, len(reply.assignment or ())) == (2, 2)
 
     run(story())
@@ -106,10 +106,10 @@ def test_a_group_goes_on_where_its_partition_is_led_next() -> None:
             await consumer.heartbeat("g", JOINING)
             made.runtime.on_unlead(OFFSETS)
             with pytest.raises(KafkaError) as refused:
-                await consumer.heartbeat("g", BeatAsk("a", 1))
+                await consumer.heartbeat("g", HeartbeatRequest("a", 1))
             assert refused.value.code is ErrorCode.not_coordinator
             made.runtime.on_lead(made.side.hosted.get(OFFSETS))
             await made.side.settle()
-            assert (await consumer.heartbeat("g", BeatAsk("a", 1))).epoch == 1
+            assert (await consumer.heartbeat("g", HeartbeatRequest("a", 1))).epoch == 1
 
     run(story())

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from ottla.coordinator.group.consumer.group import ConsumerGroup
-from ottla.coordinator.group.consumer.member import ClassicFace, Member, Profile, Standing, State
+from ottla.coordinator.group.consumer.member import (
+    ClassicProtocolState,
+    Member,
+    MemberAssignment,
+    MemberProfile,
+    MemberState,
+)
 from ottla.coordinator.group.consumer.timers import (
     REJOIN,
     REVOKE,
@@ -15,28 +21,30 @@ from ottla.coordinator.group.consumer.timers import (
 )
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.records import TimerKey
-from ottla.coordinator.group.settings import GroupLimits
+from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.outcome import CancelTimer, SetTimer
 
 GROUP = ConsumerGroup("g")
 
 
-def member(*, classic: bool = False, state: State = State.STABLE) -> Member:
-    face = ClassicFace(7_000, ()) if classic else None
-    return Member("m", Profile(rebalance_timeout_ms=9_000, classic=face), Standing(state=state))
+def member(*, classic: bool = False, state: MemberState = MemberState.STABLE) -> Member:
+    face = ClassicProtocolState(7_000, ()) if classic else None
+    return Member(
+        "m", MemberProfile(rebalance_timeout_ms=9_000, classic=face), MemberAssignment(state=state)
+    )
 
 
 def test_a_session_is_as_long_as_the_broker_or_the_classic_member_says() -> None:
     draft = Draft(0)
-    hear(GROUP, member(), draft, GroupLimits(consumer_session_timeout_ms=45_000))
-    hear(GROUP, member(classic=True), draft, GroupLimits())
+    hear(GROUP, member(), draft, GroupSettings(consumer_session_timeout_ms=45_000))
+    hear(GROUP, member(classic=True), draft, GroupSettings())
     key = TimerKey("session", "g", "m")
     assert draft.timers == [SetTimer(key, 45_000), SetTimer(key, 7_000)]
 
 
 def test_a_group_with_settings_of_its_own_has_its_own_session() -> None:
-    draft, own = Draft(0), GroupLimits(consumer_session_timeout_ms=50_000)
-    limits = GroupLimits(paces={"g": own})
+    draft, own = Draft(0), GroupSettings(consumer_session_timeout_ms=50_000)
+    limits = GroupSettings(paces={"g": own})
     hear(GROUP, member(), draft, limits)
     hear(ConsumerGroup("other"), member(), draft, limits)
     hear(GROUP, member(classic=True), draft, limits)
@@ -50,9 +58,9 @@ def test_a_group_with_settings_of_its_own_has_its_own_session() -> None:
 def test_giving_up_is_waited_for_by_the_members_own_timeout() -> None:
     draft = Draft(0)
     for each in (
-        member(state=State.UNREVOKED),
+        member(state=MemberState.UNREVOKED),
         member(),
-        member(classic=True, state=State.UNREVOKED),
+        member(classic=True, state=MemberState.UNREVOKED),
     ):
         await_revocation(GROUP, each, draft)
     key = TimerKey(REVOKE, "g", "m")

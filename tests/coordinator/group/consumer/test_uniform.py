@@ -8,7 +8,7 @@ from itertools import product
 from hypothesis import given, settings
 
 from ottla.coordinator.group.consumer.range import Subscriber
-from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Part, Parts
+from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts, TopicIdPartition
 from ottla.coordinator.group.consumer.uniform import assign_uniform
 from tests.coordinator.group.consumer.sharing import (
     TOPICS,
@@ -93,8 +93,18 @@ def test_with_differing_subscriptions_no_share_out_is_more_even(
 def test_a_chain_of_members_passes_partitions_on() -> None:
     members = {
         "x": reader(A, target=frozenset()),
-        "y": reader(A, B, target=frozenset({Part(A, 0), Part(A, 1)})),
-        "z": reader(B, target=frozenset({Part(B, 0), Part(B, 1), Part(B, 2), Part(B, 3)})),
+        "y": reader(A, B, target=frozenset({TopicIdPartition(A, 0), TopicIdPartition(A, 1)})),
+        "z": reader(
+            B,
+            target=frozenset(
+                {
+                    TopicIdPartition(B, 0),
+                    TopicIdPartition(B, 1),
+                    TopicIdPartition(B, 2),
+                    TopicIdPartition(B, 3),
+                }
+            ),
+        ),
     }
     shares = assign_uniform(members, {A: 2, B: 4})
     assert sizes_of(shares) == [2, 2, 2]

@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ottla.client.consumer.fetch.chunk import Chunk, Reading
-from ottla.client.consumer.position.partition_position import Partition
+from ottla.client.consumer.fetch.chunk import Chunk, ChunkReader
+from ottla.client.consumer.position.partition_position import AssignedPartition
 from ottla.client.consumer.record import Record
 
 
@@ -19,7 +19,7 @@ class Buffer:
     """Where fetches end and polls begin."""
 
     def __init__(
-        self, reading: Reading, drained: Callable[[], None], broken: Callable[[Chunk], None]
+        self, reading: ChunkReader, drained: Callable[[], None], broken: Callable[[Chunk], None]
     ) -> None:
         self._reading = reading
         self.drained = drained  # there is room for another fetch
@@ -31,7 +31,7 @@ class Buffer:
         chunk.part.arrived += 1
         self._ready.append(chunk)
 
-    def resume(self, part: Partition) -> None:
+    def resume(self, part: AssignedPartition) -> None:
         """What was fetched before a pause comes first."""
         mine = [chunk for chunk in self._parked if chunk.part is part]
         self._parked = [chunk for chunk in self._parked if chunk.part is not part]

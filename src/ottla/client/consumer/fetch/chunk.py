@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any, TypeAlias
 
-from ottla.client.consumer.fetch.record_decoder import Aborted, Decoded, Rows, decoder, end_of
-from ottla.client.consumer.position.partition_position import Partition
+from ottla.client.consumer.fetch.record_decoder import Aborted, Decoded, RecordRows, decoder, end_of
+from ottla.client.consumer.position.partition_position import AssignedPartition
 from ottla.client.consumer.record import Record, make_records
 from ottla.client.errors import SerializationError
 from ottla.model.errors import ErrorCode, KafkaError
@@ -38,14 +38,14 @@ class Chunk:
     )
 
     def __init__(
-        self, part: Partition, version: int, data: memoryview, aborted: Aborted = ()
+        self, part: AssignedPartition, version: int, data: memoryview, aborted: Aborted = ()
     ) -> None:
         self.part = part
         self.version = version  # of the partition when it was asked for
         self.data = data
         self.aborted = aborted
         self.end, self.end_epoch = end_of(data)
-        self._rows = Rows()
+        self._rows = RecordRows()
         self._at = 0
         self._left: tuple[memoryview, Aborted] = (data, aborted)  # to decode
         self._more = True
@@ -55,7 +55,7 @@ class Chunk:
         """False once its partition is gone, or is read from elsewhere."""
         return self.version == self.part.version
 
-    def take(self, most: int, reading: Reading) -> tuple[list[Record[Any, Any]], bool]:
+    def take(self, most: int, reading: ChunkReader) -> tuple[list[Record[Any, Any]], bool]:
         """The next records, at most so many, and whether these were the last."""
         if self._at == len(self._rows.offsets) and self._more:
             self._decode(reading)
@@ -65,14 +65,14 @@ class Chunk:
         self._at = start + len(records)  # one that did not deserialize is the next one
         return records, self._at == total and not self._more
 
-    def _decode(self, reading: Reading) -> None:
+    def _decode(self, reading: ChunkReader) -> None:
         view, aborted = self._left
         found = reading.decoded(self.part, view, aborted)
         self._rows, self._at, self._more = found.rows, 0, found.more
         self._left = view[found.consumed :], found.aborted
 
 
-class Reading:
+class ChunkReader:
     """How a consumer turns bytes into records."""
 
     def __init__(self, key: Read | None, value: Read | None, *, check_crc: bool) -> None:
@@ -80,13 +80,13 @@ class Reading:
         self._value = value
         self.check_crc = check_crc
 
-    def decoded(self, part: Partition, view: memoryview, aborted: Aborted) -> Decoded:
+    def decoded(self, part: AssignedPartition, view: memoryview, aborted: Aborted) -> Decoded:
         try:
             return decoder()(view, part.offset, aborted, check_crc=self.check_crc)
         except CorruptBatch as fault:
             raise unreadable(part, fault) from None
 
-    def records(self, part: Partition, found: Rows) -> list[Record[Any, Any]]:
+    def records(self, part: AssignedPartition, found: RecordRows) -> list[Record[Any, Any]]:
         """As many as deserialize; SerializationError when the first one does not."""
         keys, values = found.keys, found.values
         try:
@@ -103,7 +103,7 @@ class Reading:
             )
         )  # fmt: skip
 
-    def _good(self, part: Partition, found: Rows) -> int:
+    def _good(self, part: AssignedPartition, found: RecordRows) -> int:
         """How many records in a row deserialize."""
         for at, (key, value) in enumerate(zip(found.keys, found.values, strict=True)):
             try:
@@ -125,7 +125,7 @@ def _read(read: Read | None, column: Sequence[bytes | None]) -> Sequence[Any]:
     return [None if data is None else read(data) for data in column]
 
 
-def unreadable(part: Partition, fault: CorruptBatch) -> KafkaError:
+def unreadable(part: AssignedPartition, fault: CorruptBatch) -> KafkaError:
     return KafkaError(
         ErrorCode.corrupt_message,
         f"{part.tp} at offset {part.offset} does not read: {fault}; seek past it to go on without",

@@ -13,15 +13,24 @@ from contextlib import suppress
 from typing import Final
 from uuid import UUID
 
-from ottla.client.cluster import Cluster, Lane
+from ottla.client.cluster import Cluster, ConnectionLane
 from ottla.client.consumer.fetch.buffer import Buffer
 from ottla.client.consumer.fetch.chunk import Chunk
-from ottla.client.consumer.fetch.partition_responses import Arrivals, Asked, Then
-from ottla.client.consumer.fetch.partition_selection import Shares
-from ottla.client.consumer.fetch.response import BY_ID, NEWEST, Fetched, read_fetch_reply
-from ottla.client.consumer.fetch.session import FetchSession, Want
-from ottla.client.consumer.metadata_watch import Watch
-from ottla.client.consumer.position.partition_position import UNKNOWN, Partition
+from ottla.client.consumer.fetch.partition_responses import (
+    ErrorReaction,
+    PartitionResponses,
+    RequestedPartition,
+)
+from ottla.client.consumer.fetch.partition_selection import PartitionSelection
+from ottla.client.consumer.fetch.response import (
+    BY_ID,
+    NEWEST,
+    PartitionResponse,
+    read_fetch_response,
+)
+from ottla.client.consumer.fetch.session import FetchPosition, FetchSession
+from ottla.client.consumer.metadata_watch import MetadataWatch
+from ottla.client.consumer.position.partition_position import UNKNOWN, AssignedPartition
 from ottla.client.consumer.position.reset_policy import ResetPolicy
 from ottla.client.consumer.subscription import Subscriptions
 from ottla.client.errors import KafkaError
@@ -42,7 +51,7 @@ class Source:
 
     def __init__(self, *, read_committed: bool) -> None:
         self.bell = asyncio.Event()
-        self.shares = Shares(read_committed=read_committed)
+        self.shares = PartitionSelection(read_committed=read_committed)
         self.tasks = 0
 
 
@@ -50,22 +59,26 @@ class Fetcher:
     """Keeps the buffer filled."""
 
     def __init__(
-        self, cluster: Cluster, subscriptions: Subscriptions, watch: Watch, policy: ResetPolicy
+        self,
+        cluster: Cluster,
+        subscriptions: Subscriptions,
+        watch: MetadataWatch,
+        policy: ResetPolicy,
     ) -> None:
         assert isinstance(cluster.config, ConsumerConfig)
         self._cluster = cluster
         self._config: ConsumerConfig = cluster.config
         self._subscriptions = subscriptions
         self._watch = watch
-        self._arrivals = Arrivals(cluster, policy, self.kick)
-        self._sessions: dict[tuple[int, Lane], FetchSession] = {}
+        self._arrivals = PartitionResponses(cluster, policy, self.kick)
+        self._sessions: dict[tuple[int, ConnectionLane], FetchSession] = {}
         self._brokers: dict[int, Source] = {}
         self._changed = asyncio.Event()
         self.in_columns = False
         """The user reads columns: large fetches are worth their memory."""
         self.fetches = 0
 
-    def serve(self, buffer: Buffer, then: Then) -> None:
+    def serve(self, buffer: Buffer, then: ErrorReaction) -> None:
         self._then = then
         self._arrivals.serve(buffer, then)
 
@@ -93,7 +106,7 @@ class Fetcher:
                 for node in {node for node, _ in self._sources()}:
                     broker = self._brokers.get(node) or self._begun(node)
                     while broker.tasks < broker.shares.fetches:
-                        lane = Lane.MORE_DATA if broker.tasks else Lane.DATA
+                        lane = ConnectionLane.MORE_DATA if broker.tasks else ConnectionLane.DATA
                         broker.tasks += 1
                         tasks.create_task(self._from(node, broker, lane))
                 await self._changed.wait()
@@ -114,7 +127,7 @@ class Fetcher:
                     {**self._terms, **fields},
                     at_most=NEWEST,
                     timeout_ms=CLOSE_TIMEOUT_MS,
-                    lane=Lane.COORDINATION,
+                    lane=ConnectionLane.COORDINATION,
                 )
 
         async with asyncio.TaskGroup() as tasks:
@@ -122,7 +135,7 @@ class Fetcher:
                 if (fields := session.closing()) is not None:
                     tasks.create_task(one(node, fields))
 
-    async def _from(self, node: int, broker: Source, lane: Lane) -> None:
+    async def _from(self, node: int, broker: Source, lane: ConnectionLane) -> None:
         session = self._sessions.setdefault((node, lane), FetchSession())
         failures = 0
         while True:
@@ -144,28 +157,32 @@ class Fetcher:
                 broker.shares.give_back(asked)
             if failures:
                 self._watch.ask()
-                if lane is Lane.MORE_DATA:  # the first goes on with all; a large reply calls again
+                if (
+                    lane is ConnectionLane.MORE_DATA
+                ):  # the first goes on with all; a large reply calls again
                     broker.shares.failed()
                     broker.tasks -= 1
                     broker.bell.set()
                     return
                 await asyncio.sleep(self._cluster.backoff.after(failures) / 1e3)
 
-    def _next(self, node: int, broker: Source) -> dict[TopicPartition, Asked]:
+    def _next(self, node: int, broker: Source) -> dict[TopicPartition, RequestedPartition]:
         """What the next fetch asks for."""
         broker.bell.clear()
         wanted = [part for source, part in self._sources() if source == node]
         share, leaves_some = broker.shares.take(wanted, unread=self._has_unread(node))
         if leaves_some:
             broker.bell.set()
-        return {part.tp: Asked(part, part.version, part.fetch_offset) for part in share}
+        return {
+            part.tp: RequestedPartition(part, part.version, part.fetch_offset) for part in share
+        }
 
     async def _fetch(
         self,
         node: int,
         broker: Source,
-        way: tuple[Lane, FetchSession],
-        asked: Mapping[TopicPartition, Asked],
+        way: tuple[ConnectionLane, FetchSession],
+        asked: Mapping[TopicPartition, RequestedPartition],
     ) -> bool:
         """One request and its answer; whether all went well."""
         lane, session = way
@@ -180,7 +197,7 @@ class Fetcher:
         self.fetches += 1
         frame = await self._cluster.ask_bytes(node, FETCH, version, [bytes(body)], lane=lane)
         try:
-            reply = read_fetch_reply(version, frame)
+            reply = read_fetch_response(version, frame)
         except Disconnect as fault:
             raise ConnectionError(str(fault)) from None
         session.answered(reply.error_code, reply.session_id)
@@ -194,10 +211,10 @@ class Fetcher:
             self._changed.set()
         return all(good)
 
-    def _sources(self) -> list[tuple[int, Partition]]:
+    def _sources(self) -> list[tuple[int, AssignedPartition]]:
         """Every partition that can be fetched, and from whom."""
         view, now_ms = self._watch.view, self._cluster.clock.mono_ms()
-        found: list[tuple[int, Partition]] = []
+        found: list[tuple[int, AssignedPartition]] = []
         for part in self._subscriptions:
             if not part.is_fetchable:
                 continue
@@ -224,9 +241,9 @@ class Fetcher:
             if part.is_full
         )
 
-    def _want(self, each: Asked) -> Want:
+    def _want(self, each: RequestedPartition) -> FetchPosition:
         topic = self._watch.view.topics[each.part.tp.topic]
-        return Want(topic.id, each.offset, each.part.leader_epoch, self._most_bytes)
+        return FetchPosition(topic.id, each.offset, each.part.leader_epoch, self._most_bytes)
 
     @property
     def _most_bytes(self) -> int:
@@ -250,7 +267,7 @@ class Fetcher:
         }
 
 
-def _place(fetched: Fetched, names: Mapping[UUID, str]) -> TopicPartition:
+def _place(fetched: PartitionResponse, names: Mapping[UUID, str]) -> TopicPartition:
     topic = fetched.topic
     return TopicPartition(
         names.get(topic, "") if isinstance(topic, UUID) else topic, fetched.partition

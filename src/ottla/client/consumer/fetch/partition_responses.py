@@ -12,8 +12,8 @@ from ottla.client.cluster import Cluster
 from ottla.client.consumer.errors import OffsetOutOfRange
 from ottla.client.consumer.fetch.buffer import Buffer
 from ottla.client.consumer.fetch.chunk import Chunk
-from ottla.client.consumer.fetch.response import Fetched
-from ottla.client.consumer.position.partition_position import UNKNOWN, Partition
+from ottla.client.consumer.fetch.response import PartitionResponse
+from ottla.client.consumer.position.partition_position import UNKNOWN, AssignedPartition
 from ottla.client.consumer.position.reset_policy import ResetPolicy
 from ottla.client.errors import KafkaError, RecordTooLarge, refusal
 from ottla.config.client import ConsumerConfig
@@ -39,15 +39,15 @@ LOOK_AGAIN: Final = frozenset(
 """Refusals after which the cluster is looked at anew, and the partition is tried again."""
 
 
-class Asked(NamedTuple):
+class RequestedPartition(NamedTuple):
     """What was asked, to compare when the answer comes."""
 
-    part: Partition
+    part: AssignedPartition
     version: int
     offset: int
 
 
-class Then(NamedTuple):
+class ErrorReaction(NamedTuple):
     """Whom to tell."""
 
     arrived: Callable[[], None]
@@ -55,7 +55,7 @@ class Then(NamedTuple):
     failed: Callable[[Exception], None]
 
 
-class Arrivals:
+class PartitionResponses:
     """Takes replies apart, partition by partition."""
 
     def __init__(self, cluster: Cluster, policy: ResetPolicy, kick: Callable[[], None]) -> None:
@@ -66,12 +66,15 @@ class Arrivals:
         self._kick = kick
         self.bytes = 0
 
-    def serve(self, buffer: Buffer, then: Then) -> None:
+    def serve(self, buffer: Buffer, then: ErrorReaction) -> None:
         self._buffer = buffer
         self._then = then
 
     def take(
-        self, asked: Mapping[TopicPartition, Asked], tp: TopicPartition, fetched: Fetched
+        self,
+        asked: Mapping[TopicPartition, RequestedPartition],
+        tp: TopicPartition,
+        fetched: PartitionResponse,
     ) -> bool:
         """One partition of a reply; False when the cluster should be looked at before the next."""
         each = asked.get(tp)
@@ -92,7 +95,7 @@ class Arrivals:
             self._keep(each, fetched)
         return True
 
-    def _keep(self, each: Asked, fetched: Fetched) -> None:
+    def _keep(self, each: RequestedPartition, fetched: PartitionResponse) -> None:
         part = each.part
         try:
             chunk = Chunk(part, each.version, fetched.records, fetched.aborted)
@@ -113,7 +116,7 @@ class Arrivals:
         part.fetch_offset = chunk.end
         self._buffer.add(chunk)
 
-    def _refused(self, part: Partition, fetched: Fetched) -> bool:
+    def _refused(self, part: AssignedPartition, fetched: PartitionResponse) -> bool:
         code = ErrorCode(fetched.error_code)
         if code is ErrorCode.offset_out_of_range:
             return self._out_of_range(part)
@@ -123,7 +126,7 @@ class Arrivals:
         self._then.failed(refusal(code, f"{part.tp}: {code.name}"))
         return False
 
-    def _out_of_range(self, part: Partition) -> bool:
+    def _out_of_range(self, part: AssignedPartition) -> bool:
         if part.replica != UNKNOWN:  # a follower may lag: the leader knows
             part.replica = UNKNOWN
             self._kick()

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ottla.client.consumer.position.partition_position import Partition
+from ottla.client.consumer.position.partition_position import AssignedPartition
 from ottla.model.ids import TopicPartition
 
 LARGE_BYTES: Final = 1 << 20
@@ -23,7 +23,7 @@ LARGE_BYTES: Final = 1 << 20
 MOST_FETCHES: Final = 2
 
 
-class Shares:
+class PartitionSelection:
     """The partitions of one broker, dealt out to the fetches that are under way to it."""
 
     def __init__(self, *, read_committed: bool = False) -> None:
@@ -33,8 +33,8 @@ class Shares:
         self._asked: set[TopicPartition] = set()
 
     def take(
-        self, wanted: Sequence[Partition], *, unread: bool = False
-    ) -> tuple[list[Partition], bool]:
+        self, wanted: Sequence[AssignedPartition], *, unread: bool = False
+    ) -> tuple[list[AssignedPartition], bool]:
         """What to ask for of all that is wanted, and whether it leaves something to another.
 
         `unread`: as much as is fetched ahead of the user waits to be read of some other partition.
@@ -48,7 +48,7 @@ class Shares:
         self._asked.update(part.tp for part in share)
         return share, bool(share) and len(share) < len(free)
 
-    def _is_quiet(self, part: Partition) -> bool:
+    def _is_quiet(self, part: AssignedPartition) -> bool:
         return part.is_at_end(self._read_committed)
 
     def give_back(self, asked: Iterable[TopicPartition]) -> None:

@@ -37,7 +37,7 @@ Aborted: TypeAlias = Sequence[tuple[int, int]]
 Row: TypeAlias = tuple[int, int, int, bytes | None, bytes | None, Headers, int]
 
 
-class Rows(NamedTuple):
+class RecordRows(NamedTuple):
     """Records as columns of equal length; a field all records share is a list all the same."""
 
     offsets: Sequence[int] = ()
@@ -48,8 +48,8 @@ class Rows(NamedTuple):
     headers: Sequence[Headers] = ()
     epochs: Sequence[int] = ()
 
-    def between(self, start: int, end: int) -> Rows:
-        return Rows(
+    def between(self, start: int, end: int) -> RecordRows:
+        return RecordRows(
             self.offsets[start:end],
             self.timestamps[start:end],
             self.types[start:end],
@@ -100,7 +100,7 @@ def end_of(view: memoryview) -> tuple[int, int]:
 class Decoded(NamedTuple):
     """Rows, and how to get those after them."""
 
-    rows: Rows
+    rows: RecordRows
     consumed: int
     aborted: Aborted
     more: bool
@@ -129,7 +129,7 @@ def decode_natively(
     from ottla.protocol.records.columns.record_lists import decode_records
 
     found = decode_records(view, start_offset=start_offset, aborted=aborted, check_crc=check_crc)
-    rows = Rows(
+    rows = RecordRows(
         found.offsets,
         found.timestamps,
         found.timestamp_types,
@@ -154,7 +154,7 @@ def decode_plainly(
         if not consumed:
             raise
         more = True
-    columns = Rows(*zip(*rows, strict=True)) if rows else Rows()
+    columns = RecordRows(*zip(*rows, strict=True)) if rows else RecordRows()
     return Decoded(columns, consumed, void.left, more)
 
 

@@ -28,7 +28,7 @@ _LEADER: Final = Struct(">ii")
 _NOTHING: Final = memoryview(b"")
 
 
-class Fetched(NamedTuple):
+class PartitionResponse(NamedTuple):
     """What came of one partition."""
 
     topic: str | UUID
@@ -43,13 +43,13 @@ class Fetched(NamedTuple):
     records: memoryview
 
 
-class FetchReply(NamedTuple):
+class FetchResponse(NamedTuple):
     error_code: ErrorCode
     session_id: int
-    partitions: list[Fetched]
+    partitions: list[PartitionResponse]
 
 
-def read_fetch_reply(version: int, frame: memoryview) -> FetchReply:
+def read_fetch_response(version: int, frame: memoryview) -> FetchResponse:
     """A reply frame without its size; Disconnect if it does not read."""
     try:
         return _Reader(version, frame).reply()
@@ -66,22 +66,22 @@ class _Reader:
         self._frame = frame
         self._at = 4
 
-    def reply(self) -> FetchReply:
+    def reply(self) -> FetchResponse:
         self._skip_tags()
         self._at += 4  # throttle time
         code, session_id = 0, 0
         if self._version >= 7:
             code, session_id = self._unpack(_SESSION)
         partitions = [each for _ in range(self._count()) for each in self._topic()]
-        return FetchReply(ErrorCode(code), session_id, partitions)
+        return FetchResponse(ErrorCode(code), session_id, partitions)
 
-    def _topic(self) -> Iterator[Fetched]:
+    def _topic(self) -> Iterator[PartitionResponse]:
         topic = self._topic_id() if self._version >= BY_ID else self._string()
         for _ in range(self._count()):
             yield self._partition(topic)
         self._skip_tags()
 
-    def _partition(self, topic: str | UUID) -> Fetched:
+    def _partition(self, topic: str | UUID) -> PartitionResponse:
         log_start = -1
         if self._version >= 5:
             index, code, high_watermark, stable, log_start = self._unpack(_PARTITION_5)
@@ -91,7 +91,7 @@ class _Reader:
         preferred = self._unpack(_INT32)[0] if self._version >= 11 else -1
         records = self._bytes()
         leader = self._leader()
-        return Fetched(
+        return PartitionResponse(
             topic, index, code, high_watermark, stable, log_start, aborted, preferred, leader,
             records,
         )  # fmt: skip

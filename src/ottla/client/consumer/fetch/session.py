@@ -31,7 +31,7 @@ FORGOTTEN: Final = frozenset(
 )
 
 
-class Want(NamedTuple):
+class FetchPosition(NamedTuple):
     """What is asked of one partition."""
 
     topic_id: TopicId
@@ -46,9 +46,9 @@ class FetchSession:
     def __init__(self) -> None:
         self.id = NO_SESSION
         self.epoch = FULL
-        self._told: dict[TopicPartition, Want] = {}
+        self._told: dict[TopicPartition, FetchPosition] = {}
 
-    def next(self, wanted: Mapping[TopicPartition, Want]) -> Fields:
+    def next(self, wanted: Mapping[TopicPartition, FetchPosition]) -> Fields:
         """The fields of a Fetch that concern partitions and the session."""
         if self.epoch == FULL:
             changed, gone = dict(wanted), {}
@@ -96,7 +96,7 @@ class FetchSession:
             self.id = NO_SESSION
 
 
-def _topics(wanted: Mapping[TopicPartition, Want]) -> list[Fields]:
+def _topics(wanted: Mapping[TopicPartition, FetchPosition]) -> list[Fields]:
     """Grouped by topic, in the order given: the broker fills partitions in this order."""
     return [
         {
@@ -110,7 +110,7 @@ def _topics(wanted: Mapping[TopicPartition, Want]) -> list[Fields]:
     ]
 
 
-def _partition(tp: TopicPartition, want: Want) -> dict[str, Any]:
+def _partition(tp: TopicPartition, want: FetchPosition) -> dict[str, Any]:
     return {
         "partition": tp.partition,
         "current_leader_epoch": want.leader_epoch,
@@ -121,7 +121,7 @@ def _partition(tp: TopicPartition, want: Want) -> dict[str, Any]:
     }
 
 
-def _forgotten(gone: Mapping[TopicPartition, Want]) -> Sequence[Fields]:
+def _forgotten(gone: Mapping[TopicPartition, FetchPosition]) -> Sequence[Fields]:
     grouped = groupby(sorted(gone), key=lambda tp: (tp.topic, gone[tp].topic_id))
     return [
         {"topic": topic, "topic_id": topic_id, "partitions": [tp.partition for tp in group]}

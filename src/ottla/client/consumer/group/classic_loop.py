@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from ottla.client.cluster import CoordinatorKind, Lane
+from ottla.client.cluster import ConnectionLane, CoordinatorKind
 from ottla.client.consumer.assignors.assignor import Shares
-from ottla.client.consumer.group.classic_member import ClassicMember, GroupMetadata, Phase
-from ottla.client.consumer.group.error_reactions import After
-from ottla.client.consumer.group.membership import Membership, Parts
+from ottla.client.consumer.group.classic_member import ClassicMember, GroupMetadata, MemberPhase
+from ottla.client.consumer.group.error_reactions import ErrorReaction
+from ottla.client.consumer.group.membership import Membership, MembershipParts
 from ottla.client.errors import KafkaError, refusal
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
@@ -36,7 +36,7 @@ JOIN_GRACE_MS: Final = 5_000
 class ClassicLoop(Membership[ClassicMember]):
     """One membership of a classic group."""
 
-    def __init__(self, member: ClassicMember, parts: Parts) -> None:
+    def __init__(self, member: ClassicMember, parts: MembershipParts) -> None:
         super().__init__(member, parts)
         self._again = asyncio.Event()
         self._reason = "joining for the first time"
@@ -47,8 +47,8 @@ class ClassicLoop(Membership[ClassicMember]):
         member = self._member
         return None if member.lost or not member.member_id else member.metadata
 
-    def commit_refused(self, after: After) -> None:
-        if after is After.JOIN_ANEW:
+    def commit_refused(self, after: ErrorReaction) -> None:
+        if after is ErrorReaction.JOIN_ANEW:
             self._member.forget()
         self.rejoin("a commit was refused")
 
@@ -121,33 +121,33 @@ class ClassicLoop(Membership[ClassicMember]):
                 # Not the coordinator's answer to JoinGroup or SyncGroup, which `reactions` judges:
                 # it was not found or not reached, or it refused the member for good.
                 if isinstance(error, KafkaError) and not error.retriable:
-                    self._member.refused(After.GIVE_UP)
+                    self._member.refused(ErrorReaction.GIVE_UP)
                     self._gate.fail(error)
                     return None
-                self._member.refused(After.TRY_LATER)
+                self._member.refused(ErrorReaction.TRY_LATER)
                 self._lost_coordinator()
-                after, share = After.TRY_LATER, ()
-            if after is After.GO_ON:
+                after, share = ErrorReaction.TRY_LATER, ()
+            if after is ErrorReaction.GO_ON:
                 return share
-            if after is After.FIND_COORDINATOR:
+            if after is ErrorReaction.FIND_COORDINATOR:
                 self._lost_coordinator()
-            if after in (After.TRY_LATER, After.FIND_COORDINATOR):
+            if after in (ErrorReaction.TRY_LATER, ErrorReaction.FIND_COORDINATOR):
                 failures += 1
                 await asyncio.sleep(self._cluster.backoff.after(failures) / 1e3)
             if self._member.lost:
                 return None  # what it had must be given up first, inside a poll
 
-    async def _join_once(self) -> tuple[After, tuple[TopicPartition, ...]]:
+    async def _join_once(self) -> tuple[ErrorReaction, tuple[TopicPartition, ...]]:
         member, subscriptions = self._member, self._subscriptions
         if not subscriptions.topics <= self._watch.view.topics.keys():
             await self._watch.refresh()
         self._joined_revision = subscriptions.revision
         request = member.join(subscriptions.topics, subscriptions.assigned, self._reason)
         timeout_ms = member.terms.rebalance_timeout_ms + JOIN_GRACE_MS
-        reply = await self._ask(JOIN_GROUP, request, timeout_ms, Lane.JOIN)
+        reply = await self._ask(JOIN_GROUP, request, timeout_ms, ConnectionLane.JOIN)
         after = member.joined(reply)
-        if after is not After.GO_ON:
-            if after is After.GIVE_UP:
+        if after is not ErrorReaction.GO_ON:
+            if after is ErrorReaction.GIVE_UP:
                 raise refusal(reply.error_code)
             return after, ()
         shares: Shares = {}
@@ -155,9 +155,9 @@ class ClassicLoop(Membership[ClassicMember]):
             shares = member.lead(await self._counts(member.topics_of_all))
         else:
             self._watch.forget_group()
-        reply = await self._ask(SYNC_GROUP, member.sync(shares), timeout_ms, Lane.JOIN)
+        reply = await self._ask(SYNC_GROUP, member.sync(shares), timeout_ms, ConnectionLane.JOIN)
         after, share = member.synced(reply)
-        if after is After.GIVE_UP:
+        if after is ErrorReaction.GIVE_UP:
             raise refusal(reply.error_code)
         return after, share
 
@@ -168,7 +168,7 @@ class ClassicLoop(Membership[ClassicMember]):
         """Say that we are there, while we are."""
         member, interval_ms = self._member, self._config.heartbeat_interval_ms
         failures = 0
-        while member.phase is Phase.STABLE:
+        while member.phase is MemberPhase.STABLE:
             pause_ms = self._cluster.backoff.after(failures) if failures else interval_ms
             await asyncio.sleep(max(1, min(pause_ms, self._pace.left_ms)) / 1e3)
             if self._pace.is_too_slow:
@@ -186,13 +186,13 @@ class ClassicLoop(Membership[ClassicMember]):
 
     def _heard(self, code: ErrorCode) -> None:
         match self._member.heard(code):
-            case After.JOIN_AGAIN:
+            case ErrorReaction.JOIN_AGAIN:
                 self.rejoin("the group is rebalancing")
-            case After.JOIN_ANEW:
+            case ErrorReaction.JOIN_ANEW:
                 self.rejoin("the group no longer knew this member")
-            case After.FIND_COORDINATOR:
+            case ErrorReaction.FIND_COORDINATOR:
                 self._lost_coordinator()
-            case After.GIVE_UP:
+            case ErrorReaction.GIVE_UP:
                 self._gate.fail(refusal(code))
                 self.rejoin(f"a heartbeat was refused: {code.name}")
             case _:
@@ -211,7 +211,7 @@ class ClassicLoop(Membership[ClassicMember]):
 
     def _looked(self) -> None:
         """After each look at the cluster: is the deal out of date?"""
-        if self._member.phase is not Phase.STABLE:
+        if self._member.phase is not MemberPhase.STABLE:
             return
         if self._watch.has_grown and self._member.is_leader:
             self.rejoin("topics have other partitions")
@@ -222,7 +222,11 @@ class ClassicLoop(Membership[ClassicMember]):
         self._cluster.forget_coordinator(CoordinatorKind.GROUP, group_id)
 
     async def _ask(
-        self, key: int, fields: Fields, timeout_ms: int, lane: Lane = Lane.COORDINATION
+        self,
+        key: int,
+        fields: Fields,
+        timeout_ms: int,
+        lane: ConnectionLane = ConnectionLane.COORDINATION,
     ) -> Any:
         group_id = self._member.terms.group_id
         node = await self._cluster.coordinator(CoordinatorKind.GROUP, group_id)

@@ -16,9 +16,9 @@ from typing import Any, Final, NamedTuple
 
 from ottla.client.consumer.assignors.assignor import Assignor, Protocols, Shares, Subscription
 from ottla.client.consumer.assignors.choice import protocol_of
-from ottla.client.consumer.group.error_reactions import After, after_membership
+from ottla.client.consumer.group.error_reactions import ErrorReaction, after_membership
 from ottla.client.consumer.group.subscription_codec import (
-    Unreadable,
+    UnreadableSubscription,
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -32,18 +32,18 @@ CONSUMER: Final = "consumer"
 NO_GENERATION: Final = -1
 
 
-class Phase(Enum):
+class MemberPhase(Enum):
     OUT = "out"
     JOINING = "joining"
     SYNCING = "syncing"
     STABLE = "stable"
 
 
-MOVES: Final[Mapping[Phase, frozenset[Phase]]] = {
-    Phase.OUT: frozenset({Phase.OUT, Phase.JOINING}),
-    Phase.JOINING: frozenset({Phase.SYNCING, Phase.OUT}),
-    Phase.SYNCING: frozenset({Phase.STABLE, Phase.OUT}),
-    Phase.STABLE: frozenset({Phase.OUT}),
+MOVES: Final[Mapping[MemberPhase, frozenset[MemberPhase]]] = {
+    MemberPhase.OUT: frozenset({MemberPhase.OUT, MemberPhase.JOINING}),
+    MemberPhase.JOINING: frozenset({MemberPhase.SYNCING, MemberPhase.OUT}),
+    MemberPhase.SYNCING: frozenset({MemberPhase.STABLE, MemberPhase.OUT}),
+    MemberPhase.STABLE: frozenset({MemberPhase.OUT}),
 }
 
 
@@ -57,7 +57,7 @@ class GroupMetadata(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class ClassicTerms:
     """On which terms a member joins."""
 
     group_id: str
@@ -70,9 +70,9 @@ class Terms:
 class ClassicMember:
     """One member, and the group's leader when it is that."""
 
-    def __init__(self, terms: Terms, assignors: Sequence[Assignor]) -> None:
+    def __init__(self, terms: ClassicTerms, assignors: Sequence[Assignor]) -> None:
         self.terms = terms
-        self.phase = Phase.OUT
+        self.phase = MemberPhase.OUT
         self.member_id = ""
         self.generation = NO_GENERATION
         self.lost = False
@@ -98,8 +98,8 @@ class ClassicMember:
         self, topics: Collection[str], owned: Collection[TopicPartition], reason: str = ""
     ) -> Fields:
         """The fields of JoinGroup. An eager member owns nothing by now."""
-        self._move(Phase.OUT)
-        self._move(Phase.JOINING)
+        self._move(MemberPhase.OUT)
+        self._move(MemberPhase.JOINING)
         terms = self.terms
         return {
             "group_id": terms.group_id,
@@ -115,15 +115,15 @@ class ClassicMember:
             "reason": reason[:255],
         }
 
-    def joined(self, reply: Any) -> After:
+    def joined(self, reply: Any) -> ErrorReaction:
         """JoinGroup was answered."""
         after = after_membership(reply.error_code)
-        if after is not After.GO_ON:
+        if after is not ErrorReaction.GO_ON:
             if reply.error_code is ErrorCode.member_id_required:
                 self.member_id = reply.member_id
             self.refused(after)
             return after
-        self._move(Phase.SYNCING)
+        self._move(MemberPhase.SYNCING)
         self.member_id = reply.member_id
         self.generation = reply.generation_id
         self._chosen = reply.protocol_name
@@ -164,18 +164,18 @@ class ClassicMember:
             ],
         }
 
-    def synced(self, reply: Any) -> tuple[After, tuple[TopicPartition, ...]]:
+    def synced(self, reply: Any) -> tuple[ErrorReaction, tuple[TopicPartition, ...]]:
         """SyncGroup was answered: this member's own share."""
         after = after_membership(reply.error_code)
-        if after is not After.GO_ON:
+        if after is not ErrorReaction.GO_ON:
             self.refused(after)
             return after, ()
         try:
             share = decode_assignment(reply.assignment)
-        except Unreadable as fault:
-            self.refused(After.GIVE_UP)
+        except UnreadableSubscription as fault:
+            self.refused(ErrorReaction.GIVE_UP)
             raise KafkaError(ErrorCode.inconsistent_group_protocol, str(fault)) from None
-        self._move(Phase.STABLE)
+        self._move(MemberPhase.STABLE)
         self.lost = False
         assert self._chosen is not None
         self._assignors[self._chosen].on_assignment(share, self.generation)
@@ -184,18 +184,18 @@ class ClassicMember:
     def heartbeat(self) -> Fields:
         return self._named
 
-    def heard(self, code: ErrorCode) -> After:
+    def heard(self, code: ErrorCode) -> ErrorReaction:
         """A heartbeat was answered. A member that must join again does so at its next poll."""
         after = after_membership(code)
-        if after in (After.JOIN_ANEW, After.GIVE_UP):
+        if after in (ErrorReaction.JOIN_ANEW, ErrorReaction.GIVE_UP):
             self.refused(after)
         return after
 
-    def refused(self, after: After) -> None:
+    def refused(self, after: ErrorReaction) -> None:
         """Not, or no longer, in the group."""
-        if after in (After.JOIN_ANEW, After.GIVE_UP):
+        if after in (ErrorReaction.JOIN_ANEW, ErrorReaction.GIVE_UP):
             self.forget()
-        self._move(Phase.OUT)
+        self._move(MemberPhase.OUT)
 
     def forget(self) -> None:
         """Whoever this was in the group, it is so no longer."""
@@ -203,7 +203,7 @@ class ClassicMember:
             self.lost = True
         self.member_id = ""
         self.generation = NO_GENERATION
-        self.phase = Phase.OUT
+        self.phase = MemberPhase.OUT
 
     def leave(self, reason: str) -> Fields | None:
         """The fields of LeaveGroup; None where a member just goes silent.
@@ -238,8 +238,8 @@ class ClassicMember:
         )
         return encode_subscription(told)
 
-    def _move(self, to: Phase) -> None:
-        if to is self.phase is Phase.OUT:
+    def _move(self, to: MemberPhase) -> None:
+        if to is self.phase is MemberPhase.OUT:
             return
         assert to in MOVES[self.phase], f"{self.phase.name} -> {to.name}"
         self.phase = to
@@ -249,5 +249,5 @@ def _heard(metadata: bytes, instance_id: str | None) -> Subscription:
     """A member's subscription; one that cannot be read gets nothing, and stops nobody else."""
     try:
         return decode_subscription(metadata, instance_id)
-    except Unreadable:
+    except UnreadableSubscription:
         return Subscription((), instance_id=instance_id)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import Any, Final, Protocol
 
-from ottla.client.cluster import Cluster, CoordinatorKind, Lane
+from ottla.client.cluster import Cluster, ConnectionLane, CoordinatorKind
 from ottla.client.consumer.errors import CommitFailed
 from ottla.client.consumer.group.classic_member import GroupMetadata
 from ottla.client.consumer.group.commit_queue import (
@@ -22,7 +22,7 @@ from ottla.client.consumer.group.commit_queue import (
     merged,
     verdict,
 )
-from ottla.client.consumer.group.error_reactions import After
+from ottla.client.consumer.group.error_reactions import ErrorReaction
 from ottla.client.errors import KafkaError
 from ottla.client.retry import is_retriable
 from ottla.model.errors import ErrorCode
@@ -40,7 +40,7 @@ class Committer(Protocol):
         """Under whose name to commit; None: it is no longer a member."""
         ...
 
-    def commit_refused(self, after: After) -> None: ...
+    def commit_refused(self, after: ErrorReaction) -> None: ...
 
 
 class CommitLoop:
@@ -129,11 +129,11 @@ class CommitLoop:
             for commit in commits:
                 commit.done(None)
             return
-        if after is After.FIND_COORDINATOR:
+        if after is ErrorReaction.FIND_COORDINATOR:
             self._cluster.forget_coordinator(CoordinatorKind.GROUP, group.group_id)
-        if after in (After.JOIN_AGAIN, After.JOIN_ANEW):
+        if after in (ErrorReaction.JOIN_AGAIN, ErrorReaction.JOIN_ANEW):
             self._group.commit_refused(after)
-        passing = after in (After.FIND_COORDINATOR, After.TRY_LATER)
+        passing = after in (ErrorReaction.FIND_COORDINATOR, ErrorReaction.TRY_LATER)
         self._queue.failed(commits, refused, passing=passing)
 
     async def _ask(
@@ -141,7 +141,11 @@ class CommitLoop:
     ) -> dict[TopicPartition, ErrorCode]:
         node = await self._cluster.coordinator(CoordinatorKind.GROUP, group.group_id)
         reply: Any = await self._cluster.ask(
-            node, OFFSET_COMMIT, _fields(group, offsets), at_most=BY_NAME, lane=Lane.COORDINATION
+            node,
+            OFFSET_COMMIT,
+            _fields(group, offsets),
+            at_most=BY_NAME,
+            lane=ConnectionLane.COORDINATION,
         )
         return {
             TopicPartition(topic.name, each.partition_index): each.error_code

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ottla.client.consumer.errors import CommitFailed
-from ottla.client.consumer.group.error_reactions import After, after_commit
+from ottla.client.consumer.group.error_reactions import ErrorReaction, after_commit
 from ottla.client.errors import refusal
 from ottla.client.offsets import OffsetAndMetadata
 from ottla.model.errors import ErrorCode, KafkaError
@@ -75,24 +75,24 @@ def merged(commits: Sequence[Commit]) -> dict[TopicPartition, OffsetAndMetadata]
     return {tp: offset for commit in commits for tp, offset in commit.offsets.items()}
 
 
-def verdict(codes: Mapping[TopicPartition, ErrorCode]) -> tuple[After, Exception | None]:
+def verdict(codes: Mapping[TopicPartition, ErrorCode]) -> tuple[ErrorReaction, Exception | None]:
     """What the codes of a reply lead to: the worst of them decides."""
     rank = (
-        After.GIVE_UP,
-        After.JOIN_ANEW,
-        After.JOIN_AGAIN,
-        After.FIND_COORDINATOR,
-        After.TRY_LATER,
-        After.GO_ON,
+        ErrorReaction.GIVE_UP,
+        ErrorReaction.JOIN_ANEW,
+        ErrorReaction.JOIN_AGAIN,
+        ErrorReaction.FIND_COORDINATOR,
+        ErrorReaction.TRY_LATER,
+        ErrorReaction.GO_ON,
     )
     worst = min(codes, key=lambda tp: rank.index(after_commit(codes[tp])), default=None)
     if worst is None or not codes[worst]:
-        return After.GO_ON, None
+        return ErrorReaction.GO_ON, None
     code = codes[worst]
     after = after_commit(code)
-    if after is After.JOIN_ANEW:
+    if after is ErrorReaction.JOIN_ANEW:
         return after, CommitFailed(code, MOVED_ON)
-    if after is After.JOIN_AGAIN:
+    if after is ErrorReaction.JOIN_AGAIN:
         return after, CommitFailed(code, "the group is rebalancing: poll, then commit again")
     return after, _refusal(code, worst)
 

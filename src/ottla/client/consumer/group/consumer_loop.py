@@ -14,11 +14,11 @@ from contextlib import suppress
 from typing import Any, Final
 from uuid import UUID
 
-from ottla.client.cluster import CoordinatorKind, Lane
+from ottla.client.cluster import ConnectionLane, CoordinatorKind
 from ottla.client.consumer.group.classic_member import GroupMetadata
-from ottla.client.consumer.group.consumer_member import ModernMember, by_name, by_topic_id
-from ottla.client.consumer.group.error_reactions import After
-from ottla.client.consumer.group.membership import Membership, Parts
+from ottla.client.consumer.group.consumer_member import ConsumerProtocolMember, by_name, by_topic_id
+from ottla.client.consumer.group.error_reactions import ErrorReaction
+from ottla.client.consumer.group.membership import Membership, MembershipParts
 from ottla.client.errors import KafkaError, refusal
 from ottla.protocol.encode import Fields
 
@@ -27,10 +27,10 @@ log = logging.getLogger(__name__)
 CONSUMER_GROUP_HEARTBEAT: Final = 68
 
 
-class ModernLoop(Membership[ModernMember]):
+class ConsumerProtocolLoop(Membership[ConsumerProtocolMember]):
     """One membership of a group of the new protocol."""
 
-    def __init__(self, member: ModernMember, parts: Parts) -> None:
+    def __init__(self, member: ConsumerProtocolMember, parts: MembershipParts) -> None:
         super().__init__(member, parts)
         self._soon = asyncio.Event()
         self._settle = asyncio.Event()
@@ -39,8 +39,8 @@ class ModernLoop(Membership[ModernMember]):
     def committing(self) -> GroupMetadata | None:
         return self._member.metadata if self._member.is_in else None
 
-    def commit_refused(self, after: After) -> None:
-        if after is After.JOIN_ANEW:
+    def commit_refused(self, after: ErrorReaction) -> None:
+        if after is ErrorReaction.JOIN_ANEW:
             self._member.forget()
             self._settle.set()
         self._soon.set()
@@ -99,12 +99,12 @@ class ModernLoop(Membership[ModernMember]):
                 await self._gate.call(self._nothing)  # once the user has heard of it
             return False
         match member.heard(reply):
-            case After.GO_ON:
+            case ErrorReaction.GO_ON:
                 self._settle.set()
                 return True
-            case After.FIND_COORDINATOR:
+            case ErrorReaction.FIND_COORDINATOR:
                 self._lost_coordinator()
-            case After.GIVE_UP:
+            case ErrorReaction.GIVE_UP:
                 self._gate.fail(refusal(reply.error_code, reply.error_message))
                 await self._gate.call(self._nothing)
             case _:
@@ -177,5 +177,5 @@ class ModernLoop(Membership[ModernMember]):
             CONSUMER_GROUP_HEARTBEAT,
             fields,
             timeout_ms=timeout_ms,
-            lane=Lane.COORDINATION,
+            lane=ConnectionLane.COORDINATION,
         )

@@ -14,7 +14,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from ottla.client.consumer.group.classic_member import GroupMetadata
-from ottla.client.consumer.group.error_reactions import After, after_membership
+from ottla.client.consumer.group.error_reactions import ErrorReaction, after_membership
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol.encode import Fields
@@ -35,7 +35,7 @@ UNCHANGED: Final[Mapping[str, object]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModernTerms:
+class ConsumerProtocolTerms:
     """On which terms a member joins."""
 
     group_id: str
@@ -46,10 +46,10 @@ class ModernTerms:
     assignor: str | None = None
 
 
-class ModernMember:
+class ConsumerProtocolMember:
     """One member: its epoch, what it was told to have, and what it has said."""
 
-    def __init__(self, terms: ModernTerms) -> None:
+    def __init__(self, terms: ConsumerProtocolTerms) -> None:
         self.terms = terms
         self.member_id = terms.member_id
         self.epoch = JOIN_EPOCH
@@ -98,11 +98,11 @@ class ModernMember:
             **told,
         }
 
-    def heard(self, reply: Any) -> After:
+    def heard(self, reply: Any) -> ErrorReaction:
         """A heartbeat was answered."""
         code: ErrorCode = reply.error_code
         after = after_membership(code)
-        if after is After.GO_ON:
+        if after is ErrorReaction.GO_ON:
             self.member_id = reply.member_id or self.member_id
             self.epoch = reply.member_epoch
             self.interval_ms = max(1, int(reply.heartbeat_interval.total_seconds() * 1_000))
@@ -115,7 +115,7 @@ class ModernMember:
                 # never have taken a partition that it now has to give up, and the coordinator
                 # gives it to nobody else before it hears so.
                 self._said.pop("topic_partitions", None)
-        elif after in (After.JOIN_ANEW, After.GIVE_UP):
+        elif after in (ErrorReaction.JOIN_ANEW, ErrorReaction.GIVE_UP):
             self.forget()
         else:
             self.unheard()

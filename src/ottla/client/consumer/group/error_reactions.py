@@ -13,7 +13,7 @@ from typing import Final
 from ottla.model.errors import ErrorCode
 
 
-class After(Enum):
+class ErrorReaction(Enum):
     """What to do now."""
 
     GO_ON = "go on"
@@ -25,38 +25,38 @@ class After(Enum):
     GIVE_UP = "give up"
 
 
-MEMBERSHIP: Final[Mapping[ErrorCode, After]] = {
-    ErrorCode.none: After.GO_ON,
-    ErrorCode.member_id_required: After.JOIN_AGAIN,
-    ErrorCode.rebalance_in_progress: After.JOIN_AGAIN,
-    ErrorCode.unknown_member_id: After.JOIN_ANEW,
-    ErrorCode.illegal_generation: After.JOIN_ANEW,
-    ErrorCode.fenced_member_epoch: After.JOIN_ANEW,
-    ErrorCode.not_coordinator: After.FIND_COORDINATOR,
-    ErrorCode.coordinator_not_available: After.FIND_COORDINATOR,
-    ErrorCode.coordinator_load_in_progress: After.TRY_LATER,
-    ErrorCode.network_exception: After.TRY_LATER,
-    ErrorCode.request_timed_out: After.TRY_LATER,
+MEMBERSHIP: Final[Mapping[ErrorCode, ErrorReaction]] = {
+    ErrorCode.none: ErrorReaction.GO_ON,
+    ErrorCode.member_id_required: ErrorReaction.JOIN_AGAIN,
+    ErrorCode.rebalance_in_progress: ErrorReaction.JOIN_AGAIN,
+    ErrorCode.unknown_member_id: ErrorReaction.JOIN_ANEW,
+    ErrorCode.illegal_generation: ErrorReaction.JOIN_ANEW,
+    ErrorCode.fenced_member_epoch: ErrorReaction.JOIN_ANEW,
+    ErrorCode.not_coordinator: ErrorReaction.FIND_COORDINATOR,
+    ErrorCode.coordinator_not_available: ErrorReaction.FIND_COORDINATOR,
+    ErrorCode.coordinator_load_in_progress: ErrorReaction.TRY_LATER,
+    ErrorCode.network_exception: ErrorReaction.TRY_LATER,
+    ErrorCode.request_timed_out: ErrorReaction.TRY_LATER,
 }
 
-COMMITTING: Final[Mapping[ErrorCode, After]] = {
-    ErrorCode.none: After.GO_ON,
-    ErrorCode.rebalance_in_progress: After.JOIN_AGAIN,
-    ErrorCode.unknown_member_id: After.JOIN_ANEW,
-    ErrorCode.illegal_generation: After.JOIN_ANEW,
-    ErrorCode.not_coordinator: After.FIND_COORDINATOR,
-    ErrorCode.coordinator_not_available: After.FIND_COORDINATOR,
-    ErrorCode.request_timed_out: After.FIND_COORDINATOR,
-    ErrorCode.coordinator_load_in_progress: After.TRY_LATER,
-    ErrorCode.unknown_topic_or_partition: After.TRY_LATER,
-    ErrorCode.unstable_offset_commit: After.TRY_LATER,
-    ErrorCode.stale_member_epoch: After.TRY_LATER,  # the next heartbeat brings the epoch
+COMMITTING: Final[Mapping[ErrorCode, ErrorReaction]] = {
+    ErrorCode.none: ErrorReaction.GO_ON,
+    ErrorCode.rebalance_in_progress: ErrorReaction.JOIN_AGAIN,
+    ErrorCode.unknown_member_id: ErrorReaction.JOIN_ANEW,
+    ErrorCode.illegal_generation: ErrorReaction.JOIN_ANEW,
+    ErrorCode.not_coordinator: ErrorReaction.FIND_COORDINATOR,
+    ErrorCode.coordinator_not_available: ErrorReaction.FIND_COORDINATOR,
+    ErrorCode.request_timed_out: ErrorReaction.FIND_COORDINATOR,
+    ErrorCode.coordinator_load_in_progress: ErrorReaction.TRY_LATER,
+    ErrorCode.unknown_topic_or_partition: ErrorReaction.TRY_LATER,
+    ErrorCode.unstable_offset_commit: ErrorReaction.TRY_LATER,
+    ErrorCode.stale_member_epoch: ErrorReaction.TRY_LATER,  # the next heartbeat brings the epoch
 }
 
 
-def after_membership(code: ErrorCode) -> After:
-    return MEMBERSHIP.get(code, After.GIVE_UP)
+def after_membership(code: ErrorCode) -> ErrorReaction:
+    return MEMBERSHIP.get(code, ErrorReaction.GIVE_UP)
 
 
-def after_commit(code: ErrorCode) -> After:
-    return COMMITTING.get(code, After.GIVE_UP)
+def after_commit(code: ErrorCode) -> ErrorReaction:
+    return COMMITTING.get(code, ErrorReaction.GIVE_UP)

@@ -11,10 +11,10 @@ from typing import Generic, Protocol, TypeVar
 
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.group.classic_member import GroupMetadata
-from ottla.client.consumer.group.error_reactions import After
+from ottla.client.consumer.group.error_reactions import ErrorReaction
 from ottla.client.consumer.group.rebalance import Rebalance
-from ottla.client.consumer.metadata_watch import Watch
-from ottla.client.consumer.poll_gate import Gate
+from ottla.client.consumer.metadata_watch import MetadataWatch
+from ottla.client.consumer.poll_gate import PollGate
 from ottla.client.consumer.subscription import Subscriptions
 from ottla.config.client import ConsumerConfig
 from ottla.model.clock import Clock
@@ -35,7 +35,7 @@ class Group(Protocol):
         """Under whose name to commit; None: it is no longer a member."""
         ...
 
-    def commit_refused(self, after: After) -> None: ...
+    def commit_refused(self, after: ErrorReaction) -> None: ...
 
     def subscribed(self) -> None:
         """The topics have changed."""
@@ -54,7 +54,7 @@ class Group(Protocol):
         ...
 
 
-class Pace:
+class PollInterval:
     """When the user last polled: a member that stops polling must give up its partitions."""
 
     def __init__(self, clock: Clock, max_interval_ms: int) -> None:
@@ -98,21 +98,21 @@ M = TypeVar("M", bound=Member)
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class MembershipParts:
     """The parts of a consumer that a membership works with."""
 
     cluster: Cluster
     subscriptions: Subscriptions
-    watch: Watch
-    gate: Gate
+    watch: MetadataWatch
+    gate: PollGate
     rebalance: Rebalance
-    pace: Pace
+    pace: PollInterval
 
 
 class Membership(Generic[M]):
     """What both protocols begin with: a member, and the parts of its consumer."""
 
-    def __init__(self, member: M, parts: Parts) -> None:
+    def __init__(self, member: M, parts: MembershipParts) -> None:
         assert isinstance(parts.cluster.config, ConsumerConfig)
         self._config: ConsumerConfig = parts.cluster.config
         self._member = member

@@ -10,20 +10,24 @@ import asyncio
 from contextlib import suppress
 
 from ottla.client.consumer.group.classic_member import GroupMetadata
-from ottla.client.consumer.group.error_reactions import After
+from ottla.client.consumer.group.error_reactions import ErrorReaction
 from ottla.client.consumer.group.rebalance import Rebalance
-from ottla.client.consumer.metadata_watch import Watch
-from ottla.client.consumer.poll_gate import Gate
+from ottla.client.consumer.metadata_watch import MetadataWatch
+from ottla.client.consumer.poll_gate import PollGate
 from ottla.client.consumer.subscription import Subscriptions
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
 
 
-class SoloLoop:
+class StandaloneLoop:
     """A membership of nothing."""
 
     def __init__(
-        self, subscriptions: Subscriptions, watch: Watch, gate: Gate, rebalance: Rebalance
+        self,
+        subscriptions: Subscriptions,
+        watch: MetadataWatch,
+        gate: PollGate,
+        rebalance: Rebalance,
     ) -> None:
         self._subscriptions = subscriptions
         self._watch = watch
@@ -43,7 +47,7 @@ class SoloLoop:
     def committing(self) -> GroupMetadata | None:
         return None
 
-    def commit_refused(self, after: After) -> None:
+    def commit_refused(self, after: ErrorReaction) -> None:
         """Nothing is committed."""
 
     def subscribed(self) -> None:

@@ -26,7 +26,7 @@ NEWEST: Final = 3
 _VERSION: Final = Struct(">h")
 
 
-class Unreadable(ValueError):
+class UnreadableSubscription(ValueError):
     """Bytes of another member that are not what they should be."""
 
 
@@ -87,16 +87,16 @@ def _written(kind: str, fields: Fields) -> bytes:
 
 def _read(kind: str, data: bytes) -> Any:
     if len(data) < _VERSION.size:
-        raise Unreadable(f"{kind} of {len(data)} bytes")
+        raise UnreadableSubscription(f"{kind} of {len(data)} bytes")
     (version,) = _VERSION.unpack_from(data)
     if version < 0:
-        raise Unreadable(f"{kind} of version {version}")
+        raise UnreadableSubscription(f"{kind} of version {version}")
     entity = _entity(kind, min(version, NEWEST))
     try:
         check(walk_of(entity), memoryview(data), _VERSION.size)
         read, _ = entity_reader(entity)(memoryview(data), _VERSION.size)
     except Disconnect as fault:
-        raise Unreadable(f"{kind}: {fault}") from None
+        raise UnreadableSubscription(f"{kind}: {fault}") from None
     except Exception as fault:  # whatever kio makes of text that is not UTF-8
-        raise Unreadable(f"{kind}: {fault}") from None
+        raise UnreadableSubscription(f"{kind}: {fault}") from None
     return read

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from itertools import groupby
 from typing import Any, Final, NamedTuple, TypeVar
 
-from ottla.client.cluster import Cluster, CoordinatorKind, Lane
+from ottla.client.cluster import Cluster, ConnectionLane, CoordinatorKind
 from ottla.client.consumer.group.classic_member import GroupMetadata
 from ottla.client.errors import KafkaError, refusal
 from ottla.client.offsets import OffsetAndMetadata, OffsetAndTimestamp
@@ -36,14 +36,14 @@ class EpochEnd(NamedTuple):
     end: int
 
 
-class Asked(NamedTuple):
+class OffsetQuery(NamedTuple):
     """One question about one partition."""
 
     current_leader_epoch: int
     about: int  # a timestamp, or a leader epoch
 
 
-class Lookup:
+class OffsetLookup:
     """Questions about offsets, each asked once unless its name says otherwise."""
 
     def __init__(self, cluster: Cluster, *, read_committed: bool) -> None:
@@ -79,7 +79,7 @@ class Lookup:
         """ListOffsets, once: what was found, and what was not with the reason."""
 
         async def ask(
-            node: int, asked: Mapping[TopicPartition, Asked]
+            node: int, asked: Mapping[TopicPartition, OffsetQuery]
         ) -> dict[TopicPartition, OffsetAndTimestamp | KafkaError | None]:
             fields = {
                 "replica_id": CONSUMER,
@@ -91,7 +91,11 @@ class Lookup:
                 "timeout": self._cluster.config.request_timeout_ms,
             }
             reply = await self._cluster.ask(
-                node, LIST_OFFSETS, fields, at_most=NEWEST_LIST_OFFSETS, lane=Lane.COORDINATION
+                node,
+                LIST_OFFSETS,
+                fields,
+                at_most=NEWEST_LIST_OFFSETS,
+                lane=ConnectionLane.COORDINATION,
             )
             return {
                 TopicPartition(topic.name, each.partition_index): _offset_and_timestamp(each)
@@ -107,7 +111,7 @@ class Lookup:
         """OffsetForLeaderEpoch, once: where each of these epochs ends."""
 
         async def ask(
-            node: int, asked: Mapping[TopicPartition, Asked]
+            node: int, asked: Mapping[TopicPartition, OffsetQuery]
         ) -> dict[TopicPartition, EpochEnd | KafkaError]:
             fields = {
                 "replica_id": CONSUMER,
@@ -117,7 +121,7 @@ class Lookup:
                 ],
             }
             reply = await self._cluster.ask(
-                node, OFFSET_FOR_LEADER_EPOCH, fields, lane=Lane.COORDINATION
+                node, OFFSET_FOR_LEADER_EPOCH, fields, lane=ConnectionLane.COORDINATION
             )
             return {
                 TopicPartition(topic.topic, each.partition): (
@@ -156,7 +160,11 @@ class Lookup:
         node = await cluster.coordinator(CoordinatorKind.GROUP, group.group_id)
         try:
             reply = await cluster.ask(
-                node, OFFSET_FETCH, fields, at_most=BY_NAME_OFFSET_FETCH, lane=Lane.COORDINATION
+                node,
+                OFFSET_FETCH,
+                fields,
+                at_most=BY_NAME_OFFSET_FETCH,
+                lane=ConnectionLane.COORDINATION,
             )
         except OSError:
             cluster.forget_coordinator(CoordinatorKind.GROUP, group.group_id)
@@ -175,14 +183,14 @@ class Lookup:
         self,
         wanted: Mapping[TopicPartition, int],
         ask: Callable[
-            [int, Mapping[TopicPartition, Asked]],
+            [int, Mapping[TopicPartition, OffsetQuery]],
             Awaitable[dict[TopicPartition, Answer | KafkaError]],
         ],
     ) -> tuple[dict[TopicPartition, Answer], dict[TopicPartition, KafkaError | OSError]]:
         """Ask each leader about its partitions, all at the same time."""
         found: dict[TopicPartition, Answer] = {}
         failed: dict[TopicPartition, KafkaError | OSError] = {}
-        by_leader: dict[int, dict[TopicPartition, Asked]] = {}
+        by_leader: dict[int, dict[TopicPartition, OffsetQuery]] = {}
         view = self._cluster.metadata
         for tp, about in wanted.items():
             seen = view.partition(tp)
@@ -192,9 +200,9 @@ class Lookup:
                     code = view.errors.get(tp.topic, ErrorCode.unknown_topic_or_partition)
                 failed[tp] = refusal(code, f"{tp}: {code.name}")
             else:
-                by_leader.setdefault(seen.leader, {})[tp] = Asked(seen.leader_epoch, about)
+                by_leader.setdefault(seen.leader, {})[tp] = OffsetQuery(seen.leader_epoch, about)
 
-        async def one(node: int, asked: Mapping[TopicPartition, Asked]) -> None:
+        async def one(node: int, asked: Mapping[TopicPartition, OffsetQuery]) -> None:
             try:
                 answers = await ask(node, asked)
             except (KafkaError, OSError) as error:
@@ -218,7 +226,7 @@ def worth_another_try(error: BaseException) -> bool:
     return is_retriable(error) or (isinstance(error, KafkaError) and error.code in STALE)
 
 
-def _time(tp: TopicPartition, asked: Asked) -> dict[str, int]:
+def _time(tp: TopicPartition, asked: OffsetQuery) -> dict[str, int]:
     return {
         "partition_index": tp.partition,
         "current_leader_epoch": asked.current_leader_epoch,
@@ -226,7 +234,7 @@ def _time(tp: TopicPartition, asked: Asked) -> dict[str, int]:
     }
 
 
-def _epoch(tp: TopicPartition, asked: Asked) -> dict[str, int]:
+def _epoch(tp: TopicPartition, asked: OffsetQuery) -> dict[str, int]:
     return {
         "partition": tp.partition,
         "current_leader_epoch": asked.current_leader_epoch,

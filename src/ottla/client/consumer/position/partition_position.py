@@ -20,7 +20,7 @@ MOST_CHUNKS: Final = 2
 """Fetched and not yet read through: one that is being read, one that will be next."""
 
 
-class Phase(Enum):
+class PositionPhase(Enum):
     """How far a partition is on the way to being read."""
 
     UNPLACED = "unplaced"
@@ -34,7 +34,7 @@ class Phase(Enum):
     """There is no place to read from, and only the user can name one."""
 
 
-class Partition:
+class AssignedPartition:
     """The state of one assigned partition."""
 
     __slots__ = (
@@ -60,7 +60,7 @@ class Partition:
 
     def __init__(self, tp: TopicPartition) -> None:
         self.tp = tp
-        self.phase = Phase.UNPLACED
+        self.phase = PositionPhase.UNPLACED
         self.version = 0
         self.offset = UNKNOWN
         self.epoch = UNKNOWN  # of the leader that wrote the record before `offset`
@@ -80,7 +80,7 @@ class Partition:
 
     @property
     def is_placed(self) -> bool:
-        return self.phase in (Phase.READY, Phase.UNCHECKED)
+        return self.phase in (PositionPhase.READY, PositionPhase.UNCHECKED)
 
     @property
     def is_fetchable(self) -> bool:
@@ -93,7 +93,7 @@ class Partition:
 
     @property
     def _is_read(self) -> bool:
-        return self.phase is Phase.READY and not self.paused and not self.leaving
+        return self.phase is PositionPhase.READY and not self.paused and not self.leaving
 
     def is_at_end(self, read_committed: bool) -> bool:
         """Whether all was fetched that could be when a broker last spoke of it."""
@@ -105,35 +105,39 @@ class Partition:
         self._jump()
         self.offset = self.fetch_offset = offset
         self.epoch = epoch
-        self.phase = Phase.READY if epoch == UNKNOWN else Phase.UNCHECKED
+        self.phase = PositionPhase.READY if epoch == UNKNOWN else PositionPhase.UNCHECKED
 
     def reset(self, timestamp: int) -> None:
         """Read on from where ListOffsets says this time is (-1 the end, -2 the start)."""
         self._jump()
         self.reset_to = timestamp
-        self.phase = Phase.RESETTING
+        self.phase = PositionPhase.RESETTING
 
     def stick(self, fault: Exception) -> None:
         """Only a seek helps: every poll says so until there is one."""
         self._jump()
         self.fault = fault
-        self.phase = Phase.STUCK
+        self.phase = PositionPhase.STUCK
 
     def led_by(self, leader_epoch: int) -> None:
         """Metadata names the leader's epoch: another one than before is checked first."""
         if leader_epoch <= self.leader_epoch:
             return
-        if self.phase is Phase.READY and self.epoch != UNKNOWN and self.leader_epoch != UNKNOWN:
+        if (
+            self.phase is PositionPhase.READY
+            and self.epoch != UNKNOWN
+            and self.leader_epoch != UNKNOWN
+        ):
             self._jump()
             self.fetch_offset = self.offset
-            self.phase = Phase.UNCHECKED
+            self.phase = PositionPhase.UNCHECKED
         self.leader_epoch = leader_epoch
         self.replica = UNKNOWN
 
     def checked(self) -> None:
         """The leader's log holds what was read so far."""
-        assert self.phase is Phase.UNCHECKED, self.phase
-        self.phase = Phase.READY
+        assert self.phase is PositionPhase.UNCHECKED, self.phase
+        self.phase = PositionPhase.READY
 
     def prefer(self, replica: int, until_ms: int) -> None:
         """The leader would rather have another replica read from, for a while."""

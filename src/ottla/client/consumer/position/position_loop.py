@@ -13,16 +13,20 @@ from typing import NamedTuple
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.errors import LogTruncated, NoOffset
 from ottla.client.consumer.group.classic_member import GroupMetadata
-from ottla.client.consumer.metadata_watch import Watch
-from ottla.client.consumer.position.offset_lookup import EpochEnd, Lookup, worth_another_try
-from ottla.client.consumer.position.partition_position import UNKNOWN, Partition, Phase
+from ottla.client.consumer.metadata_watch import MetadataWatch
+from ottla.client.consumer.position.offset_lookup import EpochEnd, OffsetLookup, worth_another_try
+from ottla.client.consumer.position.partition_position import (
+    UNKNOWN,
+    AssignedPartition,
+    PositionPhase,
+)
 from ottla.client.consumer.position.reset_policy import ResetPolicy
 from ottla.client.consumer.subscription import Subscriptions
 from ottla.client.errors import KafkaError, UnsupportedVersion
 from ottla.model.ids import TopicPartition
 
 
-class Then(NamedTuple):
+class PositionStep(NamedTuple):
     """Whom to tell."""
 
     placed: Callable[[], None]
@@ -36,8 +40,8 @@ class PositionLoop:
         self,
         cluster: Cluster,
         subscriptions: Subscriptions,
-        watch: Watch,
-        lookup: Lookup,
+        watch: MetadataWatch,
+        lookup: OffsetLookup,
         policy: ResetPolicy,
     ) -> None:
         self._cluster = cluster
@@ -46,10 +50,10 @@ class PositionLoop:
         self._lookup = lookup
         self._policy = policy
         self._group: Callable[[], GroupMetadata | None] = lambda: None
-        self._then = Then(lambda: None, lambda error: None)
+        self._then = PositionStep(lambda: None, lambda error: None)
         self._work = asyncio.Event()
 
-    def serve(self, group: Callable[[], GroupMetadata | None], then: Then) -> None:
+    def serve(self, group: Callable[[], GroupMetadata | None], then: PositionStep) -> None:
         """Whose commits to look up, and whom to tell."""
         self._group = group
         self._then = then
@@ -74,15 +78,17 @@ class PositionLoop:
     async def _round(self) -> bool:
         """One try for every partition without a place; whether all are settled."""
         try:
-            await self._know(part.tp for part in self._subscriptions if part.phase != Phase.READY)
-            good = await self._place(self._in(Phase.UNPLACED))
-            good &= await self._reset(self._in(Phase.RESETTING))
-            good &= await self._check(self._in(Phase.UNCHECKED))
+            await self._know(
+                part.tp for part in self._subscriptions if part.phase != PositionPhase.READY
+            )
+            good = await self._place(self._in(PositionPhase.UNPLACED))
+            good &= await self._reset(self._in(PositionPhase.RESETTING))
+            good &= await self._check(self._in(PositionPhase.UNCHECKED))
         except OSError:
             return False
         return good
 
-    def _in(self, phase: Phase) -> list[Partition]:
+    def _in(self, phase: PositionPhase) -> list[AssignedPartition]:
         return [part for part in self._subscriptions if part.phase is phase and not part.leaving]
 
     async def _know(self, partitions: Iterable[TopicPartition]) -> None:
@@ -90,7 +96,7 @@ class PositionLoop:
         if any(view.partition(tp) is None for tp in partitions):
             await self._watch.refresh()
 
-    async def _place(self, unplaced: list[Partition]) -> bool:
+    async def _place(self, unplaced: list[AssignedPartition]) -> bool:
         """Where the group left off, else as `auto.offset.reset` says."""
         if not unplaced:
             return True
@@ -102,9 +108,9 @@ class PositionLoop:
                 committed = await self._lookup.committed(group, before)
             except KafkaError as error:
                 return self._bad(error)
-        homeless: list[Partition] = []
+        homeless: list[AssignedPartition] = []
         for part in unplaced:
-            if part.version != before[part.tp] or part.phase is not Phase.UNPLACED:
+            if part.version != before[part.tp] or part.phase is not PositionPhase.UNPLACED:
                 continue
             found = committed.get(part.tp)
             if found is not None:
@@ -116,19 +122,19 @@ class PositionLoop:
             part.stick(fault)
         return True
 
-    def _by_policy(self, part: Partition) -> bool:
+    def _by_policy(self, part: AssignedPartition) -> bool:
         timestamp = self._policy.timestamp(self._cluster.clock.wall_ms())
         if timestamp is None:
             return False
         part.reset(timestamp)
         return True
 
-    async def _reset(self, resetting: list[Partition]) -> bool:
+    async def _reset(self, resetting: list[AssignedPartition]) -> bool:
         if not resetting:
             return True
         before = {part.tp: part.version for part in resetting}
         found, failed = await self._lookup.times({part.tp: part.reset_to for part in resetting})
-        beyond: list[Partition] = []
+        beyond: list[AssignedPartition] = []
         for part in resetting:
             if part.tp not in found or part.version != before[part.tp]:
                 continue
@@ -143,7 +149,7 @@ class PositionLoop:
         good = all([self._bad(error) for error in failed.values()])  # each is heard of
         return good and not beyond
 
-    async def _check(self, unchecked: list[Partition]) -> bool:
+    async def _check(self, unchecked: list[AssignedPartition]) -> bool:
         if not unchecked:
             return True
         before = {part.tp: part.version for part in unchecked}
@@ -161,7 +167,7 @@ class PositionLoop:
                 self._judge(part, found[part.tp])
         return good
 
-    def _judge(self, part: Partition, end: EpochEnd) -> None:
+    def _judge(self, part: AssignedPartition, end: EpochEnd) -> None:
         """Does the leader's log hold what was read? If not, go on from where they part."""
         unknown = end.end < 0 or end.leader_epoch < 0
         if not unknown and end.end >= part.offset:

@@ -47,7 +47,7 @@ class RecordMetadata(NamedTuple):
     """Milliseconds since 1970: the record's own, or the broker's when the topic says so."""
 
 
-class Prepared(NamedTuple):
+class PreparedRecord(NamedTuple):
     """A record in bytes, with its partition."""
 
     tp: TopicPartition
@@ -63,7 +63,7 @@ class Prepared(NamedTuple):
         return size_of(self.key, self.value, self.headers)
 
 
-class Stamp(NamedTuple):
+class ProducerStamp(NamedTuple):
     """Which producer sends a batch, and the number of its first record in the partition."""
 
     producer_id: int
@@ -109,8 +109,8 @@ class Batch:
         self.encoded: bytearray | memoryview | None = None
         self.checksum: Callable[[Bytes], int] = compute_crc
         """Of what is encoded; another way to it where that of the records is known."""
-        self.written: Stamp | None = None  # the stamp that `encoded` carries
-        self.stamp: Stamp | None = None
+        self.written: ProducerStamp | None = None  # the stamp that `encoded` carries
+        self.stamp: ProducerStamp | None = None
         self.attempts = 0
         self.retry_at_ms = 0
         self.is_done = False

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from ottla.client.producer.buffer.batch import NS_PER_MS, RECORD_OVERHEAD, Batch, Stamp
+from ottla.client.producer.buffer.batch import NS_PER_MS, RECORD_OVERHEAD, Batch, ProducerStamp
 from ottla.protocol.records.batch import build, stamp
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.record import NewRecord, read_records
 
-NOBODY: Final = Stamp(-1, -1, -1)
+NOBODY: Final = ProducerStamp(-1, -1, -1)
 WORTH_A_KERNEL: Final = 24
 """Records from which on the native kernel is quicker, its call included."""
 NO_LIMIT: Final = 1 << 40

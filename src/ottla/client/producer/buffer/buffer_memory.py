@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 
-class Claim:
+class MemoryClaim:
     """Somebody who waits for memory."""
 
     __slots__ = ("granted", "size", "wake")
@@ -22,13 +22,13 @@ class Claim:
         self.granted = False
 
 
-class Memory:
+class BufferMemory:
     """A pool of bytes."""
 
     def __init__(self, total: int) -> None:
         self.total: Final = total
         self.free = total
-        self._waiting: deque[Claim] = deque()
+        self._waiting: deque[MemoryClaim] = deque()
 
     @property
     def waiting(self) -> int:
@@ -42,14 +42,14 @@ class Memory:
         self.free -= size
         return True
 
-    def wait(self, size: int, wake: Callable[[], object]) -> Claim:
+    def wait(self, size: int, wake: Callable[[], object]) -> MemoryClaim:
         """Queue for `size` bytes; `wake` is called when the claim is granted."""
-        claim = Claim(size, wake)
+        claim = MemoryClaim(size, wake)
         self._waiting.append(claim)
         self._grant()
         return claim
 
-    def give_up(self, claim: Claim) -> None:
+    def give_up(self, claim: MemoryClaim) -> None:
         """Stop waiting; what was granted meanwhile goes back."""
         if claim.granted:
             self.give_back(claim.size)

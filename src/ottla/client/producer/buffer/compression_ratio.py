@@ -15,7 +15,7 @@ SAFETY: Final = 1.05
 BEST: Final = 0.1
 
 
-class Ratios:
+class CompressionRatios:
     """Compressed by uncompressed bytes, by topic."""
 
     def __init__(self, codec: str) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ottla.client.partitioners import KeyHash, Sticky
 from ottla.client.producer.buffer.batch import Batch
-from ottla.client.producer.buffer.buffer_memory import Memory
+from ottla.client.producer.buffer.buffer_memory import BufferMemory
 from ottla.model.ids import TopicPartition
 
 
@@ -48,7 +48,7 @@ class Queues:
 
     def __init__(self, buffer_memory: int) -> None:
         self.lock = threading.Lock()
-        self.memory = Memory(buffer_memory)
+        self.memory = BufferMemory(buffer_memory)
         self.open: dict[str, Batch] = {}
         """By topic, the batch that records without a key go to: the quick way in."""
         self.routes: dict[str, Route] = {}

@@ -15,9 +15,9 @@ from ottla.client.cluster_view import TopicView
 from ottla.client.errors import RecordTooLarge, UserError
 from ottla.client.interceptors import ProducerChain, ProducerRecord
 from ottla.client.partitioners import Partitioner, Sticky
-from ottla.client.producer.buffer.batch import NS_PER_MS, Batch, Prepared
-from ottla.client.producer.buffer.buffer_memory import Claim
-from ottla.client.producer.buffer.compression_ratio import Ratios
+from ottla.client.producer.buffer.batch import NS_PER_MS, Batch, PreparedRecord
+from ottla.client.producer.buffer.buffer_memory import MemoryClaim
+from ottla.client.producer.buffer.compression_ratio import CompressionRatios
 from ottla.client.producer.buffer.queues import Queues
 from ottla.client.producer.delivery import Delivery
 from ottla.client.producer.transactions.state import Transaction
@@ -53,7 +53,7 @@ class Hooks:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class IntakeContext:
     """What an intake works with: time, dice, and how the sender is woken."""
 
     clock: Clock
@@ -62,14 +62,14 @@ class Means:
     wake: Callable[[], object]
 
 
-class Intake:
+class RecordIntake:
     """Takes records for one producer."""
 
     def __init__(
         self,
         config: ProducerConfig,
         hooks: Hooks,
-        means: Means,
+        means: IntakeContext,
         queues: Queues,
         transaction: Transaction | None,
     ) -> None:
@@ -77,12 +77,12 @@ class Intake:
         self.means = means
         self.queues = queues
         self.is_closed = False
-        self.ratios = Ratios(config.compression_type)
+        self.ratios = CompressionRatios(config.compression_type)
         self._config = config
         self._transaction = transaction
         self._is_plain = hooks.are_none
 
-    def prepared(self, view: TopicView, record: ProducerRecord) -> Prepared:
+    def prepared(self, view: TopicView, record: ProducerRecord) -> PreparedRecord:
         """The record serialized, with its partition."""
         _, raw_value, raw_key, headers, partition, timestamp_ms = record
         hooks = self.hooks
@@ -101,7 +101,7 @@ class Intake:
             else:
                 partition, sticky = self._stuck_to(view), self._is_plain
         tp = TopicPartition(view.name, partition)
-        return Prepared(tp, key, value, headers, stamp_ns, sticky)
+        return PreparedRecord(tp, key, value, headers, stamp_ns, sticky)
 
     def _chosen(self, partitioner: Partitioner, view: TopicView, key: bytes | None) -> int:
         everywhere = range(len(view.partitions))
@@ -130,7 +130,7 @@ class Intake:
             self.queues.sticky[view.name].count(size)
         return chosen
 
-    def append(self, record: Prepared, claim: Claim | None = None) -> Delivery | None:
+    def append(self, record: PreparedRecord, claim: MemoryClaim | None = None) -> Delivery | None:
         """Take a record; None when it needs a new batch and there is no memory for one.
 
         `claim` is memory that was waited for; it goes back if another thread has begun a batch
@@ -188,12 +188,12 @@ class Intake:
         if is_news:
             self.means.wake()
 
-    def needed(self, record: Prepared) -> int:
+    def needed(self, record: PreparedRecord) -> int:
         """Memory for the batch that this record would begin."""
         begins = min(self._room(record.tp.topic), FIRST_BYTES, self._config.buffer_memory)
         return max(begins, record.size + HEADER_SIZE)
 
-    def _grown(self, batch: Batch, size: int, claim: Claim | None) -> bool:
+    def _grown(self, batch: Batch, size: int, claim: MemoryClaim | None) -> bool:
         """Let a batch become twice as large, for a record of this size; whether it could.
 
         Memory is taken as records come: thousands of partitions with a few records each fit into
@@ -205,7 +205,7 @@ class Intake:
         batch.grow(more)
         return True
 
-    def claim(self, size: int, wake: Callable[[], object]) -> Claim:
+    def claim(self, size: int, wake: Callable[[], object]) -> MemoryClaim:
         """Queue for memory; `wake` is called when it is there, maybe at once."""
         with self.queues.lock:
             claim = self.queues.memory.wait(size, wake)
@@ -214,7 +214,7 @@ class Intake:
             self.means.wake()  # it is worth sending now
         return claim
 
-    def give_up(self, claim: Claim) -> None:
+    def give_up(self, claim: MemoryClaim) -> None:
         with self.queues.lock:
             self.queues.memory.give_up(claim)
 

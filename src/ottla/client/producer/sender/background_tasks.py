@@ -18,7 +18,7 @@ from ottla.model.clock import Clock
 log: Final = logging.getLogger("ottla.producer")
 
 
-class Chores:
+class BackgroundTasks:
     """Small tasks of one producer."""
 
     def __init__(self, clock: Clock, backoff: Backoff, done: Callable[[], object]) -> None:

@@ -12,10 +12,10 @@ from ottla.client.cluster import Cluster, Target
 from ottla.client.errors import ErrorCode, KafkaError, refusal
 from ottla.client.producer.buffer.accumulator import FOREVER_MS
 from ottla.client.producer.buffer.batch import Batch
-from ottla.client.producer.sender.background_tasks import Chores
+from ottla.client.producer.sender.background_tasks import BackgroundTasks
 from ottla.client.producer.sender.produce_request import FIRST_IMPLICIT_TXN
 from ottla.client.producer.sender.sequences import Identity, Sequences
-from ottla.client.producer.transactions.coordinator_requests import Coordination
+from ottla.client.producer.transactions.coordinator_requests import CoordinatorRequests
 from ottla.client.producer.transactions.state import Transaction
 from ottla.model.ids import TopicPartition
 
@@ -23,7 +23,7 @@ INIT_PRODUCER_ID: Final = 22
 NEWEST: Final = 0x7FFF
 
 
-class Numbering:
+class BatchNumbering:
     """The numbers of one producer, and its transactions if it has them."""
 
     def __init__(
@@ -31,7 +31,7 @@ class Numbering:
         cluster: Cluster,
         sequences: Sequences | None,
         transaction: Transaction | None = None,
-        coordination: Coordination | None = None,
+        coordination: CoordinatorRequests | None = None,
     ) -> None:
         self._cluster = cluster
         self.sequences = sequences
@@ -60,7 +60,7 @@ class Numbering:
         """Numbers were lost in the transaction, and ending it has not begun new ones."""
         return self.sequences is not None and self.sequences.has_lost
 
-    def prepare(self, chores: Chores) -> int:
+    def prepare(self, chores: BackgroundTasks) -> int:
         """Have done what has to be, before a batch may go; how long until it is tried again."""
         sequences = self.sequences
         if sequences is None:
@@ -77,7 +77,7 @@ class Numbering:
                 wait_ms = self._restart(sequences, chores)
         return wait_ms or FOREVER_MS
 
-    def _restart(self, sequences: Sequences, chores: Chores) -> int:
+    def _restart(self, sequences: Sequences, chores: BackgroundTasks) -> int:
         following = sequences.next_identity
         if following is None:
             return chores.do("producer id", self._begin)

@@ -13,8 +13,8 @@ from ottla.client.errors import ErrorCode, KafkaError
 from ottla.client.producer.buffer.accumulator import Accumulator
 from ottla.client.producer.buffer.batch import Batch
 from ottla.client.producer.buffer.batch_encoder import Encoder
-from ottla.client.producer.buffer.record_intake import Intake
-from ottla.client.producer.sender.batch_numbering import Numbering
+from ottla.client.producer.buffer.record_intake import RecordIntake
+from ottla.client.producer.sender.batch_numbering import BatchNumbering
 from ottla.config.client import ProducerConfig
 
 UNSURE: Final = frozenset(
@@ -28,7 +28,7 @@ UNSURE: Final = frozenset(
 
 
 @dataclass(slots=True)
-class Counts:
+class ResultCounts:
     """What became of batches so far."""
 
     batches: int = 0
@@ -38,7 +38,7 @@ class Counts:
     failures: int = 0
 
 
-class Outcomes:
+class BatchResults:
     """Decides about batches that come back."""
 
     def __init__(
@@ -46,8 +46,8 @@ class Outcomes:
         config: ProducerConfig,
         cluster: Cluster,
         accumulator: Accumulator,
-        numbering: Numbering,
-        intake: Intake,
+        numbering: BatchNumbering,
+        intake: RecordIntake,
     ) -> None:
         self._config = config
         self._clock = cluster.clock
@@ -56,7 +56,7 @@ class Outcomes:
         self._accumulator = accumulator
         self._numbering = numbering
         self._unsure: set[Batch] = set()
-        self.counts = Counts()
+        self.counts = ResultCounts()
 
     def succeeded(self, batch: Batch, base_offset: int, append_time_ms: int) -> None:
         if batch.is_done:

@@ -27,7 +27,7 @@ _INT32: Final = struct.Struct(">i")
 _INT16: Final = struct.Struct(">h")
 
 
-class Answer(NamedTuple):
+class PartitionResult(NamedTuple):
     """What a broker says about one batch."""
 
     code: ErrorCode
@@ -74,7 +74,7 @@ def body(
 
 def answers(
     reply: Any, batches: Sequence[Batch], view: ClusterView
-) -> Iterator[tuple[Batch, Answer]]:
+) -> Iterator[tuple[Batch, PartitionResult]]:
     """Each batch with what the reply says about it; one that is not mentioned is refused."""
     said: dict[TopicPartition, Any] = {}
     names = {view.topics[batch.tp.topic].id: batch.tp.topic for batch in batches}
@@ -85,15 +85,18 @@ def answers(
     for batch in batches:
         told = said.get(batch.tp)
         if told is None:
-            yield batch, Answer(ErrorCode.unknown_topic_or_partition, None, -1, -1, -1, None)
+            yield (
+                batch,
+                PartitionResult(ErrorCode.unknown_topic_or_partition, None, -1, -1, -1, None),
+            )
         else:
             yield batch, _answer(told)
 
 
-def _answer(told: Any) -> Answer:
+def _answer(told: Any) -> PartitionResult:
     leader = told.current_leader
     known = leader is not None and leader.leader_id >= 0
-    return Answer(
+    return PartitionResult(
         told.error_code,
         told.error_message,
         told.base_offset,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from ottla.client.broker_connection import Link
+from ottla.client.broker_connection import BrokerConnection
 from ottla.client.cluster import Cluster
 from ottla.client.cluster_view import ClusterView
 from ottla.client.errors import KafkaError, refusal
@@ -25,11 +25,11 @@ from ottla.client.producer.buffer.accumulator import FOREVER_MS, Accumulator
 from ottla.client.producer.buffer.batch import Batch
 from ottla.client.producer.buffer.batch_encoder import WORTH_A_KERNEL, Encoder, load_native
 from ottla.client.producer.buffer.queues import Queue
-from ottla.client.producer.buffer.record_intake import Intake
+from ottla.client.producer.buffer.record_intake import RecordIntake
 from ottla.client.producer.sender import produce_request
-from ottla.client.producer.sender.background_tasks import Chores
-from ottla.client.producer.sender.batch_numbering import Numbering
-from ottla.client.producer.sender.batch_results import Outcomes
+from ottla.client.producer.sender.background_tasks import BackgroundTasks
+from ottla.client.producer.sender.batch_numbering import BatchNumbering
+from ottla.client.producer.sender.batch_results import BatchResults
 from ottla.client.retry import is_stale
 from ottla.config.client import ProducerConfig
 from ottla.model.errors import ErrorCode
@@ -44,7 +44,7 @@ log: Final = logging.getLogger("ottla.producer")
 class Request:
     """Batches on their way to one broker."""
 
-    link: Link
+    link: BrokerConnection
     version: int
     batches: list[Batch]
     view: ClusterView
@@ -59,15 +59,15 @@ class Sender:
         config: ProducerConfig,
         cluster: Cluster,
         accumulator: Accumulator,
-        numbering: Numbering,
-        intake: Intake,
+        numbering: BatchNumbering,
+        intake: RecordIntake,
     ) -> None:
         self._config = config
         self._cluster = cluster
         self._accumulator = accumulator
         self._numbering = numbering
-        self.chores = Chores(cluster.clock, cluster.backoff, self.wake)
-        self.outcomes = Outcomes(config, cluster, accumulator, numbering, intake)
+        self.chores = BackgroundTasks(cluster.clock, cluster.backoff, self.wake)
+        self.outcomes = BatchResults(config, cluster, accumulator, numbering, intake)
         self._ratios = intake.ratios
         self._queues = intake.queues
         self.encoder = Encoder(config.compression_type, config.compression_level)
@@ -142,7 +142,9 @@ class Sender:
             self._send(node, link, batches, view)
         return FOREVER_MS
 
-    def _send(self, node: int, link: Link, batches: list[Batch], view: ClusterView) -> None:
+    def _send(
+        self, node: int, link: BrokerConnection, batches: list[Batch], view: ClusterView
+    ) -> None:
         for batch in batches:
             if batch.records >= WORTH_A_KERNEL and not self._has_kernel:
                 self._has_kernel = True
@@ -179,7 +181,7 @@ class Sender:
         for batch in request.batches:
             self.outcomes.succeeded(batch, -1, -1)
 
-    def _version(self, link: Link, batches: list[Batch], view: ClusterView) -> int:
+    def _version(self, link: BrokerConnection, batches: list[Batch], view: ClusterView) -> int:
         at_most = self._numbering.newest_produce
         if any(view.topics[batch.tp.topic].id == NO_TOPIC_ID for batch in batches):
             at_most = min(at_most, produce_request.FIRST_BY_ID - 1)
@@ -227,7 +229,9 @@ class Sender:
         if stale:
             self._look_up(stale)
 
-    def _refused(self, batch: Batch, answer: produce_request.Answer, stale: set[str]) -> None:
+    def _refused(
+        self, batch: Batch, answer: produce_request.PartitionResult, stale: set[str]
+    ) -> None:
         error = refusal(answer.code, answer.message or answer.code.name)
         if answer.code is ErrorCode.message_too_large and batch.records > 1:
             self.outcomes.split(batch, self.encoder, self._config.batch_size)
@@ -255,7 +259,7 @@ class Sender:
 
     # what else has to be done
 
-    async def _connect(self, link: Link, queues: list[Queue]) -> None:
+    async def _connect(self, link: BrokerConnection, queues: list[Queue]) -> None:
         try:
             await link.ready()
         except OSError:

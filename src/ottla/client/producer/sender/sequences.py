@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from ottla.client.producer.buffer.batch import Batch, Stamp
+from ottla.client.producer.buffer.batch import Batch, ProducerStamp
 from ottla.model.ids import TopicPartition
 
 MAX_EPOCH: Final = 0x7FFF
@@ -51,7 +51,7 @@ class _Partition:
         self.unresolved: int | None = None  # a batch that ended here may or may not have arrived
         self.next = 0
         for batch in self.open:
-            batch.stamp = Stamp(*identity, self.next)
+            batch.stamp = ProducerStamp(*identity, self.next)
             self.next = (self.next + batch.records) & MASK
 
 
@@ -136,7 +136,7 @@ class Sequences:
             if partition.identity != self.identity:
                 assert not partition.open
                 partition.restart(self.identity)
-            batch.stamp = Stamp(*partition.identity, partition.next)
+            batch.stamp = ProducerStamp(*partition.identity, partition.next)
             partition.next = (partition.next + batch.records) & MASK
             partition.open.append(batch)
 

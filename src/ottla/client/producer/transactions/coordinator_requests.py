@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-from ottla.client.cluster import Cluster, CoordinatorKind, Lane
+from ottla.client.cluster import Cluster, ConnectionLane, CoordinatorKind
 from ottla.client.errors import ErrorCode, KafkaError, UnsupportedVersion, refusal
 from ottla.client.offsets import Offsets, given_offsets
 from ottla.client.producer.sender.sequences import Identity, Sequences
@@ -45,7 +45,7 @@ class GroupMetadata(Protocol):
     def group_instance_id(self) -> str | None: ...
 
 
-class Coordination:
+class CoordinatorRequests:
     """Requests of one transactional producer to its coordinator, and to those of groups."""
 
     def __init__(
@@ -115,7 +115,7 @@ class Coordination:
                 "v3_and_below_topics": topics,
             },
             at_most=LAST_OF_CLIENTS,
-            lane=Lane.COORDINATION,
+            lane=ConnectionLane.COORDINATION,
         )
         for topic in reply.results_by_topic_v3_and_below:
             for result in topic.results_by_partition:
@@ -169,7 +169,7 @@ class Coordination:
                     TXN_OFFSET_COMMIT,
                     {**self._who(), **_group(group), "topics": _offsets(offsets)},
                     at_most=None if adds_itself else LAST_EXPLICIT_OFFSETS,
-                    lane=Lane.COORDINATION,
+                    lane=ConnectionLane.COORDINATION,
                 )
             except OSError:
                 self._cluster.forget_coordinator(CoordinatorKind.GROUP, group.group_id)
@@ -207,11 +207,11 @@ class Coordination:
         async def attempt() -> Any:
             node = await self._coordinator(deadline)
             try:
-                versions = await self._cluster.versions(node, Lane.COORDINATION)
+                versions = await self._cluster.versions(node, ConnectionLane.COORDINATION)
                 if not versions.offers(key, oldest):
                     raise UnsupportedVersion("the broker does not offer two-phase commit")
                 reply = await self._cluster.ask(
-                    node, key, fields, at_most=at_most, lane=Lane.COORDINATION
+                    node, key, fields, at_most=at_most, lane=ConnectionLane.COORDINATION
                 )
             except OSError:
                 self._cluster.forget_coordinator(CoordinatorKind.TXN, self._transaction.id)

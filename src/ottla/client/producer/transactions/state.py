@@ -19,7 +19,7 @@ from ottla.client.errors import AbortNeeded, ErrorCode, Fenced, KafkaError, User
 from ottla.model.ids import TopicPartition
 
 
-class Phase(Enum):
+class TransactionPhase(Enum):
     NEW = "new"
     READY = "ready"
     OPEN = "open"
@@ -29,14 +29,25 @@ class Phase(Enum):
     DEAD = "dead"
 
 
-MOVES: Final[Mapping[Phase, frozenset[Phase]]] = {
-    Phase.NEW: frozenset({Phase.READY, Phase.PREPARED, Phase.DEAD}),
-    Phase.READY: frozenset({Phase.OPEN, Phase.DEAD}),
-    Phase.OPEN: frozenset({Phase.PREPARED, Phase.ENDING, Phase.BROKEN, Phase.DEAD}),
-    Phase.PREPARED: frozenset({Phase.ENDING, Phase.DEAD}),
-    Phase.ENDING: frozenset({Phase.READY, Phase.BROKEN, Phase.DEAD}),
-    Phase.BROKEN: frozenset({Phase.ENDING, Phase.DEAD}),
-    Phase.DEAD: frozenset(),
+MOVES: Final[Mapping[TransactionPhase, frozenset[TransactionPhase]]] = {
+    TransactionPhase.NEW: frozenset(
+        {TransactionPhase.READY, TransactionPhase.PREPARED, TransactionPhase.DEAD}
+    ),
+    TransactionPhase.READY: frozenset({TransactionPhase.OPEN, TransactionPhase.DEAD}),
+    TransactionPhase.OPEN: frozenset(
+        {
+            TransactionPhase.PREPARED,
+            TransactionPhase.ENDING,
+            TransactionPhase.BROKEN,
+            TransactionPhase.DEAD,
+        }
+    ),
+    TransactionPhase.PREPARED: frozenset({TransactionPhase.ENDING, TransactionPhase.DEAD}),
+    TransactionPhase.ENDING: frozenset(
+        {TransactionPhase.READY, TransactionPhase.BROKEN, TransactionPhase.DEAD}
+    ),
+    TransactionPhase.BROKEN: frozenset({TransactionPhase.ENDING, TransactionPhase.DEAD}),
+    TransactionPhase.DEAD: frozenset(),
 }
 
 FATAL: Final = frozenset(
@@ -65,7 +76,7 @@ class Transaction:
 
     def __init__(self, transactional_id: str) -> None:
         self.id: Final = transactional_id
-        self.phase = Phase.NEW
+        self.phase = TransactionPhase.NEW
         self.error: BaseException | None = None
         self.adds_itself = False
         """Brokers add partitions by themselves (KIP-890): nothing is announced to them."""
@@ -77,28 +88,30 @@ class Transaction:
         self.kept: PreparedTransaction | None = None
         """One that an earlier life prepared, and that still has to be ended."""
 
-    def move(self, to: Phase) -> None:
+    def move(self, to: TransactionPhase) -> None:
         assert to in MOVES[self.phase], f"{self.id}: {self.phase.name} -> {to.name}"
         self.phase = to
 
     def begin(self) -> None:
         self.check()
-        if self.phase is not Phase.READY:
+        if self.phase is not TransactionPhase.READY:
             raise UserError(_NOT_NOW[self.phase].format("begin"))
-        self.move(Phase.OPEN)
+        self.move(TransactionPhase.OPEN)
 
     def check_open(self, what: str) -> None:
         """Refuse `what` outside a transaction, and in one that has failed."""
         self.check()
-        if self.phase is Phase.BROKEN:
+        if self.phase is TransactionPhase.BROKEN:
             raise self.aborting()
-        if self.phase is not Phase.OPEN:
+        if self.phase is not TransactionPhase.OPEN:
             raise UserError(_NOT_NOW[self.phase].format(what))
 
     @property
     def broken_by(self) -> BaseException | None:
         """What ended the transaction: nothing of it may be sent any more."""
-        return self.error if self.phase in (Phase.BROKEN, Phase.DEAD) else None
+        return (
+            self.error if self.phase in (TransactionPhase.BROKEN, TransactionPhase.DEAD) else None
+        )
 
     def touch(self, tp: TopicPartition) -> None:
         """A record goes to this partition."""
@@ -110,17 +123,21 @@ class Transaction:
         """Leave the transaction, one way or the other; again, if it was not answered in time."""
         self.check()
         said = "commit" if commit else "abort"
-        if self.phase is Phase.ENDING and self.commits == commit:
+        if self.phase is TransactionPhase.ENDING and self.commits == commit:
             return
-        if self.phase is Phase.BROKEN and commit:
+        if self.phase is TransactionPhase.BROKEN and commit:
             raise self.aborting()
-        if self.phase not in (Phase.OPEN, Phase.BROKEN, Phase.PREPARED):
+        if self.phase not in (
+            TransactionPhase.OPEN,
+            TransactionPhase.BROKEN,
+            TransactionPhase.PREPARED,
+        ):
             raise UserError(_NOT_NOW[self.phase].format(said))
-        self.move(Phase.ENDING)
+        self.move(TransactionPhase.ENDING)
         self.commits = commit
 
     def ended(self) -> None:
-        self.move(Phase.READY)
+        self.move(TransactionPhase.READY)
         self.error = None
         self.commits = None
         self.is_started = False
@@ -134,18 +151,20 @@ class Transaction:
 
     def fail(self, error: BaseException) -> None:
         """Something of the transaction failed: it can only be aborted, or not even that."""
-        if self.phase is Phase.DEAD:
+        if self.phase is TransactionPhase.DEAD:
             return
         if isinstance(error, KafkaError) and error.code in FATAL:
-            self.move(Phase.DEAD)
+            self.move(TransactionPhase.DEAD)
             self.error = error
-        elif self.phase is Phase.OPEN or (self.phase is Phase.ENDING and self.commits):
-            self.move(Phase.BROKEN)
+        elif self.phase is TransactionPhase.OPEN or (
+            self.phase is TransactionPhase.ENDING and self.commits
+        ):
+            self.move(TransactionPhase.BROKEN)
             self.error = error
 
     def check(self) -> None:
         """Raise what ended this producer, if something has."""
-        if self.phase is Phase.DEAD:
+        if self.phase is TransactionPhase.DEAD:
             assert self.error is not None
             if isinstance(self.error, KafkaError) and not isinstance(self.error, Fenced):
                 raise type(self.error)(self.error.code, str(self.error)) from self.error
@@ -163,12 +182,12 @@ class Transaction:
         return refused
 
 
-_NOT_NOW: Final[Mapping[Phase, str]] = {
-    Phase.NEW: "{0}: init_transactions() comes first",
-    Phase.READY: "{0}: there is no transaction; begin() comes first",
-    Phase.OPEN: "{0}: a transaction is open already",
-    Phase.PREPARED: "{0}: the transaction is prepared; it can only be completed",
-    Phase.ENDING: "{0}: a commit or an abort is under way; call that again to wait for it",
-    Phase.BROKEN: "{0}: the transaction has failed; abort() comes first",
-    Phase.DEAD: "{0}: this producer can only be closed",
+_NOT_NOW: Final[Mapping[TransactionPhase, str]] = {
+    TransactionPhase.NEW: "{0}: init_transactions() comes first",
+    TransactionPhase.READY: "{0}: there is no transaction; begin() comes first",
+    TransactionPhase.OPEN: "{0}: a transaction is open already",
+    TransactionPhase.PREPARED: "{0}: the transaction is prepared; it can only be completed",
+    TransactionPhase.ENDING: "{0}: a commit or an abort is in progress; call it again to wait for it",
+    TransactionPhase.BROKEN: "{0}: the transaction has failed; abort() comes first",
+    TransactionPhase.DEAD: "{0}: this producer can only be closed",
 }

@@ -12,11 +12,18 @@ from typing import Final
 
 from ottla.client.errors import AbortNeeded, ErrorCode, KafkaError, UserError
 from ottla.client.offsets import Offsets
-from ottla.client.producer.buffer.record_intake import Intake
-from ottla.client.producer.sender.batch_numbering import Numbering
-from ottla.client.producer.sender.batch_results import Outcomes
-from ottla.client.producer.transactions.coordinator_requests import Coordination, GroupMetadata
-from ottla.client.producer.transactions.state import Phase, PreparedTransaction, Transaction
+from ottla.client.producer.buffer.record_intake import RecordIntake
+from ottla.client.producer.sender.batch_numbering import BatchNumbering
+from ottla.client.producer.sender.batch_results import BatchResults
+from ottla.client.producer.transactions.coordinator_requests import (
+    CoordinatorRequests,
+    GroupMetadata,
+)
+from ottla.client.producer.transactions.state import (
+    PreparedTransaction,
+    Transaction,
+    TransactionPhase,
+)
 from ottla.client.retry import Deadline
 
 ABORTED: Final = "the transaction was aborted before the record was sent"
@@ -28,9 +35,9 @@ class Transactions:
     def __init__(
         self,
         deadline: Callable[[], Deadline],
-        numbering: Numbering,
-        outcomes: Outcomes,
-        intake: Intake,
+        numbering: BatchNumbering,
+        outcomes: BatchResults,
+        intake: RecordIntake,
         flush: Callable[[], Awaitable[None]],
     ) -> None:
         self._deadline = deadline
@@ -43,14 +50,16 @@ class Transactions:
         """Become the producer of this transactional id; what an earlier one prepared is kept."""
         transaction, coordination = self._known("init_transactions")
         transaction.check()
-        if transaction.phase is not Phase.NEW:
+        if transaction.phase is not TransactionPhase.NEW:
             raise UserError("init_transactions: it has been called before")
         try:
             await coordination.begin(self._deadline(), keep_prepared=keep_prepared)
         except KafkaError as error:
             transaction.fail(error)
             raise
-        transaction.move(Phase.READY if transaction.kept is None else Phase.PREPARED)
+        transaction.move(
+            TransactionPhase.READY if transaction.kept is None else TransactionPhase.PREPARED
+        )
         return transaction.kept
 
     def begin(self) -> None:
@@ -78,14 +87,14 @@ class Transactions:
         self._intake.close_open()
         await self._flush()
         transaction.check_open("prepare_transaction")
-        transaction.move(Phase.PREPARED)
+        transaction.move(TransactionPhase.PREPARED)
         return coordination.prepared
 
     async def complete(self, prepared: PreparedTransaction) -> bool:
         """Commit what was prepared if it is this, abort it otherwise; whether it was committed."""
         transaction, coordination = self._known("complete_transaction")
         transaction.check()
-        if transaction.phase is not Phase.PREPARED:
+        if transaction.phase is not TransactionPhase.PREPARED:
             raise UserError("complete_transaction: no transaction is prepared")
         ours = transaction.kept or coordination.prepared
         transaction.is_started = True
@@ -105,7 +114,7 @@ class Transactions:
             self._outcomes.abandon(aborted, numbered=False)
         async with asyncio.timeout(deadline.left_ms / 1e3):
             await self._flush()
-        if transaction.phase is Phase.BROKEN:
+        if transaction.phase is TransactionPhase.BROKEN:
             raise transaction.aborting()
         transaction.check()
         try:
@@ -118,7 +127,7 @@ class Transactions:
             raise
         transaction.ended()
 
-    def _known(self, what: str) -> tuple[Transaction, Coordination]:
+    def _known(self, what: str) -> tuple[Transaction, CoordinatorRequests]:
         transaction, coordination = self._numbering.transaction, self._numbering.coordination
         if transaction is None or coordination is None:
             raise UserError(f"{what}: this producer has no transactional_id")

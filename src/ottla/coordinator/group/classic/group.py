@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ottla.coordinator.group.classic.member import Joiner, JoinReply, Member, Protocol
-from ottla.coordinator.group.classic.states import CAN_REBALANCE, MOVES, Phase
+from ottla.coordinator.group.classic.member import ClassicMember, JoinedMember, JoinReply, Protocol
+from ottla.coordinator.group.classic.states import CAN_REBALANCE, MOVES, GroupPhase
 from ottla.coordinator.group.classic.subscription import CONSUMER, subscribed_topics
 from ottla.coordinator.group.memory import MEMBER_BYTES, size_of
 from ottla.model.errors import ErrorCode, KafkaError
@@ -42,14 +42,14 @@ class ClassicGroup:
 
     def __init__(self, group_id: str, since_ms: int = -1) -> None:
         self.id = group_id
-        self.phase = Phase.EMPTY
+        self.phase = GroupPhase.EMPTY
         self.since_ms = since_ms
         """When it came into its phase; -1 when nobody has written that down."""
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.generation = 0
         self.leader: str | None = None
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ClassicMember] = {}
         self.static: dict[str, str] = {}
         self.pending: set[str] = set()
         """Ids given out to members that must come back with them."""
@@ -70,7 +70,7 @@ class ClassicGroup:
         count = len(self.members) + len(self.pending)
         return self._names_and_metadata_bytes + self.assignment_bytes + MEMBER_BYTES * count
 
-    def move(self, to: Phase, now: int) -> None:
+    def move(self, to: GroupPhase, now: int) -> None:
         assert to in MOVES[self.phase], f"{self.id}: {self.phase.value} -> {to.value}"
         self.phase = to
         self.since_ms = now
@@ -85,7 +85,7 @@ class ClassicGroup:
 
     # Members
 
-    def add(self, member: Member, protocol_type: str) -> None:
+    def add(self, member: ClassicMember, protocol_type: str) -> None:
         if not self.members:
             self.protocol_type = protocol_type
         if self.leader is None:
@@ -106,7 +106,7 @@ class ClassicGroup:
             self.pending.remove(member_id)
             self._names_and_metadata_bytes -= len(member_id)
 
-    def remove(self, member_id: str) -> Member | None:
+    def remove(self, member_id: str) -> ClassicMember | None:
         """Forget a member, or an id that was given out; who leads then is the first left."""
         self._stop_expecting(member_id)
         self.unsynced.discard(member_id)
@@ -120,12 +120,12 @@ class ClassicGroup:
             self.leader = next(iter(self.members), None)
         return member
 
-    def change_protocols(self, member: Member, protocols: tuple[Protocol, ...]) -> None:
+    def change_protocols(self, member: ClassicMember, protocols: tuple[Protocol, ...]) -> None:
         self._count(member, -1)
         member.protocols = protocols
         self._count(member, 1)
 
-    def rename(self, instance_id: str, new_id: str) -> Member:
+    def rename(self, instance_id: str, new_id: str) -> ClassicMember:
         """A static member came back, or another took its name: its id is this from now on."""
         old_id = self.static[instance_id]
         member = self.members.pop(old_id)
@@ -139,7 +139,7 @@ class ClassicGroup:
             self.unsynced.add(new_id)
         return member
 
-    def known(self, member_id: str, instance_id: str | None) -> Member:
+    def known(self, member_id: str, instance_id: str | None) -> ClassicMember:
         """The member who says it is this, or the refusal it must hear."""
         if instance_id is not None:
             holder = self.static.get(instance_id)
@@ -204,7 +204,7 @@ class ClassicGroup:
         total = len(self.members)
         return frozenset(name for name, count in self._votes.items() if count == total)
 
-    def _count(self, member: Member, one: int) -> None:
+    def _count(self, member: ClassicMember, one: int) -> None:
         self._names_and_metadata_bytes += one * (len(member.client_id) + size_of(member.protocols))
         for name in {protocol.name for protocol in member.protocols}:
             self._votes[name] += one
@@ -213,7 +213,7 @@ class ClassicGroup:
 
     # What members are told
 
-    def join_reply(self, member: Member, *, with_members: bool) -> JoinReply:
+    def join_reply(self, member: ClassicMember, *, with_members: bool) -> JoinReply:
         return JoinReply(
             member_id=member.id,
             generation=self.generation,
@@ -223,8 +223,8 @@ class ClassicGroup:
             members=self.joiners() if with_members else (),
         )
 
-    def joiners(self) -> tuple[Joiner, ...]:
+    def joiners(self) -> tuple[JoinedMember, ...]:
         return tuple(
-            Joiner(member.id, member.instance_id, member.metadata_for(self.protocol))
+            JoinedMember(member.id, member.instance_id, member.metadata_for(self.protocol))
             for member in self.members.values()
         )

@@ -16,49 +16,49 @@ from ottla.coordinator.group.classic.rebalance import (
     rebalance,
     session_key,
 )
-from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.classic.states import GroupPhase
 from ottla.coordinator.group.draft import Draft
-from ottla.coordinator.group.settings import GroupLimits
+from ottla.coordinator.group.settings import GroupSettings
 from ottla.model.errors import ErrorCode, KafkaError
 
 
-class Leaver(NamedTuple):
+class LeavingMember(NamedTuple):
     """Who shall go: a member by its id, or a static one by its name alone."""
 
     member_id: str
     instance_id: str | None = None
 
 
-def heartbeat(group: ClassicGroup, who: Leaver, generation: int, draft: Draft) -> ErrorCode:
+def heartbeat(group: ClassicGroup, who: LeavingMember, generation: int, draft: Draft) -> ErrorCode:
     """Whether the member must join again; refusals are raised.
 
     Who has joined and waits for its assignment is told nothing: it has to do no more.
     """
-    if group.phase is Phase.DEAD:
+    if group.phase is GroupPhase.DEAD:
         raise KafkaError(ErrorCode.coordinator_not_available)
     member = group.known(who.member_id, who.instance_id)
     if generation != group.generation:
         raise KafkaError(ErrorCode.illegal_generation)
-    if group.phase is Phase.EMPTY:
+    if group.phase is GroupPhase.EMPTY:
         raise KafkaError(ErrorCode.unknown_member_id)
     hear(group, member, draft)
-    joining = group.phase is Phase.PREPARING
+    joining = group.phase is GroupPhase.PREPARING
     return ErrorCode.rebalance_in_progress if joining else ErrorCode.none
 
 
 def leave(
-    group: ClassicGroup, leavers: Iterable[Leaver], draft: Draft, limits: GroupLimits
+    group: ClassicGroup, leavers: Iterable[LeavingMember], draft: Draft, limits: GroupSettings
 ) -> list[ErrorCode]:
     """What became of each; one rebalance for all of them."""
-    if group.phase is Phase.DEAD:
+    if group.phase is GroupPhase.DEAD:
         raise KafkaError(ErrorCode.coordinator_not_available)
     codes = [_leave_one(group, leaver, draft) for leaver in leavers]
-    if ErrorCode.none in codes and group.phase is not Phase.EMPTY:
+    if ErrorCode.none in codes and group.phase is not GroupPhase.EMPTY:
         rebalance(group, draft, limits, "members leave")
     return codes
 
 
-def _leave_one(group: ClassicGroup, leaver: Leaver, draft: Draft) -> ErrorCode:
+def _leave_one(group: ClassicGroup, leaver: LeavingMember, draft: Draft) -> ErrorCode:
     member_id = leaver.member_id
     if not member_id and leaver.instance_id is not None:
         member_id = group.static.get(leaver.instance_id, "")
@@ -74,7 +74,9 @@ def _leave_one(group: ClassicGroup, leaver: Leaver, draft: Draft) -> ErrorCode:
     return ErrorCode.none
 
 
-def session_timeout(group: ClassicGroup, member_id: str, draft: Draft, limits: GroupLimits) -> None:
+def session_timeout(
+    group: ClassicGroup, member_id: str, draft: Draft, limits: GroupSettings
+) -> None:
     """Nothing was heard of a member for as long as it may be silent."""
     if member_id in group.pending:
         group.remove(member_id)

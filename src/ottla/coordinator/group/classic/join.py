@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 from ottla.coordinator.group.classic.group import ClassicGroup
 from ottla.coordinator.group.classic.member import (
+    ClassicMember,
     JoinAnswer,
     JoinReply,
-    Member,
     Protocol,
     SyncReply,
 )
@@ -25,10 +25,10 @@ from ottla.coordinator.group.classic.rebalance import (
     rebalance,
     session_key,
 )
-from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.classic.states import GroupPhase
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.records import group_record
-from ottla.coordinator.group.settings import GroupLimits
+from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.outcome import Outcome
 from ottla.model.errors import ErrorCode, KafkaError
 
@@ -36,7 +36,7 @@ NEW_MEMBER_LIMIT_MS: Final = 300_000
 """How long somebody who has never been in a generation may wait for one."""
 
 
-class JoinAsk(NamedTuple):
+class JoinRequest(NamedTuple):
     member_id: str
     instance_id: str | None
     client_id: str
@@ -51,14 +51,14 @@ class JoinAsk(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Joining:
+class JoinDecision:
     """One join under way."""
 
     group: ClassicGroup
-    ask: JoinAsk
+    ask: JoinRequest
     answer: JoinAnswer
     draft: Draft
-    limits: GroupLimits
+    limits: GroupSettings
     new_id: Callable[[], str]
 
     def decide(self) -> None:
@@ -68,7 +68,7 @@ class Joining:
             if group.remove(ask.member_id) is not None:
                 self.draft.cancel(session_key(group, ask.member_id))
             raise KafkaError(ErrorCode.group_max_size_reached)
-        if group.phase is Phase.DEAD:
+        if group.phase is GroupPhase.DEAD:
             raise KafkaError(ErrorCode.coordinator_not_available)
         if not group.supports(ask.protocol_type, ask.protocols):
             raise KafkaError(ErrorCode.inconsistent_group_protocol)
@@ -105,13 +105,13 @@ class Joining:
         is_same = member.protocols == ask.protocols
         is_leader = member.id == group.leader
         match group.phase:
-            case Phase.COMPLETING if is_same:  # it missed the answer
+            case GroupPhase.COMPLETING if is_same:  # it missed the answer
                 hear(group, member, self.draft)
                 self.answer(group.join_reply(member, with_members=is_leader))
-            case Phase.STABLE if is_same and not is_leader:
+            case GroupPhase.STABLE if is_same and not is_leader:
                 hear(group, member, self.draft)
                 self.answer(group.join_reply(member, with_members=False))
-            case Phase.PREPARING | Phase.COMPLETING | Phase.STABLE:
+            case GroupPhase.PREPARING | GroupPhase.COMPLETING | GroupPhase.STABLE:
                 self._update(member)
                 why = "its leader rejoins" if is_leader else f"{member.id} rejoins"
                 rebalance(group, self.draft, self.limits, why)
@@ -120,7 +120,7 @@ class Joining:
 
     def _add(self, member_id: str) -> None:
         group, ask = self.group, self.ask
-        member = Member(
+        member = ClassicMember(
             member_id,
             ask.instance_id,
             ask.client_id,
@@ -131,13 +131,13 @@ class Joining:
             is_new=True,
             awaits_join=self.answer,
         )
-        if group.phase is Phase.PREPARING and group.is_initial:
+        if group.phase is GroupPhase.PREPARING and group.is_initial:
             group.new_member_added = True
         group.add(member, ask.protocol_type)
         self.draft.set(session_key(group, member_id), NEW_MEMBER_LIMIT_MS)
         rebalance(group, self.draft, self.limits, f"{member_id} joins")
 
-    def _update(self, member: Member) -> None:
+    def _update(self, member: ClassicMember) -> None:
         ask = self.ask
         member.answer_join(JoinReply(ErrorCode.rebalance_in_progress, member.id))
         self.group.change_protocols(member, ask.protocols)
@@ -160,8 +160,8 @@ class Joining:
         member = group.rename(ask.instance_id, new_id)
         self._update(member)
         hear(group, member, self.draft)
-        if group.phase is not Phase.STABLE:
-            if group.phase is Phase.COMPLETING:  # its old id may be on its way to the leader
+        if group.phase is not GroupPhase.STABLE:
+            if group.phase is GroupPhase.COMPLETING:  # its old id may be on its way to the leader
                 prepare(group, self.draft, self.limits, f"{new_id} replaces {old_id}")
             return
         if group.choose_protocol() != group.protocol:
@@ -172,7 +172,7 @@ class Joining:
             draft = Draft(now)
             if code is not ErrorCode.none:
                 self._put_back(member, old_id, old, code, draft)
-            elif group.members.get(new_id) is member and group.phase is Phase.STABLE:
+            elif group.members.get(new_id) is member and group.phase is GroupPhase.STABLE:
                 self._welcome_back(member, old_leader)
             return draft.outcome(None)
 
@@ -180,7 +180,7 @@ class Joining:
         self.draft.records.append(group_record(group, assignments))
         self.draft.then = then
 
-    def _welcome_back(self, member: Member, old_leader: str | None) -> None:
+    def _welcome_back(self, member: ClassicMember, old_leader: str | None) -> None:
         """Its assignment still holds, so that nobody need be disturbed."""
         group = self.group
         is_leader = member.id == group.leader
@@ -193,7 +193,7 @@ class Joining:
 
     def _put_back(
         self,
-        member: Member,
+        member: ClassicMember,
         old_id: str,
         old: tuple[tuple[Protocol, ...], int, int],
         code: ErrorCode,
@@ -214,9 +214,9 @@ def accepts(group: ClassicGroup, member_id: str, max_size: int) -> bool:
     """Whether there is room for one more, or for one who has a place."""
     member = group.members.get(member_id)
     match group.phase:
-        case Phase.EMPTY | Phase.DEAD:
+        case GroupPhase.EMPTY | GroupPhase.DEAD:
             return True
-        case Phase.PREPARING:
+        case GroupPhase.PREPARING:
             waits = member is not None and member.awaits_join is not None
             return waits or group.awaiting_join < max_size
         case _:

@@ -20,7 +20,7 @@ class Protocol(NamedTuple):
     metadata: bytes
 
 
-class Joiner(NamedTuple):
+class JoinedMember(NamedTuple):
     """A member as the leader is told of it."""
 
     member_id: str
@@ -35,7 +35,7 @@ class JoinReply(NamedTuple):
     protocol_type: str | None = None
     protocol: str | None = None
     leader: str = ""
-    members: tuple[Joiner, ...] = ()
+    members: tuple[JoinedMember, ...] = ()
     skip_assignment: bool = False
 
 
@@ -51,7 +51,7 @@ SyncAnswer: TypeAlias = Callable[[SyncReply], None]
 
 
 @dataclass(slots=True)
-class Member:
+class ClassicMember:
     id: str
     instance_id: str | None
     client_id: str

@@ -12,11 +12,11 @@ import logging
 from typing import Final
 
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.classic.member import JoinReply, Member, SyncReply
-from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.classic.member import ClassicMember, JoinReply, SyncReply
+from ottla.coordinator.group.classic.states import GroupPhase
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.records import TimerKey, group_record
-from ottla.coordinator.group.settings import GroupLimits
+from ottla.coordinator.group.settings import GroupSettings
 from ottla.model.errors import ErrorCode
 
 log = logging.getLogger(__name__)
@@ -30,12 +30,12 @@ def session_key(group: ClassicGroup, member_id: str) -> TimerKey:
     return TimerKey(SESSION, group.id, member_id)
 
 
-def hear(group: ClassicGroup, member: Member, draft: Draft) -> None:
+def hear(group: ClassicGroup, member: ClassicMember, draft: Draft) -> None:
     """The member is alive: its session begins anew."""
     draft.set(session_key(group, member.id), member.session_timeout_ms)
 
 
-def rebalance(group: ClassicGroup, draft: Draft, limits: GroupLimits, why: str) -> None:
+def rebalance(group: ClassicGroup, draft: Draft, limits: GroupSettings, why: str) -> None:
     """Somebody came, went or changed: begin a rebalance, or see whether this one is over."""
     if group.can_rebalance:
         prepare(group, draft, limits, why)
@@ -43,8 +43,8 @@ def rebalance(group: ClassicGroup, draft: Draft, limits: GroupLimits, why: str) 
         complete_if_all_joined(group, draft)
 
 
-def prepare(group: ClassicGroup, draft: Draft, limits: GroupLimits, why: str) -> None:
-    if group.phase is Phase.COMPLETING:
+def prepare(group: ClassicGroup, draft: Draft, limits: GroupSettings, why: str) -> None:
+    if group.phase is GroupPhase.COMPLETING:
         clear_assignments(group, ErrorCode.rebalance_in_progress)
     group.unsynced.clear()
     draft.cancel(TimerKey(SYNC, group.id))
@@ -52,12 +52,12 @@ def prepare(group: ClassicGroup, draft: Draft, limits: GroupLimits, why: str) ->
         "group %r: %s -> %s at generation %d: %s",
         group.id,
         group.phase.value,
-        Phase.PREPARING.value,
+        GroupPhase.PREPARING.value,
         group.generation,
         why,
     )
-    group.is_initial = group.phase is Phase.EMPTY
-    group.move(Phase.PREPARING, draft.now)
+    group.is_initial = group.phase is GroupPhase.EMPTY
+    group.move(GroupPhase.PREPARING, draft.now)
     if group.is_initial:
         delay_ms = limits.initial_rebalance_delay_ms
         group.new_member_added = False
@@ -69,13 +69,13 @@ def prepare(group: ClassicGroup, draft: Draft, limits: GroupLimits, why: str) ->
 
 
 def complete_if_all_joined(group: ClassicGroup, draft: Draft) -> None:
-    if group.phase is Phase.PREPARING and not group.is_initial and group.all_joined:
+    if group.phase is GroupPhase.PREPARING and not group.is_initial and group.all_joined:
         complete(group, draft)
 
 
-def join_timeout(group: ClassicGroup, draft: Draft, limits: GroupLimits) -> None:
+def join_timeout(group: ClassicGroup, draft: Draft, limits: GroupSettings) -> None:
     """The wait for joins is over, unless it is the first one and members keep coming."""
-    if group.phase is not Phase.PREPARING:
+    if group.phase is not GroupPhase.PREPARING:
         return
     delay_ms = min(limits.initial_rebalance_delay_ms, group.initial_wait_left_ms)
     if group.is_initial and group.new_member_added and delay_ms:
@@ -100,12 +100,12 @@ def complete(group: ClassicGroup, draft: Draft) -> None:
         group.protocol = None
         group.leader = None
         group.note_subscriptions()
-        group.move(Phase.EMPTY, draft.now)
+        group.move(GroupPhase.EMPTY, draft.now)
         draft.records.append(group_record(group, {}))
         return
     group.protocol = group.choose_protocol()
     group.note_subscriptions()
-    group.move(Phase.COMPLETING, draft.now)
+    group.move(GroupPhase.COMPLETING, draft.now)
     log.info(
         "group %r: generation %d of %d members", group.id, group.generation, len(group.members)
     )
@@ -147,7 +147,7 @@ def clear_assignments(group: ClassicGroup, code: ErrorCode) -> None:
         member.answer_sync(SyncReply(code))
 
 
-def drop_member(group: ClassicGroup, member: Member, draft: Draft) -> None:
+def drop_member(group: ClassicGroup, member: ClassicMember, draft: Draft) -> None:
     """Take a member out; one that waits to join may try again as a new one."""
     draft.cancel(session_key(group, member.id))
     member.answer_join(JoinReply(ErrorCode.unknown_member_id))

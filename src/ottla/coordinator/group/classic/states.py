@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final
 
 
-class Phase(Enum):
+class GroupPhase(Enum):
     """By the names that clients and tools show."""
 
     EMPTY = "Empty"
@@ -21,14 +21,14 @@ class Phase(Enum):
     DEAD = "Dead"
 
 
-MOVES: Final[Mapping[Phase, frozenset[Phase]]] = {
-    Phase.EMPTY: frozenset({Phase.PREPARING, Phase.DEAD}),
-    Phase.PREPARING: frozenset({Phase.COMPLETING, Phase.EMPTY, Phase.DEAD}),
-    Phase.COMPLETING: frozenset({Phase.STABLE, Phase.PREPARING, Phase.DEAD}),
-    Phase.STABLE: frozenset({Phase.PREPARING, Phase.DEAD}),
-    Phase.DEAD: frozenset({Phase.DEAD}),
+MOVES: Final[Mapping[GroupPhase, frozenset[GroupPhase]]] = {
+    GroupPhase.EMPTY: frozenset({GroupPhase.PREPARING, GroupPhase.DEAD}),
+    GroupPhase.PREPARING: frozenset({GroupPhase.COMPLETING, GroupPhase.EMPTY, GroupPhase.DEAD}),
+    GroupPhase.COMPLETING: frozenset({GroupPhase.STABLE, GroupPhase.PREPARING, GroupPhase.DEAD}),
+    GroupPhase.STABLE: frozenset({GroupPhase.PREPARING, GroupPhase.DEAD}),
+    GroupPhase.DEAD: frozenset({GroupPhase.DEAD}),
 }
 
 CAN_REBALANCE: Final = frozenset(
-    phase for phase, moves in MOVES.items() if Phase.PREPARING in moves
+    phase for phase, moves in MOVES.items() if GroupPhase.PREPARING in moves
 )

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.classic.member import Member, SyncAnswer, SyncReply
+from ottla.coordinator.group.classic.member import ClassicMember, SyncAnswer, SyncReply
 from ottla.coordinator.group.classic.rebalance import (
     SYNC,
     clear_assignments,
@@ -17,15 +17,15 @@ from ottla.coordinator.group.classic.rebalance import (
     prepare,
     session_key,
 )
-from ottla.coordinator.group.classic.states import Phase
+from ottla.coordinator.group.classic.states import GroupPhase
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.records import TimerKey, group_record
-from ottla.coordinator.group.settings import GroupLimits
+from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.outcome import Outcome
 from ottla.model.errors import ErrorCode, KafkaError
 
 
-class SyncAsk(NamedTuple):
+class SyncRequest(NamedTuple):
     member_id: str
     instance_id: str | None
     generation: int
@@ -35,18 +35,18 @@ class SyncAsk(NamedTuple):
 
 
 def sync(
-    group: ClassicGroup, ask: SyncAsk, answer: SyncAnswer, draft: Draft, limits: GroupLimits
+    group: ClassicGroup, ask: SyncRequest, answer: SyncAnswer, draft: Draft, limits: GroupSettings
 ) -> None:
     """Refusals are raised; the answer comes once the assignment is stored."""
     member = _check(group, ask)
     match group.phase:
-        case Phase.PREPARING:
+        case GroupPhase.PREPARING:
             raise KafkaError(ErrorCode.rebalance_in_progress)
-        case Phase.STABLE:
+        case GroupPhase.STABLE:
             _synced(group, member, draft)
             hear(group, member, draft)
             answer(_reply(group, member))
-        case Phase.COMPLETING:
+        case GroupPhase.COMPLETING:
             _synced(group, member, draft)
             member.answer_sync(SyncReply(ErrorCode.rebalance_in_progress))
             member.awaits_sync = answer
@@ -56,8 +56,8 @@ def sync(
             raise KafkaError(ErrorCode.unknown_member_id)
 
 
-def _check(group: ClassicGroup, ask: SyncAsk) -> Member:
-    if group.phase is Phase.DEAD:
+def _check(group: ClassicGroup, ask: SyncRequest) -> ClassicMember:
+    if group.phase is GroupPhase.DEAD:
         raise KafkaError(ErrorCode.coordinator_not_available)
     member = group.known(ask.member_id, ask.instance_id)
     if ask.generation != group.generation:
@@ -68,14 +68,14 @@ def _check(group: ClassicGroup, ask: SyncAsk) -> Member:
     return member
 
 
-def _synced(group: ClassicGroup, member: Member, draft: Draft) -> None:
+def _synced(group: ClassicGroup, member: ClassicMember, draft: Draft) -> None:
     group.unsynced.discard(member.id)
     if not group.unsynced:
         draft.cancel(TimerKey(SYNC, group.id))
 
 
 def _store(
-    group: ClassicGroup, assignments: Mapping[str, bytes], draft: Draft, limits: GroupLimits
+    group: ClassicGroup, assignments: Mapping[str, bytes], draft: Draft, limits: GroupSettings
 ) -> None:
     """Write the generation down; what comes of it is decided when that is committed."""
     generation = group.generation
@@ -84,7 +84,7 @@ def _store(
     def then(code: ErrorCode, now: int) -> Outcome[None]:
         later = Draft(now)
         # Another rebalance may have begun meanwhile; then it answers everybody.
-        if group.phase is Phase.COMPLETING and group.generation == generation:
+        if group.phase is GroupPhase.COMPLETING and group.generation == generation:
             if code is ErrorCode.none:
                 _hand_out(group, given, later)
             else:
@@ -97,7 +97,7 @@ def _store(
 
 
 def _hand_out(group: ClassicGroup, given: Mapping[str, bytes], draft: Draft) -> None:
-    group.move(Phase.STABLE, draft.now)
+    group.move(GroupPhase.STABLE, draft.now)
     for member in group.members.values():
         member.assignment = given.get(member.id, b"")
         if member.awaits_sync is not None:
@@ -105,13 +105,13 @@ def _hand_out(group: ClassicGroup, given: Mapping[str, bytes], draft: Draft) -> 
             member.answer_sync(_reply(group, member))
 
 
-def _reply(group: ClassicGroup, member: Member) -> SyncReply:
+def _reply(group: ClassicGroup, member: ClassicMember) -> SyncReply:
     return SyncReply(ErrorCode.none, member.assignment, group.protocol_type, group.protocol)
 
 
-def sync_timeout(group: ClassicGroup, draft: Draft, limits: GroupLimits) -> None:
+def sync_timeout(group: ClassicGroup, draft: Draft, limits: GroupSettings) -> None:
     """Members that never asked for their part are gone."""
-    if group.phase not in (Phase.COMPLETING, Phase.STABLE) or not group.unsynced:
+    if group.phase not in (GroupPhase.COMPLETING, GroupPhase.STABLE) or not group.unsynced:
         return
     absent = sorted(group.unsynced)
     for member_id in absent:

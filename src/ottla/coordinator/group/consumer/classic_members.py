@@ -12,23 +12,29 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from ottla.coordinator.group.classic.heartbeat import Leaver
-from ottla.coordinator.group.classic.join import JoinAsk
+from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.join import JoinRequest
 from ottla.coordinator.group.classic.member import JoinReply, SyncReply
 from ottla.coordinator.group.classic.rebalance import SYNC
 from ottla.coordinator.group.classic.subscription import CONSUMER
-from ottla.coordinator.group.classic.sync import SyncAsk
+from ottla.coordinator.group.classic.sync import SyncRequest
 from ottla.coordinator.group.consumer.classic_metadata import (
-    Subscription,
+    ClassicSubscription,
     read_subscription,
     write_assignment,
 )
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.heartbeat import check_room, settle
-from ottla.coordinator.group.consumer.leave import close_ranks, take_out
-from ottla.coordinator.group.consumer.member import JOINS, ClassicFace, Member, Profile, State
-from ottla.coordinator.group.consumer.pending_group import Revision
-from ottla.coordinator.group.consumer.timers import REJOIN, Terms, await_rejoin, hear
+from ottla.coordinator.group.consumer.leave import rebalance_after_leave, remove_member
+from ottla.coordinator.group.consumer.member import (
+    JOINS,
+    ClassicProtocolState,
+    Member,
+    MemberProfile,
+    MemberState,
+)
+from ottla.coordinator.group.consumer.pending_group import PendingGroup
+from ottla.coordinator.group.consumer.timers import REJOIN, MemberTimeouts, await_rejoin, hear
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts, by_name, from_names
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.records import TimerKey
@@ -41,11 +47,11 @@ class ClassicJoin:
     """One join under way."""
 
     group: ConsumerGroup
-    ask: JoinAsk
+    ask: JoinRequest
     draft: Draft
-    terms: Terms
+    terms: MemberTimeouts
 
-    def decide(self, new_id: Callable[[], str]) -> tuple[JoinReply, Revision | None]:
+    def decide(self, new_id: Callable[[], str]) -> tuple[JoinReply, PendingGroup | None]:
         """The answer, for when it is written down, and the group as it is then."""
         group, ask = self.group, self.ask
         check_room(group, ask.member_id, ask.instance_id, self.terms.limits.consumer_max_size)
@@ -67,7 +73,7 @@ class ClassicJoin:
         )
         return reply, revision
 
-    def _subscription(self) -> Subscription:
+    def _subscription(self) -> ClassicSubscription:
         ask = self.ask
         if ask.protocol_type == CONSUMER and supports(self.group, ask):
             subscription = read_subscription(ask.protocols[0].metadata)
@@ -75,8 +81,10 @@ class ClassicJoin:
                 return subscription
         raise KafkaError(ErrorCode.inconsistent_group_protocol)
 
-    def _advance(self, member_id: str, subscription: Subscription) -> tuple[Member, Revision]:
-        revision = Revision(self.group, self.draft, self.terms.image)
+    def _advance(
+        self, member_id: str, subscription: ClassicSubscription
+    ) -> tuple[Member, PendingGroup]:
+        revision = PendingGroup(self.group, self.draft, self.terms.image)
         before = self._member(revision, member_id)
         profile = self._profile(before.profile, subscription)
         revision.put(replace(before, profile=profile))
@@ -86,7 +94,7 @@ class ClassicJoin:
         limits = self.terms.limits
         return settle(revision, member_id, owned, limits, changed=changed), revision
 
-    def _member(self, revision: Revision, member_id: str) -> Member:
+    def _member(self, revision: PendingGroup, member_id: str) -> Member:
         group, ask = self.group, self.ask
         holder = group.static_member(ask.instance_id)
         if ask.instance_id is None or holder is None:
@@ -100,9 +108,9 @@ class ClassicJoin:
         revision.rename(holder, member)
         return member
 
-    def _profile(self, now: Profile, subscription: Subscription) -> Profile:
+    def _profile(self, now: MemberProfile, subscription: ClassicSubscription) -> MemberProfile:
         ask = self.ask
-        return Profile(
+        return MemberProfile(
             ask.instance_id,
             now.rack_id if subscription.rack_id is None else subscription.rack_id,
             ask.client_id,
@@ -111,11 +119,11 @@ class ClassicJoin:
             None,
             ask.rebalance_timeout_ms,
             now.assignor,
-            ClassicFace(ask.session_timeout_ms, ask.protocols),
+            ClassicProtocolState(ask.session_timeout_ms, ask.protocols),
         )
 
 
-def supports(group: ConsumerGroup, ask: JoinAsk) -> bool:
+def supports(group: ConsumerGroup, ask: JoinRequest) -> bool:
     """Whether some protocol of the member is one that every classic member knows."""
     classic = group.classic_members()
     known = Counter(
@@ -124,13 +132,13 @@ def supports(group: ConsumerGroup, ask: JoinAsk) -> bool:
     return any(known[protocol.name] == len(classic) for protocol in ask.protocols)
 
 
-def sync(group: ConsumerGroup, ask: SyncAsk, draft: Draft, terms: Terms) -> SyncReply:
+def sync(group: ConsumerGroup, ask: SyncRequest, draft: Draft, terms: MemberTimeouts) -> SyncReply:
     """What the member holds now."""
-    member, classic = _classic(group, Leaver(ask.member_id, ask.instance_id), ask.generation)
+    member, classic = _classic(group, LeavingMember(ask.member_id, ask.instance_id), ask.generation)
     differs = ask.protocol_type not in (None, CONSUMER)
     if differs or ask.protocol not in (None, classic.protocols[0].name):
         raise KafkaError(ErrorCode.inconsistent_group_protocol)
-    if group.epoch > member.epoch and member.standing.state is not State.UNREVOKED:
+    if group.epoch > member.epoch and member.standing.state is not MemberState.UNREVOKED:
         await_rejoin(group, member, draft)
         raise KafkaError(ErrorCode.rebalance_in_progress)
     draft.cancel(TimerKey(SYNC, group.id, member.id))
@@ -148,14 +156,14 @@ def assignment_of(member: Member, parts: Parts | None, image: Image) -> bytes:
 
 
 def heartbeat(
-    group: ConsumerGroup, who: Leaver, generation: int, draft: Draft, terms: Terms
+    group: ConsumerGroup, who: LeavingMember, generation: int, draft: Draft, terms: MemberTimeouts
 ) -> ErrorCode:
     """Whether it should join again: to catch up, to give something up, or to get the rest."""
     member, _ = _classic(group, who, generation)
     hear(group, member, draft, terms.limits)
     standing = member.standing
-    is_due = standing.state is State.UNREVOKED or (
-        standing.state is State.UNRELEASED and _all_free(group, member)
+    is_due = standing.state is MemberState.UNREVOKED or (
+        standing.state is MemberState.UNRELEASED and _all_free(group, member)
     )
     if member.epoch < group.epoch or is_due:
         await_rejoin(group, member, draft)
@@ -169,7 +177,7 @@ def _all_free(group: ConsumerGroup, member: Member) -> bool:
 
 
 def leave(
-    group: ConsumerGroup, leavers: Iterable[Leaver], draft: Draft, terms: Terms
+    group: ConsumerGroup, leavers: Iterable[LeavingMember], draft: Draft, terms: MemberTimeouts
 ) -> list[ErrorCode]:
     """What became of each; an operator may send away members of either protocol."""
     gone: dict[str, Member] = {}
@@ -184,13 +192,13 @@ def leave(
         gone[member.id] = member
         codes.append(ErrorCode.none)
     if gone:
-        close_ranks(take_out(group, gone.values(), draft, terms.image, "leaves"))
+        rebalance_after_leave(remove_member(group, gone.values(), draft, terms.image, "leaves"))
     return codes
 
 
 def _classic(
-    group: ConsumerGroup, who: Leaver, generation: int | None = None
-) -> tuple[Member, ClassicFace]:
+    group: ConsumerGroup, who: LeavingMember, generation: int | None = None
+) -> tuple[Member, ClassicProtocolState]:
     """The member who says it is this, if it speaks the classic protocol."""
     member = group.known(who.member_id, who.instance_id)
     if member.classic is None:

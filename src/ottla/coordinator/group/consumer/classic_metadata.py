@@ -17,14 +17,14 @@ FIRST_WITH_RACK: Final = 3
 NEWEST: Final = 3
 
 
-class Subscription(NamedTuple):
+class ClassicSubscription(NamedTuple):
     topics: tuple[str, ...]
     owned: Mapping[str, list[int]]
     rack_id: str | None
     version: int
 
 
-def read_subscription(metadata: bytes) -> Subscription | None:
+def read_subscription(metadata: bytes) -> ClassicSubscription | None:
     """None when it cannot be read. Versions to come begin with what the known ones have."""
     try:
         reader = Reader(metadata)
@@ -34,8 +34,8 @@ def read_subscription(metadata: bytes) -> Subscription | None:
         owned = _partitions(reader) if version >= FIRST_WITH_OWNED else {}
         if version >= FIRST_WITH_RACK:
             reader.int32()  # the generation it held them in
-            return Subscription(topics, owned, reader.string(), version)
-        return Subscription(topics, owned, None, version)
+            return ClassicSubscription(topics, owned, reader.string(), version)
+        return ClassicSubscription(topics, owned, None, version)
     except ValueError:
         return None
 

@@ -8,7 +8,7 @@ from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.member import Member
 from ottla.coordinator.group.consumer.pending_group import chosen
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts
-from ottla.coordinator.group.settings import GroupLimits
+from ottla.coordinator.group.settings import GroupSettings
 
 CONSUMER_TYPE: Final = "consumer"
 
@@ -27,7 +27,7 @@ class GroupView(NamedTuple):
     members: tuple[MemberView, ...]
 
 
-def view(group: ConsumerGroup, limits: GroupLimits) -> GroupView:
+def view(group: ConsumerGroup, limits: GroupSettings) -> GroupView:
     return GroupView(
         group.id,
         group.state.value,

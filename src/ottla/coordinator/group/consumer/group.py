@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TypeAlias, TypeVar, assert_never
 
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.consumer.member import Member, Profile, Standing
+from ottla.coordinator.group.consumer.member import Member, MemberAssignment, MemberProfile
 from ottla.coordinator.group.consumer.records import (
     EpochSet,
     PatternSet,
@@ -23,7 +23,7 @@ from ottla.coordinator.group.consumer.records import (
     TopicsSet,
     What,
 )
-from ottla.coordinator.group.consumer.topic_partitions import Part, Parts, TopicSize
+from ottla.coordinator.group.consumer.topic_partitions import Parts, TopicIdPartition, TopicSize
 from ottla.model.errors import ErrorCode, KafkaError
 
 V = TypeVar("V")
@@ -65,7 +65,7 @@ class ConsumerGroup:
         self.topics: dict[str, TopicSize] = {}
         """The topics in use, as they were when the target was made."""
         self.patterns: dict[str, Resolved] = {}
-        self.owners: dict[Part, str] = {}
+        self.owners: dict[TopicIdPartition, str] = {}
         """Who holds a partition, or has not said yet that it gave it up."""
         # Lost with the process:
         self.topics_changed = True
@@ -140,7 +140,7 @@ class ConsumerGroup:
         asked = (member.profile.pattern for member in self.members.values())
         return frozenset(pattern for pattern in asked if pattern)
 
-    def is_free(self, part: Part, member_id: str) -> bool:
+    def is_free(self, part: TopicIdPartition, member_id: str) -> bool:
         """Whether nobody else holds it."""
         return self.owners.get(part, member_id) == member_id
 
@@ -172,7 +172,7 @@ class ConsumerGroup:
         else:
             assert_never(what)
 
-    def _set_profile(self, member_id: str, profile: Profile | None) -> None:
+    def _set_profile(self, member_id: str, profile: MemberProfile | None) -> None:
         before = self.members.get(member_id)
         if before is not None:
             instance_id = before.profile.instance_id
@@ -184,19 +184,19 @@ class ConsumerGroup:
             if before is not None:
                 self._release(before)
             return
-        standing = Standing() if before is None else before.standing
+        standing = MemberAssignment() if before is None else before.standing
         self.members[member_id] = Member(member_id, profile, standing)
         if profile.instance_id is not None:
             self.static[profile.instance_id] = member_id
 
-    def _set_standing(self, member_id: str, standing: Standing | None) -> None:
+    def _set_standing(self, member_id: str, standing: MemberAssignment | None) -> None:
         before = self.members.get(member_id)
         if before is not None:
             self._release(before)
         elif standing is None:
             return
-        after = Standing(-1, -1) if standing is None else standing
-        profile = Profile() if before is None else before.profile
+        after = MemberAssignment(-1, -1) if standing is None else standing
+        profile = MemberProfile() if before is None else before.profile
         self.members[member_id] = Member(member_id, profile, after)
         for part in after.assigned | after.revoking:
             self.owners[part] = member_id

@@ -1,7 +1,7 @@
 """ConsumerGroupHeartbeat: join, stay, take part in the next share-out.
 
 Pure, of (group, request, topics, now). A heartbeat that changes nothing costs a few look-ups; any
-other is worked out on a `Revision`.
+other is worked out on a `PendingGroup`.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from ottla.coordinator.group.consumer.member import (
     JOINS,
     LEAVES_FOR_A_WHILE,
     Member,
-    Profile,
+    MemberProfile,
 )
-from ottla.coordinator.group.consumer.pending_group import Revision
-from ottla.coordinator.group.consumer.reconciliation import Aim, reconciled
-from ottla.coordinator.group.consumer.timers import Terms, await_revocation, hear
+from ottla.coordinator.group.consumer.pending_group import PendingGroup
+from ottla.coordinator.group.consumer.reconciliation import TargetAssignment, reconciled
+from ottla.coordinator.group.consumer.timers import MemberTimeouts, await_revocation, hear
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts
 from ottla.coordinator.group.draft import Draft
-from ottla.coordinator.group.settings import GroupLimits
+from ottla.coordinator.group.settings import GroupSettings
 from ottla.model.errors import ErrorCode, KafkaError
 
 UNCHANGED: Final = -1
 
 
-class BeatAsk(NamedTuple):
+class HeartbeatRequest(NamedTuple):
     """None, or -1 for the timeout, where nothing changed since the last heartbeat."""
 
     member_id: str
@@ -55,7 +55,7 @@ class BeatAsk(NamedTuple):
         return self.epoch == JOINS or (says_all and subscribes)
 
 
-class BeatReply(NamedTuple):
+class HeartbeatReply(NamedTuple):
     member_id: str
     epoch: int
     interval_ms: int = 0
@@ -63,14 +63,14 @@ class BeatReply(NamedTuple):
     """None: as before."""
 
 
-class Found(NamedTuple):
+class GroupLookup(NamedTuple):
     """Patterns resolved for one state of all topics."""
 
     topics: Mapping[str, frozenset[str]] = MappingProxyType({})
     of: int = -1
 
 
-def validate(ask: BeatAsk, limits: GroupLimits) -> None:
+def validate(ask: HeartbeatRequest, limits: GroupSettings) -> None:
     """Raise the refusal of a request that makes no sense, whatever the group."""
     if not limits.consumer_protocol:
         raise KafkaError(ErrorCode.unsupported_version, "The consumer protocol is not enabled.")
@@ -84,7 +84,7 @@ def validate(ask: BeatAsk, limits: GroupLimits) -> None:
         )
 
 
-def _fault(ask: BeatAsk) -> str | None:
+def _fault(ask: HeartbeatRequest) -> str | None:
     joins = ask.epoch == JOINS
     lacks_id = not ask.member_id.strip() and (ask.brings_id or not joins)
     checks = {
@@ -113,16 +113,16 @@ def check_room(group: ConsumerGroup, member_id: str, instance_id: str | None, mo
 
 
 @dataclass(frozen=True, slots=True)
-class Beating:
+class HeartbeatDecision:
     """One heartbeat of a member that stays, or joins."""
 
     group: ConsumerGroup
-    ask: BeatAsk
+    ask: HeartbeatRequest
     draft: Draft
-    terms: Terms
-    found: Found
+    terms: MemberTimeouts
+    found: GroupLookup
 
-    def decide(self, new_id: Callable[[], str]) -> BeatReply:
+    def decide(self, new_id: Callable[[], str]) -> HeartbeatReply:
         """Refusals are raised; `new_id` is for a member that joins without one."""
         group, ask, limits = self.group, self.ask, self.terms.limits
         member_id = ask.member_id or new_id()
@@ -131,7 +131,7 @@ class Beating:
         member = before if self._is_idle(before) else self._advance(before)
         hear(group, member, self.draft, limits)
         moved = member.standing.assigned != before.standing.assigned
-        return BeatReply(
+        return HeartbeatReply(
             member.id,
             member.epoch,
             limits.pace(group.id).consumer_heartbeat_interval_ms,
@@ -171,7 +171,7 @@ class Beating:
 
     def _advance(self, before: Member) -> Member:
         group, ask = self.group, self.ask
-        revision = Revision(group, self.draft, self.terms.image)
+        revision = PendingGroup(group, self.draft, self.terms.image)
         replaced = group.static_member(ask.instance_id)
         if replaced is not None and replaced.id != before.id:
             revision.rename(replaced, before)
@@ -186,7 +186,12 @@ class Beating:
 
 
 def settle(
-    revision: Revision, member_id: str, owned: Parts | None, limits: GroupLimits, *, changed: bool
+    revision: PendingGroup,
+    member_id: str,
+    owned: Parts | None,
+    limits: GroupSettings,
+    *,
+    changed: bool,
 ) -> Member:
     """After a member has spoken: the epoch, the target, and the member's way towards it."""
     group = revision.after
@@ -195,7 +200,7 @@ def settle(
         revision.before.topics_changed = raised  # until what was found stands in the log
     revision.retarget(limits)
     now = group.members[member_id]
-    aim = Aim(group.target_epoch, group.target.get(member_id, NO_PARTS))
+    aim = TargetAssignment(group.target_epoch, group.target.get(member_id, NO_PARTS))
     standing = reconciled(now.standing, aim, owned, lambda part: group.is_free(part, member_id))
     member = replace(now, standing=standing)
     if member != now:
@@ -204,9 +209,9 @@ def settle(
     return member
 
 
-def profile_after(now: Profile, ask: BeatAsk) -> Profile:
+def profile_after(now: MemberProfile, ask: HeartbeatRequest) -> MemberProfile:
     pattern = now.pattern if ask.pattern is None else ask.pattern or None
-    return Profile(
+    return MemberProfile(
         now.instance_id if ask.instance_id is None else ask.instance_id,
         now.rack_id if ask.rack_id is None else ask.rack_id,
         ask.client_id,

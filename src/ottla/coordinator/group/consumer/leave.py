@@ -10,9 +10,9 @@ import logging
 from collections.abc import Iterable
 
 from ottla.coordinator.group.consumer.group import ConsumerGroup
-from ottla.coordinator.group.consumer.heartbeat import BeatAsk, BeatReply
+from ottla.coordinator.group.consumer.heartbeat import HeartbeatReply, HeartbeatRequest
 from ottla.coordinator.group.consumer.member import LEAVES_FOR_A_WHILE, Member
-from ottla.coordinator.group.consumer.pending_group import Revision
+from ottla.coordinator.group.consumer.pending_group import PendingGroup
 from ottla.coordinator.group.consumer.records import StandingSet, record
 from ottla.coordinator.group.consumer.timers import forget
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS
@@ -22,19 +22,19 @@ from ottla.metadata.image import Image
 log = logging.getLogger(__name__)
 
 
-def leaves_for_a_while(group: ConsumerGroup, ask: BeatAsk, draft: Draft) -> BeatReply:
+def is_static_leave(group: ConsumerGroup, ask: HeartbeatRequest, draft: Draft) -> HeartbeatReply:
     """Its place is kept until its session ends, for the next to come with its name."""
     member = group.known(ask.member_id, ask.instance_id)
     away = member.standing._replace(epoch=LEAVES_FOR_A_WHILE, revoking=NO_PARTS)
     draft.records.append(record(StandingSet(group.id, member.id, away)))
-    return BeatReply(member.id, LEAVES_FOR_A_WHILE)
+    return HeartbeatReply(member.id, LEAVES_FOR_A_WHILE)
 
 
-def take_out(
+def remove_member(
     group: ConsumerGroup, members: Iterable[Member], draft: Draft, image: Image, why: str
-) -> Revision:
+) -> PendingGroup:
     """The group without these members."""
-    revision = Revision(group, draft, image)
+    revision = PendingGroup(group, draft, image)
     for member in members:
         log.info("group %r: %s %s", group.id, member.id, why)
         revision.remove(member.id)
@@ -42,7 +42,7 @@ def take_out(
     return revision
 
 
-def close_ranks(revision: Revision) -> None:
+def rebalance_after_leave(revision: PendingGroup) -> None:
     """What those who have gone leave behind is shared out at the next heartbeat."""
     revision.resolve({})
     revision.raise_epoch(always=True)

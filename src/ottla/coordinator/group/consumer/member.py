@@ -19,7 +19,7 @@ LEAVES_FOR_A_WHILE: Final = -2
 """Epochs by which a member says what it wants; the last is for static members alone."""
 
 
-class State(Enum):
+class MemberState(Enum):
     """By the numbers they are persisted with."""
 
     STABLE = 0
@@ -32,7 +32,7 @@ class State(Enum):
     """What a later release may have written."""
 
 
-class ClassicFace(NamedTuple):
+class ClassicProtocolState(NamedTuple):
     """What only a member that speaks the classic protocol says."""
 
     session_timeout_ms: int
@@ -40,7 +40,7 @@ class ClassicFace(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class MemberProfile:
     instance_id: str | None = None
     rack_id: str | None = None
     client_id: str = ""
@@ -49,36 +49,36 @@ class Profile:
     pattern: str | None = None
     rebalance_timeout_ms: int = -1
     assignor: str | None = None
-    classic: ClassicFace | None = None
+    classic: ClassicProtocolState | None = None
 
 
-class Standing(NamedTuple):
+class MemberAssignment(NamedTuple):
     epoch: int = 0
     previous_epoch: int = 0
     """A reply may be lost: the member then comes back with the epoch it had before."""
-    state: State = State.STABLE
+    state: MemberState = MemberState.STABLE
     assigned: Parts = NO_PARTS
     revoking: Parts = NO_PARTS
 
 
-NEW: Final = Standing()
+NEW: Final = MemberAssignment()
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
     id: str
-    profile: Profile = Profile()
-    standing: Standing = NEW
+    profile: MemberProfile = MemberProfile()
+    standing: MemberAssignment = NEW
 
     @property
     def epoch(self) -> int:
         return self.standing.epoch
 
     @property
-    def classic(self) -> ClassicFace | None:
+    def classic(self) -> ClassicProtocolState | None:
         return self.profile.classic
 
     def has_settled(self, target_epoch: int) -> bool:
         """Whether it has reached the target of that epoch."""
         standing = self.standing
-        return standing.state is State.STABLE and standing.epoch == target_epoch
+        return standing.state is MemberState.STABLE and standing.epoch == target_epoch

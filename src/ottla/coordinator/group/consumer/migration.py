@@ -11,21 +11,26 @@ from __future__ import annotations
 import logging
 
 from ottla.coordinator.group.classic.group import ClassicGroup
+from ottla.coordinator.group.classic.member import ClassicMember as ClassicMember
 from ottla.coordinator.group.classic.member import JoinReply, SyncReply
-from ottla.coordinator.group.classic.member import Member as ClassicMember
 from ottla.coordinator.group.classic.rebalance import hear as hear_classic
 from ottla.coordinator.group.classic.subscription import CONSUMER
 from ottla.coordinator.group.consumer.classic_members import assignment_of
 from ottla.coordinator.group.consumer.classic_metadata import read_assignment, read_subscription
 from ottla.coordinator.group.consumer.group import ConsumerGroup
-from ottla.coordinator.group.consumer.member import ClassicFace, Member, Profile, Standing
-from ottla.coordinator.group.consumer.pending_group import Revision, tombstones
+from ottla.coordinator.group.consumer.member import (
+    ClassicProtocolState,
+    Member,
+    MemberAssignment,
+    MemberProfile,
+)
+from ottla.coordinator.group.consumer.pending_group import PendingGroup, tombstones
 from ottla.coordinator.group.consumer.records import EpochSet, TargetEpochSet, TargetSet
-from ottla.coordinator.group.consumer.timers import Terms, forget, hear
-from ottla.coordinator.group.consumer.topic_partitions import Part, Parts, from_names
+from ottla.coordinator.group.consumer.timers import MemberTimeouts, forget, hear
+from ottla.coordinator.group.consumer.topic_partitions import Parts, TopicIdPartition, from_names
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.records import group_record, tombstone
-from ottla.coordinator.group.settings import GroupLimits
+from ottla.coordinator.group.settings import GroupSettings
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 
@@ -35,12 +40,12 @@ log = logging.getLogger(__name__)
 # To the consumer protocol
 
 
-def can_upgrade(group: ClassicGroup, limits: GroupLimits) -> bool:
+def can_upgrade(group: ClassicGroup, limits: GroupSettings) -> bool:
     few = len(group.members) <= limits.consumer_max_size
     return limits.upgrades and group.is_consumer_group and few
 
 
-def upgraded(group: ClassicGroup, draft: Draft, terms: Terms) -> ConsumerGroup:
+def upgraded(group: ClassicGroup, draft: Draft, terms: MemberTimeouts) -> ConsumerGroup:
     """The group as it will be: its members hold what they held, in their generation."""
     members = _members(group, terms.image)
     for classic in group.members.values():
@@ -48,7 +53,7 @@ def upgraded(group: ClassicGroup, draft: Draft, terms: Terms) -> ConsumerGroup:
         classic.answer_join(JoinReply(ErrorCode.rebalance_in_progress, classic.id))
         classic.answer_sync(SyncReply(ErrorCode.rebalance_in_progress))
     draft.records.append(tombstone(group.id))
-    revision = Revision(ConsumerGroup(group.id), draft, terms.image)
+    revision = PendingGroup(ConsumerGroup(group.id), draft, terms.image)
     revision.write(EpochSet(group.id, group.generation))
     for member in members:
         revision.put(member)
@@ -60,7 +65,7 @@ def upgraded(group: ClassicGroup, draft: Draft, terms: Terms) -> ConsumerGroup:
 
 
 def _members(group: ClassicGroup, image: Image) -> list[Member]:
-    taken: set[Part] = set()
+    taken: set[TopicIdPartition] = set()
     members = []
     for classic in group.members.values():
         member = _member(group, classic, image, frozenset(taken))
@@ -78,24 +83,24 @@ def _member(group: ClassicGroup, classic: ClassicMember, image: Image, taken: Pa
             f"Cannot upgrade the classic group {group.id} to consumer group because the embedded "
             f"consumer protocol is malformed.",
         )
-    profile = Profile(
+    profile = MemberProfile(
         classic.instance_id,
         subscription.rack_id,
         classic.client_id,
         classic.client_host,
         tuple(sorted(set(subscription.topics))),
         rebalance_timeout_ms=classic.rebalance_timeout_ms,
-        classic=ClassicFace(classic.session_timeout_ms, classic.protocols),
+        classic=ClassicProtocolState(classic.session_timeout_ms, classic.protocols),
     )
     assigned = from_names(image, held) - taken
-    standing = Standing(group.generation, group.generation, assigned=assigned)
+    standing = MemberAssignment(group.generation, group.generation, assigned=assigned)
     return Member(classic.id, profile, standing)
 
 
 # To the classic protocol
 
 
-def can_downgrade(group: ConsumerGroup, limits: GroupLimits) -> bool:
+def can_downgrade(group: ConsumerGroup, limits: GroupSettings) -> bool:
     """Whether only classic members are left."""
     size = len(group.members)
     all_classic = len(group.classic_members()) == size

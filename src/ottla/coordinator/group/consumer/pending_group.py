@@ -28,13 +28,13 @@ from ottla.coordinator.group.consumer.records import (
 )
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, sizes
 from ottla.coordinator.group.draft import Draft
-from ottla.coordinator.group.settings import GroupLimits
+from ottla.coordinator.group.settings import GroupSettings
 from ottla.metadata.image import Image
 
 log = logging.getLogger(__name__)
 
 
-class Revision:
+class PendingGroup:
     def __init__(self, group: ConsumerGroup, draft: Draft, image: Image) -> None:
         self.before = group
         self.after = group.copy()
@@ -103,7 +103,7 @@ class Revision:
         log.info("group %r: epoch %d", self.after.id, self.after.epoch)
         return True
 
-    def retarget(self, limits: GroupLimits) -> None:
+    def retarget(self, limits: GroupSettings) -> None:
         """Share out anew, if the target is of an older epoch than the group."""
         group = self.after
         if group.epoch <= group.target_epoch:
@@ -125,7 +125,7 @@ class Revision:
         self.write(TargetEpochSet(group.id, group.epoch))
 
 
-def chosen(preferred: str | None, limits: GroupLimits) -> str:
+def chosen(preferred: str | None, limits: GroupSettings) -> str:
     """What members ask for, as long as it is offered; else the first that is."""
     return preferred if preferred in limits.assignors else limits.assignors[0]
 

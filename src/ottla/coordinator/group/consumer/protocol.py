@@ -10,17 +10,29 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.classic.heartbeat import Leaver
-from ottla.coordinator.group.classic.join import JoinAsk
+from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.join import JoinRequest
 from ottla.coordinator.group.classic.member import JoinAnswer, JoinReply, SyncAnswer
 from ottla.coordinator.group.classic.rebalance import prepare
-from ottla.coordinator.group.classic.states import Phase
-from ottla.coordinator.group.classic.sync import SyncAsk
+from ottla.coordinator.group.classic.states import GroupPhase
+from ottla.coordinator.group.classic.sync import SyncRequest
 from ottla.coordinator.group.consumer import classic_members, leave
 from ottla.coordinator.group.consumer.classic_members import ClassicJoin
 from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
-from ottla.coordinator.group.consumer.heartbeat import BeatAsk, Beating, BeatReply, Found, validate
-from ottla.coordinator.group.consumer.member import JOINS, LEAVES, LEAVES_FOR_A_WHILE, Member, State
+from ottla.coordinator.group.consumer.heartbeat import (
+    GroupLookup,
+    HeartbeatDecision,
+    HeartbeatReply,
+    HeartbeatRequest,
+    validate,
+)
+from ottla.coordinator.group.consumer.member import (
+    JOINS,
+    LEAVES,
+    LEAVES_FOR_A_WHILE,
+    Member,
+    MemberState,
+)
 from ottla.coordinator.group.consumer.migration import (
     can_downgrade,
     can_upgrade,
@@ -28,10 +40,16 @@ from ottla.coordinator.group.consumer.migration import (
     upgraded,
 )
 from ottla.coordinator.group.consumer.records import EpochSet, What
-from ottla.coordinator.group.consumer.timers import REVOKE, WHY, Terms, await_revocation, hear
+from ottla.coordinator.group.consumer.timers import (
+    REVOKE,
+    WHY,
+    MemberTimeouts,
+    await_revocation,
+    hear,
+)
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.records import TimerKey, tombstone
-from ottla.coordinator.group.settings import GroupLimits
+from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.outcome import NOTHING, Outcome, SetTimer
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
@@ -47,7 +65,7 @@ class ConsumerProtocol:
     def __init__(
         self,
         groups: dict[str, Group],
-        limits: Callable[[], GroupLimits],
+        limits: Callable[[], GroupSettings],
         image: Callable[[], Image],
         new_id: Callable[[], str],
     ) -> None:
@@ -58,8 +76,8 @@ class ConsumerProtocol:
         self._topic_changes = 0
 
     @property
-    def terms(self) -> Terms:
-        return Terms(self._limits(), self._image())
+    def terms(self) -> MemberTimeouts:
+        return MemberTimeouts(self._limits(), self._image())
 
     # What the log says
 
@@ -88,7 +106,9 @@ class ConsumerProtocol:
 
     # ConsumerGroupHeartbeat
 
-    def to_resolve(self, group_id: str, ask: BeatAsk, now: int) -> tuple[frozenset[str], int]:
+    def to_resolve(
+        self, group_id: str, ask: HeartbeatRequest, now: int
+    ) -> tuple[frozenset[str], int]:
         """Patterns to be resolved before a heartbeat is decided, and for which state of topics."""
         group = self._groups.get(group_id)
         asked = frozenset({ask.pattern} if ask.pattern else ())
@@ -106,19 +126,21 @@ class ConsumerProtocol:
             return age_ms >= PATTERNS_AT_MOST_EVERY_MS
         return age_ms >= self._limits().regex_refresh_interval_ms
 
-    def heartbeat(self, group_id: str, ask: BeatAsk, found: Found, now: int) -> Outcome[BeatReply]:
+    def heartbeat(
+        self, group_id: str, ask: HeartbeatRequest, found: GroupLookup, now: int
+    ) -> Outcome[HeartbeatReply]:
         terms, draft = self.terms, Draft(now)
         validate(ask, terms.limits)
         if ask.epoch == LEAVES_FOR_A_WHILE:
-            reply = leave.leaves_for_a_while(self._existing(group_id), ask, draft)
+            reply = leave.is_static_leave(self._existing(group_id), ask, draft)
         elif ask.epoch == LEAVES:
             group = self._existing(group_id)
             member = group.known(ask.member_id, ask.instance_id)
             self._remove(group, member, draft, "leaves")
-            reply = BeatReply(member.id, LEAVES)
+            reply = HeartbeatReply(member.id, LEAVES)
         else:
             group = self._joined(group_id, ask, draft, terms)
-            reply = Beating(group, ask, draft, terms, found).decide(self._new_id)
+            reply = HeartbeatDecision(group, ask, draft, terms, found).decide(self._new_id)
         return draft.outcome(reply)
 
     def _existing(self, group_id: str) -> ConsumerGroup:
@@ -128,13 +150,15 @@ class ConsumerProtocol:
             raise KafkaError(ErrorCode.group_id_not_found, f"Group {group_id} {why}.")
         return group
 
-    def _joined(self, group_id: str, ask: BeatAsk, draft: Draft, terms: Terms) -> ConsumerGroup:
+    def _joined(
+        self, group_id: str, ask: HeartbeatRequest, draft: Draft, terms: MemberTimeouts
+    ) -> ConsumerGroup:
         """The group; where somebody joins, a new one, or one that was classic until now."""
         group = self._groups.get(group_id)
         if ask.epoch == JOINS and group is None:
             return ConsumerGroup(group_id)
         if ask.epoch == JOINS and isinstance(group, ClassicGroup):
-            if group.phase is Phase.EMPTY:
+            if group.phase is GroupPhase.EMPTY:
                 draft.records.append(tombstone(group_id))
                 return ConsumerGroup(group_id)
             if can_upgrade(group, terms.limits):
@@ -144,7 +168,7 @@ class ConsumerProtocol:
     # Classic members
 
     def join(
-        self, group: ConsumerGroup, ask: JoinAsk, answer: JoinAnswer, now: int
+        self, group: ConsumerGroup, ask: JoinRequest, answer: JoinAnswer, now: int
     ) -> Outcome[None]:
         terms, draft = self.terms, Draft(now)
         replaced = None if ask.member_id else group.static_member(ask.instance_id)
@@ -161,21 +185,21 @@ class ConsumerProtocol:
         return draft.outcome(None)
 
     def sync(
-        self, group: ConsumerGroup, ask: SyncAsk, answer: SyncAnswer, now: int
+        self, group: ConsumerGroup, ask: SyncRequest, answer: SyncAnswer, now: int
     ) -> Outcome[None]:
         draft = Draft(now)
         answer(classic_members.sync(group, ask, draft, self.terms))
         return draft.outcome(None)
 
     def classic_heartbeat(
-        self, group: ConsumerGroup, who: Leaver, generation: int, now: int
+        self, group: ConsumerGroup, who: LeavingMember, generation: int, now: int
     ) -> Outcome[ErrorCode]:
         draft = Draft(now)
         code = classic_members.heartbeat(group, who, generation, draft, self.terms)
         return draft.outcome(code)
 
     def leave(
-        self, group: ConsumerGroup, leavers: Sequence[Leaver], now: int
+        self, group: ConsumerGroup, leavers: Sequence[LeavingMember], now: int
     ) -> Outcome[list[ErrorCode]]:
         draft = Draft(now)
         return draft.outcome(classic_members.leave(group, leavers, draft, self.terms))
@@ -187,7 +211,7 @@ class ConsumerProtocol:
         member = group.members.get(key.member)
         if member is None or key.kind not in WHY:
             return
-        if key.kind == REVOKE and member.standing.state is not State.UNREVOKED:
+        if key.kind == REVOKE and member.standing.state is not MemberState.UNREVOKED:
             return  # it was set by a change that could not be written
         self._remove(group, member, draft, WHY[key.kind])
         after = draft.then
@@ -203,12 +227,12 @@ class ConsumerProtocol:
 
     def _remove(self, group: ConsumerGroup, member: Member, draft: Draft, why: str) -> None:
         limits, image = self.terms
-        revision = leave.take_out(group, [member], draft, image, why)
+        revision = leave.remove_member(group, [member], draft, image, why)
         if member.classic is None and can_downgrade(revision.after, limits):
             downgrade(revision.after, draft, image)
             draft.then = lambda _, now: self._rebalance(group.id, now)
         else:
-            leave.close_ranks(revision)
+            leave.rebalance_after_leave(revision)
 
     def _rebalance(self, group_id: str, now: int) -> Outcome[None]:
         """Those left share out among themselves what the last one of the others held."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ottla.coordinator.group.consumer.topic_partitions import Part, Parts
+from ottla.coordinator.group.consumer.topic_partitions import Parts, TopicIdPartition
 from ottla.model.ids import TopicId
 
 
@@ -27,14 +27,14 @@ class Subscriber(NamedTuple):
 def assign_range(
     members: Mapping[str, Subscriber], partitions: Mapping[TopicId, int]
 ) -> dict[str, Parts]:
-    shares: dict[str, list[Part]] = {member_id: [] for member_id in members}
+    shares: dict[str, list[TopicIdPartition]] = {member_id: [] for member_id in members}
     order = sorted(members, key=lambda member_id: _rank(member_id, members[member_id]))
     for topic_id, count in partitions.items():
         readers = [member_id for member_id in order if topic_id in members[member_id].topics]
         start = 0
         for at, member_id in enumerate(readers):
             end = start + count // len(readers) + (at < count % len(readers))
-            shares[member_id] += [Part(topic_id, index) for index in range(start, end)]
+            shares[member_id] += [TopicIdPartition(topic_id, index) for index in range(start, end)]
             start = end
     return {member_id: frozenset(share) for member_id, share in shares.items()}
 

@@ -10,30 +10,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from ottla.coordinator.group.consumer.member import Standing, State
-from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Part, Parts
+from ottla.coordinator.group.consumer.member import MemberAssignment, MemberState
+from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts, TopicIdPartition
 from ottla.model.errors import ErrorCode, KafkaError
 
-IsFree: TypeAlias = Callable[[Part], bool]
+IsFree: TypeAlias = Callable[[TopicIdPartition], bool]
 
 
-class Aim(NamedTuple):
+class TargetAssignment(NamedTuple):
     """What a member shall hold, as of which epoch."""
 
     epoch: int
     parts: Parts
 
 
-def reconciled(now: Standing, aim: Aim, owned: Parts | None, is_free: IsFree) -> Standing:
+def reconciled(
+    now: MemberAssignment, aim: TargetAssignment, owned: Parts | None, is_free: IsFree
+) -> MemberAssignment:
     """How it stands next; `owned` is what it says it holds, None when it says nothing."""
-    if now.state is State.STABLE and now.epoch == aim.epoch:
+    if now.state is MemberState.STABLE and now.epoch == aim.epoch:
         return now
-    if now.state is State.UNREVOKED:
+    if now.state is MemberState.UNREVOKED:
         if _holds_any(now.revoking, owned):
             return now
         # Having given up what it had to, it has caught up with one epoch more.
         return _towards(aim, now, now.epoch + 1, owned, is_free)
-    if now.state is State.UNKNOWN and (owned is None or owned):
+    if now.state is MemberState.UNKNOWN and (owned is None or owned):
         raise KafkaError(
             ErrorCode.fenced_member_epoch,
             "The member is in a state that is not known here. The member must abandon all its "
@@ -42,15 +44,17 @@ def reconciled(now: Standing, aim: Aim, owned: Parts | None, is_free: IsFree) ->
     return _towards(aim, now, now.epoch, owned, is_free)
 
 
-def _towards(aim: Aim, now: Standing, epoch: int, owned: Parts | None, is_free: IsFree) -> Standing:
+def _towards(
+    aim: TargetAssignment, now: MemberAssignment, epoch: int, owned: Parts | None, is_free: IsFree
+) -> MemberAssignment:
     kept = now.assigned & aim.parts
     revoking = now.assigned - kept
     if revoking and _holds_any(revoking, owned):
-        return Standing(epoch, now.epoch, State.UNREVOKED, kept, revoking)
+        return MemberAssignment(epoch, now.epoch, MemberState.UNREVOKED, kept, revoking)
     missing = aim.parts - kept
     free = frozenset(part for part in missing if is_free(part))
-    state = State.STABLE if free == missing else State.UNRELEASED
-    return Standing(aim.epoch, now.epoch, state, kept | free, NO_PARTS)
+    state = MemberState.STABLE if free == missing else MemberState.UNRELEASED
+    return MemberAssignment(aim.epoch, now.epoch, state, kept | free, NO_PARTS)
 
 
 def _holds_any(parts: Parts, owned: Parts | None) -> bool:

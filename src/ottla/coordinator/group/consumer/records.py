@@ -13,15 +13,25 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from ottla.coordinator.group.classic.member import Protocol
-from ottla.coordinator.group.consumer.member import ClassicFace, Profile, Standing, State
-from ottla.coordinator.group.consumer.topic_partitions import Part, Parts, TopicSize, by_topic
+from ottla.coordinator.group.consumer.member import (
+    ClassicProtocolState,
+    MemberAssignment,
+    MemberProfile,
+    MemberState,
+)
+from ottla.coordinator.group.consumer.topic_partitions import (
+    Parts,
+    TopicIdPartition,
+    TopicSize,
+    by_topic,
+)
 from ottla.coordinator.outcome import CoordinatorRecord
 from ottla.coordinator.record_fields import Reader, Writer
 
 VALUE: Final = 0
 CLASSIC_TAG: Final = 0
 PRESENT: Final = 1
-STATES: Final = frozenset(state.value for state in State)
+STATES: Final = frozenset(state.value for state in MemberState)
 
 
 class Resolved(NamedTuple):
@@ -46,7 +56,7 @@ class TopicsSet(NamedTuple):
 class ProfileSet(NamedTuple):
     group: str
     member: str
-    profile: Profile | None
+    profile: MemberProfile | None
 
 
 class TargetEpochSet(NamedTuple):
@@ -63,7 +73,7 @@ class TargetSet(NamedTuple):
 class StandingSet(NamedTuple):
     group: str
     member: str
-    standing: Standing | None
+    standing: MemberAssignment | None
 
 
 class PatternSet(NamedTuple):
@@ -92,7 +102,7 @@ def _write_topics(out: Writer, topics: Mapping[str, TopicSize]) -> Writer:
     return out.tags()
 
 
-def _write_profile(out: Writer, profile: Profile) -> Writer:
+def _write_profile(out: Writer, profile: MemberProfile) -> Writer:
     out.string(profile.instance_id).string(profile.rack_id)
     out.string(profile.client_id).string(profile.client_host).strings(tuple(profile.topics))
     out.string(profile.pattern).int32(profile.rebalance_timeout_ms).string(profile.assignor)
@@ -100,7 +110,7 @@ def _write_profile(out: Writer, profile: Profile) -> Writer:
     return out.tags({} if classic is None else {CLASSIC_TAG: _classic_bytes(classic)})
 
 
-def _classic_bytes(classic: ClassicFace) -> bytes:
+def _classic_bytes(classic: ClassicProtocolState) -> bytes:
     # A structure that may be null begins with a byte that says whether it is.
     out = Writer(None, flexible=True).int8(PRESENT).int32(classic.session_timeout_ms)
     out.array(len(classic.protocols))
@@ -113,7 +123,7 @@ def _write_target(out: Writer, parts: Parts) -> Writer:
     return _write_parts(out, parts).tags()
 
 
-def _write_standing(out: Writer, standing: Standing) -> Writer:
+def _write_standing(out: Writer, standing: MemberAssignment) -> Writer:
     out.int32(standing.epoch).int32(standing.previous_epoch).int8(standing.state.value)
     return _write_parts(_write_parts(out, standing.assigned), standing.revoking).tags()
 
@@ -157,13 +167,13 @@ def _read_topic(reader: Reader) -> tuple[str, TopicSize]:
     return name, TopicSize(topic_id, partitions)
 
 
-def _read_profile(reader: Reader) -> Profile:
+def _read_profile(reader: Reader) -> MemberProfile:
     instance_id, rack_id = reader.string(), reader.string()
     client_id, client_host = reader.text(), reader.text()
     topics = tuple(reader.text() for _ in range(reader.array()))
     pattern, rebalance_ms, assignor = reader.string(), reader.int32(), reader.string()
     tagged = reader.tags().get(CLASSIC_TAG)
-    return Profile(
+    return MemberProfile(
         instance_id,
         rack_id,
         client_id,
@@ -176,11 +186,13 @@ def _read_profile(reader: Reader) -> Profile:
     )
 
 
-def _read_classic(reader: Reader) -> ClassicFace | None:
+def _read_classic(reader: Reader) -> ClassicProtocolState | None:
     if reader.int8() != PRESENT:
         return None
     session_ms = reader.int32()
-    return ClassicFace(session_ms, tuple(_read_protocol(reader) for _ in range(reader.array())))
+    return ClassicProtocolState(
+        session_ms, tuple(_read_protocol(reader) for _ in range(reader.array()))
+    )
 
 
 def _read_protocol(reader: Reader) -> Protocol:
@@ -189,18 +201,18 @@ def _read_protocol(reader: Reader) -> Protocol:
     return protocol
 
 
-def _read_standing(reader: Reader) -> Standing:
+def _read_standing(reader: Reader) -> MemberAssignment:
     epoch, previous, number = reader.int32(), reader.int32(), reader.int8()
-    state = State(number) if number in STATES else State.UNKNOWN
-    return Standing(epoch, previous, state, _read_parts(reader), _read_parts(reader))
+    state = MemberState(number) if number in STATES else MemberState.UNKNOWN
+    return MemberAssignment(epoch, previous, state, _read_parts(reader), _read_parts(reader))
 
 
 def _read_parts(reader: Reader) -> Parts:
-    found: list[Part] = []
+    found: list[TopicIdPartition] = []
     for _ in range(reader.array()):
         topic_id, count = UUID(bytes=reader.raw(16)), reader.array()
         indexes = unpack(f">{count}i", reader.raw(4 * count))
-        found += [Part(topic_id, index) for index in indexes]
+        found += [TopicIdPartition(topic_id, index) for index in indexes]
         reader.tags()
     return frozenset(found)
 

@@ -10,22 +10,22 @@ from collections.abc import Callable, Collection
 
 from ottla.coordinator.group.consumer.descriptions import GroupView, view
 from ottla.coordinator.group.consumer.group import ConsumerGroup
-from ottla.coordinator.group.consumer.heartbeat import BeatAsk, BeatReply, Found
+from ottla.coordinator.group.consumer.heartbeat import GroupLookup, HeartbeatReply, HeartbeatRequest
 from ottla.coordinator.group.consumer.subscribed_patterns import resolve
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.runtime import Runtime
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.replica.environment import Surroundings
+from ottla.replica.environment import ReplicaEnvironment
 
 
 class ConsumerGroups:
-    def __init__(self, runtime: Runtime[GroupShard], around: Surroundings) -> None:
+    def __init__(self, runtime: Runtime[GroupShard], around: ReplicaEnvironment) -> None:
         self._runtime = runtime
         self._around = around
 
     async def heartbeat(
-        self, group_id: str, ask: BeatAsk, sees: Callable[[str], bool] | None = None
-    ) -> BeatReply:
+        self, group_id: str, ask: HeartbeatRequest, sees: Callable[[str], bool] | None = None
+    ) -> HeartbeatReply:
         """`sees` says which topics the member may know of, if not all.
 
         A pattern stands for the same topics for all of a group: those that the member sees for whom
@@ -35,10 +35,10 @@ class ConsumerGroups:
             raise KafkaError(ErrorCode.invalid_group_id)
         consumer = self._runtime.owned(group_id).shard.consumer
         wanted, of = consumer.to_resolve(group_id, ask, self._around.clock.wall_ms())
-        found = Found()
+        found = GroupLookup()
         if wanted:
             names = list(filter(sees, consumer.terms.image.topics))
-            found = Found(await self._around.off.run(resolve, wanted, names), of)
+            found = GroupLookup(await self._around.off.run(resolve, wanted, names), of)
         return await self._runtime.write(
             group_id, lambda shard, now: shard.consumer.heartbeat(group_id, ask, found, now)
         )

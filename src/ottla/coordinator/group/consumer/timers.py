@@ -6,10 +6,10 @@ from typing import Final, NamedTuple
 
 from ottla.coordinator.group.classic.rebalance import SESSION, SYNC
 from ottla.coordinator.group.consumer.group import ConsumerGroup
-from ottla.coordinator.group.consumer.member import Member, State
+from ottla.coordinator.group.consumer.member import Member, MemberState
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.records import TimerKey
-from ottla.coordinator.group.settings import GroupLimits
+from ottla.coordinator.group.settings import GroupSettings
 from ottla.metadata.image import Image
 
 REVOKE: Final = "revoke"
@@ -26,14 +26,14 @@ WHY: Final = {
 """What its running out means. `SYNC` is a classic member's, between its join and its sync."""
 
 
-class Terms(NamedTuple):
+class MemberTimeouts(NamedTuple):
     """What decisions about a group rest on, besides the group."""
 
-    limits: GroupLimits
+    limits: GroupSettings
     image: Image
 
 
-def hear(group: ConsumerGroup, member: Member, draft: Draft, limits: GroupLimits) -> None:
+def hear(group: ConsumerGroup, member: Member, draft: Draft, limits: GroupSettings) -> None:
     """The member is alive: its session begins anew."""
     classic = member.classic
     session_ms = limits.pace(group.id).consumer_session_timeout_ms
@@ -46,7 +46,7 @@ def hear(group: ConsumerGroup, member: Member, draft: Draft, limits: GroupLimits
 def await_revocation(group: ConsumerGroup, member: Member, draft: Draft) -> None:
     """From now on, if there is something to give up."""
     key = TimerKey(REVOKE, group.id, member.id)
-    if member.classic is None and member.standing.state is State.UNREVOKED:
+    if member.classic is None and member.standing.state is MemberState.UNREVOKED:
         draft.set(key, member.profile.rebalance_timeout_ms)
     else:
         draft.cancel(key)

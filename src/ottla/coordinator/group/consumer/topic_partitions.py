@@ -13,12 +13,12 @@ from ottla.metadata.image import Image
 from ottla.model.ids import TopicId
 
 
-class Part(NamedTuple):
+class TopicIdPartition(NamedTuple):
     topic_id: TopicId
     partition: int
 
 
-Parts: TypeAlias = frozenset[Part]
+Parts: TypeAlias = frozenset[TopicIdPartition]
 NO_PARTS: Final[Parts] = frozenset()
 
 
@@ -38,14 +38,14 @@ def sizes(image: Image, names: Iterable[str]) -> dict[str, TopicSize]:
     return {name: TopicSize(it.id, len(it.partitions)) for name, it in found if it is not None}
 
 
-def by_topic(parts: Iterable[Part]) -> dict[TopicId, list[int]]:
+def by_topic(parts: Iterable[TopicIdPartition]) -> dict[TopicId, list[int]]:
     topics: dict[TopicId, list[int]] = {}
     for topic_id, partition in sorted(parts):
         topics.setdefault(topic_id, []).append(partition)
     return topics
 
 
-def by_name(image: Image, parts: Iterable[Part]) -> dict[str, list[int]]:
+def by_name(image: Image, parts: Iterable[TopicIdPartition]) -> dict[str, list[int]]:
     """What there still is of these, by the topics' names."""
     topics = by_topic(parts).items()
     return {image.names[id]: indexes for id, indexes in topics if id in image.names}
@@ -53,7 +53,7 @@ def by_name(image: Image, parts: Iterable[Part]) -> dict[str, list[int]]:
 
 def from_names(image: Image, topics: Mapping[str, Iterable[int]]) -> Parts:
     return frozenset(
-        Part(image.topics[name].id, partition)
+        TopicIdPartition(image.topics[name].id, partition)
         for name, partitions in topics.items()
         if name in image.topics
         for partition in partitions

@@ -17,7 +17,7 @@ from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
 from ottla.coordinator.group.consumer.range import Subscriber
-from ottla.coordinator.group.consumer.topic_partitions import Part, Parts
+from ottla.coordinator.group.consumer.topic_partitions import Parts, TopicIdPartition
 from ottla.model.ids import TopicId
 
 Shares: TypeAlias = dict[str, set[int]]
@@ -29,7 +29,9 @@ def assign_uniform(
 ) -> dict[str, Parts]:
     read = frozenset[TopicId]().union(*(member.topics for member in members.values()))
     topics = sorted(partitions.keys() & read)
-    parts = [Part(topic_id, at) for topic_id in topics for at in range(partitions[topic_id])]
+    parts = [
+        TopicIdPartition(topic_id, at) for topic_id in topics for at in range(partitions[topic_id])
+    ]
     numbers = {part: number for number, part in enumerate(parts)}
     had = {
         member_id: {numbers[part] for part in members[member_id].target if part in numbers}
@@ -46,7 +48,7 @@ def assign_uniform(
         _level(shares, free)
     else:
         _hand_out(shares, free, _topics(spans), readers)
-        Evening(shares, _topics(spans), readers).run()
+        Balancing(shares, _topics(spans), readers).run()
     return {
         # The very same set where nothing moved: most of a group seldom moves.
         member_id: member.target
@@ -119,7 +121,7 @@ def _hand_out(
         shares[taker].add(number)
 
 
-class Evening:
+class Balancing:
     """Partitions passed on from larger shares to smaller ones, until that is no use.
 
     The largest share is looked at first. If nothing can be passed on from it, then neither from
