@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ottla.broker.background_tasks import task_starter
+from ottla.broker.app import task_starter
 from tests.fakes.virtual_loop import run
 
 

@@ -7,9 +7,8 @@ from random import Random
 
 import pytest
 
-from ottla.broker.control_plane import ControlPlane, LocalBroker
+from ottla.broker.control_plane import ControlPlane, LocalBroker, LocalConnection
 from ottla.broker.environment import Environment
-from ottla.broker.local_connection import LocalConnection
 from ottla.config.dynamic import DynamicConfig
 from ottla.controller.state import BrokerState
 from ottla.metadata.cache import MetadataCache

@@ -11,7 +11,7 @@ import pytest
 from ottla.broker.data_plane import NoLogDirectoryOnline
 from ottla.log.directories.directory import CLEAN_SHUTDOWN
 from ottla.model.errors import ErrorCode
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 from ottla.store import paths
 from ottla.store.nodes import LogDirEventNode
 from ottla.store.port import Session

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 STORY = """
 import asyncio, logging, struct
-from ottla.broker.kernels import load_kernels
+from ottla.broker.data_plane import load_kernels
 from ottla.config.topic import TopicConfig
 from ottla.log.validate import analyse
 from ottla.model.errors import KafkaError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ottla.api.interbroker import stop_replica
-from ottla.broker.local_connection import LocalConnection
+from ottla.broker.control_plane import LocalConnection
 from ottla.model.errors import ErrorCode
 from ottla.net.request_slot import RequestSlot
 from ottla.protocol import wire

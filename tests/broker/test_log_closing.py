@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.log_closing import close
+from ottla.broker.log_tasks import close
 from ottla.model.ids import TopicPartition
 from tests.broker.test_log_loading import filled, loaded, opened, pace
 from tests.fakes.virtual_loop import run

@@ -8,8 +8,7 @@ from random import Random
 
 import pytest
 
-from ottla.broker.log_loading import load
-from ottla.broker.log_tasks import CHUNK, ProgressInterval
+from ottla.broker.log_tasks import CHUNK, ProgressInterval, load
 from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.model.ids import BrokerId, TopicPartition

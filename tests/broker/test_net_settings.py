@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from ottla.broker.net_settings import net_limits
+from ottla.broker.app import net_limits
 from ottla.config.broker import BrokerConfig
 from ottla.net.limits import UNLIMITED, NetLimits
 

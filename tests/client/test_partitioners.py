@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client.partitioners import REMEMBERED, KeyHash, RoundRobin, Sticky
-from ottla.protocol.records.murmur2 import partition_of
+from ottla.client.partitioners import REMEMBERED, KeyHash, RoundRobin, Sticky, partition_of
 
 
 @pytest.mark.spec("PRD-14", "PRD-16")

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from ottla.client.broker_connection import Versions
 from ottla.client.errors import UnsupportedVersion
-from ottla.client.versions import Versions
 
 PRODUCE = 0
 

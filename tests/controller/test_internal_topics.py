@@ -7,7 +7,7 @@ import pytest
 from ottla.config.broker import BrokerConfig
 from ottla.config.changes import check
 from ottla.config.topic import TopicConfig
-from ottla.controller.internal_topics import automatic
+from ottla.controller.topic_rules import automatic
 from ottla.model.ids import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 CONFIG = BrokerConfig.parse({})

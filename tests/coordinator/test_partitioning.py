@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.coordinator.partitioning import java_hash, partition_for
+from ottla.coordinator.runtime import java_hash, partition_for
 
 
 @pytest.mark.spec("GRP-03", "GRP-04", "GRP-06")

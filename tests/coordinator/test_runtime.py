@@ -13,7 +13,7 @@ from ottla.coordinator.internal_topic_log import Producer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import ProducerId, TopicPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 from tests.coordinator.coordinating import OFFSETS, coordinating
 from tests.coordinator.group.scene import code_of
 from tests.coordinator.group.test_service import joined

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, TopicPartition
 
-from ottla.coordinator.partitioning import partition_for
+from ottla.coordinator.runtime import partition_for
 from tools import kafka_cache
 
 INTERNAL_PARTITIONS: Final = 50

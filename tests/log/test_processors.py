@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.log import processors
-from ottla.log.processors import all_but_one, device_interrupts
+from ottla.log import io_uring
+from ottla.log.io_uring import all_but_one, device_interrupts
 
 TABLE = """\
            CPU0       CPU1       CPU3
@@ -46,6 +46,6 @@ def test_where_all_are_alike_it_is_the_first() -> None:
 
 
 def test_a_table_that_cannot_be_read_is_no_hindrance(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processors, "INTERRUPTS", processors.INTERRUPTS / "nowhere")
+    monkeypatch.setattr(io_uring, "INTERRUPTS", io_uring.INTERRUPTS / "nowhere")
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
-    assert processors.for_workers() == {1}
+    assert io_uring.for_workers() == {1}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.metadata.derived_values import KINDS, SPARE, DerivedValues
+from ottla.metadata.cache import KINDS, SPARE, DerivedValues
 from ottla.metadata.image import DELETED, BrokerMetadata, Endpoint, Image, PartitionMetadata, Update
 from ottla.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, TopicId, TopicPartition
 

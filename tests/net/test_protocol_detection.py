@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.net.protocol_detection import escaped, hint
+from ottla.net.error_log import escaped, hint
 
 
 @pytest.mark.parametrize(

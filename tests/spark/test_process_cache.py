@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from ottla.spark.process_cache import keep
+from ottla.spark.connection import keep
 
 NAME = "tests.spark.lasting_for_a_test"
 

@@ -15,9 +15,9 @@ from ottla.api.init_producer_id import as_known
 from ottla.coordinator.deferred_reply import DeferredReply
 from ottla.coordinator.txn.end_transaction import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.state import Producer
+from ottla.delay.slices import sliced
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, ProducerId, TopicPartition
-from ottla.model.slices import sliced
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 24

@@ -21,8 +21,8 @@ from ottla.api.config_resources import (
 from ottla.config.changes import check, check_broker, replaced
 from ottla.config.group import GroupConfig
 from ottla.config.topic import TopicConfig
+from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode
-from ottla.model.slices import in_slices
 from ottla.security.acl import Operation
 
 KEY: Final = 33

@@ -7,9 +7,9 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_cluster
+from ottla.delay.slices import Slices
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
-from ottla.model.slices import Slices
 from ottla.security.acl import Operation
 
 KEY: Final = 34

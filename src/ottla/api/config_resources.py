@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple
 from ottla.api.api import Context, Fields
 from ottla.config.dynamic import Overrides
 from ottla.controller.topic_rules import check_name
+from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId
-from ottla.model.slices import in_slices
 from ottla.security import acl
 
 SLICE: Final = 20

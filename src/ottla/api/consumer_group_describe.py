@@ -7,11 +7,11 @@ from typing import Final
 
 from ottla.api import operations
 from ottla.api.api import Api, Context, Fields, Request
-from ottla.coordinator.group.consumer.descriptions import MemberView
+from ottla.coordinator.group.consumer.service import MemberView
 from ottla.coordinator.group.consumer.topic_partitions import Parts, by_topic
+from ottla.delay.slices import in_slices
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.slices import in_slices
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 69

@@ -12,9 +12,9 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
 from ottla.coordinator.group.consumer.heartbeat import HeartbeatRequest
 from ottla.coordinator.group.consumer.topic_partitions import Parts, TopicIdPartition, by_topic
+from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID
-from ottla.model.slices import in_slices
 from ottla.protocol import wire
 from ottla.security.acl import Kind, Operation
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.controller.events import MorePartitions
+from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId
-from ottla.model.slices import in_slices
 from ottla.protocol import wire
 from ottla.security.acl import Kind, Operation
 

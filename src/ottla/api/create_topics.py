@@ -12,9 +12,9 @@ from ottla.config.dynamic import DynamicConfig, Overrides
 from ottla.config.entries import describe_topic
 from ottla.controller.events import NewTopic
 from ottla.controller.topics import Created
+from ottla.delay.slices import Slices, in_slices, sliced
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId
-from ottla.model.slices import Slices, in_slices, sliced
 from ottla.protocol import wire
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.slices import in_slices
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 42

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.model.slices import in_slices
 from ottla.protocol import wire
 from ottla.replica.delete_records import Deletion, PartitionDeletion
 from ottla.security.acl import Kind, Operation

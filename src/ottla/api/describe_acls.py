@@ -8,8 +8,8 @@ from typing import Final
 from ottla.api.acl_rules import read_filter, resources, store_of
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_cluster
+from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode
-from ottla.model.slices import in_slices
 from ottla.security.acl import Operation, Rules
 
 KEY: Final = 29

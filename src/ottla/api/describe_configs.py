@@ -24,8 +24,8 @@ from ottla.config.entries import (
     describe_group,
     describe_topic,
 )
+from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.slices import in_slices
 from ottla.protocol import wire
 from ottla.security.acl import Operation
 

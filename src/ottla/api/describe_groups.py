@@ -9,10 +9,10 @@ from typing import Final
 
 from ottla.api import operations
 from ottla.api.api import Api, Context, Fields, Request
-from ottla.coordinator.group.classic.states import GroupPhase
+from ottla.coordinator.group.classic.member import GroupPhase
 from ottla.coordinator.group.descriptions import GroupSummary
+from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.slices import in_slices
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 15

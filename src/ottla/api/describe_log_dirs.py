@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_cluster
-from ottla.log.directories.usage import DirectoryReport, ReplicaReport, describe
+from ottla.delay.slices import Slices
+from ottla.log.directories.log_directories import DirectoryReport, ReplicaReport, describe
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.model.slices import Slices
 from ottla.security.acl import Operation
 
 KEY: Final = 35

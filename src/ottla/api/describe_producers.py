@@ -6,10 +6,10 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.controller.topic_rules import check_name
+from ottla.delay.slices import Slices
 from ottla.log.producers.producer_states import ProducerState
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
-from ottla.model.slices import Slices
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.security.acl import Kind, Operation
 

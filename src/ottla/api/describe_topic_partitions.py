@@ -12,8 +12,8 @@ from typing import Any, Final
 from ottla.api import operations
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.metadata import ALLOWED, hidden_topic, no_such_topic, topic_fields, unknown_topic
+from ottla.delay.slices import Slices
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.slices import Slices
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 75

@@ -27,8 +27,8 @@ from ottla.api.api_versions import API as API_VERSIONS
 from ottla.api.api_versions import unsupported_version
 from ottla.api.authorise import check
 from ottla.api.services import Services
+from ottla.delay.slices import finished
 from ottla.model.errors import Disconnect, ErrorCode, KafkaError
-from ottla.model.slices import finished
 from ottla.net.admission import Admission
 from ottla.net.request_slot import Peer, RequestSlot
 from ottla.protocol import wire

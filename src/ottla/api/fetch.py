@@ -12,9 +12,9 @@ from typing import Any, Final, cast
 
 from ottla.api.api import Api
 from ottla.api.services import Services
+from ottla.delay.slices import SLICE, in_slices, sliced, step_through
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
-from ottla.model.slices import SLICE, in_slices, sliced, step_through
 from ottla.net.request_slot import Part, Peer, RequestSlot
 from ottla.protocol import wire
 from ottla.protocol.hot import FetchedPartition, fetch_reply

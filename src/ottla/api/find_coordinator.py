@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import REFUSALS
-from ottla.coordinator.partitioning import partition_for
+from ottla.coordinator.runtime import partition_for
+from ottla.delay.slices import in_slices
 from ottla.metadata.image import Node
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import CONSUMER_OFFSETS, NO_BROKER, TRANSACTION_STATE, TopicPartition
-from ottla.model.slices import in_slices
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 10

@@ -23,8 +23,8 @@ from ottla.api.config_resources import (
 from ottla.config.changes import Alteration, altered, altered_broker
 from ottla.config.group import GroupConfig
 from ottla.config.topic import TopicConfig
+from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.slices import in_slices
 from ottla.security.acl import Operation
 
 KEY: Final = 44

@@ -9,8 +9,8 @@ from typing import Final
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
 from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.delay.slices import sliced
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.slices import sliced
 from ottla.security.acl import Operation
 
 KEY: Final = 13

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode
-from ottla.model.slices import in_slices
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 16

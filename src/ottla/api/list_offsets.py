@@ -12,10 +12,10 @@ from collections.abc import AsyncIterator
 from typing import Any, Final, NamedTuple
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.delay.slices import Slices
 from ottla.log.log import FAULTS
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId, TopicPartition
-from ottla.model.slices import Slices
 from ottla.replica.partition import HostedPartition
 from ottla.replica.read import FetchOptions, Isolation
 from ottla.security.acl import Kind, Operation

@@ -10,8 +10,8 @@ from typing import Final
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.regular_expressions import compiled
 from ottla.coordinator.txn.state import Transaction, TxnState
+from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode
-from ottla.model.slices import in_slices
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 66

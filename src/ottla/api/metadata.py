@@ -16,10 +16,10 @@ from ottla.api import operations
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.operations import NOT_ASKED
 from ottla.controller.topic_rules import check_name
+from ottla.delay.slices import SLICE, Slices, finished
 from ottla.metadata.image import Image, PartitionMetadata, TopicMetadata
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, NO_TOPIC_ID, TopicId
-from ottla.model.slices import SLICE, Slices, finished
 from ottla.protocol import wire
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 

@@ -11,10 +11,10 @@ from typing import Any, Final
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
 from ottla.coordinator.group.offset_commit import CommitRequest, OffsetToCommit
+from ottla.delay.slices import Slices, sliced
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID, TopicPartition
-from ottla.model.slices import Slices, sliced
 from ottla.protocol import wire
 from ottla.security.acl import Kind, Operation
 

@@ -7,9 +7,9 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
+from ottla.delay.slices import Slices, sliced
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.model.slices import Slices, sliced
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 47

@@ -13,10 +13,10 @@ from typing import Any, Final
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.group.records import Committed
 from ottla.coordinator.group.service import Fetcher, Found
+from ottla.delay.slices import Slices, in_slices, sliced
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID
-from ottla.model.slices import Slices, in_slices, sliced
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 9

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.delay.slices import Slices
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
-from ottla.model.slices import Slices
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 23

@@ -18,10 +18,10 @@ from uuid import UUID
 from ottla.api.api import Api
 from ottla.api.express import express_for
 from ottla.api.services import Services
+from ottla.delay.slices import SLICE, sliced
 from ottla.log.log import Origin
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID, TopicPartition
-from ottla.model.slices import SLICE, sliced
 from ottla.net.request_slot import Peer, RequestSlot
 from ottla.protocol.hot import ProducedPartition, decode_produce, produce_reply
 from ottla.protocol.hot.produce import ProduceRequest, ProduceTopic

@@ -18,9 +18,9 @@ from ottla.coordinator.internal_topic_log import Producer as Writer
 from ottla.coordinator.txn.end_transaction import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.state import Producer
 from ottla.coordinator.txn.verification import said
+from ottla.delay.slices import Slices, sliced
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import CONSUMER_OFFSETS, ProducerId, TopicPartition
-from ottla.model.slices import Slices, sliced
 from ottla.replica.transaction_verification import TransactionalBatch
 from ottla.security.acl import Kind, Operation
 

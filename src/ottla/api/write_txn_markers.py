@@ -13,9 +13,9 @@ from typing import Any, Final
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.txn.markers import TransactionEnd
 from ottla.coordinator.txn.state import Producer
+from ottla.delay.slices import in_slices, sliced
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import ProducerId, TopicPartition
-from ottla.model.slices import in_slices, sliced
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 27

@@ -10,11 +10,7 @@
 - `listeners`                listening sockets, opened, closed and changed at run time
 - `metadata_store`           opens the metadata store: embedded or ZooKeeper
 - `identity`                 broker id, cluster id and log directory ids
-- `log_loading`, `log_closing`, `log_tasks`   opening and closing every log, in parallel
-- `kernels`                  loads the native record validation
-- `net_settings`             network limits from the settings
-- `local_connection`         the controller's connection to its own broker
-- `background_tasks`         tasks that run until the broker stops
+- `log_tasks`                opening and closing every log, in parallel
 - `metrics_server`           metrics over HTTP
 - `log_format`               level and format of the log
 - `machine_memory`           how much memory the process may use

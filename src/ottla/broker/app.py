@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,15 @@ from typing import Any
 from ottla.api import BY_KEY
 from ottla.api.dispatch import Dispatch
 from ottla.api.services import Identity, Services
-from ottla.broker.background_tasks import task_starter
 from ottla.broker.control_plane import ControlPlane
 from ottla.broker.coordinators import Coordinators
 from ottla.broker.data_plane import DataPlane
 from ottla.broker.environment import Environment
 from ottla.broker.identity import identify
 from ottla.broker.listeners import ListenerSet
+from ottla.broker.memory_shares import memory_shares
 from ottla.broker.metadata_store import choose, open_store
 from ottla.broker.metrics_server import MetricsServer
-from ottla.broker.net_settings import net_limits
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.listeners import Endpoint, Listeners
@@ -35,10 +34,50 @@ from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerId
 from ottla.model.metrics import Registry
+from ottla.net.limits import NetLimits
 from ottla.net.network import Network
 from ottla.net.request_metrics import RequestMetrics
 from ottla.security.authorizer import Authorizer
 from ottla.store.nodes import EndpointNode
+
+
+def net_limits(config: BrokerConfig, machine_bytes: int) -> NetLimits:
+    """`machine_bytes` is what bounds are derived from that are not set."""
+    memory = memory_shares(config, machine_bytes)
+    listeners = Listeners.of(config)
+    return NetLimits(
+        socket_request_max_bytes=config.socket_request_max_bytes,
+        socket_send_buffer_bytes=config.socket_send_buffer_bytes,
+        socket_receive_buffer_bytes=config.socket_receive_buffer_bytes,
+        socket_listen_backlog_size=config.socket_listen_backlog_size,
+        queued_max_requests=config.queued_max_requests,
+        queued_max_request_bytes=memory.requests,
+        reply_memory_bytes=memory.replies,
+        max_inflight_requests_per_connection=config.max_inflight_requests_per_connection,
+        connections_max_idle_ms=config.connections_max_idle_ms,
+        max_connections=config.max_connections,
+        max_connections_per_ip=config.max_connections_per_ip,
+        max_connections_per_ip_overrides=config.connections_per_ip_overrides,
+        listener_max_connections=config.of_listeners.max_connections,
+        max_connection_creation_rate=config.max_connection_creation_rate,
+        listener_max_connection_creation_rate=config.of_listeners.max_connection_creation_rate,
+        protected_listener=listeners.inter_broker if len(listeners.bound) > 1 else None,
+    )
+
+
+def task_starter(tasks: asyncio.TaskGroup) -> Callable[[Coroutine[Any, Any, None]], bool]:
+    """A function that starts work in this group; False: the broker ends, it was not begun."""
+
+    def spawn(work: Coroutine[Any, Any, None]) -> bool:
+        try:
+            tasks.create_task(work)
+        except RuntimeError:
+            work.close()
+            return False
+        return True
+
+    return spawn
+
 
 log = logging.getLogger(__name__)
 

@@ -5,11 +5,11 @@ Owns how these parts are put together. Never decides anything about a cluster.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine
 from typing import Any, Final
 
 from ottla.broker.environment import Environment
-from ottla.broker.local_connection import LocalConnection
 from ottla.config.dynamic import DynamicConfig
 from ottla.controller.controller import Controller
 from ottla.controller.runtime.loop import ControllerLoop
@@ -18,16 +18,63 @@ from ottla.controller.runtime.metrics import ControllerMetrics
 from ottla.controller.runtime.outbox import BrokerLink
 from ottla.controller.state import BrokerState
 from ottla.metadata.cache import MetadataCache
+from ottla.model.clock import Clock
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerId
 from ottla.model.metrics import Registry
-from ottla.net.request_slot import Answer
+from ottla.net.request_slot import Answer, Peer, RequestSlot
 from ottla.security.authorizer import Authorizer
 from ottla.shared_state.acl_store import AclStore
 from ottla.shared_state.config_store import ConfigStore
 from ottla.shared_state.producer_ids import ProducerIds
 from ottla.shared_state.registration import Registration
 from ottla.store.port import Store
+
+SIZE_BYTES: Final = 4
+
+
+class LocalConnection:
+    """A `Link` whose other end is this process."""
+
+    def __init__(self, answer: Answer, clock: Clock) -> None:
+        self._answer = answer
+        self._clock = clock
+
+    async def call(self, frame: bytes) -> bytes:
+        exchange = _Exchange(asyncio.get_running_loop().create_future())
+        now_ns = self._clock.mono_ns()
+        key = int.from_bytes(frame[SIZE_BYTES : SIZE_BYTES + 2], "big")
+        self._answer(memoryview(frame)[SIZE_BYTES:], RequestSlot(exchange, key, now_ns, now_ns))
+        return await exchange.reply
+
+    async def close(self) -> None:
+        return
+
+
+class _Exchange:
+    """The order of one: its reply is whole once it is given."""
+
+    def __init__(self, reply: asyncio.Future[bytes]) -> None:
+        self.reply = reply
+        self.peer = Peer("127.0.0.1", 0, "LOCAL", "PLAINTEXT")
+        self.peer.is_broker = True
+        self.closed = False
+
+    def replied(self, slot: RequestSlot) -> None:
+        if self.reply.done():
+            return
+        parts = slot.parts or ()
+        whole = b"".join(
+            bytes(part) if isinstance(part, bytes | bytearray | memoryview) else part.read()
+            for part in parts
+        )
+        self.reply.set_result(whole[SIZE_BYTES:])
+
+    def end(self, reason: str) -> None:
+        self.closed = True
+        if not self.reply.done():
+            self.reply.set_exception(ConnectionAbortedError(reason))
+
 
 SECOND_MS: Final = 1_000
 

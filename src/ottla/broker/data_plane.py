@@ -12,15 +12,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 
 from ottla.broker.environment import Environment
-from ottla.broker.kernels import load_kernels
-from ottla.broker.log_closing import close
-from ottla.broker.log_loading import load
-from ottla.broker.log_tasks import ProgressInterval, progress_interval
+from ottla.broker.log_tasks import ProgressInterval, close, load, progress_interval
 from ottla.broker.memory_shares import memory_shares
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.delay.purgatory import Purgatory
 from ottla.delay.timers import Timers
+from ottla.log import validate
 from ottla.log.directories.directory import LogDirectory
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.log import CorruptLog
@@ -29,7 +27,7 @@ from ottla.metadata.cache import MetadataCache
 from ottla.model.clock import Clock
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.model.metrics import Registry
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 from ottla.replica.append import Appender
 from ottla.replica.commit_waiter import CommitWaiter
 from ottla.replica.compaction_loop import CompactionLoop
@@ -52,6 +50,25 @@ from ottla.replica.transitions import Transitions
 from ottla.store import paths
 from ottla.store.nodes import LogDirEventNode
 from ottla.store.port import Store, StoreError, StoreUnavailable
+
+
+async def load_kernels(off: ThreadPool) -> None:
+    """From when this is done, records are examined natively."""
+    if await off.run(_warm_up):
+        log.info("record validation runs on native kernels")
+
+
+def _warm_up() -> bool:
+    try:
+        from ottla.protocol.records import columns
+    except ImportError as missing:  # the extra `arrow` is not installed, or not well
+        if validate.installed:
+            log.warning("record validation runs in Python, not on native kernels: %s", missing)
+        return False
+    columns.warm_up()
+    validate.use_native_kernels(columns.validate_records)
+    return True
+
 
 log = logging.getLogger(__name__)
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from ottla.config.dynamic import DynamicConfig
-from ottla.log.directories.log_directories import LogDirectories
+from ottla.log.directories.log_directories import HostedLog, LogDirectories
+from ottla.log.log import CorruptLog, Log
+from ottla.log.recovery.startup_scan import PendingLog, StartupScan
 from ottla.model.clock import Clock
+from ottla.model.ids import TopicPartition
 from ottla.replica.environment import ThreadPool
 
 log = logging.getLogger(__name__)
@@ -79,3 +82,63 @@ class _Progress:
         if now_ms - self._said_ms >= PROGRESS_EVERY_MS:
             self._said_ms = now_ms
             log.info("%s %d of %d partitions", self._what, self._done, self._total)
+
+
+Failure: TypeAlias = tuple[HostedLog, OSError]
+
+
+async def close(directories: LogDirectories, pace: ProgressInterval) -> None:
+    """Flush and close what the directories hold, and say of each that was well that it was."""
+
+    def fail(failure: Failure) -> None:
+        held, error = failure
+        directories.failed(held.directory.path, error)
+
+    every = [*directories.held.values(), *directories.futures.values()]
+    await run_in_chunks("closed", every, _close_chunk, fail, pace)
+    await pace.off.run(directories.close)  # closes them again, which is nothing to do
+
+
+def _close_chunk(chunk: Sequence[HostedLog]) -> list[Failure]:
+    failures: list[Failure] = []
+    for held in chunk:
+        try:
+            held.log.close()
+        except OSError as error:
+            failures.append((held, error))
+    return failures
+
+
+Loaded: TypeAlias = tuple[PendingLog, Log | CorruptLog | OSError]
+
+
+async def load(
+    directories: LogDirectories, config: DynamicConfig, pace: ProgressInterval
+) -> list[TopicPartition]:
+    """Load what the directories hold; the partitions that must stay offline."""
+    corrupt: list[TopicPartition] = []
+    loading = StartupScan(directories)
+
+    def load_chunk(chunk: Sequence[PendingLog]) -> list[Loaded]:
+        return [_load(pending, config) for pending in chunk]
+
+    def admit(loaded: Loaded) -> None:
+        what, result = loaded
+        if isinstance(result, Log):
+            loading.admit(what, result)
+        elif isinstance(result, CorruptLog):
+            log.error("%s stays offline: %s", what.partition, result)
+            corrupt.append(what.partition)
+        else:
+            directories.failed(what.directory.path, result)
+
+    await run_in_chunks("opened", loading.pending(), load_chunk, admit, pace)
+    loading.ready()
+    return corrupt
+
+
+def _load(pending: PendingLog, config: DynamicConfig) -> Loaded:
+    try:
+        return pending, pending.load(config.topic(pending.partition.topic))
+    except (CorruptLog, OSError) as fault:
+        return pending, fault

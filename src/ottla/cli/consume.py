@@ -15,9 +15,8 @@ from ottla.cli.console import patience
 from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Properties, pairs
 from ottla.cli.profile.cluster import client_config
-from ottla.cli.records.filters import wanted
 from ottla.cli.records.formatting import Format, parts, shower
-from ottla.cli.records.printing import PrintOptions, print_all
+from ottla.cli.records.printing import PrintOptions, print_all, wanted
 from ottla.cli.records.ranges import Batch, ReadRange, read_group, read_span, span
 from ottla.cli.records.termination import interrupted_by_sigterm
 from ottla.client.admin import OffsetSpec

@@ -8,7 +8,6 @@ Works against Apache Kafka as well as against Ottla.
 - `metadata`           metadata requests, shared by all that wait for one
 - `connections`        connections by broker, the least loaded of them
 - `broker_connection`  one broker: its connection, the API versions it supports
-- `versions`           the API version both sides support (pure)
 - `coordinators`       the coordinator of a group or a transactional id
 - `retry`              which errors are retried, with what backoff and deadline
 - `errors`             the exceptions a user meets

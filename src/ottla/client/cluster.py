@@ -16,14 +16,13 @@ from random import Random
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
-from ottla.client.broker_connection import BrokerConnection
+from ottla.client.broker_connection import BrokerConnection, Versions
 from ottla.client.cluster_view import ClusterView, TopicView
 from ottla.client.connections import ConnectionLane, Connections
 from ottla.client.coordinators import CoordinatorKind, Coordinators
 from ottla.client.errors import refusal
 from ottla.client.metadata import Metadata
 from ottla.client.retry import Backoff, Deadline, retrying
-from ottla.client.versions import Versions
 from ottla.config.client import ClientConfig
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode

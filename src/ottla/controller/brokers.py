@@ -16,6 +16,7 @@ from ottla.controller.events import (
     LeaderAndIsrReplied,
     LiveBrokersChanged,
     LogDirFailuresFound,
+    ShutdownRequested,
 )
 from ottla.controller.replicas import Replica
 from ottla.controller.state import (
@@ -25,8 +26,35 @@ from ottla.controller.state import (
     PartitionState,
     ReplicaState,
 )
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId, TopicPartition
+
+
+def on_shutdown_requested(state: ControllerState, event: ShutdownRequested) -> Step:
+    """The answer is the set of partitions it still leads though others hold copies."""
+    draft = Draft(state)
+    broker = state.brokers.get(event.broker)
+    if broker is None or event.epoch < broker.epoch:
+        code = ErrorCode.broker_not_available if broker is None else ErrorCode.stale_broker_epoch
+        draft.reply(event.ask, KafkaError(code))
+        return draft.step()
+    draft.state = replace(state, shutting_down=state.shutting_down | {event.broker})
+    shared = [
+        tp
+        for tp, partition in state.partitions()
+        if event.broker in partition.replicas
+        and len(partition.replicas) > 1
+        and partition.leadership is not None
+        and tp.topic not in state.deletions
+    ]
+    led = [tp for tp in shared if draft.partition(tp).leader == event.broker]
+    followed = [
+        Replica(tp, event.broker) for tp in shared if draft.partition(tp).leader != event.broker
+    ]
+    failures = partitions.bring_online(draft, led, partitions.leaving)
+    replicas.move(draft, followed, ReplicaState.OFFLINE)
+    draft.reply(event.ask, frozenset(failures))
+    return draft.step()
 
 
 def on_live_brokers_changed(state: ControllerState, event: LiveBrokersChanged) -> Step:

@@ -32,17 +32,17 @@ from ottla.controller.events import (
     TopicCreationRequested,
     UncleanElectionEnabled,
 )
-from ottla.controller.internal_topics import automatic
 from ottla.controller.placement import PlacementRandomness
 from ottla.controller.runtime.loop import ControllerLoop
 from ottla.controller.runtime.metadata_waiter import Condition, MetadataWaiter
 from ottla.controller.runtime.store_reader import new_topic_id
 from ottla.controller.state import PartitionAssignment, TopicRules
+from ottla.controller.topic_rules import automatic
 from ottla.controller.topics import UNCLEAN, Created
+from ottla.delay.slices import in_slices, sliced
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_BROKER, BrokerEpoch, BrokerId, TopicPartition
-from ottla.model.slices import in_slices, sliced
 from ottla.shared_state.acl_store import AclStore
 from ottla.shared_state.config_store import ConfigStore
 from ottla.shared_state.producer_ids import ProducerIds

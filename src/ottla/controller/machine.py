@@ -13,7 +13,6 @@ from ottla.controller import (
     election_requests,
     isr_changes,
     reassignment,
-    shutdown,
     startup,
     topics,
 )
@@ -83,7 +82,7 @@ def on_event(state: ControllerState, event: Event) -> Step:  # noqa: C901 - one 
         case BalanceDue():
             return election_requests.on_balance_due(state, event)
         case ShutdownRequested():
-            return shutdown.on_shutdown_requested(state, event)
+            return brokers.on_shutdown_requested(state, event)
         case ReassignmentRequested():
             return reassignment.on_reassignment_requested(state, event)
         case _:

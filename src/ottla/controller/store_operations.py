@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 
 from ottla.controller.state import Leadership, TopicAssignment
 from ottla.model.ids import TopicPartition
+from ottla.shared_state.change_notifications import config_change_notification
 from ottla.store import paths
-from ottla.store.nodes import ConfigChangeNode, ConfigNode, StateNode, TopicNode
+from ottla.store.nodes import ConfigNode, StateNode, TopicNode
 from ottla.store.port import Create, Delete, Op, Set
 
 
@@ -24,15 +25,6 @@ def create_topic(name: str, topic: TopicAssignment, config: Mapping[str, str]) -
     if config:
         ops.append(config_change_notification(f"topics/{name}"))
     return ops
-
-
-def config_change_notification(entity: str) -> Op:
-    """Every broker hears that the settings of this entity changed."""
-    return Create(
-        f"{paths.CONFIG_CHANGES}/{paths.CONFIG_CHANGE_PREFIX}",
-        ConfigChangeNode(entity).encode(),
-        sequential=True,
-    )
 
 
 def create_partitions_node(name: str) -> Op:

@@ -9,9 +9,42 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from ottla.config.broker import BrokerConfig
+from ottla.controller.events import NewTopic
 from ottla.controller.state import Replicas
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import BrokerId
+from ottla.model.ids import CONSUMER_OFFSETS, TRANSACTION_STATE, BrokerId
+
+
+def automatic(name: str, config: BrokerConfig, live_brokers: int) -> NewTopic:
+    """A topic that somebody uses before it exists: defaults, unless it is one of our own."""
+    if name == CONSUMER_OFFSETS:
+        return NewTopic(
+            name,
+            config.offsets_topic_num_partitions,
+            min(config.offsets_topic_replication_factor, live_brokers),
+            config={
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(config.offsets_topic_segment_bytes),
+            },
+        )
+    if name == TRANSACTION_STATE:
+        copies = min(config.transaction_state_log_replication_factor, live_brokers)
+        return NewTopic(
+            name,
+            config.transaction_state_log_num_partitions,
+            copies,
+            config={
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": str(min(config.transaction_state_log_min_isr, copies)),
+                "segment.bytes": str(config.transaction_state_log_segment_bytes),
+                "unclean.leader.election.enable": "false",
+            },
+        )
+    return NewTopic(name)
+
 
 NAME_LENGTH_MAX: Final = 249
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")

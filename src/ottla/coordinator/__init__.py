@@ -6,7 +6,6 @@ layers below it; never `api` or the controller.
 
 - `outcome`              what a decision yields
 - `shard`                the interface between a coordinator's state and the runtime
-- `partitioning`         the internal topic's partition of a key
 - `runtime`              the shards of one internal topic: load, decide, reply
 - `shard_loader`         loads a shard from its partition, in slices
 - `executor`             executes a decision: append, replay, set timers

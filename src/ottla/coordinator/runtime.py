@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import struct
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from ottla.coordinator.deferred_reply import Commit, committed
 from ottla.coordinator.executor import Executor, OwnedShard, ShardPhase
 from ottla.coordinator.internal_topic_log import InternalTopicLog, Producer, TransactionalWriter
 from ottla.coordinator.outcome import Outcome
-from ottla.coordinator.partitioning import partition_for
 from ottla.coordinator.shard import Shard
 from ottla.coordinator.shard_loader import load
 from ottla.delay.timers import Timers
@@ -33,6 +34,24 @@ from ottla.model.ids import Offset, TopicPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.partition import HostedPartition
+
+LOWEST: Final = -(2**31)
+
+
+def java_hash(text: str) -> int:
+    """A Java string's hashCode: over UTF-16 units, in 32 bits."""
+    data = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for unit in struct.unpack(f">{len(data) // 2}H", data):
+        value = (31 * value + unit) & 0xFFFFFFFF
+    return value - (1 << 32) if value >> 31 else value
+
+
+@lru_cache(maxsize=16_384)
+def partition_for(key: str, partitions: int) -> int:
+    hashed = java_hash(key)
+    return 0 if hashed == LOWEST else abs(hashed) % partitions
+
 
 __all__ = [
     "InternalTopicLog",

@@ -19,7 +19,7 @@ are described in docs/formats/.
 - `stored_batch`        batches as stored in a `.log` file
 - `files`               the only module that opens, writes, flushes, renames or removes files
 - `file_slice`          a range of a file, sent with sendfile
-- `io_uring`            many files synced by one system call, on the `processors` the loop spares
+- `io_uring`            many files synced by one system call, on processors the loop can spare
 - `segment/`            segments: files, indexes, search, rolling
 - `index/`              the offset, time and transaction index files
 - `producers/`          producer state: sequences, epochs, open transactions, snapshots

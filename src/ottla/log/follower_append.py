@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ottla.log.files import Buffer
 from ottla.log.results import Appended
-from ottla.log.segment.roll_policy import must_roll
+from ottla.log.segment.rollover import must_roll
 from ottla.log.segment.segment import MAX_RELATIVE_OFFSET, SegmentPosition
 from ottla.log.stored_batch import HEADER_SIZE, LEAST_BYTES, StoredBatch, checksum_ok, parse
 from ottla.model.errors import ErrorCode, KafkaError

@@ -20,11 +20,47 @@ import mmap
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from struct import Struct
 from typing import Final
 
-from ottla.log import processors
 from ottla.log.file_slice import Source
+
+INTERRUPTS: Final = Path("/proc/interrupts")
+
+
+def for_workers() -> frozenset[int]:
+    """Where this process's sync workers should be; none: wherever they like."""
+    try:
+        interrupts = INTERRUPTS.read_text()
+    except OSError:  # hidden from us
+        interrupts = ""
+    return all_but_one(frozenset(os.sched_getaffinity(0)), interrupts)
+
+
+def all_but_one(allowed: frozenset[int], interrupts: str) -> frozenset[int]:
+    """All that are allowed but the least interrupted; none where only one is."""
+    if len(allowed) < 2:
+        return frozenset()
+    counts = device_interrupts(interrupts)
+    return allowed - {min(sorted(allowed), key=lambda cpu: counts.get(cpu, 0))}
+
+
+def device_interrupts(table: str) -> dict[int, int]:
+    """By processor, from what /proc/interrupts says: a column for each, a row for each source."""
+    head, _, rows = table.partition("\n")
+    processors = [int(name[3:]) for name in head.split() if name[3:].isdigit()]
+    counts = dict.fromkeys(processors, 0)
+    for row in rows.splitlines():
+        source, _, rest = row.partition(":")
+        if not source.strip().isdigit():
+            continue  # timers, and processors that call each other
+        for processor, count in zip(processors, rest.split(), strict=False):
+            if not count.isdigit():
+                break  # a row that does not count by processor
+            counts[processor] += int(count)
+    return counts
+
 
 ENTRIES: Final = 256
 """Syncs under way at a time."""
@@ -98,7 +134,7 @@ class SyncRing:
             return None
         made = cls(ring, wakes, values)
         made.allow(WORKERS)
-        made.place(processors.for_workers())
+        made.place(for_workers())
         return made
 
     def fileno(self) -> int:

@@ -33,7 +33,7 @@ from ottla.log.producers.producer_states import Marker, ProducerStates, RecentBa
 from ottla.log.producers.snapshot_loading import aborted_entry, read_marker, replay
 from ottla.log.results import Appended, Read
 from ottla.log.segment import rollover
-from ottla.log.segment.roll_policy import must_roll
+from ottla.log.segment.rollover import must_roll
 from ottla.log.segment.segment import TXN_INDEX, SegmentPosition
 from ottla.log.segment.segment_list import SegmentList
 from ottla.log.segment_deletion import SegmentToDelete
@@ -43,8 +43,7 @@ from ottla.log.validate import Analysis, Origin, analyse, rewrite, stamped_head
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import LeaderEpoch, Offset, TopicId, TopicPartition
 from ottla.protocol.records.batch import HEAD, HEADER_SIZE, OVERHEAD, BatchHeader
-from ottla.protocol.records.corrupt_batch import CorruptBatch
-from ottla.protocol.records.header import LOG_APPEND_TIME_BIT
+from ottla.protocol.records.header import LOG_APPEND_TIME_BIT, CorruptBatch
 
 if TYPE_CHECKING:
     from random import Random

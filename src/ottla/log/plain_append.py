@@ -13,14 +13,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.log import validate
-from ottla.log.segment.roll_policy import LARGEST_ENTRY
+from ottla.log.segment.rollover import LARGEST_ENTRY
 from ottla.log.segment.segment import MAX_RELATIVE_OFFSET
 from ottla.model.ids import Offset
 from ottla.protocol.records.batch import HEAD, HEADER, HEADER_SIZE, OVERHEAD, read_header
 from ottla.protocol.records.compression import Codec
-from ottla.protocol.records.corrupt_batch import CorruptBatch
 from ottla.protocol.records.crc import crc32c
-from ottla.protocol.records.header import ATTRIBUTES_AT, MAX_SEQUENCE
+from ottla.protocol.records.header import ATTRIBUTES_AT, MAX_SEQUENCE, CorruptBatch
 from ottla.protocol.records.record import validate_records
 
 if TYPE_CHECKING:

@@ -3,6 +3,5 @@
 May import `model`. Written by UpdateMetadata alone; read by everybody.
 
 - `image`           one immutable snapshot: brokers, topics by name and id, partitions
-- `derived_values`  values computed from topics, cached while a topic is unchanged
 - `cache`           holds the newest image; the only place where it is replaced
 """

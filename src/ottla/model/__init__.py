@@ -7,5 +7,4 @@ Imports nothing else of ours. Everything above may import it.
 - `clock`    time for waiting and time for stamping
 - `metrics`  numbers that others may read
 - `memory`   memory that is used again once nobody looks at it
-- `slices`   long work in slices, with turns of the loop between
 """

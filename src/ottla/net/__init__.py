@@ -14,7 +14,6 @@
 - `admission`           memory for requests: what is granted, what waits (pure)
 - `reply_memory`        memory of replies that peers have not read (pure)
 - `error_log`           rate-limited log lines about misbehaving peers
-- `protocol_detection`  recognises peers that speak HTTP or TLS by their first bytes
 - `request_metrics`     request counts and times
 - `outbound_connection` a connection to another broker
 - `reply_reader`        bytes to replies that may be kept (pure)

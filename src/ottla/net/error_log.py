@@ -10,8 +10,31 @@ import logging
 from typing import Final
 
 from ottla.model.clock import Clock
-from ottla.net.protocol_detection import escaped
 from ottla.net.request_slot import Peer
+
+HTTP: Final = (b"GET ", b"POST", b"HEAD", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"PRI ")
+TLS_HANDSHAKE: Final = b"\x16\x03"
+LONGEST: Final = 200
+
+
+def hint(first: bytes) -> str:
+    """Advice for the operator who reads the log; empty when nothing is recognised."""
+    if first.startswith(HTTP):
+        return "this looks like HTTP: the port speaks Kafka's protocol, metrics have their own port"
+    if first.startswith(TLS_HANDSHAKE):
+        return "this looks like a TLS hello: the listener is not encrypted, or the wrong port"
+    if first.startswith(b"SSH-"):
+        return "this looks like SSH"
+    return ""
+
+
+def escaped(text: str, longest: int = LONGEST) -> str:
+    """`text` from a peer, safe to show: one line, printable, of bounded length."""
+    shown = text if len(text) <= longest else text[:longest] + "..."
+    if shown.isprintable():
+        return shown
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
+
 
 log = logging.getLogger(__name__)
 

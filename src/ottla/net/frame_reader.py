@@ -16,7 +16,7 @@ from typing import Final
 
 from ottla.model.errors import Disconnect
 from ottla.net.buffers import Buffer, Buffers
-from ottla.net.protocol_detection import hint
+from ottla.net.error_log import hint
 
 SIZE: Final = struct.Struct(">i")
 SIZE_AND_API: Final = struct.Struct(">ih")

@@ -30,7 +30,7 @@ from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.log import Log
 from ottla.model.ids import Offset, TopicPartition
 from ottla.model.metrics import Registry
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.partition import HostedPartition

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ottla.delay.purgatory import Delayed
+from ottla.delay.slices import in_slices
 from ottla.log.log import FAULTS
 from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, Offset, TopicPartition
-from ottla.model.slices import in_slices
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.partition import HostedPartition
 

@@ -18,9 +18,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Final, NamedTuple, TypeAlias
 
+from ottla.delay.slices import sliced
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, TopicId
-from ottla.model.slices import sliced
 from ottla.replica.partition_fetch import PartitionFetch, PartitionFetchResult
 
 NO_SESSION: Final = 0

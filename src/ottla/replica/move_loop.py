@@ -17,7 +17,7 @@ from ottla.log.directories.replica_moves import ReplicaMoves
 from ottla.log.log import Log
 from ottla.model.errors import KafkaError
 from ottla.model.ids import TopicPartition
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 from ottla.replica.hosted_partitions import HostedPartitions
 
 log = logging.getLogger(__name__)

@@ -16,10 +16,10 @@ from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from ottla.delay.purgatory import Delayed
+from ottla.delay.slices import SLICE, sliced, step_through
 from ottla.log.log import FAULTS, Log
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, Offset
-from ottla.model.slices import SLICE, sliced, step_through
 from ottla.protocol.hot import FetchedPartition, Sized
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.isr_loop import IsrLoop

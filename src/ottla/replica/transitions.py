@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from ottla.config.topic import TopicConfig
+from ottla.delay.slices import in_slices
 from ottla.log.directories.directory import LogDirectory
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.log import Log
@@ -24,7 +25,6 @@ from ottla.model.ids import (
     TopicId,
     TopicPartition,
 )
-from ottla.model.slices import in_slices
 from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.leader import LeaderAssignment

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
-from ottla.model.slices import in_slices, sliced
+from ottla.delay.slices import in_slices, sliced
 from ottla.security.acl import Filter, Kind, Operation, Pattern, Permission, Rule, Rules
 from ottla.security.authorizer import Authorizer
 from ottla.shared_state.change_notifications import Rewrite, delete_notifications, rewrite_all

@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from ottla.model.slices import sliced
-from ottla.store.port import BadVersion, Delete, Node, NodeExists, NoNode, Op, Store
+from ottla.delay.slices import sliced
+from ottla.store import paths
+from ottla.store.nodes import ConfigChangeNode
+from ottla.store.port import BadVersion, Create, Delete, Node, NodeExists, NoNode, Op, Store
 
 
 async def write_with_notification(
@@ -66,3 +68,12 @@ async def delete_notifications(store: Store, folder: str, notes: Sequence[str], 
             for one in some:
                 with suppress(NoNode):
                     await store.multi([one])
+
+
+def config_change_notification(entity: str) -> Op:
+    """Every broker hears that the settings of this entity changed."""
+    return Create(
+        f"{paths.CONFIG_CHANGES}/{paths.CONFIG_CHANGE_PREFIX}",
+        ConfigChangeNode(entity).encode(),
+        sequential=True,
+    )

@@ -13,9 +13,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from ottla.config.dynamic import DynamicConfig
-from ottla.controller import store_operations
 from ottla.model.ids import BrokerId
-from ottla.shared_state.change_notifications import delete_notifications, write_with_notification
+from ottla.shared_state.change_notifications import (
+    config_change_notification,
+    delete_notifications,
+    write_with_notification,
+)
 from ottla.store import paths
 from ottla.store.nodes import BadNode, ConfigChangeNode, ConfigNode
 from ottla.store.port import (
@@ -98,9 +101,7 @@ class ConfigStore:
             wanted = ConfigNode(change(_overrides(node))).encode()
             return Create(path, wanted) if node is None else Set(path, wanted, node.version)
 
-        await write_with_notification(
-            self._store, path, write, store_operations.config_change_notification(entity)
-        )
+        await write_with_notification(self._store, path, write, config_change_notification(entity))
 
     def _told(self, _: str) -> None:
         self._watching = False

@@ -20,7 +20,6 @@
 - `commit_log`, `prepared_commit`  where decisions are kept; committing what others have prepared
 - `abandoned_transactions` ends what a query left behind, for a command
 - `connection`     a client on a thread, kept by each worker process
-- `process_cache`  objects a worker process keeps, outside of garbage collection
 - `user_errors`    a user's mistake as one line
 
 May import the client. Never the broker. Importing this package imports no pyspark.

@@ -11,6 +11,8 @@ It is a saving only; nothing depends on finding them there.
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -24,6 +26,17 @@ from ottla.client.loop_thread import LoopThread
 from ottla.client.producer.sync import Producer
 from ottla.config.client import AdminConfig, ClientConfig
 from ottla.model.clock import SystemClock
+
+_seen = 0
+
+
+def keep() -> None:
+    """Leave what is there to itself, if anything was imported since the last time."""
+    global _seen  # of the process, as what it counts is
+    if len(sys.modules) != _seen:
+        _seen = len(sys.modules)
+        gc.freeze()
+
 
 T = TypeVar("T")
 MAX_KEPT: Final = 8

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSource
 from ottla.model.errors import UserError
 from ottla.spark import options, rows
 from ottla.spark.batch_reader import BatchReader, FilteringReader
-from ottla.spark.process_cache import keep
+from ottla.spark.connection import keep
 from ottla.spark.stream_reader import StreamReader
 from ottla.spark.user_errors import as_user_errors
 from ottla.spark.writer import BatchWriter, StreamWriter, begin_job

@@ -33,10 +33,9 @@ from ottla.spark import exactly_once, task_identity
 from ottla.spark.abandoned_transactions import end_what_jobs_left
 from ottla.spark.commit_decisions import Entry, Sink, check_turn, job_name
 from ottla.spark.commit_log import StoredCommitLog
-from ottla.spark.connection import Connection, shared, shared_producer
+from ottla.spark.connection import Connection, keep, shared, shared_producer
 from ottla.spark.exactly_once import NoStepListener, StepListener
 from ottla.spark.options import SinkOptions
-from ottla.spark.process_cache import keep
 from ottla.spark.row_sender import RowSender
 from ottla.spark.rows import SinkColumns
 from ottla.spark.user_errors import as_user_errors

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.cli.diagnosis.checks import ALL, AVAILABILITY, Finding, Severity, examined
-from ottla.cli.diagnosis.clients import Client
-from ottla.cli.diagnosis.facts import Facts
+from ottla.cli.diagnosis.facts import Client, Facts
 from ottla.cli.transactions.hanging import DecidedTransaction, OpenTransaction
 from ottla.client.admin import (
     ActiveProducer,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.cli.diagnosis.clients import FAMILY, Client, clients, scraped
+from ottla.cli.diagnosis.facts import FAMILY, Client, clients, scraped
 from tools.nodes import free_ports
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.cli.records.filters import wanted
+from ottla.cli.records.printing import wanted
 from ottla.client.consumer.record import Record
 from ottla.model.errors import UserError
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ottla.client.consumer.assignors.range import RangeAssignor
+from ottla.client.consumer.assignors.assignor import RangeAssignor
 from ottla.client.consumer.builder import ConsumerBuilder
 from ottla.client.consumer.group.classic_loop import ClassicLoop
 from ottla.client.consumer.group.consumer_loop import ConsumerProtocolLoop

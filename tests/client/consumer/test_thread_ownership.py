@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.client.consumer.base import OwningThread, ThreadOwnership
 from ottla.client.consumer.errors import ConcurrentUse
-from ottla.client.consumer.thread_ownership import OwningThread, ThreadOwnership
 
 
 @pytest.mark.spec("CON-49")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from ottla.client.producer.flush_waiter import finished
+from ottla.client.producer.delivery import finished
 from tests.client.producer.rig import batch
 
 

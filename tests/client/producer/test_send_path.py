@@ -8,8 +8,8 @@ import pytest
 
 from ottla.client.errors import UserError
 from ottla.client.interceptors import ProducerInterceptor, ProducerRecord
+from ottla.client.partitioners import partition_of
 from ottla.client.producer.send_path import checked
-from ottla.protocol.records.murmur2 import partition_of
 from tests.client.producer.broker_rig import producing, run
 from tests.fakes.scripted_broker import ScriptedBroker
 

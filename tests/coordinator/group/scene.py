@@ -14,8 +14,7 @@ from typing import Any
 from ottla.coordinator.group.classic.group import ClassicGroup
 from ottla.coordinator.group.classic.heartbeat import LeavingMember
 from ottla.coordinator.group.classic.join import JoinRequest
-from ottla.coordinator.group.classic.member import JoinReply, Protocol, SyncReply
-from ottla.coordinator.group.classic.states import GroupPhase
+from ottla.coordinator.group.classic.member import GroupPhase, JoinReply, Protocol, SyncReply
 from ottla.coordinator.group.classic.sync import SyncRequest
 from ottla.coordinator.group.offset_commit import CommitRequest, OffsetToCommit
 from ottla.coordinator.group.settings import GroupSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.coordinator.group import offset_commit
-from ottla.coordinator.group.classic.states import GroupPhase
+from ottla.coordinator.group.classic.member import GroupPhase
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.scene import GROUP, Scene, code_of, offset
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
 from ottla.coordinator.group.classic.heartbeat import LeavingMember
-from ottla.coordinator.group.classic.member import JoinReply, SyncReply
-from ottla.coordinator.group.classic.states import GroupPhase
+from ottla.coordinator.group.classic.member import GroupPhase, JoinReply, SyncReply
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.scene import Scene, code_of, offset
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.log.compaction.batch_filter import CleaningRound, filter_batch, keys
+from ottla.log.compaction.batch_filter import CleaningRound, TransactionTracker, filter_batch, keys
 from ottla.log.compaction.offset_map import OffsetMap
-from ottla.log.compaction.transaction_tracker import TransactionTracker
 from ottla.log.index.txn_index import AbortedTxn
 from ottla.log.producers.snapshot_file import ProducerEntry
 from ottla.log.stored_batch import parse

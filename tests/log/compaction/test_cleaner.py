@@ -32,7 +32,7 @@ from ottla.model.ids import NO_TOPIC_ID, TopicPartition
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker, decode_marker
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 from ottla.protocol.records.record import NewRecord, Record, read_records
 from tests.fakes.forgetting_disk import ForgettingDisk
 

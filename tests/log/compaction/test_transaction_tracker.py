@@ -1,10 +1,10 @@
-"""Promises of `ottla.log.compaction.transaction_tracker`."""
+"""Promises of `ottla.log.compaction.batch_filter`."""
 
 from __future__ import annotations
 
 import pytest
 
-from ottla.log.compaction.transaction_tracker import TransactionTracker
+from ottla.log.compaction.batch_filter import TransactionTracker
 from ottla.log.index.txn_index import AbortedTxn
 
 pytestmark = pytest.mark.spec("LOG-74")

@@ -11,7 +11,7 @@ from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.directories.replica_moves import ReplicaMoves
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.log.hosting import CONFIG, A, B, C, started, values, write
 

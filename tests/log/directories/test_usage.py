@@ -1,12 +1,12 @@
-"""Promises of `ottla.log.directories.usage`."""
+"""Promises of `ottla.log.directories.log_directories`."""
 
 from __future__ import annotations
 
 import errno
 from uuid import UUID
 
+from ottla.log.directories.log_directories import UNKNOWN, ReplicaReport, describe
 from ottla.log.directories.replica_moves import ReplicaMoves
-from ottla.log.directories.usage import UNKNOWN, ReplicaReport, describe
 from ottla.model.ids import TopicPartition
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.log.hosting import CONFIG, A, B, started, write

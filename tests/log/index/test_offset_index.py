@@ -1,4 +1,4 @@
-"""Promises of `ottla.log.index.offset_index`."""
+"""Promises of `ottla.log.index.sparse_index`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.log.index.offset_index import OffsetIndex
+from ottla.log.index.sparse_index import OffsetIndex
 from tests.fakes.forgetting_disk import ForgettingDisk
 
 PATH = Path("/d/00000000000000368769.index")

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.log.files import File
-from ottla.log.index.offset_index import OffsetIndex
-from ottla.log.index.sparse_index import WARM_BYTES, CorruptIndex
+from ottla.log.index.sparse_index import WARM_BYTES, CorruptIndex, OffsetIndex
 from tests.fakes.forgetting_disk import ForgettingDisk
 
 PATH = Path("/d/x.index")

@@ -1,4 +1,4 @@
-"""Promises of `ottla.log.index.time_index`."""
+"""Promises of `ottla.log.index.sparse_index`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.log.index.time_index import TimeIndex
+from ottla.log.index.sparse_index import TimeIndex
 from tests.fakes.forgetting_disk import ForgettingDisk
 
 PATH = Path("/d/00000000000000000000.timeindex")

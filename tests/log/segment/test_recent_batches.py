@@ -1,10 +1,10 @@
-"""Promises of `ottla.log.segment.recent_batches`."""
+"""Promises of `ottla.log.segment.indexes`."""
 
 from __future__ import annotations
 
 import pytest
 
-from ottla.log.segment.recent_batches import MOST, RecentBatches
+from ottla.log.segment.indexes import MOST, RecentBatches
 
 
 def test_the_last_batch_at_or_below_an_offset_is_found() -> None:

@@ -1,4 +1,4 @@
-"""Promises of `ottla.log.segment.roll_policy`."""
+"""Promises of `ottla.log.segment.rollover`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from ottla.config.topic import TopicConfig
-from ottla.log.segment.roll_policy import jitter_ms, must_roll
+from ottla.log.segment.rollover import jitter_ms, must_roll
 from ottla.log.segment.segment import Segment, SegmentPosition
 from tests.fakes.forgetting_disk import ForgettingDisk
 

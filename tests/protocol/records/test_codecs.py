@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.protocol.records.compression import Codec, compress, decompress
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 
 REAL = list(Codec)[1:]
 LIMIT = 1 << 20

@@ -14,8 +14,7 @@ from ottla.protocol.records.control import (
     encode_marker,
     usual_marker,
 )
-from ottla.protocol.records.corrupt_batch import CorruptBatch
-from ottla.protocol.records.header import read_header
+from ottla.protocol.records.header import CorruptBatch, read_header
 from ottla.protocol.records.record import NewRecord, read_records
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 
 
 def test_a_fault_has_a_reason_and_a_position() -> None:

@@ -6,11 +6,11 @@ import pytest
 
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.compression import Codec
-from ottla.protocol.records.corrupt_batch import CorruptBatch
 from ottla.protocol.records.header import (
     HEADER,
     HEADER_SIZE,
     BatchHeader,
+    CorruptBatch,
     magic_at,
     read_header,
 )

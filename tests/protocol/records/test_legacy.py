@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.protocol.records.compression import Codec, compress
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 from ottla.protocol.records.legacy import CODECS, MIN_SIZE, build, entries, records
 from ottla.protocol.records.record import NewRecord, Record
 

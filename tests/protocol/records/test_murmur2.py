@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.client.partitioners import murmur2, partition_of
 from ottla.protocol.records.columns.partition import murmur2_column
-from ottla.protocol.records.murmur2 import murmur2, partition_of
 
 # Computed with org.apache.kafka.common.utils.Utils.murmur2, as signed numbers.
 JAVA = {

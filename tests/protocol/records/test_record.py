@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.compression import Codec
-from ottla.protocol.records.corrupt_batch import CorruptBatch
-from ottla.protocol.records.header import HEADER, HEADER_SIZE, OVERHEAD, read_header
+from ottla.protocol.records.header import HEADER, HEADER_SIZE, OVERHEAD, CorruptBatch, read_header
 from ottla.protocol.records.record import (
     Header,
     NewRecord,

@@ -2,7 +2,6 @@
 
 - `parsing`  lines of text or JSON to records that can be sent
 - `formatting` records to lines: text, JSON, hexadecimal, as they are
-- `filters`  which records are shown
 - `sending`  drafts to a producer, as fast as it takes them, failures counted
 - `ranges`   where a consumer begins and ends
 - `printing` records to stdout, and committing exactly what was

@@ -6,16 +6,48 @@ is read again next time.
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
-from ottla.cli.records.filters import Wanted
+from ottla.cli.argument_parsing import pattern
 from ottla.cli.records.formatting import Show
 from ottla.cli.records.ranges import Batch
+from ottla.client.consumer.record import Record
 from ottla.client.consumer.sync import Consumer
 from ottla.model.clock import Clock
+from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
+
+Wanted: TypeAlias = Callable[[Record[bytes, bytes]], bool]
+OPTION: Final = "--filter"
+HEADER: Final = "header."
+
+
+def wanted(filters: Sequence[str]) -> Wanted:
+    """What holds for a record that passes every filter."""
+    checks = [_check(text) for text in filters]
+    return lambda record: all(check(record) for check in checks)
+
+
+def _check(text: str) -> Wanted:
+    field, equals, expression = text.partition("=")
+    wish = pattern(OPTION, expression)
+    if equals and field == "key":
+        return lambda record: _found(wish, record.key)
+    if equals and field == "value":
+        return lambda record: _found(wish, record.value)
+    if equals and field.startswith(HEADER) and field != HEADER:
+        name = field.removeprefix(HEADER)
+        return lambda record: any(
+            given == name and _found(wish, value) for given, value in record.headers
+        )
+    raise UserError(f"{OPTION} {text!r}: expected key=REGEX, value=REGEX or header.NAME=REGEX")
+
+
+def _found(wish: re.Pattern[str], data: bytes | None) -> bool:
+    return data is not None and wish.search(data.decode(errors="backslashreplace")) is not None
 
 
 class PrintOptions(NamedTuple):

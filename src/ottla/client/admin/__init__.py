@@ -4,7 +4,6 @@
 - `sync`          the synchronous admin, on a thread
 - `session`       sends each item to the broker that answers for it, with retries
 - `routing`       which broker answers for an item
-- `results`       the result of each item
 - `api_keys`      API keys by name
 - `topics`        create, delete, describe, list, more partitions
 - `configs`       settings of topics, brokers, groups and loggers
@@ -37,7 +36,7 @@ from ottla.client.admin.groups import Group, GroupListing, GroupMember
 from ottla.client.admin.log_dirs import LogDir, Replica, ReplicaLogDir, ReplicaOnDisk
 from ottla.client.admin.offsets import ListedOffset, OffsetSpec
 from ottla.client.admin.replicas import ElectionKind, Reassignment
-from ottla.client.admin.results import Outcomes
+from ottla.client.admin.session import Outcomes
 from ottla.client.admin.topics import CreatedTopic, MorePartitions, NewTopic, Partition, Topic
 from ottla.client.admin.transactions import (
     ActiveProducer,

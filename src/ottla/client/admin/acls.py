@@ -11,8 +11,7 @@ from enum import IntEnum
 from typing import Any, Final, Self, TypeVar
 
 from ottla.client.admin import api_keys
-from ottla.client.admin.results import Outcomes
-from ottla.client.admin.session import Answers, Session, refused
+from ottla.client.admin.session import Answers, Outcomes, Session, refused
 from ottla.client.cluster import Target, To
 from ottla.client.errors import KafkaError, UserError
 from ottla.protocol.wire import Fields

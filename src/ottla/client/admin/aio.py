@@ -28,8 +28,7 @@ from ottla.client.admin.groups import Group, GroupListing, GroupMember
 from ottla.client.admin.log_dirs import LogDir, Replica, ReplicaLogDir
 from ottla.client.admin.offsets import ListedOffset, OffsetSpec
 from ottla.client.admin.replicas import ElectionKind, Reassignment
-from ottla.client.admin.results import Outcomes
-from ottla.client.admin.session import Session
+from ottla.client.admin.session import Outcomes, Session
 from ottla.client.admin.topics import CreatedTopic, MorePartitions, NewTopic, Topic
 from ottla.client.admin.transactions import (
     ActiveProducer,

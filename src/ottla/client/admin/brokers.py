@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from ottla.client.admin import api_keys
 from ottla.client.admin.session import Session
+from ottla.client.broker_connection import Versions
 from ottla.client.cluster import Target
-from ottla.client.versions import Versions
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from ottla.client.admin import api_keys
-from ottla.client.admin.results import Outcomes
-from ottla.client.admin.session import Answers, Session, judged
+from ottla.client.admin.session import Answers, Outcomes, Session, judged
 from ottla.client.cluster import Target, To
 from ottla.protocol.wire import Fields
 

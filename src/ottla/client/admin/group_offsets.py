@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from ottla.client.admin import api_keys
 from ottla.client.admin.offsets import by_topic, indexes_by_topic
-from ottla.client.admin.results import Outcomes
-from ottla.client.admin.session import Answers, Session, is_passing, judged, refused
+from ottla.client.admin.session import Answers, Outcomes, Session, is_passing, judged, refused
 from ottla.client.cluster import To
 from ottla.model.ids import TopicPartition
 from ottla.protocol.wire import Fields

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ottla.client.admin import api_keys
-from ottla.client.admin.results import Outcomes
-from ottla.client.admin.session import Answers, Session, judged
+from ottla.client.admin.session import Answers, Outcomes, Session, judged
 from ottla.client.cluster import To
 from ottla.client.errors import UnsupportedVersion
 from ottla.model.errors import ErrorCode, KafkaError

@@ -8,8 +8,7 @@ from enum import IntEnum
 from typing import Any
 
 from ottla.client.admin import api_keys
-from ottla.client.admin.results import Outcomes
-from ottla.client.admin.session import Answers, Session, judged
+from ottla.client.admin.session import Answers, Outcomes, Session, judged
 from ottla.client.cluster import To
 from ottla.model.ids import TopicPartition
 from ottla.protocol.wire import Fields

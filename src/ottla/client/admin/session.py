@@ -8,11 +8,10 @@ all at once; items that were asked at the wrong place, or too early, go into the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
-from ottla.client.admin.results import Item, Outcomes, Result
 from ottla.client.admin.routing import Route, ToBroker, ToCoordinator, ToLeader, ToTarget
 from ottla.client.cluster import Cluster, CoordinatorKind, Target, To
 from ottla.client.cluster_view import ClusterView
@@ -20,6 +19,38 @@ from ottla.client.errors import ErrorCode, KafkaError, refusal
 from ottla.client.retry import Deadline, retrying, said
 from ottla.config.client import AdminConfig
 from ottla.protocol.wire import Fields
+
+Item = TypeVar("Item", bound=Hashable)
+Result = TypeVar("Result")
+
+
+class Outcomes(dict[Item, Result | Exception]):
+    """By item: its result, or why there is none.
+
+    >>> outcomes = admin.create_topics([NewTopic("orders")])
+    >>> outcomes.failed       # {} when everything went well
+    >>> outcomes.all()        # every result; raises the first failure
+    """
+
+    @property
+    def succeeded(self) -> dict[Item, Result]:
+        return {item: one for item, one in self.items() if not isinstance(one, Exception)}
+
+    @property
+    def failed(self) -> dict[Item, Exception]:
+        return {item: one for item, one in self.items() if isinstance(one, Exception)}
+
+    def all(self) -> dict[Item, Result]:
+        """Every result; raises the first failure there is."""
+        for failure in self.failed.values():
+            raise failure
+        return self.succeeded
+
+    def one(self) -> Result:
+        """The result of a request for one item only; raises its failure."""
+        [result] = self.all().values()
+        return result
+
 
 ASK_AGAIN: Final = frozenset(
     {

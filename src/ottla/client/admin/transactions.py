@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from ottla.client.admin import api_keys
 from ottla.client.admin.offsets import indexes_by_topic
-from ottla.client.admin.results import Outcomes
-from ottla.client.admin.session import Answers, Session, judged
+from ottla.client.admin.session import Answers, Outcomes, Session, judged
 from ottla.client.cluster import To
 from ottla.model.errors import KafkaError
 from ottla.model.ids import TopicPartition

@@ -8,7 +8,6 @@ the loops send requests and hand their results to a user's poll.
 - `builder`            builds the parts of a consumer from its options
 - `core`               the parts, and what a poll waits for
 - `callback_thread`    runs user callbacks on the user's thread
-- `thread_ownership`   refuses use by two threads at a time
 - `poll_gate`          work that may only run inside a poll
 - `subscribing`        subscribe, assign, unsubscribe, close
 - `subscription`       topics, a pattern, or partitions assigned by hand (pure)

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Final, Generic, Self
 
 from ottla.client.consumer import subscribing
-from ottla.client.consumer.base import ConsumerBase
+from ottla.client.consumer.base import ConsumerBase, OwningThread, ThreadOwnership
 from ottla.client.consumer.core import Core
 from ottla.client.consumer.fetch.delivery import take, take_arrow
 from ottla.client.consumer.group import offset_commits
@@ -26,7 +26,6 @@ from ottla.client.consumer.position import seeking
 from ottla.client.consumer.position.reset_policy import EARLIEST, LATEST
 from ottla.client.consumer.rebalance_listener import RebalanceListener
 from ottla.client.consumer.record import K, Record, V
-from ottla.client.consumer.thread_ownership import OwningThread, ThreadOwnership
 from ottla.client.offsets import OffsetAndMetadata, OffsetAndTimestamp, Offsets
 from ottla.client.retry import Deadline
 from ottla.model.errors import UserError

@@ -6,7 +6,6 @@
 - `send_path`        the fast path of `send`, shared by both
 - `delivery`         what `send` returns: a record's result
 - `table_delivery`   what `send_arrow` returns: the results of a table
-- `flush_waiter`     waits for results on the event loop
 - `buffer/`          records into batches: memory, queues, encoding
 - `sender/`          batches into requests: sequences, retries, results
 - `transactions/`    the state of a transaction, and its coordinator requests

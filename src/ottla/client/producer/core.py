@@ -17,7 +17,7 @@ from ottla.client.cluster_view import TopicView
 from ottla.client.producer.buffer.accumulator import Accumulator
 from ottla.client.producer.buffer.queues import Queues
 from ottla.client.producer.buffer.record_intake import Hooks, IntakeContext, RecordIntake
-from ottla.client.producer.flush_waiter import finished
+from ottla.client.producer.delivery import finished
 from ottla.client.producer.sender.batch_numbering import BatchNumbering
 from ottla.client.producer.sender.sender import Sender
 from ottla.client.producer.sender.sequences import Sequences

@@ -6,14 +6,41 @@ from `concurrent.futures`, and can be awaited.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import nullcontext
 from typing import Any, Final
 
 from ottla.client.producer.buffer.batch import Batch, RecordMetadata
-from ottla.client.producer.flush_waiter import something_became_of
 from ottla.model.ids import TopicPartition
+
+
+async def finished(batches: Iterable[Batch]) -> None:
+    """Until each of these has its outcome, or those that took its place have."""
+    todo = list(batches)
+    while todo:
+        batch = todo.pop()
+        heirs = batch.heirs
+        if heirs != [batch]:
+            todo += heirs
+        elif not batch.is_done:
+            await something_became_of(batch)
+            todo.append(batch)
+
+
+async def something_became_of(batch: Batch) -> None:
+    """Until the batch has its outcome, or others took its place."""
+    loop = asyncio.get_running_loop()
+    arrived: asyncio.Future[None] = loop.create_future()
+
+    def arrive() -> None:
+        if not arrived.done():
+            arrived.set_result(None)
+
+    if batch.watch(lambda: loop.call_soon_threadsafe(arrive)):
+        await arrived
+
 
 log: Final = logging.getLogger("ottla.producer")
 

@@ -6,8 +6,7 @@ from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
 from ottla.client.producer.buffer.batch import Batch
-from ottla.client.producer.delivery import Delivery
-from ottla.client.producer.flush_waiter import finished
+from ottla.client.producer.delivery import Delivery, finished
 
 
 class SentRange(NamedTuple):

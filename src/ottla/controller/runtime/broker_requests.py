@@ -22,6 +22,7 @@ from ottla.controller.effects import (
 )
 from ottla.controller.events import Event, LeaderAndIsrReplied, StopReplicaReplied
 from ottla.controller.state import BrokerState, ControllerState, Leadership
+from ottla.delay.slices import sliced
 from ottla.metadata.image import DELETED
 from ottla.model.ids import (
     NO_BROKER,
@@ -31,7 +32,6 @@ from ottla.model.ids import (
     TopicId,
     TopicPartition,
 )
-from ottla.model.slices import sliced
 from ottla.protocol import wire
 from ottla.protocol.interbroker import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA, VERSIONS
 

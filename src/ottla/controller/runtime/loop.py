@@ -31,10 +31,10 @@ from ottla.controller.runtime.outbox import BrokerLinks, Outbox
 from ottla.controller.runtime.pending_requests import PendingRequests
 from ottla.controller.runtime.store_reader import StoreReader
 from ottla.controller.state import ControllerState, TopicRules
+from ottla.delay.slices import in_slices
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_BROKER, BrokerId, TopicPartition
-from ottla.model.slices import in_slices
 from ottla.shared_state.registration import Registration, RegistrationError
 from ottla.store import paths
 from ottla.store.changes import (

@@ -11,7 +11,6 @@ group id hashes to; that partition holds the group's persistent state.
 - `offsets`            committed offsets, and offsets pending in transactions
 - `offset_commit`      OffsetCommit, OffsetDelete
 - `offset_replay`      replays many offset commits at a time
-- `offset_expiration`  expired offsets, and groups without members or offsets
 - `descriptions`       groups as DescribeGroups and ListGroups show them; deletion
 - `metrics`            group coordinator metrics
 - `records`            what is persisted, in Kafka's own formats

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
-from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.classic.states import GroupPhase
-from ottla.coordinator.group.classic.subscription import CONSUMER
+from ottla.coordinator.group.classic.group import CONSUMER, ClassicGroup
+from ottla.coordinator.group.classic.member import GroupPhase
 from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
 from ottla.coordinator.group.consumer.pending_group import tombstones
 from ottla.coordinator.group.draft import Draft

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ottla.coordinator.group.classic.group import ClassicGroup
+from ottla.coordinator.group.classic.member import GroupPhase
 from ottla.coordinator.group.classic.rebalance import hear
-from ottla.coordinator.group.classic.states import GroupPhase
-from ottla.coordinator.group.consumer import offsets as consumer_offsets
+from ottla.coordinator.group.consumer import group as consumer_offsets
 from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.offsets import Offsets

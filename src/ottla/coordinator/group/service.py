@@ -15,8 +15,7 @@ from ottla.coordinator.group.classic.heartbeat import LeavingMember
 from ottla.coordinator.group.classic.join import JoinRequest
 from ottla.coordinator.group.classic.member import JoinReply, SyncReply
 from ottla.coordinator.group.classic.sync import SyncRequest
-from ottla.coordinator.group.consumer.group import ConsumerGroup
-from ottla.coordinator.group.consumer.offsets import check_fetch
+from ottla.coordinator.group.consumer.group import ConsumerGroup, check_fetch
 from ottla.coordinator.group.consumer.service import ConsumerGroups
 from ottla.coordinator.group.descriptions import GroupOverview, GroupSummary
 from ottla.coordinator.group.offset_commit import CommitRequest

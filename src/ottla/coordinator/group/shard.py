@@ -17,13 +17,13 @@ from ottla.coordinator.group.classic.heartbeat import LeavingMember
 from ottla.coordinator.group.classic.join import JoinDecision, JoinRequest
 from ottla.coordinator.group.classic.member import (
     ClassicMember,
+    GroupPhase,
     JoinAnswer,
     JoinReply,
     Protocol,
     SyncAnswer,
     SyncReply,
 )
-from ottla.coordinator.group.classic.states import GroupPhase
 from ottla.coordinator.group.classic.sync import SyncRequest
 from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
 from ottla.coordinator.group.consumer.protocol import ConsumerProtocol
@@ -32,8 +32,7 @@ from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.memory import MEMBER_BYTES, GroupMemory, size_of
 from ottla.coordinator.group.metrics import Counts
 from ottla.coordinator.group.offset_commit import CommitRequest
-from ottla.coordinator.group.offset_expiration import expired
-from ottla.coordinator.group.offsets import Offsets
+from ottla.coordinator.group.offsets import Offsets, expired
 from ottla.coordinator.group.records import (
     GroupChanged,
     GroupDeleted,

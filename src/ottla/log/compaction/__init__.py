@@ -4,6 +4,5 @@
 - `cleaner`              rewrites closed segments so that each key keeps its newest record
 - `batch_filter`         which records of a batch are kept
 - `offset_map`           the newest offset of each key, in a fixed amount of memory
-- `transaction_tracker`  aborted and open transactions, followed while a log is cleaned
 - `replacement_segment`  the segment being written, until it replaces the originals
 """

@@ -7,8 +7,8 @@ Never: touches the active segment, decides which log is next (`plan`), or which 
 
 The work is a generator of small steps, so that it can run between other things or on a thread:
 closed segments do not change under it. Only `SegmentSwap.perform` changes the log itself and
-belongs on the thread that appends. It refuses when the log has moved on meanwhile, and nothing is lost: what
-was copied is thrown away.
+belongs on the thread that appends. It refuses if the log has changed meanwhile; nothing is lost,
+the copy is discarded.
 """
 
 from __future__ import annotations
@@ -16,17 +16,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from ottla.log.compaction.batch_filter import CleaningRound, filter_batch, keys, without_records
+from ottla.log.compaction.batch_filter import (
+    CleaningRound,
+    TransactionTracker,
+    filter_batch,
+    keys,
+    without_records,
+)
 from ottla.log.compaction.offset_map import OffsetMap
 from ottla.log.compaction.plan import CleanableRange, DirtyLog, Lags, SegmentRange, grouped
 from ottla.log.compaction.replacement_segment import ReplacementSegment
-from ottla.log.compaction.transaction_tracker import TransactionTracker
 from ottla.log.index.txn_index import overlapping
 from ottla.log.log import Log
 from ottla.log.segment.segment import Segment
 from ottla.log.stored_batch import StoredBatch, checksum_ok, walk_whole
 from ottla.model.ids import Offset
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 
 STEP_BYTES: Final = 32 * 1024  # a few milliseconds of work, which is what others may have to wait
 

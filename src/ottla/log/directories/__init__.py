@@ -8,6 +8,5 @@
 - `checkpoint_file`        the format of offset checkpoint files
 - `directory_checkpoints`  the four checkpoints of a directory
 - `replica_moves`          moves a partition to another log directory
-- `usage`                  sizes and free space, for DescribeLogDirs
 - `inspection`             lists the contents of a data directory without changing it
 """

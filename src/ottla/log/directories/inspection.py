@@ -23,12 +23,12 @@ from ottla.log.directories.directory import CLEAN_SHUTDOWN
 from ottla.log.directories.meta_properties import MetaProperties
 from ottla.log.directories.names import CLUSTER_METADATA, DirectoryKind, parse
 from ottla.log.files import Disk
-from ottla.log.index.offset_index import OffsetIndex
+from ottla.log.index.sparse_index import OffsetIndex
 from ottla.log.producers import snapshot_file
 from ottla.log.stored_batch import walk_headers, walk_whole
 from ottla.model.errors import UserError
 from ottla.model.ids import TRANSACTION_STATE, LeaderEpoch, Offset, TopicId, TopicPartition
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 from ottla.protocol.records.record import read_records
 
 _TRANSACTION_VALUE: Final = Struct(">hq")  # version, producer id, and more

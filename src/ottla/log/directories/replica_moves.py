@@ -20,7 +20,7 @@ from ottla.log.log import Log
 from ottla.log.recovery import log_loader
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, Offset, TopicPartition
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 
 STEP_BYTES: Final = 1 << 20
 

@@ -15,10 +15,9 @@ from ottla.log.dump.rows import DumpError, DumpOptions, Item, Note, Row, bad_byt
 from ottla.log.dump.segment_dump import timestamps
 from ottla.log.files import Disk, File
 from ottla.log.index import txn_index
-from ottla.log.index.offset_index import OffsetIndex
-from ottla.log.index.time_index import TimeIndex
+from ottla.log.index.sparse_index import OffsetIndex, TimeIndex
 from ottla.log.stored_batch import StoredBatch, walk_whole
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 
 _ABORTED: Final = ("version", "producerId", "firstOffset", "lastOffset", "lastStableOffset")
 

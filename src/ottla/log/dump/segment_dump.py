@@ -26,8 +26,7 @@ from ottla.protocol.records import legacy
 from ottla.protocol.records.batch import BatchHeader
 from ottla.protocol.records.compression import Codec, decompress
 from ottla.protocol.records.control import control_type, decode_marker
-from ottla.protocol.records.corrupt_batch import CorruptBatch
-from ottla.protocol.records.header import MAX_SEQUENCE
+from ottla.protocol.records.header import MAX_SEQUENCE, CorruptBatch
 from ottla.protocol.records.legacy import LegacyEntry
 from ottla.protocol.records.record import MAX_INFLATED_BYTES, Record, read_records
 

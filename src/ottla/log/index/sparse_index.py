@@ -203,3 +203,37 @@ class SparseIndex:
         width = self.ENTRY.size
         key: int = self.ENTRY.unpack(self._opened().pread(width, entry * width))[0]
         return key
+
+
+class OffsetIndex(SparseIndex):
+    """(relative offset, position)."""
+
+    ENTRY = Struct(">ii")
+    CODES = ("i", "i")
+
+    __slots__ = ()
+
+    def cut_from(self, relative_offset: int) -> None:
+        """Drop entries at or above an offset."""
+        pairs = self.pairs()
+        self.cut(sum(offset < relative_offset for offset, _ in pairs))
+
+
+class TimeIndex(SparseIndex):
+    """(timestamp, relative offset)."""
+
+    ENTRY = Struct(">qi")
+    CODES = ("q", "i")
+
+    __slots__ = ()
+
+    def append_risen(self, timestamp: int, relative_offset: int) -> None:
+        """Add an entry if the largest timestamp has risen since the last one."""
+        last = self.last
+        if timestamp >= 0 and (last is None or timestamp > last[0]):
+            self.append(timestamp, relative_offset)
+
+    def cut_from(self, relative_offset: int) -> None:
+        """Drop entries whose batch is at or above an offset."""
+        pairs = self.pairs()
+        self.cut(sum(offset < relative_offset for _, offset in pairs))

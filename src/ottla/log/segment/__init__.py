@@ -6,7 +6,5 @@
 - `indexes`        a segment's offset and time index, opened and updated together
 - `index_rebuild`  rebuilds indexes at startup, after truncation, after corruption
 - `search`         finds a batch by offset or timestamp
-- `recent_batches` positions of the newest batches, for reads at the log end
-- `roll_policy`    when the active segment is full (pure)
 - `rollover`       closes the active segment and creates the next
 """

@@ -6,12 +6,40 @@ from the segment, and so does the verdict that they are wrong.
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_right
 from pathlib import Path
 from typing import Final
 
 from ottla.log.files import Disk
-from ottla.log.index.offset_index import OffsetIndex
-from ottla.log.index.time_index import TimeIndex
+from ottla.log.index.sparse_index import OffsetIndex, TimeIndex
+from ottla.model.ids import Offset
+
+MOST: Final = 128
+
+
+class RecentBatches:
+    """The last batches appended, at most `MOST` of them."""
+
+    __slots__ = ("_offsets", "_positions")
+
+    def __init__(self) -> None:
+        self._offsets = array("q")
+        self._positions = array("q")
+
+    def note(self, first_offset: Offset, position: int) -> None:
+        offsets = self._offsets
+        offsets.append(first_offset)
+        self._positions.append(position)
+        if len(offsets) > MOST:
+            del offsets[: MOST // 2]
+            del self._positions[: MOST // 2]
+
+    def floor(self, offset: Offset) -> tuple[Offset, int] | None:
+        """The last batch known that begins at or below an offset."""
+        at = bisect_right(self._offsets, offset) - 1
+        return (self._offsets[at], self._positions[at]) if at >= 0 else None
+
 
 INDEX: Final = ".index"
 TIME_INDEX: Final = ".timeindex"

@@ -19,8 +19,7 @@ from ottla.log.index.txn_index import AbortedTxn
 from ottla.log.segment import file_names, index_rebuild, search
 from ottla.log.segment.file_names import LOG, SUFFIXES, TXN_INDEX, file_name
 from ottla.log.segment.index_rebuild import SegmentEnd
-from ottla.log.segment.indexes import INDEX, TIME_INDEX, SegmentIndexes
-from ottla.log.segment.recent_batches import RecentBatches
+from ottla.log.segment.indexes import INDEX, TIME_INDEX, RecentBatches, SegmentIndexes
 from ottla.log.stored_batch import HEADER_SIZE, StoredBatch, parse, walk_headers, walk_whole
 from ottla.model.ids import Offset
 from ottla.protocol.records.batch import OVERHEAD, CorruptBatch

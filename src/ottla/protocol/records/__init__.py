@@ -11,6 +11,4 @@
                  an upper bound on what they may inflate to
 - `crc`          the checksum of a batch
 - `control`      the records that end a transaction
-- `murmur2`      the hash by which keys find their partitions
-- `corrupt_batch` the one exception of this package
 """

@@ -11,7 +11,6 @@ from struct import Struct
 from typing import Final
 
 from ottla.protocol.records.compression import Bytes, Codec, compress
-from ottla.protocol.records.corrupt_batch import CorruptBatch
 from ottla.protocol.records.crc import crc32c
 from ottla.protocol.records.header import (
     ATTRIBUTES_AT,
@@ -24,6 +23,7 @@ from ottla.protocol.records.header import (
     OVERHEAD,
     TRANSACTIONAL_BIT,
     BatchHeader,
+    CorruptBatch,
     magic_at,
     read_header,
 )

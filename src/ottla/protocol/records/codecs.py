@@ -16,7 +16,7 @@ from typing import Any, Final
 import cramjam
 
 from ottla.protocol.records.compression import Bytes, Codec
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 
 _inflater: Any = zlib
 with suppress(ImportError):  # the same result, three times as fast

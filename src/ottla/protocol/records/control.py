@@ -12,13 +12,13 @@ from struct import Struct
 from struct import error as StructError
 from typing import Final, NamedTuple
 
-from ottla.protocol.records.corrupt_batch import CorruptBatch
 from ottla.protocol.records.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,
     CONTROL_BIT,
     HEADER_SIZE,
     TRANSACTIONAL_BIT,
+    CorruptBatch,
 )
 from ottla.protocol.records.small_batch import build_plain
 

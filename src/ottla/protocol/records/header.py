@@ -10,7 +10,16 @@ from struct import Struct, error
 from typing import Final, NamedTuple
 
 from ottla.protocol.records.compression import Bytes, Codec
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+
+
+class CorruptBatch(Exception):
+    """Bytes that are not a record batch: why, and at which byte of what was being read."""
+
+    def __init__(self, reason: str, position: int = 0) -> None:
+        super().__init__(f"{reason} (at byte {position})")
+        self.reason = reason
+        self.position = position
+
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
 HEADER_SIZE: Final = 61

@@ -13,13 +13,13 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from ottla.protocol.records.compression import Bytes, Codec, compress, decompress
-from ottla.protocol.records.corrupt_batch import CorruptBatch
 from ottla.protocol.records.header import (
     CODEC_BITS,
     LOG_APPEND_TIME_BIT,
     MAGIC_AT,
     NO_TIMESTAMP,
     OVERHEAD,
+    CorruptBatch,
 )
 from ottla.protocol.records.record import MAX_INFLATED_BYTES, NewRecord, Record
 

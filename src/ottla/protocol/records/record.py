@@ -11,8 +11,13 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from ottla.protocol.records.compression import Bytes, decompress
-from ottla.protocol.records.corrupt_batch import CorruptBatch
-from ottla.protocol.records.header import HEADER_SIZE, NO_TIMESTAMP, BatchHeader, read_header
+from ottla.protocol.records.header import (
+    HEADER_SIZE,
+    NO_TIMESTAMP,
+    BatchHeader,
+    CorruptBatch,
+    read_header,
+)
 
 MAX_INFLATED_BYTES: Final = 64 * 1024 * 1024
 INT64_MIN: Final = -(2**63)

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.client.consumer.assignors.assignor import Protocols
+from ottla.client.consumer.assignors.assignor import Protocols, RangeAssignor
 from ottla.client.consumer.assignors.choice import BUILT_IN, assignors, protocol_of
-from ottla.client.consumer.assignors.range import RangeAssignor
 from ottla.model.errors import UserError
 
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from ottla.client.consumer.assignors.assignor import Subscription
-from ottla.client.consumer.assignors.range import RangeAssignor
+from ottla.client.consumer.assignors.assignor import RangeAssignor, Subscription
 from tests.client.consumer.assignors.dealing import dealt, group, groups, owned_once, short, wanted
 
 Group = tuple[dict[str, Subscription], dict[str, int]]

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from ottla.client.consumer.assignors.assignor import Subscription
-from ottla.client.consumer.assignors.roundrobin import RoundRobinAssignor
+from ottla.client.consumer.assignors.assignor import RoundRobinAssignor, Subscription
 from tests.client.consumer.assignors.dealing import (
     dealt,
     equal_groups,

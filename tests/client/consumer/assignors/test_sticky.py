@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client.consumer.assignors.assignor import Shares, Subscription
-from ottla.client.consumer.assignors.roundrobin import RoundRobinAssignor
+from ottla.client.consumer.assignors.assignor import RoundRobinAssignor, Shares, Subscription
 from ottla.client.consumer.assignors.sticky import StickyAssignor
 from ottla.client.consumer.assignors.user_data import encode_held
 from tests.client.consumer.assignors.dealing import (

@@ -13,7 +13,7 @@ from ottla.client.consumer.fetch.record_decoder import (
 from ottla.protocol.records import legacy
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.compression import Codec
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 from ottla.protocol.records.record import NewRecord
 from tests.client.consumer.batches import TIME, batch, marker, transactional, view
 

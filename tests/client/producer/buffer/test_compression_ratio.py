@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.client.producer.buffer.compression_ratio import CompressionRatios
+from ottla.client.producer.buffer.record_intake import CompressionRatios
 
 
 def test_without_a_codec_a_batch_takes_its_own_size() -> None:

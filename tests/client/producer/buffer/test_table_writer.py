@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from ottla.client.errors import UserError
-from ottla.protocol.records.murmur2 import partition_of
+from ottla.client.partitioners import partition_of
 from tests.client.producer.broker_rig import producing, run
 from tests.fakes.scripted_broker import ScriptedBroker
 

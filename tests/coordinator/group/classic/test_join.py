@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.coordinator.group.classic.member import JoinReply, Protocol
-from ottla.coordinator.group.classic.states import GroupPhase
+from ottla.coordinator.group.classic.member import GroupPhase, JoinReply, Protocol
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.scene import RANGE, Scene, code_of
 

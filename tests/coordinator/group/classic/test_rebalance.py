@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.coordinator.group.classic.heartbeat import LeavingMember
-from ottla.coordinator.group.classic.states import GroupPhase
+from ottla.coordinator.group.classic.member import GroupPhase
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.scene import RANGE, Scene
 

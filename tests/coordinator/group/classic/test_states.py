@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.classic.states import CAN_REBALANCE, MOVES, GroupPhase
+from ottla.coordinator.group.classic.member import CAN_REBALANCE, MOVES, GroupPhase
 
 
 @pytest.mark.spec("GRP-08", "GRP-09", "GRP-11")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.coordinator.group.classic.subscription import subscribed_topics
+from ottla.coordinator.group.classic.group import subscribed_topics
 
 TOPICS = b"\0\0\0\2\0\1a\0\2bc"
 

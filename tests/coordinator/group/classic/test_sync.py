@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.coordinator.group.classic.member import JoinReply
-from ottla.coordinator.group.classic.states import GroupPhase
+from ottla.coordinator.group.classic.member import GroupPhase, JoinReply
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.scene import Scene, code_of
 

@@ -14,7 +14,7 @@ from ottla.coordinator.group.classic.member import Protocol
 from ottla.coordinator.group.consumer.classic_metadata import write_assignment
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.heartbeat import GroupLookup, HeartbeatReply, HeartbeatRequest
-from ottla.coordinator.group.consumer.subscribed_patterns import resolve
+from ottla.coordinator.group.consumer.service import resolve
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts, TopicIdPartition
 from ottla.coordinator.record_fields import Writer
 from ottla.metadata.image import Image, PartitionMetadata, TopicMetadata

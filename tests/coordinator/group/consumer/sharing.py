@@ -7,7 +7,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from ottla.coordinator.group.consumer.range import Subscriber
+from ottla.coordinator.group.consumer.assignors import Subscriber
 from ottla.coordinator.group.consumer.topic_partitions import Parts, TopicIdPartition
 
 TOPICS = tuple(UUID(int=number) for number in range(1, 5))

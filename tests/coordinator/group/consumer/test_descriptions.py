@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.coordinator.group import descriptions, offset_commit
-from ottla.coordinator.group.consumer.descriptions import view
+from ottla.coordinator.group.consumer.service import view
 from ottla.coordinator.group.settings import GroupSettings
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.consumer.scene import Client, ConsumerScene, parts, settle

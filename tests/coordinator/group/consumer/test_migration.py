@@ -9,8 +9,7 @@ import pytest
 
 from ottla.coordinator.group.classic.group import ClassicGroup
 from ottla.coordinator.group.classic.heartbeat import LeavingMember
-from ottla.coordinator.group.classic.member import JoinReply, Protocol
-from ottla.coordinator.group.classic.states import GroupPhase
+from ottla.coordinator.group.classic.member import GroupPhase, JoinReply, Protocol
 from ottla.coordinator.group.consumer.classic_metadata import read_assignment, write_assignment
 from ottla.coordinator.group.consumer.migration import can_downgrade
 from ottla.model.errors import ErrorCode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.coordinator.group.consumer.offsets import check_fetch
+from ottla.coordinator.group.consumer.group import check_fetch
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import ProducerId
 from tests.coordinator.group.consumer.scene import Client, ConsumerScene, protocols, settle

@@ -17,8 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ottla.coordinator.group.classic.group import ClassicGroup
 from ottla.coordinator.group.classic.heartbeat import LeavingMember
-from ottla.coordinator.group.classic.member import JoinReply
-from ottla.coordinator.group.classic.states import GroupPhase
+from ottla.coordinator.group.classic.member import GroupPhase, JoinReply
 from ottla.coordinator.group.consumer.classic_metadata import read_assignment, write_assignment
 from ottla.coordinator.group.consumer.group import ConsumerGroup, GroupState
 from ottla.coordinator.group.consumer.topic_partitions import (

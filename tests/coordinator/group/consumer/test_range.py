@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from ottla.coordinator.group.consumer.range import Subscriber, assign_range
+from ottla.coordinator.group.consumer.assignors import Subscriber, assign_range
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, TopicIdPartition
 from tests.coordinator.group.consumer.sharing import (
     TOPICS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.coordinator.group.consumer.subscribed_patterns import resolve
+from ottla.coordinator.group.consumer.service import resolve
 from ottla.model.errors import ErrorCode, KafkaError
 
 

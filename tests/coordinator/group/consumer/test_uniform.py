@@ -7,9 +7,8 @@ from itertools import product
 
 from hypothesis import given, settings
 
-from ottla.coordinator.group.consumer.range import Subscriber
+from ottla.coordinator.group.consumer.assignors import Subscriber, assign_uniform
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts, TopicIdPartition
-from ottla.coordinator.group.consumer.uniform import assign_uniform
 from tests.coordinator.group.consumer.sharing import (
     TOPICS,
     Counts,

@@ -15,7 +15,7 @@ from ottla.protocol.records.batch import build
 from ottla.protocol.records.columns.decode import COLUMNS, TYPES, Decoded, decode_batches, schema
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 from ottla.protocol.records.record import NewRecord, Record
 from tests.protocol.records.columns.batches import buffers, numbered, plain_rows
 

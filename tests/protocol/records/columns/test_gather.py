@@ -8,8 +8,7 @@ from ottla.protocol.records.batch import build
 from ottla.protocol.records.columns.arrays import fresh
 from ottla.protocol.records.columns.gather import NAMES, Ask, gather, headers_of
 from ottla.protocol.records.compression import Codec
-from ottla.protocol.records.corrupt_batch import CorruptBatch
-from ottla.protocol.records.header import HEADER
+from ottla.protocol.records.header import HEADER, CorruptBatch
 from ottla.protocol.records.record import NewRecord
 from tests.protocol.records.columns.batches import numbered
 from tests.protocol.records.samples import FAULTS, header_for

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ottla.model.errors import UserError
 from ottla.protocol.records.batch import build
-from ottla.protocol.records.columns.list_encoder import write_lists
+from ottla.protocol.records.columns.encode import write_lists
 from ottla.protocol.records.header import HEADER_SIZE
 from ottla.protocol.records.record import NewRecord
 from tests.protocol.records.samples import new_records

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ottla.protocol.records.columns import read_kernels
 from ottla.protocol.records.columns.native import as_array, native
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 from ottla.protocol.records.record import decode_varint, encode_varint
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.columns.record_lists import decode_records
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 from ottla.protocol.records.record import NewRecord, read_records
 from tests.protocol.records.columns.batches import buffers, numbered, plain_rows
 

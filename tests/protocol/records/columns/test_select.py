@@ -13,8 +13,7 @@ from ottla.protocol.records.columns.read_kernels import BASE_OFFSET, Span
 from ottla.protocol.records.columns.select import Aborted, Selection, Selector
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
-from ottla.protocol.records.corrupt_batch import CorruptBatch
-from ottla.protocol.records.header import HEADER, BatchHeader, read_header
+from ottla.protocol.records.header import HEADER, BatchHeader, CorruptBatch, read_header
 from ottla.protocol.records.record import NewRecord, Record
 from tests.protocol.records.columns.batches import numbered
 

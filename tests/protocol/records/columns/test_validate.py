@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from ottla.protocol.records import record
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.compression import Bytes
-from ottla.protocol.records.corrupt_batch import CorruptBatch
-from ottla.protocol.records.header import BatchHeader
+from ottla.protocol.records.header import BatchHeader, CorruptBatch
 from ottla.protocol.records.record import NewRecord, Record, Summary
 from tests.protocol.records.samples import FAULTS, header_for, new_records, section_of
 

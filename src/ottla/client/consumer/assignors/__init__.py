@@ -5,8 +5,6 @@ member's share comes out. What they send and read is byte for byte what the Java
 reads, so that a group may mix clients.
 
 - `assignor`            what a strategy is, and what it is told
-- `range`               contiguous ranges, topic by topic
-- `roundrobin`          dealt out one by one over all topics
 - `sticky`              as even as can be, then as few moves as can be
 - `cooperative_sticky`  the same in two steps, so that what does not move is never given up
 - `claims`              who holds what already, when several say that they do

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import NamedTuple, Protocol, TypeAlias
+from itertools import cycle
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from ottla.model.ids import TopicPartition
 
@@ -91,3 +92,49 @@ def all_partitions(topics: Iterable[str], partitions: Mapping[str, int]) -> list
         for topic in sorted(topics)
         for index in range(partitions.get(topic, 0))
     ]
+
+
+class RangeAssignor:
+    """Each member of a topic gets n // c of its partitions, the first n % c one more."""
+
+    name: Final = "range"
+    protocol: Final = Protocols.EAGER
+
+    def user_data(self, topics: Collection[str]) -> None:
+        return None
+
+    def assign(self, members: Mapping[str, Subscription], partitions: Mapping[str, int]) -> Shares:
+        shares: Shares = {member: [] for member in members}
+        for topic, takers in subscribers(members).items():
+            each, surplus = divmod(partitions.get(topic, 0), len(takers))
+            start = 0
+            for place, member in enumerate(takers):
+                end = start + each + (place < surplus)
+                shares[member] += [TopicPartition(topic, index) for index in range(start, end)]
+                start = end
+        return shares
+
+    def on_assignment(self, partitions: Sequence[TopicPartition], generation: int) -> None:
+        """Nothing to remember: every assignment is worked out afresh."""
+
+
+class RoundRobinAssignor:
+    """Members in a circle; each partition goes to the next one that wants its topic."""
+
+    name: Final = "roundrobin"
+    protocol: Final = Protocols.EAGER
+
+    def user_data(self, topics: Collection[str]) -> None:
+        return None
+
+    def assign(self, members: Mapping[str, Subscription], partitions: Mapping[str, int]) -> Shares:
+        shares: Shares = {member: [] for member in members}
+        wants = {member: frozenset(told.topics) for member, told in members.items()}
+        circle = cycle(in_order(members))
+        for partition in all_partitions(frozenset().union(*wants.values()), partitions):
+            taker = next(member for member in circle if partition.topic in wants[member])
+            shares[taker].append(partition)
+        return shares
+
+    def on_assignment(self, partitions: Sequence[TopicPartition], generation: int) -> None:
+        """Nothing to remember: every assignment is worked out afresh."""

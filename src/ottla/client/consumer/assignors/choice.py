@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from ottla.client.consumer.assignors.assignor import Assignor, Protocols
+from ottla.client.consumer.assignors.assignor import (
+    Assignor,
+    Protocols,
+    RangeAssignor,
+    RoundRobinAssignor,
+)
 from ottla.client.consumer.assignors.cooperative_sticky import CooperativeStickyAssignor
-from ottla.client.consumer.assignors.range import RangeAssignor
-from ottla.client.consumer.assignors.roundrobin import RoundRobinAssignor
 from ottla.client.consumer.assignors.sticky import StickyAssignor
 from ottla.model.errors import UserError
 

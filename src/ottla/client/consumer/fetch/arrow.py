@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ottla.client.consumer.fetch.chunk import Chunk, unreadable
 from ottla.protocol.records.columns import decode
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 
 TOPIC: Final = pa.dictionary(pa.int32(), pa.string())
 PLACE: Final = (pa.field("topic", TOPIC), pa.field("partition", pa.int32()))

@@ -15,7 +15,7 @@ from ottla.client.consumer.position.partition_position import AssignedPartition
 from ottla.client.consumer.record import Record, make_records
 from ottla.client.errors import SerializationError
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 
 Read: TypeAlias = Callable[[bytes], Any]
 """A deserializer; None stays None and is never given to it."""

@@ -19,7 +19,7 @@ from ottla.client.errors import KafkaError, RecordTooLarge, refusal
 from ottla.config.client import ConsumerConfig
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 
 LOOK_AGAIN: Final = frozenset(
     {

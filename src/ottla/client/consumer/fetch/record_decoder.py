@@ -17,12 +17,12 @@ from ottla.client.consumer.record import NO_TIMESTAMP_TYPE, Headers
 from ottla.protocol.records import legacy
 from ottla.protocol.records.batch import crc_ok
 from ottla.protocol.records.control import ControlType, control_type
-from ottla.protocol.records.corrupt_batch import CorruptBatch
 from ottla.protocol.records.header import (
     HEADER_SIZE,
     MAGIC_AT,
     OVERHEAD,
     BatchHeader,
+    CorruptBatch,
     magic_at,
     read_header,
 )

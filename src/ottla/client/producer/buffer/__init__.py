@@ -7,5 +7,4 @@
 - `batch_encoder`      a batch to bytes
 - `table_writer`       Arrow tables to batches
 - `buffer_memory`      `buffer.memory` and who waits for it (pure)
-- `compression_ratio`  estimates the compressed size of a batch (pure)
 """

@@ -17,7 +17,6 @@ from ottla.client.interceptors import ProducerChain, ProducerRecord
 from ottla.client.partitioners import Partitioner, Sticky
 from ottla.client.producer.buffer.batch import NS_PER_MS, Batch, PreparedRecord
 from ottla.client.producer.buffer.buffer_memory import MemoryClaim
-from ottla.client.producer.buffer.compression_ratio import CompressionRatios
 from ottla.client.producer.buffer.queues import Queues
 from ottla.client.producer.delivery import Delivery
 from ottla.client.producer.transactions.state import Transaction
@@ -26,6 +25,32 @@ from ottla.config.client import ProducerConfig
 from ottla.model.clock import Clock
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.header import HEADER_SIZE
+
+IMPROVEMENT: Final = 0.05
+SAFETY: Final = 1.05
+BEST: Final = 0.1
+
+
+class CompressionRatios:
+    """Compressed by uncompressed bytes, by topic."""
+
+    def __init__(self, codec: str) -> None:
+        self._compresses = codec != "none"
+        self._ratios: dict[str, float] = {}
+
+    def room(self, topic: str, batch_bytes: int) -> int:
+        """Bytes of records that fill a batch of this size."""
+        if not self._compresses:
+            return batch_bytes
+        return int(batch_bytes / min(1.0, self._ratios.get(topic, 1.0) * SAFETY))
+
+    def learn(self, topic: str, plain_bytes: int, compressed_bytes: int) -> None:
+        if not self._compresses or plain_bytes <= 0:
+            return
+        seen = max(BEST, compressed_bytes / plain_bytes)
+        before = self._ratios.get(topic, 1.0)
+        self._ratios[topic] = seen if seen > before else max(before - IMPROVEMENT, seen)
+
 
 FIRST_BYTES: Final = 16_384
 """Memory that a batch begins with; it grows to `batch.size` as records come."""

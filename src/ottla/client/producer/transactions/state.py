@@ -187,7 +187,7 @@ _NOT_NOW: Final[Mapping[TransactionPhase, str]] = {
     TransactionPhase.READY: "{0}: there is no transaction; begin() comes first",
     TransactionPhase.OPEN: "{0}: a transaction is open already",
     TransactionPhase.PREPARED: "{0}: the transaction is prepared; it can only be completed",
-    TransactionPhase.ENDING: "{0}: a commit or an abort is in progress; call it again to wait for it",
+    TransactionPhase.ENDING: "{0}: commit or abort is in progress; call it again to wait for it",
     TransactionPhase.BROKEN: "{0}: the transaction has failed; abort() comes first",
     TransactionPhase.DEAD: "{0}: this producer can only be closed",
 }

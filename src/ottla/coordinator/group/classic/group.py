@@ -8,12 +8,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Final
 
-from ottla.coordinator.group.classic.member import ClassicMember, JoinedMember, JoinReply, Protocol
-from ottla.coordinator.group.classic.states import CAN_REBALANCE, MOVES, GroupPhase
-from ottla.coordinator.group.classic.subscription import CONSUMER, subscribed_topics
+from ottla.coordinator.group.classic.member import (
+    CAN_REBALANCE,
+    MOVES,
+    ClassicMember,
+    GroupPhase,
+    JoinedMember,
+    JoinReply,
+    Protocol,
+)
 from ottla.coordinator.group.memory import MEMBER_BYTES, size_of
+from ottla.coordinator.record_fields import Reader
 from ottla.model.errors import ErrorCode, KafkaError
+
+CONSUMER: Final = "consumer"
+
+
+def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
+    """The topics of one member's subscription; None when it cannot be read."""
+    try:
+        reader = Reader(metadata)
+        return frozenset(reader.text() for _ in range(reader.array()))
+    except ValueError:
+        return None
 
 
 class ClassicGroup:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ottla.coordinator.group.classic.group import ClassicGroup
+from ottla.coordinator.group.classic.member import GroupPhase
 from ottla.coordinator.group.classic.rebalance import (
     complete_if_all_joined,
     drop_member,
@@ -16,7 +17,6 @@ from ottla.coordinator.group.classic.rebalance import (
     rebalance,
     session_key,
 )
-from ottla.coordinator.group.classic.states import GroupPhase
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.settings import GroupSettings
 from ottla.model.errors import ErrorCode, KafkaError

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from ottla.coordinator.group.classic.group import ClassicGroup
 from ottla.coordinator.group.classic.member import (
     ClassicMember,
+    GroupPhase,
     JoinAnswer,
     JoinReply,
     Protocol,
@@ -25,7 +26,6 @@ from ottla.coordinator.group.classic.rebalance import (
     rebalance,
     session_key,
 )
-from ottla.coordinator.group.classic.states import GroupPhase
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.records import group_record
 from ottla.coordinator.group.settings import GroupSettings

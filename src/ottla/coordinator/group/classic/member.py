@@ -6,11 +6,35 @@ answers takes it away, so that nobody is answered twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from enum import Enum
+from typing import Final, NamedTuple, TypeAlias
 
 from ottla.model.errors import ErrorCode
+
+
+class GroupPhase(Enum):
+    """By the names that clients and tools show."""
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+MOVES: Final[Mapping[GroupPhase, frozenset[GroupPhase]]] = {
+    GroupPhase.EMPTY: frozenset({GroupPhase.PREPARING, GroupPhase.DEAD}),
+    GroupPhase.PREPARING: frozenset({GroupPhase.COMPLETING, GroupPhase.EMPTY, GroupPhase.DEAD}),
+    GroupPhase.COMPLETING: frozenset({GroupPhase.STABLE, GroupPhase.PREPARING, GroupPhase.DEAD}),
+    GroupPhase.STABLE: frozenset({GroupPhase.PREPARING, GroupPhase.DEAD}),
+    GroupPhase.DEAD: frozenset({GroupPhase.DEAD}),
+}
+
+CAN_REBALANCE: Final = frozenset(
+    phase for phase, moves in MOVES.items() if GroupPhase.PREPARING in moves
+)
 
 
 class Protocol(NamedTuple):

@@ -12,8 +12,7 @@ import logging
 from typing import Final
 
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.classic.member import ClassicMember, JoinReply, SyncReply
-from ottla.coordinator.group.classic.states import GroupPhase
+from ottla.coordinator.group.classic.member import ClassicMember, GroupPhase, JoinReply, SyncReply
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.records import TimerKey, group_record
 from ottla.coordinator.group.settings import GroupSettings

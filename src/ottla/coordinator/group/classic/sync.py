@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.classic.member import ClassicMember, SyncAnswer, SyncReply
+from ottla.coordinator.group.classic.member import ClassicMember, GroupPhase, SyncAnswer, SyncReply
 from ottla.coordinator.group.classic.rebalance import (
     SYNC,
     clear_assignments,
@@ -17,7 +17,6 @@ from ottla.coordinator.group.classic.rebalance import (
     prepare,
     session_key,
 )
-from ottla.coordinator.group.classic.states import GroupPhase
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.records import TimerKey, group_record
 from ottla.coordinator.group.settings import GroupSettings

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from ottla.coordinator.group.classic.group import CONSUMER
 from ottla.coordinator.group.classic.heartbeat import LeavingMember
 from ottla.coordinator.group.classic.join import JoinRequest
 from ottla.coordinator.group.classic.member import JoinReply, SyncReply
 from ottla.coordinator.group.classic.rebalance import SYNC
-from ottla.coordinator.group.classic.subscription import CONSUMER
 from ottla.coordinator.group.classic.sync import SyncRequest
 from ottla.coordinator.group.consumer.classic_metadata import (
     ClassicSubscription,
@@ -24,8 +24,12 @@ from ottla.coordinator.group.consumer.classic_metadata import (
     write_assignment,
 )
 from ottla.coordinator.group.consumer.group import ConsumerGroup
-from ottla.coordinator.group.consumer.heartbeat import check_room, settle
-from ottla.coordinator.group.consumer.leave import rebalance_after_leave, remove_member
+from ottla.coordinator.group.consumer.heartbeat import (
+    check_room,
+    rebalance_after_leave,
+    remove_member,
+    settle,
+)
 from ottla.coordinator.group.consumer.member import (
     JOINS,
     ClassicProtocolState,

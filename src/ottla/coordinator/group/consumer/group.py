@@ -216,3 +216,36 @@ def _put(into: dict[str, V], key: str, value: V | None) -> None:
         into.pop(key, None)
     else:
         into[key] = value
+
+
+def check_commit(
+    group: ConsumerGroup, member_id: str, epoch: int, *, transactional: bool, knows_epochs: bool
+) -> None:
+    """Raise the refusal a committer must hear."""
+    if epoch < 0 and not group.members:
+        return
+    member = group.known(member_id)
+    if member.classic is None and not knows_epochs and not transactional:
+        raise KafkaError(
+            ErrorCode.unsupported_version,
+            "OffsetCommit version 9 or above must be used by members using the consumer protocol",
+        )
+    # A transactional producer knows of generations only.
+    _check_epoch(member, epoch, says_generation=transactional)
+
+
+def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
+    if member_id or epoch >= 0:
+        _check_epoch(group.known(member_id or ""), epoch)
+
+
+def _check_epoch(member: Member, epoch: int, *, says_generation: bool = False) -> None:
+    if epoch == member.epoch:
+        return
+    if says_generation or member.classic is not None:
+        raise KafkaError(ErrorCode.illegal_generation)
+    raise KafkaError(
+        ErrorCode.stale_member_epoch,
+        f"The received member epoch {epoch} does not match the expected member epoch "
+        f"{member.epoch}.",
+    )

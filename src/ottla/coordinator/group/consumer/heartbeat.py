@@ -6,7 +6,8 @@ other is worked out on a `PendingGroup`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -20,10 +21,12 @@ from ottla.coordinator.group.consumer.member import (
 )
 from ottla.coordinator.group.consumer.pending_group import PendingGroup
 from ottla.coordinator.group.consumer.reconciliation import TargetAssignment, reconciled
-from ottla.coordinator.group.consumer.timers import MemberTimeouts, await_revocation, hear
+from ottla.coordinator.group.consumer.records import StandingSet, record
+from ottla.coordinator.group.consumer.timers import MemberTimeouts, await_revocation, forget, hear
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.settings import GroupSettings
+from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 
 UNCHANGED: Final = -1
@@ -242,3 +245,32 @@ def check_epoch(member: Member, epoch: int, owned: Parts | None) -> None:
 
 def _within(owned: Parts | None, assigned: Parts) -> bool:
     return owned is not None and owned <= assigned
+
+
+log = logging.getLogger(__name__)
+
+
+def is_static_leave(group: ConsumerGroup, ask: HeartbeatRequest, draft: Draft) -> HeartbeatReply:
+    """Its place is kept until its session ends, for the next to come with its name."""
+    member = group.known(ask.member_id, ask.instance_id)
+    away = member.standing._replace(epoch=LEAVES_FOR_A_WHILE, revoking=NO_PARTS)
+    draft.records.append(record(StandingSet(group.id, member.id, away)))
+    return HeartbeatReply(member.id, LEAVES_FOR_A_WHILE)
+
+
+def remove_member(
+    group: ConsumerGroup, members: Iterable[Member], draft: Draft, image: Image, why: str
+) -> PendingGroup:
+    """The group without these members."""
+    revision = PendingGroup(group, draft, image)
+    for member in members:
+        log.info("group %r: %s %s", group.id, member.id, why)
+        revision.remove(member.id)
+        forget(group.id, member.id, draft)
+    return revision
+
+
+def rebalance_after_leave(revision: PendingGroup) -> None:
+    """What those who have gone leave behind is shared out at the next heartbeat."""
+    revision.resolve({})
+    revision.raise_epoch(always=True)

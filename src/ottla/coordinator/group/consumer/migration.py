@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import logging
 
-from ottla.coordinator.group.classic.group import ClassicGroup
+from ottla.coordinator.group.classic.group import CONSUMER, ClassicGroup
 from ottla.coordinator.group.classic.member import ClassicMember as ClassicMember
 from ottla.coordinator.group.classic.member import JoinReply, SyncReply
 from ottla.coordinator.group.classic.rebalance import hear as hear_classic
-from ottla.coordinator.group.classic.subscription import CONSUMER
 from ottla.coordinator.group.consumer.classic_members import assignment_of
 from ottla.coordinator.group.consumer.classic_metadata import read_assignment, read_subscription
 from ottla.coordinator.group.consumer.group import ConsumerGroup

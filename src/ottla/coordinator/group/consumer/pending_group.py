@@ -10,10 +10,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from ottla.coordinator.group.consumer.assignors import ASSIGNORS
+from ottla.coordinator.group.consumer.assignors import ASSIGNORS, Subscriber
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.member import Member
-from ottla.coordinator.group.consumer.range import Subscriber
 from ottla.coordinator.group.consumer.records import (
     EpochSet,
     PatternSet,

@@ -12,11 +12,10 @@ from typing import Final
 from ottla.coordinator.group.classic.group import ClassicGroup
 from ottla.coordinator.group.classic.heartbeat import LeavingMember
 from ottla.coordinator.group.classic.join import JoinRequest
-from ottla.coordinator.group.classic.member import JoinAnswer, JoinReply, SyncAnswer
+from ottla.coordinator.group.classic.member import GroupPhase, JoinAnswer, JoinReply, SyncAnswer
 from ottla.coordinator.group.classic.rebalance import prepare
-from ottla.coordinator.group.classic.states import GroupPhase
 from ottla.coordinator.group.classic.sync import SyncRequest
-from ottla.coordinator.group.consumer import classic_members, leave
+from ottla.coordinator.group.consumer import classic_members, heartbeat
 from ottla.coordinator.group.consumer.classic_members import ClassicJoin
 from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
 from ottla.coordinator.group.consumer.heartbeat import (
@@ -132,7 +131,7 @@ class ConsumerProtocol:
         terms, draft = self.terms, Draft(now)
         validate(ask, terms.limits)
         if ask.epoch == LEAVES_FOR_A_WHILE:
-            reply = leave.is_static_leave(self._existing(group_id), ask, draft)
+            reply = heartbeat.is_static_leave(self._existing(group_id), ask, draft)
         elif ask.epoch == LEAVES:
             group = self._existing(group_id)
             member = group.known(ask.member_id, ask.instance_id)
@@ -227,12 +226,12 @@ class ConsumerProtocol:
 
     def _remove(self, group: ConsumerGroup, member: Member, draft: Draft, why: str) -> None:
         limits, image = self.terms
-        revision = leave.remove_member(group, [member], draft, image, why)
+        revision = heartbeat.remove_member(group, [member], draft, image, why)
         if member.classic is None and can_downgrade(revision.after, limits):
             downgrade(revision.after, draft, image)
             draft.then = lambda _, now: self._rebalance(group.id, now)
         else:
-            leave.rebalance_after_leave(revision)
+            heartbeat.rebalance_after_leave(revision)
 
     def _rebalance(self, group_id: str, now: int) -> Outcome[None]:
         """Those left share out among themselves what the last one of the others held."""

@@ -6,16 +6,64 @@ and matching them is bounded, but not short enough for the loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from typing import Final, NamedTuple
 
-from ottla.coordinator.group.consumer.descriptions import GroupView, view
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.heartbeat import GroupLookup, HeartbeatReply, HeartbeatRequest
-from ottla.coordinator.group.consumer.subscribed_patterns import resolve
+from ottla.coordinator.group.consumer.member import Member
+from ottla.coordinator.group.consumer.pending_group import chosen
+from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts
+from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.group.shard import GroupShard
+from ottla.coordinator.regular_expressions import compiled
 from ottla.coordinator.runtime import Runtime
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.replica.environment import ReplicaEnvironment
+
+CONSUMER_TYPE: Final = "consumer"
+
+
+class MemberView(NamedTuple):
+    member: Member
+    target: Parts
+
+
+class GroupView(NamedTuple):
+    group_id: str
+    state: str
+    epoch: int
+    assignment_epoch: int
+    assignor: str
+    members: tuple[MemberView, ...]
+
+
+def view(group: ConsumerGroup, limits: GroupSettings) -> GroupView:
+    return GroupView(
+        group.id,
+        group.state.value,
+        group.epoch,
+        group.target_epoch,
+        chosen(group.preferred_assignor(), limits),
+        tuple(
+            MemberView(member, group.target.get(member.id, NO_PARTS))
+            for member in group.members.values()
+        ),
+    )
+
+
+def resolve(patterns: Iterable[str], names: Iterable[str]) -> dict[str, frozenset[str]]:
+    """The names each pattern matches from end to end; INVALID_REGULAR_EXPRESSION otherwise."""
+    names = list(names)
+    return {pattern: _matching(pattern, names) for pattern in patterns}
+
+
+def _matching(pattern: str, names: list[str]) -> frozenset[str]:
+    try:
+        found = compiled(pattern)
+    except KafkaError as refusal:
+        raise KafkaError(refusal.code, f"SubscribedTopicRegex {refusal.message}") from None
+    return frozenset(name for name in names if found.fullmatch(name))
 
 
 class ConsumerGroups:

@@ -30,7 +30,6 @@
 - `record_lists` those arrays as Python lists
 - `write_kernels` the kernels that write batches
 - `rows`       Arrow arrays and lists in the form those kernels take
-- `list_encoder` the quick way from lists to one batch
 - `encode`     rows to batches
 - `partition`  keys to partitions
 - `warm`       every kernel loaded before it is needed

@@ -27,7 +27,7 @@ from ottla.protocol.records.columns.read_kernels import (
 )
 from ottla.protocol.records.columns.select import Aborted, Selection, Selector
 from ottla.protocol.records.compression import Bytes
-from ottla.protocol.records.corrupt_batch import CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 
 MAX_BYTES: Final = 512 * 1024 * 1024
 MAX_COLUMN_BYTES: Final = 2**31 - 1  # what Arrow's `binary` can hold

@@ -33,7 +33,6 @@ from ottla.protocol.records.columns.read_kernels import (
 from ottla.protocol.records.columns.walk_kernel import walk_ordinary
 from ottla.protocol.records.compression import Bytes, decompress
 from ottla.protocol.records.control import ControlType, control_type
-from ottla.protocol.records.corrupt_batch import CorruptBatch
 from ottla.protocol.records.crc import crc32c
 from ottla.protocol.records.header import (
     ATTRIBUTES_AT,
@@ -46,6 +45,7 @@ from ottla.protocol.records.header import (
     OVERHEAD,
     TRANSACTIONAL_BIT,
     BatchHeader,
+    CorruptBatch,
 )
 from ottla.protocol.records.record import (
     INT64_MAX,

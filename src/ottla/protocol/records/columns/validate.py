@@ -11,8 +11,13 @@ import numpy as np
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.columns.read_kernels import REASONS, check
 from ottla.protocol.records.compression import Bytes
-from ottla.protocol.records.corrupt_batch import CorruptBatch
-from ottla.protocol.records.header import HEADER_SIZE, NO_TIMESTAMP, BatchHeader, read_header
+from ottla.protocol.records.header import (
+    HEADER_SIZE,
+    NO_TIMESTAMP,
+    BatchHeader,
+    CorruptBatch,
+    read_header,
+)
 from ottla.protocol.records.record import NewRecord, Summary
 
 

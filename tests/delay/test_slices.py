@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from ottla.model.slices import Slices, finished, in_slices, sliced, step_through
+from ottla.delay.slices import Slices, finished, in_slices, sliced, step_through
 
 
 class Turns:
