@@ -33,12 +33,9 @@ NOT_YET: Final = "not offered yet: the connection is closed, as for any API that
 TIERED: Final = "tiered storage is not offered, and so its settings are not"
 OWN: Final = "a setting of our own"
 FAILS: Final = "Apache Kafka fails inside (UNKNOWN_SERVER_ERROR); we say what is wrong"
-RECORD_ERRORS: Final = "ours is wrong: only the first bad record of a batch is named"
-SORTED: Final = "ours is wrong: lists are read back sorted"
 FORMATTED: Final = "Apache Kafka writes this default down as a setting when it is formatted"
 EMPTY_GROUP: Final = "the empty group id is refused to everybody (24), not to members alone"
 PASSWORD: Final = "TLS is not offered yet, and so its settings are not"
-ALIAS: Final = "ours names settings in other units, too, as synonyms; 4.x no longer does"
 
 NOT_OFFERED: Final = (
     "DescribeClientQuotas", "AlterClientQuotas", "DescribeUserScramCredentials",
@@ -111,7 +108,6 @@ MEANT: Final[tuple[Meant, ...]] = (
         for what in ("unknown codec", "codec that it was not packed with", "damaged")
     ),
     Meant("Produce", "*/log_start_offset", FAILS, "produce an unknown codec"),
-    Meant("Produce", "*/record_errors/*", RECORD_ERRORS, "produce times *"),
     *(
         Meant(
             "Produce",
@@ -206,36 +202,9 @@ MEANT: Final[tuple[Meant, ...]] = (
         "what a transaction takes",
     ),
     # Settings
-    *(
-        Meant("DescribeConfigs", f"*/synonyms/{name}", ALIAS)
-        for name in (
-            "log.roll.jitter.hours",
-            "log.flush.scheduler.interval.ms",
-            "log.roll.hours",
-        )
-    ),
-    Meant(
-        "DescribeConfigs",
-        "*/log.retention.hours/config_source",
-        "a setting in other units is said to come from where the one that counts comes from",
-        "a broker's log.retention.hours",
-    ),
-    Meant("DescribeConfigs", "*/cleanup.policy/value", SORTED, "alter a topic"),
     Meant("DescribeConfigs", "*", NOT_YET, "settings of telemetry"),
     Meant("DescribeConfigs", "*", PASSWORD, "a broker's ssl.keystore.password"),
     Meant("IncrementalAlterConfigs", "*/error_code", FAILS, "alter a topic with an unknown *"),
-    Meant(
-        "IncrementalAlterConfigs",
-        "responses/0/error_code",
-        "a topic without a name is refused as such (17), not as any resource (42)",
-        "alter what is not there",
-    ),
-    Meant(
-        "IncrementalAlterConfigs",
-        "responses/1/error_code",
-        "ours is wrong: a setting that a broker does not know is refused",
-        "alter a broker",
-    ),
     Meant(
         "DescribeAcls",
         "*",
