@@ -17,7 +17,7 @@ from tools import kafka_cache, nodes
 
 VERSIONS: Final = (8, 9, 12)
 TOPICS: Final[dict[str, dict[str, str]]] = {
-    "limited": {"message_timestamp_before_max_ms": "60000"},
+    "limited": {"message_timestamp_before_max_ms": "21600000"},
     "compacted": {"cleanup_policy": "compact"},
     "stamped": {"message_timestamp_type": "LogAppendTime"},
     "stamped-gzip": {"message_timestamp_type": "LogAppendTime", "compression_type": "gzip"},
