@@ -28,14 +28,14 @@ from tests.fakes.inline_pool import InlinePool
 FREE = "PLAINTEXT://127.0.0.1:0"
 
 
-def world() -> Environment:
+def environment() -> Environment:
     """The real one, without threads of its own."""
     return Environment(SystemClock(), Random(1), RealDisk(), EmbeddedStore.at, InlinePool())
 
 
 def app(data: Path, **settings: str) -> App:
     named = {name.replace("_", "."): value for name, value in settings.items()}
-    return App({"listeners": FREE, "log.dirs": str(data), **named}, world())
+    return App({"listeners": FREE, "log.dirs": str(data), **named}, environment())
 
 
 def descriptors() -> set[str]:
@@ -143,7 +143,7 @@ def test_a_start_that_fails_leaves_nothing_behind_and_names_what_failed(
             named = {key: value.replace("{taken}", port) for key, value in settings.items()}
             data = {"listeners": FREE, "log.dirs": str(tmp_path), "broker.id": "3", **protocols}
             with nothing_left(), pytest.raises(UserError, match=said):
-                await App({**data, **named}, world()).start()
+                await App({**data, **named}, environment()).start()
         again = app(tmp_path, broker_id="3")
         await again.start()
         await again.stop()

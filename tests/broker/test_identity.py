@@ -42,7 +42,10 @@ class Machine:
         )
         directories.open()
         return await identify(
-            MetadataStoreChoice(store, "home"), directories, DynamicConfig(named), Random(self.seed)
+            MetadataStoreChoice(store, "memory"),
+            directories,
+            DynamicConfig(named),
+            Random(self.seed),
         )
 
     def meta(self, directory: str) -> MetaProperties:
@@ -126,23 +129,23 @@ def test_data_without_its_metadata_stops_the_start_unless_accepted(
         machine = Machine()
         first = await machine.start()
         machine.ensemble = Ensemble()
-        with pytest.raises(UserError, match="no metadata of it"):
+        with pytest.raises(UserError, match="has no metadata of that cluster"):
             await machine.start()
         again = await machine.start(log_dirs_accept_missing="true")
         assert again.cluster_id == first.cluster_id
 
     run(story())
-    assert "accepted" in caplog.text
+    assert "because of log.dirs.accept.missing=true" in caplog.text
 
 
-def test_a_directory_that_was_wiped_or_left_out_stops_the_start_unless_accepted() -> None:
+def test_a_directory_that_was_wiped_or_is_missing_stops_the_start_unless_accepted() -> None:
     async def story() -> None:
         machine = Machine()
         await machine.start(A, B)
-        with pytest.raises(UserError, match="is gone"):
+        with pytest.raises(UserError, match="log directories of broker 0 are missing"):
             await machine.start(A)
         machine.wipe(B)
-        with pytest.raises(UserError, match=r"/b is gone"):
+        with pytest.raises(UserError, match="are missing: /b: the disk was wiped"):
             await machine.start(A, B)
         await machine.start(A, B, log_dirs_accept_missing="true")
         await machine.start(A, B)

@@ -111,8 +111,8 @@ from ottla.broker import lifecycle
 from ottla.store.port import StoreUnavailable
 
 class Unlucky:
-    def __init__(self, settings, world): pass
-    async def start(self): raise StoreUnavailable(5, "no word", "/controller")
+    def __init__(self, settings, environment): pass
+    async def start(self): raise StoreUnavailable(5, "no reply", "/controller")
 
 lifecycle.App = Unlucky
 sys.exit(lifecycle.run({}))
@@ -124,7 +124,10 @@ sys.exit(lifecycle.run({}))
     )  # fmt: skip
     assert ran.returncode == 1
     assert ran.stderr.count("\n") == 1
-    assert "the metadata cannot be reached: [Errno 5] no word: '/controller'" in ran.stderr
+    assert (
+        "broker stopped: metadata store unavailable: [Errno 5] no reply: '/controller'"
+        in ran.stderr
+    )
 
 
 def test_a_broker_that_grows_never_stops_to_look_through_many_objects() -> None:

@@ -10,9 +10,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ottla.broker.metrics_server import (
-    ANSWERS_PER_SECOND,
     CONNECTIONS_MAX,
     PAGE_MS,
+    RESPONSES_PER_SECOND,
     ROWS_AT_ONCE,
     MetricsServer,
     render,
@@ -174,12 +174,12 @@ def test_so_many_are_answered_a_second_and_others_wait() -> None:
         more = 6
         try:
             began = time.monotonic()
-            asked = (ask(port, GET) for _ in range(ANSWERS_PER_SECOND + more))
+            asked = (ask(port, GET) for _ in range(RESPONSES_PER_SECOND + more))
             assert all(await asyncio.gather(*asked))
             took = time.monotonic() - began
         finally:
             await exposition.stop()
-        assert took >= (more - 1) / ANSWERS_PER_SECOND
+        assert took >= (more - 1) / RESPONSES_PER_SECOND
 
     asyncio.run(story())
 

@@ -371,7 +371,7 @@ def test_without_its_metadata_a_broker_does_not_pretend_to_be_new(tmp_path: Path
     broker.dirs.reverse()
     with pytest.raises(Ended, match="exit code 2"):
         broker.start()
-    assert "no metadata of it in" in broker.said
+    assert "has no metadata of that cluster" in broker.said
     broker.dirs.reverse()
     with broker:
         assert values(broker.address, "a") == values(broker.address, "b") == ["kept"]

@@ -156,11 +156,11 @@ def test_a_started_broker_shows_and_holds_what_it_had_before() -> None:
     async def story() -> None:
         async with control_plane() as plane:
             one = await plane.start(1)
-            await one.controller.started()
+            await one.controller.wait_started()
             await one.controller.create_topics([NewTopic("t", 3)], 5_000)
             await plane.kill(1)
             again = await plane.start(1)
-            await again.controller.started()
+            await again.controller.wait_started()
             assert len(again.metadata.image.topics["t"].partitions) == 3
             assert len(again.held.states) == 3
 

@@ -1,8 +1,7 @@
-"""What part of the memory each thing that clients can make grow may take. Pure.
+"""The share of the memory for each part that clients can make grow. Pure.
 
-Owns: the parts. Whoever keeps such a thing is handed its number of bytes, and refuses what is more.
-The rest is for what a broker needs of itself, for what is copied on its way, and for the system's
-page cache.
+Owns: the shares. Each part is handed its limit in bytes and refuses what exceeds it. The rest is
+for the broker itself, for copies in flight, and for the system's page cache.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from ottla.config.broker import BrokerConfig
 
 MIB: Final = 1 << 20
 REQUESTS_AT_ONCE: Final = 8
-"""Of the largest size. However much memory there is, more of them would only wait in it."""
+"""Requests of the largest size; more of them would only wait in memory."""
 GIB: Final = 1 << 30
 
 
@@ -21,17 +20,17 @@ class MemoryShares(NamedTuple):
     """In bytes."""
 
     requests: int
-    """Requests that arrive or are handled: `queued.max.request.bytes`."""
+    """Requests being received or handled: `queued.max.request.bytes`."""
     replies: int
-    """Replies that peers have not taken."""
+    """Replies that clients have not read yet."""
     groups: int
-    """Members of groups, with what they say of themselves."""
+    """Members of groups, with their metadata."""
     fetch_sessions: int
     transactional_ids: int
 
 
 def memory_shares(config: BrokerConfig, machine_bytes: int) -> MemoryShares:
-    """The largest request that is allowed fits, however little memory there is."""
+    """The share of requests always holds at least one of the largest allowed size."""
     total = config.memory_limit_bytes if config.memory_limit_bytes > 0 else machine_bytes
     requests = config.queued_max_request_bytes
     if requests < 0:

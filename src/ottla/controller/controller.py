@@ -83,7 +83,7 @@ class Controller:
     def is_active(self) -> bool:
         return self._loop.is_active
 
-    async def started(self) -> None:
+    async def wait_started(self) -> None:
         """The first election is over, and this broker shows all that the controller knows.
 
         What a broker hears of its own replicas comes before what it shows, so it then leads too.
