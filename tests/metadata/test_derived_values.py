@@ -87,4 +87,4 @@ def test_topics_that_are_gone_are_forgotten() -> None:
     image = told(image, *[(name, 0, DELETED) for name, _, _ in many], brokers=(HERE,))
     assert maker.asked(image) == []
     kept = maker.derived.kind(image, "kind")
-    assert list(kept._made) == ["stays"]
+    assert list(kept._values) == ["stays"]

@@ -9,7 +9,7 @@ import pytest
 
 from ottla.config.dynamic import DynamicConfig
 from ottla.model.ids import BrokerId
-from ottla.shared_state.config_store import NOTES_KEPT, ConfigStore
+from ottla.shared_state.config_store import NOTIFICATIONS_RETAINED, ConfigStore
 from ottla.shared_state.registration import create_root_nodes
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
@@ -150,10 +150,10 @@ def test_old_notes_are_tidied_away() -> None:
         one = Broker(Ensemble(), 1)
         async with asyncio.TaskGroup() as tasks:
             running = await one.start(tasks)
-            for number in range(NOTES_KEPT + 5):
+            for number in range(NOTIFICATIONS_RETAINED + 5):
                 await one.configs.change_topic("t", lambda _, n=number: {"retention.ms": str(n)})  # type: ignore[misc]
             await settle(2_000)
-            assert len(await one.store.children(paths.CONFIG_CHANGES)) == NOTES_KEPT
+            assert len(await one.store.children(paths.CONFIG_CHANGES)) == NOTIFICATIONS_RETAINED
             running.cancel()
 
     run(story())
