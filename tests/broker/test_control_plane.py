@@ -75,7 +75,7 @@ def test_the_one_broker_becomes_the_controller() -> None:
         await control.registration.register()
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(loop) for loop in control.loops()]
-            await control.loop.settled.wait()
+            await control.loop.first_election_done.wait()
             assert await store.get(paths.CONTROLLER) is not None
             assert control.registration.epoch >= 0
             for task in running:

@@ -1,4 +1,4 @@
-"""What the rest of the broker asks of the controller."""
+"""The interface of the controller for the rest of the broker."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_who_is_not_the_controller_says_so() -> None:
                 two.controller.delete_topics(["t"], 1_000),
                 two.controller.create_partitions([MorePartitions("t", 2)], 1_000),
                 two.controller.elect_leaders(ElectionKind.PREFERRED, None, 1_000),
-                two.controller.let_go(BrokerId(2), BrokerEpoch(0)),
+                two.controller.controlled_shutdown(BrokerId(2), BrokerEpoch(0)),
             ):
                 with pytest.raises(KafkaError) as refused:
                     await question
@@ -186,11 +186,11 @@ def test_a_broker_that_stops_in_order_hands_its_leaders_over() -> None:
             await settle()
             chosen = {0: (two.id, one.id)}
             await one.controller.create_topics([NewTopic("t", assignment=chosen)], 5_000)
-            left = await one.controller.let_go(two.id, two.registration.epoch)
+            left = await one.controller.controlled_shutdown(two.id, two.registration.epoch)
             assert left == frozenset()
             await until(lambda: one.metadata.image.topics["t"].partitions[0].leader == 1)
             with pytest.raises(KafkaError) as refused:
-                await one.controller.let_go(two.id, BrokerEpoch(0))
+                await one.controller.controlled_shutdown(two.id, BrokerEpoch(0))
             assert refused.value.code is ErrorCode.stale_broker_epoch
 
     run(story())
@@ -203,15 +203,15 @@ def test_moves_under_way_can_be_listed() -> None:
             one, two = await plane.start(1), await plane.start(2)
             await settle()
             await one.controller.create_topics([NewTopic("t", assignment={0: (one.id,)})], 5_000)
-            said = await one.controller.move_partitions({T0: (two.id,)}, 5_000)
+            said = await one.controller.reassign_partitions({T0: (two.id,)}, 5_000)
             assert said == {T0: None}
-            assert one.controller.moving()[T0].adding == (two.id,)
-            refused = await one.controller.move_partitions(
+            assert one.controller.reassignments()[T0].adding == (two.id,)
+            refused = await one.controller.reassign_partitions(
                 {T0: (one.id, two.id)}, 5_000, keep_factor=True
             )
             assert code(refused[T0]) is ErrorCode.invalid_replication_factor
             with pytest.raises(KafkaError):
-                two.controller.moving()
+                two.controller.reassignments()
 
     run(story())
 

@@ -118,7 +118,7 @@ def test_the_state_is_what_is_stored_and_a_leader_is_always_in_its_isr(
         actor.state = step.state
         apply(tree, step.writes)
         check(step.state, tree)
-        illegal = [note for note in step.notes if "cannot go from" in note]
+        illegal = [text for text in step.warnings if "illegal state change" in text]
         assert illegal == [], command
         for tp, partition in step.state.partitions():
             if partition.leadership is not None:

@@ -29,7 +29,9 @@ def test_an_illegal_move_is_noted_and_skipped() -> None:
     replicas.move(event, [Replica(T0, ONE)], R.DELETION_STARTED)
     assert replicas.state_of(event.partition(T0), ONE) is R.ONLINE
     step = event.step()
-    assert step.notes == ("replica 1 of t-0 cannot go from Online to DeletionStarted",)
+    assert step.warnings == (
+        "ignored illegal state change of replica 1 of partition t-0 from Online to DeletionStarted",
+    )
     assert step.sends == ()
 
 

@@ -89,7 +89,7 @@ class Actor:
 
     def __init__(self) -> None:
         self.state = ControllerState(BrokerId(1))
-        self._asks = 0
+        self._last_request_id = 0
 
     def run(self, command: str) -> str:
         word, *rest = command.split()
@@ -100,9 +100,9 @@ class Actor:
         self.state = step.state
         return "\n".join(render(step)) or "nothing"
 
-    def ask(self) -> int:
-        self._asks += 1
-        return self._asks
+    def request_id(self) -> int:
+        self._last_request_id += 1
+        return self._last_request_id
 
     def leadership(self, tp: TopicPartition) -> Leadership:
         leadership = self.state.topics[tp.topic].partitions[tp.partition].leadership
@@ -184,13 +184,15 @@ def _create(actor: Actor, words: list[str]) -> Event:
         topic_id(name),
         PlacementRandomness(0, 0),
     )
-    return TopicCreationRequested(actor.ask(), (new,), "validate-only" in rest)
+    return TopicCreationRequested(actor.request_id(), (new,), "validate-only" in rest)
 
 
 def _more(actor: Actor, words: list[str]) -> Event:
     name, total, *rest = words
     chosen = tuple(replicas(word) for word in rest) or None
-    return PartitionCreationRequested(actor.ask(), (MorePartitions(name, int(total), chosen),))
+    return PartitionCreationRequested(
+        actor.request_id(), (MorePartitions(name, int(total), chosen),)
+    )
 
 
 def _found(actor: Actor, words: list[str]) -> Event:
@@ -256,18 +258,18 @@ def _stopped(actor: Actor, words: list[str]) -> Event:
 def _elect(actor: Actor, words: list[str]) -> Event:
     kind, *rest = words
     named = tuple(map(tp, rest)) or None
-    return ElectionRequested(actor.ask(), ElectionKind[kind.upper()], named)
+    return ElectionRequested(actor.request_id(), ElectionKind[kind.upper()], named)
 
 
 def _move(actor: Actor, words: list[str]) -> Event:
     pairs = _pairs(words)
     moves = {tp(key): None if to == "cancel" else replicas(to) for key, to in pairs.items()}
-    return ReassignmentRequested(actor.ask(), moves)
+    return ReassignmentRequested(actor.request_id(), moves)
 
 
 def _shutdown(actor: Actor, words: list[str]) -> Event:
     id = BrokerId(int(words[0]))
-    return ShutdownRequested(actor.ask(), id, BrokerEpoch(int((words[1:] or ["0"])[0])))
+    return ShutdownRequested(actor.request_id(), id, BrokerEpoch(int((words[1:] or ["0"])[0])))
 
 
 def _unclean(actor: Actor, words: list[str]) -> Event:
@@ -287,7 +289,7 @@ def _rules(actor: Actor, words: list[str]) -> Event:
 
 COMMANDS: Mapping[str, Callable[[Actor, list[str]], Event]] = {
     "elected": _elected,
-    "returned": lambda actor, words: _elected(actor, words)._replace(returned=True),
+    "returned": lambda actor, words: _elected(actor, words)._replace(restarted=True),
     "brokers": lambda _, words: LiveBrokersChanged(brokers(words)),
     "behind": lambda _, words: BrokerBehind(BrokerId(int(words[0]))),
     "create": _create,
@@ -295,7 +297,7 @@ COMMANDS: Mapping[str, Callable[[Actor, list[str]], Event]] = {
     "found": _found,
     "gone": _gone,
     "rewritten": _rewritten,
-    "delete": lambda actor, words: DeletionRequested({name: actor.ask() for name in words}),
+    "delete": lambda actor, words: DeletionRequested({name: actor.request_id() for name in words}),
     "deletions": lambda _, words: DeletionsFound(frozenset(words)),
     "isr": _isr,
     "reread": _reread,
@@ -327,8 +329,8 @@ def render(step: Step) -> Iterator[str]:
     yield from (f"write  {_op(op)}" for op in step.writes)
     for send in step.sends:
         yield from _send(send)
-    yield from (f"reply  {ask}: {_answer(answer)}" for ask, answer in step.replies)
-    yield from (f"note   {note}" for note in step.notes)
+    yield from (f"reply  {id_}: {_answer(answer)}" for id_, answer in step.replies)
+    yield from (f"warn   {text}" for text in step.warnings)
 
 
 def show(state: ControllerState) -> Iterator[str]:

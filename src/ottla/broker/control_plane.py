@@ -117,7 +117,7 @@ class ControlPlane:
             self.registration,
             environment.clock,
             environment.dice,
-            measures=ControllerMetrics(registry, environment.clock),
+            metrics=ControllerMetrics(registry, environment.clock),
         )
         self.controller = Controller(
             self.loop,

@@ -199,7 +199,7 @@ def test_who_waits_when_the_session_expires_is_told_to_ask_the_next_controller()
         async with control_plane() as plane:
             one = await plane.start(1)
             await settle()
-            number, answer = one.loop.open_ask()
+            number, answer = one.loop.open_request()
             plane.ensemble.expire(cast(MemoryStore, one.store))
             with pytest.raises(KafkaError) as refused:
                 await answer
@@ -430,8 +430,8 @@ def test_only_the_controller_watches_the_cluster() -> None:
             one, two = await plane.start(1), await plane.start(2)
             await settle()
             await create(one, "t", 1)
-            assert two.loop._readings._watched == {paths.CONTROLLER}
-            assert paths.topic("t") in one.loop._readings._watched
+            assert two.loop._reader._watched == {paths.CONTROLLER}
+            assert paths.topic("t") in one.loop._reader._watched
 
     run(story())
 
@@ -470,7 +470,7 @@ def test_leaders_are_balanced_by_themselves_after_a_while() -> None:
             await create(one, "t", 1, 2)
             codes = await one.controller.elect_leaders(ElectionKind.PREFERRED, [T0], 1_000)
             assert codes == {T0: ErrorCode.election_not_needed}
-            left = await one.controller.let_go(two.id, two.registration.epoch)
+            left = await one.controller.controlled_shutdown(two.id, two.registration.epoch)
             assert left == frozenset()
 
     run(story())

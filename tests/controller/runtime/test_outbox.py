@@ -75,7 +75,7 @@ def test_requests_arrive_in_order_one_at_a_time_and_are_repeated_until_answered(
         links.failures = 2
         async with asyncio.TaskGroup() as tasks:
             box = await outbox(links, tasks, [])
-            box.follow({ONE.id: ONE})
+            box.update({ONE.id: ONE})
             box.send(request(ONE, epoch) for epoch in (1, 2, 3))
             await asyncio.sleep(60)
             box.close()
@@ -86,17 +86,17 @@ def test_requests_arrive_in_order_one_at_a_time_and_are_repeated_until_answered(
 
 
 @pytest.mark.spec("CTL-40", "CTL-43")
-def test_channels_follow_the_brokers_and_a_restarted_one_gets_a_new_channel() -> None:
+def test_queues_follow_the_live_brokers_and_a_restarted_one_gets_a_new_queue() -> None:
     async def story() -> None:
         links = Recorder()
         links.silent = True
         again = BrokerState(ONE.id, BrokerEpoch(9), ())
         async with asyncio.TaskGroup() as tasks:
             box = await outbox(links, tasks, [])
-            box.follow({ONE.id: ONE})
+            box.update({ONE.id: ONE})
             box.send([request(ONE, 1)])
             await asyncio.sleep(5)
-            box.follow({again.id: again})
+            box.update({again.id: again})
             await asyncio.sleep(0)
             assert links.closed == 1
             links.silent = False
@@ -115,7 +115,7 @@ def test_a_broker_too_far_behind_loses_its_queue_and_the_controller_hears_of_it(
         links.silent = True
         async with asyncio.TaskGroup() as tasks:
             box = await outbox(links, tasks, told)
-            box.follow({ONE.id: ONE})
+            box.update({ONE.id: ONE})
             box.send(request(ONE, epoch) for epoch in range(QUEUE_MAX))
             assert told == []
             box.send([request(ONE, 0)])
