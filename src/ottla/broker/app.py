@@ -23,7 +23,7 @@ from ottla.broker.data_plane import DataPlane
 from ottla.broker.environment import Environment
 from ottla.broker.identity import identify
 from ottla.broker.listeners import ListenerSet
-from ottla.broker.memory_shares import memory_shares
+from ottla.broker.memory import memory_shares
 from ottla.broker.metadata_store import choose_store, open_store
 from ottla.broker.metrics_server import MetricsServer
 from ottla.config.broker import BrokerConfig

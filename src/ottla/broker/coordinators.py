@@ -14,7 +14,7 @@ from uuid import UUID
 from ottla.broker.control_plane import ControlPlane
 from ottla.broker.data_plane import DataPlane
 from ottla.broker.environment import Environment
-from ottla.broker.memory_shares import memory_shares
+from ottla.broker.memory import memory_shares
 from ottla.broker.transaction_coordinator import build_transaction_coordinator
 from ottla.config.dynamic import DynamicConfig
 from ottla.coordinator.group.consumer.service import ConsumerGroups

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from ottla.broker.environment import Environment
 from ottla.broker.log_tasks import Parallelism, close, load, parallelism
-from ottla.broker.memory_shares import memory_shares
+from ottla.broker.memory import memory_shares
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.delay.purgatory import Purgatory

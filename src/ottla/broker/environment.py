@@ -14,7 +14,7 @@ from resource import RLIMIT_NOFILE, getrlimit
 from socket import getfqdn
 from typing import Final
 
-from ottla.broker.machine_memory import memory_bytes
+from ottla.broker.memory import memory_bytes
 from ottla.broker.metadata_store import zookeeper
 from ottla.config.broker import BrokerConfig
 from ottla.log.files import Disk, RealDisk

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ottla.broker.data_plane import DataPlane
-from ottla.broker.memory_shares import memory_shares
+from ottla.broker.memory import memory_shares
 from ottla.config.dynamic import DynamicConfig
 from ottla.coordinator.internal_topic_log import InternalTopicLog
 from ottla.coordinator.runtime import Runtime, RuntimeContext

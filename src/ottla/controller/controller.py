@@ -179,9 +179,7 @@ class Controller:
                 async for name, (_, answer) in in_slices(pending.items()):
                     code = cast(ErrorCode, await answer)
                     if code is ErrorCode.none:
-                        await self.metadata_waiter.wait_for(
-                            lambda image, name=name: name not in image.topics
-                        )  # type: ignore[misc]
+                        await self.metadata_waiter.wait_for(_has_no_topic(name))
                     codes[name] = code
         except TimeoutError:
             pass
@@ -316,6 +314,10 @@ def _all_have_leaders(results: object) -> Condition:
         return True
 
     return condition
+
+
+def _has_no_topic(name: str) -> Condition:
+    return lambda image: name not in image.topics
 
 
 def _have_partitions(
