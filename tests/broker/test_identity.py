@@ -87,9 +87,9 @@ def test_a_default_id_yields_to_the_directories_and_a_set_one_must_agree() -> No
 def test_an_id_can_be_generated_above_the_reserved_ones_and_is_kept() -> None:
     async def story() -> None:
         machine = Machine()
-        made = await machine.start(broker_id="-1", reserved_broker_max_id="50")
-        assert made.broker_id == 51
-        assert await machine.start(broker_id="-1", reserved_broker_max_id="50") == made
+        identity = await machine.start(broker_id="-1", reserved_broker_max_id="50")
+        assert identity.broker_id == 51
+        assert await machine.start(broker_id="-1", reserved_broker_max_id="50") == identity
         other = Machine()
         other.ensemble = machine.ensemble
         assert (await other.start(broker_id="-1", reserved_broker_max_id="50")).broker_id == 52

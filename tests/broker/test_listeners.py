@@ -29,7 +29,7 @@ MAP = "PLAINTEXT:PLAINTEXT,IN:PLAINTEXT,OUT:PLAINTEXT"
 HERE = "127.0.0.1"
 
 
-def at(*listeners: str) -> dict[str, str]:
+def listener_settings(*listeners: str) -> dict[str, str]:
     return {
         "listeners": ",".join(f"{name}://{HERE}:0" for name in listeners),
         "listener.security.protocol.map": MAP,
@@ -38,18 +38,18 @@ def at(*listeners: str) -> dict[str, str]:
 
 
 def listeners(*names: str) -> Listeners:
-    return Listeners.of(BrokerConfig.parse(at(*names)))
+    return Listeners.of(BrokerConfig.parse(listener_settings(*names)))
 
 
 @asynccontextmanager
 async def listener_set() -> AsyncIterator[ListenerSet]:
     clock = SystemClock()
     network = Network(NetLimits(), clock, RequestMetrics(Registry(), {}, clock), None)
-    made = ListenerSet(network, echo, lambda: "box")
+    opened = ListenerSet(network, echo, lambda: "box")
     try:
-        yield made
+        yield opened
     finally:
-        await made.stop()
+        await opened.stop()
 
 
 async def answers(endpoint: Endpoint) -> bool:
@@ -107,9 +107,12 @@ def test_a_change_that_cannot_be_carried_out_changes_nothing() -> None:
             (before,) = some.advertised
             with socket.create_server((HERE, 0)) as taken:
                 port = taken.getsockname()[1]
-                wanted = {**at("IN"), "listeners": f"OUT://{HERE}:0,IN://{HERE}:{port}"}
+                settings = {
+                    **listener_settings("IN"),
+                    "listeners": f"OUT://{HERE}:0,IN://{HERE}:{port}",
+                }
                 with pytest.raises(UserError, match="listeners: cannot bind IN://"):
-                    await some.change(Listeners.of(BrokerConfig.parse(wanted)))
+                    await some.change(Listeners.of(BrokerConfig.parse(settings)))
             assert some.advertised == (before,)
             assert await answers(before)
 
@@ -119,15 +122,18 @@ def test_a_change_that_cannot_be_carried_out_changes_nothing() -> None:
 @pytest.mark.spec("CFG-006", "NET-40")
 def test_listeners_follow_the_settings_and_are_advertised() -> None:
     async def story() -> None:
-        config, published = DynamicConfig(at("IN")), asyncio.Queue[tuple[Endpoint, ...]]()
+        config, published = (
+            DynamicConfig(listener_settings("IN")),
+            asyncio.Queue[tuple[Endpoint, ...]](),
+        )
         async with listener_set() as some, asyncio.TaskGroup() as tasks:
             await some.bind(Listeners.of(config.current))
             following = tasks.create_task(some.apply_changes(config, published.put))
             await asyncio.sleep(0)
             config.set_broker({"num.io.threads": "9"})
-            config.set_broker({"listeners": at("IN", "OUT")["listeners"]})
+            config.set_broker({"listeners": listener_settings("IN", "OUT")["listeners"]})
             assert [one.name for one in await published.get()] == ["IN", "OUT"]
-            config.set_broker({"listeners": at("IN")["listeners"]})
+            config.set_broker({"listeners": listener_settings("IN")["listeners"]})
             assert [one.name for one in await published.get()] == ["IN"]
             assert published.empty(), "a change of something else is not published"
             following.cancel()
@@ -137,7 +143,11 @@ def test_listeners_follow_the_settings_and_are_advertised() -> None:
 
 def alter(line: Line, *names: str) -> int:
     """Give broker 0 these listeners; the code it answers with."""
-    change = {"name": "listeners", "config_operation": 0, "value": at(*names)["listeners"]}
+    change = {
+        "name": "listeners",
+        "config_operation": 0,
+        "value": listener_settings(*names)["listeners"],
+    }
     resource = {"resource_type": 4, "resource_name": "0", "configs": [change]}
     reply = line.ask(44, 1, resources=[resource], validate_only=False)
     return int(reply.responses[0].error_code)
@@ -156,7 +166,10 @@ def until(line: Line, condition: Callable[[], bool]) -> None:
 def test_a_client_that_adds_a_listener_finds_it_advertised_and_open_and_there_after_a_restart(
     tmp_path: Path,
 ) -> None:
-    with Broker(at("IN"), data_dir=tmp_path) as broker, Line(broker.bootstrap_servers) as line:
+    with (
+        Broker(listener_settings("IN"), data_dir=tmp_path) as broker,
+        Line(broker.bootstrap_servers) as line,
+    ):
         assert alter(line, "IN", "OUT") == ErrorCode.none
         until(line, lambda: "," in broker.bootstrap_servers)
         _, new = broker.bootstrap_servers.split(",")
@@ -164,11 +177,14 @@ def test_a_client_that_adds_a_listener_finds_it_advertised_and_open_and_there_af
             until(other, lambda: bool(other.ask(3, 1, topics=[]).brokers))
             (node,) = other.ask(3, 1, topics=[]).brokers
             assert f"{node.host}:{node.port}" == new
-    with Broker(at("IN"), data_dir=tmp_path) as broker:
+    with Broker(listener_settings("IN"), data_dir=tmp_path) as broker:
         assert len(broker.bootstrap_servers.split(",")) == 2
 
 
 @pytest.mark.spec("CFG-006")
 def test_the_listener_that_brokers_use_cannot_be_taken_away() -> None:
-    with Broker(at("IN", "OUT")) as broker, Line(broker.bootstrap_servers.split(",")[0]) as line:
+    with (
+        Broker(listener_settings("IN", "OUT")) as broker,
+        Line(broker.bootstrap_servers.split(",")[0]) as line,
+    ):
         assert alter(line, "OUT") == ErrorCode.invalid_request

@@ -41,8 +41,8 @@ def test_a_new_replica_of_a_led_partition_is_told_its_leader() -> None:
     replicas.move(event, [Replica(T0, THREE)], R.NEW)
     replicas.move(event, [Replica(T0, THREE)], R.ONLINE)
     assert event.partition(T0).replicas == (1, 2, 3), "it was missing in the assignment"
-    told = [send for send in event.step().sends if isinstance(send, LeaderAndIsr)]
-    assert [(send.broker, send.partitions[0].is_new) for send in told] == [(3, True)]
+    leader_and_isr = [send for send in event.step().sends if isinstance(send, LeaderAndIsr)]
+    assert [(send.broker, send.partitions[0].is_new) for send in leader_and_isr] == [(3, True)]
 
 
 @pytest.mark.spec("CTL-61")

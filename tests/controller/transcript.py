@@ -80,8 +80,8 @@ def parse(text: str) -> tuple[str, list[Block]]:
 
 
 def write(heading: str, blocks: Iterable[Block]) -> str:
-    shown = "\n\n".join(f"> {command}\n----\n{said}" for command, said in blocks)
-    return f"{heading}\n\n{shown}\n"
+    text = "\n\n".join(f"> {command}\n----\n{described}" for command, described in blocks)
+    return f"{heading}\n\n{text}\n"
 
 
 class Actor:
@@ -112,7 +112,7 @@ class Actor:
 
 def brokers(words: Iterable[str]) -> dict[BrokerId, BrokerState]:
     """`2@7:rack` is broker 2, registered with epoch 7, in that rack; the epoch is 0 if not said."""
-    found = {}
+    parsed = {}
     for word in words:
         name, _, rack = word.partition(":")
         id, _, epoch = name.partition("@")
@@ -120,13 +120,13 @@ def brokers(words: Iterable[str]) -> dict[BrokerId, BrokerState]:
         port = 9092
         if epoch.endswith("!"):  # registered again with another address
             epoch, port = epoch[:-1], 9093
-        found[broker] = BrokerState(
+        parsed[broker] = BrokerState(
             broker,
             BrokerEpoch(int(epoch or 0)),
             (EndpointNode("PLAINTEXT", f"host{id}", port),),
             rack or None,
         )
-    return found
+    return parsed
 
 
 def replicas(text: str) -> Replicas:
@@ -146,16 +146,20 @@ def _pairs(words: Iterable[str]) -> dict[str, str]:
 def _elected(actor: Actor, words: list[str]) -> Elected:
     """elected EPOCH BROKER... [topic-N=AR/leader/isr[/adding/removing]]... [deleting=TOPIC]"""
     epoch, *rest = words
-    there = brokers(word for word in rest if "=" not in word)
+    live = brokers(word for word in rest if "=" not in word)
     pairs = _pairs(word for word in rest if "=" in word)
     deleting = frozenset(filter(None, pairs.pop("deleting", "").split(",")))
     topics: dict[str, TopicAssignment] = {}
     for name, text in pairs.items():
-        at = tp(name)
-        known = topics.get(at.topic, TopicAssignment(topic_id(at.topic), {}, 0))
+        partition_id = tp(name)
+        current = topics.get(
+            partition_id.topic, TopicAssignment(topic_id(partition_id.topic), {}, 0)
+        )
         partition = _stored(text)
-        topics[at.topic] = replace(known, partitions={**known.partitions, at.partition: partition})
-    return Elected(ControllerEpoch(int(epoch)), 7, there, topics, deleting)
+        topics[partition_id.topic] = replace(
+            current, partitions={**current.partitions, partition_id.partition: partition}
+        )
+    return Elected(ControllerEpoch(int(epoch)), 7, live, topics, deleting)
 
 
 def _stored(text: str) -> PartitionAssignment:
@@ -199,10 +203,12 @@ def _found(actor: Actor, words: list[str]) -> Event:
     """found TOPIC-N=AR ...: topics somebody wrote; `gone TOPIC` takes one away."""
     topics: dict[str, TopicAssignment] = {}
     for name, text in _pairs(words).items():
-        at = tp(name)
-        known = topics.get(at.topic, TopicAssignment(topic_id(at.topic), {}, 0))
-        grown = {**known.partitions, at.partition: PartitionAssignment(replicas(text))}
-        topics[at.topic] = replace(known, partitions=grown)
+        partition_id = tp(name)
+        current = topics.get(
+            partition_id.topic, TopicAssignment(topic_id(partition_id.topic), {}, 0)
+        )
+        grown = {**current.partitions, partition_id.partition: PartitionAssignment(replicas(text))}
+        topics[partition_id.topic] = replace(current, partitions=grown)
     return TopicsReloaded(frozenset(actor.state.topics) | topics.keys(), topics)
 
 
@@ -232,8 +238,8 @@ def _reread(actor: Actor, words: list[str]) -> Event:
 def _states(actor: Actor, words: list[str]) -> dict[TopicPartition, Leadership]:
     states = {}
     for name, isr in _pairs(words).items():
-        known = actor.leadership(tp(name))
-        states[tp(name)] = replace(known, isr=replicas(isr), version=known.version + 1)
+        current = actor.leadership(tp(name))
+        states[tp(name)] = replace(current, isr=replicas(isr), version=current.version + 1)
     return states
 
 
@@ -243,15 +249,15 @@ def _codes(words: Iterable[str]) -> dict[TopicPartition, ErrorCode]:
 
 def _became(actor: Actor, words: list[str]) -> Event:
     id = BrokerId(int(words[0]))
-    known = actor.state.brokers.get(id)
-    epoch = BrokerEpoch(0) if known is None else known.epoch
+    current = actor.state.brokers.get(id)
+    epoch = BrokerEpoch(0) if current is None else current.epoch
     return LeaderAndIsrReplied(id, epoch, _codes(words[1:]))
 
 
 def _stopped(actor: Actor, words: list[str]) -> Event:
     id = BrokerId(int(words[0]))
-    known = actor.state.brokers.get(id)
-    epoch = BrokerEpoch(0) if known is None else known.epoch
+    current = actor.state.brokers.get(id)
+    epoch = BrokerEpoch(0) if current is None else current.epoch
     return StopReplicaReplied(id, epoch, _codes(words[1:]))
 
 
@@ -336,10 +342,12 @@ def render(step: Step) -> Iterator[str]:
 def show(state: ControllerState) -> Iterator[str]:
     leaving = f" leaving {_ids(state.shutting_down)}" if state.shutting_down else ""
     yield f"epoch {state.epoch} brokers {_ids(state.brokers)}{leaving}"
-    for at, partition in state.partitions():
-        said = " ".join(f"{id}:{state.value}" for id, state in partition.replica_states.items())
+    for partition_id, partition in state.partitions():
+        described = " ".join(
+            f"{id}:{state.value}" for id, state in partition.replica_states.items()
+        )
         led = "-" if partition.leadership is None else _leadership(partition.leadership)
-        yield f"{at} {partition.state.value} [{said}] {led}"
+        yield f"{partition_id} {partition.state.value} [{described}] {led}"
     for name, going in state.deletions.items():
         flags = [word for word in ("started", "ineligible") if getattr(going, word)]
         yield f"deleting {name} {' '.join(flags)}".rstrip()
@@ -368,8 +376,8 @@ def _data(path: str, data: bytes) -> str:
             for word, moves in (("adding", node.adding), ("removing", node.removing))
             for number, brokers in moves.items()
         )
-        shown = " ".join(f"{number}:{_list(ids)}" for number, ids in node.partitions.items())
-        return f" {shown}{moving}"
+        text = " ".join(f"{number}:{_list(ids)}" for number, ids in node.partitions.items())
+        return f" {text}{moving}"
     return f" {data.decode()}" if data else ""
 
 
@@ -389,9 +397,9 @@ def _send(send: Send) -> Iterator[str]:
             yield f"send   UpdateMetadata to {_list(to)}"
             for one in published:
                 leader = one.partition.leadership
-                said = "-" if leader is None else _leadership(leader)
+                described = "-" if leader is None else _leadership(leader)
                 offline = f" offline={_list(one.offline)}" if one.offline else ""
-                yield f"         {one.tp} {'deleted' if one.deleted else said}{offline}"
+                yield f"         {one.tp} {'deleted' if one.deleted else described}{offline}"
         case StopReplica(broker, stopped):
             yield f"send   StopReplica to {broker}"
             for stop in stopped:

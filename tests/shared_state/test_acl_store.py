@@ -108,14 +108,14 @@ def test_nodes_are_kafkas_own() -> None:
                 }
             ],
         }
-        [told] = json.loads(prefixed.data)["acls"]
-        assert (told["permissionType"], told["operation"]) == ("Deny", "TwoPhaseCommit")
+        [acl] = json.loads(prefixed.data)["acls"]
+        assert (acl["permissionType"], acl["operation"]) == ("Deny", "TwoPhaseCommit")
         [note] = await broker.store.children(paths.ACL_CHANGES)
-        said = await broker.store.get(f"{paths.ACL_CHANGES}/{note}")
-        assert said is not None and said.data == b"Topic:orders"
+        change = await broker.store.get(f"{paths.ACL_CHANGES}/{note}")
+        assert change is not None and change.data == b"Topic:orders"
         [note] = await broker.store.children(paths.ACL_CHANGES_PREFIXED)
-        said = await broker.store.get(f"{paths.ACL_CHANGES_PREFIXED}/{note}")
-        assert said is not None and json.loads(said.data)["patternType"] == "PREFIXED"
+        change = await broker.store.get(f"{paths.ACL_CHANGES_PREFIXED}/{note}")
+        assert change is not None and json.loads(change.data)["patternType"] == "PREFIXED"
 
     run(story())
 

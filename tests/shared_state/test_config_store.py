@@ -166,12 +166,12 @@ def test_settings_of_a_group_are_heard_whatever_its_name(name: str) -> None:
         one, two, late = Broker(ensemble, 1), Broker(ensemble, 2), Broker(ensemble, 3)
         async with asyncio.TaskGroup() as tasks:
             running = [await one.start(tasks), await two.start(tasks)]
-            wanted = {"consumer.heartbeat.interval.ms": "7000"}
-            await one.configs.change_group(name, lambda _: wanted)
+            overrides = {"consumer.heartbeat.interval.ms": "7000"}
+            await one.configs.change_group(name, lambda _: overrides)
             assert one.config.group(name).consumer_heartbeat_interval_ms == 7_000
-            await until(lambda: two.config.group_overrides(name) == wanted)
+            await until(lambda: two.config.group_overrides(name) == overrides)
             running.append(await late.start(tasks))
-            assert late.config.group_overrides(name) == wanted
+            assert late.config.group_overrides(name) == overrides
             await two.configs.change_group(name, lambda _: {})
             await until(lambda: not one.config.groups and not late.config.groups)
             for task in running:

@@ -114,6 +114,6 @@ class Heard:
         async with asyncio.timeout(30):
             return await self._states.get()
 
-    async def until(self, wanted: Session) -> None:
-        while await self.next() is not wanted:
+    async def until(self, expected: Session) -> None:
+        while await self.next() is not expected:
             pass

@@ -26,10 +26,10 @@ ME = ControllerState(BrokerId(1))
 
 
 async def opened() -> tuple[MemoryStore, StoreReader, list[Change]]:
-    store, told = MemoryStore(Ensemble()), list[Change]()
+    store, changes = MemoryStore(Ensemble()), list[Change]()
     await store.start()
     await create_root_nodes(store, None, Random(0))
-    return store, StoreReader(store, told.append, Random(0)), told
+    return store, StoreReader(store, changes.append, Random(0)), changes
 
 
 async def write_topic(store: MemoryStore, name: str) -> None:
@@ -69,17 +69,17 @@ def test_a_new_controller_reads_everything_there_is() -> None:
 @pytest.mark.spec("CTL-18", "CTL-77")
 def test_what_was_read_is_watched_and_never_watched_twice() -> None:
     async def story() -> None:
-        store, reader, told = await opened()
+        store, reader, changes = await opened()
         await write_topic(store, "t")
         await reader.read_all(TERM)
         await reader.read_all(TERM)
         await write_topic(store, "u")
         await settle()
-        assert told == [TopicsChanged()]
+        assert changes == [TopicsChanged()]
         node = TopicNode(topic_id("t"), {0: (BrokerId(1),), 1: (BrokerId(1),)})
         await store.set(paths.topic("t"), node.encode())
         await settle()
-        assert told == [TopicsChanged(), PartitionsChanged("t")]
+        assert changes == [TopicsChanged(), PartitionsChanged("t")]
 
     run(story())
 
@@ -106,16 +106,16 @@ def test_a_change_becomes_the_event_of_what_is_there_now() -> None:
 @pytest.mark.spec("CTL-49")
 def test_a_change_that_was_quicker_than_the_watch_is_told() -> None:
     async def story() -> None:
-        store, reader, told = await opened()
+        store, reader, changes = await opened()
         await write_topic(store, "t")
         await reader.watch_topics({"t": 0})
-        assert told == []
+        assert changes == []
         reader.forget_watches()
         await store.set(paths.topic("t"), TopicNode(topic_id("t"), {}).encode())
         await settle()
-        told.clear()
+        changes.clear()
         await reader.watch_topics({"t": 0})
-        assert told == [PartitionsChanged("t")]
+        assert changes == [PartitionsChanged("t")]
 
     run(story())
 
