@@ -33,9 +33,9 @@ def test_a_move_is_begun_and_called_off(version: int) -> None:
             new = NewTopic("t", assignment={0: (one.id,)})
             await one.controller.create_topics([new], 5_000)
             assert await move(one, [2], version) is ErrorCode.none
-            assert TopicPartition("t", 0) in one.controller.moving()
+            assert TopicPartition("t", 0) in one.controller.reassignments()
             assert await move(one, None, version) is ErrorCode.none
-            assert one.controller.moving() == {}
+            assert one.controller.reassignments() == {}
             assert await move(one, None, version) is ErrorCode.no_reassignment_in_progress
             assert two.held.deleted == [] or two.held.deleted == [TopicPartition("t", 0)]
 

@@ -21,7 +21,7 @@ def test_moves_under_way_are_listed_all_or_by_name() -> None:
             await settle()
             new = NewTopic("t", assignment={0: (one.id,)})
             await one.controller.create_topics([new], 5_000)
-            await one.controller.move_partitions({TopicPartition("t", 0): (two.id,)}, 5_000)
+            await one.controller.reassign_partitions({TopicPartition("t", 0): (two.id,)}, 5_000)
             said = await ask(one, API, {"timeout": 5_000, "topics": None})
             (topic,) = said.topics
             (moving,) = topic.partitions

@@ -118,7 +118,7 @@ async def transacting(settings: Mapping[str, str] | None = None) -> AsyncIterato
         world = Environment(side.clock, Random(1), side.disk, lambda _: side.store, side.pool)
         ids = ProducerIds(side.store, ME)
         controller = SimpleNamespace(producer_ids=ids)
-        control = SimpleNamespace(facade=controller)
+        control = SimpleNamespace(controller=controller)
         coordination = Coordinators(
             world,
             side.config,

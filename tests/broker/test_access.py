@@ -22,9 +22,9 @@ NOT_THERE_YET: Final = (ErrorCode.coordinator_not_available, ErrorCode.coordinat
 def once_loaded(ask: Callable[[], Any]) -> Any:
     """What a coordinator says when it is there."""
     while True:
-        said = ask()
-        if said.error_code not in NOT_THERE_YET:
-            return said
+        reply = ask()
+        if reply.error_code not in NOT_THERE_YET:
+            return reply
 
 
 @pytest.mark.spec("SEC-03", "SEC-04")
@@ -47,23 +47,23 @@ def test_rules_outlive_the_broker_and_hold_for_a_client_that_is_no_super_user(
 
 @pytest.mark.spec("SEC-04")
 def test_a_pattern_stands_for_topics_that_the_member_may_see() -> None:
-    def given(line: Line, group: str) -> int:
+    def assigned_partitions(line: Line, group: str) -> int:
         how: dict[str, Any] = {
             "subscribed_topic_names": None,
             "subscribed_topic_regex": "orders|secrets",
         }
-        said = once_loaded(lambda: beat(line, group, **how))
-        assert said.error_code is ErrorCode.none
-        return len(said.assignment.topic_partitions)
+        reply = once_loaded(lambda: beat(line, group, **how))
+        assert reply.error_code is ErrorCode.none
+        return len(reply.assignment.topic_partitions)
 
     settings = AUTHORIZER | {"allow.everyone.if.no.acl.found": "true"}
     with Broker(settings) as broker, Line(broker.bootstrap_servers) as line:
         create_topics(line, ["orders", "secrets"])
         line.ask(FIND_COORDINATOR, 4, key_type=0, coordinator_keys=["all"])
-        assert given(line, "all") == 2
+        assert assigned_partitions(line, "all") == 2
         secret = rule(resource_name="secrets", principal="User:somebody")
         assert created(line, secret) == [ErrorCode.none]
-        assert given(line, "some") == 1
+        assert assigned_partitions(line, "some") == 1
 
 
 @pytest.mark.spec("TXN-29", "SEC-04")

@@ -28,14 +28,14 @@ from tests.fakes.inline_pool import InlinePool
 FREE = "PLAINTEXT://127.0.0.1:0"
 
 
-def world() -> Environment:
+def environment() -> Environment:
     """The real one, without threads of its own."""
     return Environment(SystemClock(), Random(1), RealDisk(), EmbeddedStore.at, InlinePool())
 
 
 def app(data: Path, **settings: str) -> App:
     named = {name.replace("_", "."): value for name, value in settings.items()}
-    return App({"listeners": FREE, "log.dirs": str(data), **named}, world())
+    return App({"listeners": FREE, "log.dirs": str(data), **named}, environment())
 
 
 def descriptors() -> set[str]:
@@ -51,7 +51,7 @@ def descriptors() -> set[str]:
 def threads() -> set[str]:
     """Without those that the loop keeps to look up addresses, and the pools of other brokers."""
     others = ("asyncio", "ottla_")  # ours has no pool of its own
-    return {one.name for one in threading.enumerate() if not one.name.startswith(others)}
+    return {thread.name for thread in threading.enumerate() if not thread.name.startswith(others)}
 
 
 def _target(name: str) -> str:
@@ -73,11 +73,11 @@ def nothing_left() -> Iterator[None]:
 def test_a_start_and_a_stop_leave_nothing_behind_but_the_data(tmp_path: Path) -> None:
     async def story() -> None:
         with nothing_left():
-            one = app(tmp_path, metrics_port="0")
-            await one.start()
+            broker = app(tmp_path, metrics_port="0")
+            await broker.start()
             assert (tmp_path / ".lock").exists()
             assert not (tmp_path / CLEAN_SHUTDOWN).exists()
-            await one.stop()
+            await broker.stop()
         assert (tmp_path / CLEAN_SHUTDOWN).exists()
 
     asyncio.run(story())
@@ -99,19 +99,19 @@ def test_metrics_are_served_where_the_broker_listens_unless_it_is_said_otherwise
 
     async def story() -> None:
         more = {} if host is None else {"metrics_host": host}
-        one = app(tmp_path, metrics_port="0", **more)
-        await one.start()
+        broker = app(tmp_path, metrics_port="0", **more)
+        await broker.start()
         try:
-            assert await reached("127.0.0.1", one.metrics_port)
-            assert await reached("127.0.0.2", one.metrics_port) == elsewhere
+            assert await reached("127.0.0.1", broker.metrics_port)
+            assert await reached("127.0.0.2", broker.metrics_port) == elsewhere
         finally:
-            await one.stop()
+            await broker.stop()
 
     asyncio.run(story())
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"listeners": "PLAINTEXT://127.0.0.1:{taken}"}, "listeners"),
         ({"listeners": FREE + ",OTHER://127.0.0.1:{taken}"}, "listeners"),
@@ -130,7 +130,7 @@ def test_metrics_are_served_where_the_broker_listens_unless_it_is_said_otherwise
     ids=["port", "second port", "metrics port", "listener", "zookeeper", "identity"],
 )
 def test_a_start_that_fails_leaves_nothing_behind_and_names_what_failed(
-    tmp_path: Path, settings: dict[str, str], said: str
+    tmp_path: Path, settings: dict[str, str], message: str
 ) -> None:
     protocols = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT"}
 
@@ -142,8 +142,8 @@ def test_a_start_that_fails_leaves_nothing_behind_and_names_what_failed(
             port = str(taken.getsockname()[1])
             named = {key: value.replace("{taken}", port) for key, value in settings.items()}
             data = {"listeners": FREE, "log.dirs": str(tmp_path), "broker.id": "3", **protocols}
-            with nothing_left(), pytest.raises(UserError, match=said):
-                await App({**data, **named}, world()).start()
+            with nothing_left(), pytest.raises(UserError, match=message):
+                await App({**data, **named}, environment()).start()
         again = app(tmp_path, broker_id="3")
         await again.start()
         await again.stop()
@@ -167,20 +167,20 @@ def test_a_directory_has_one_broker_at_a_time(tmp_path: Path) -> None:
 @pytest.mark.spec("SEC-02")
 def test_the_ready_line_names_the_port_that_was_really_taken(tmp_path: Path) -> None:
     async def story() -> None:
-        one = app(tmp_path, broker_id="5", listeners="A://127.0.0.1:0,B://127.0.0.1:0",
+        broker = app(tmp_path, broker_id="5", listeners="A://127.0.0.1:0,B://127.0.0.1:0",
                   listener_security_protocol_map="A:PLAINTEXT,B:PLAINTEXT",
                   inter_broker_listener_name="A")  # fmt: skip
-        await one.start()
-        first, second = one.endpoints
+        await broker.start()
+        first, second = broker.endpoints
         assert 0 < first.port != second.port > 0
-        assert one.ready_line == (
+        assert broker.ready_line == (
             f"broker 5 ready on A://127.0.0.1:{first.port}, B://127.0.0.1:{second.port}, "
             f"data in {tmp_path}"
         )
-        assert one.bootstrap_servers == f"127.0.0.1:{first.port},127.0.0.1:{second.port}"
-        for endpoint in one.endpoints:
+        assert broker.bootstrap_servers == f"127.0.0.1:{first.port},127.0.0.1:{second.port}"
+        for endpoint in broker.endpoints:
             socket.create_connection((endpoint.host, endpoint.port)).close()
-        await one.stop()
+        await broker.stop()
 
     asyncio.run(story())
 
@@ -199,11 +199,11 @@ def test_a_restart_finds_topics_records_and_settings_again(tmp_path: Path) -> No
 
     async def story() -> None:
         for life in (first_life, second_life):
-            one = app(tmp_path)
-            await one.start()
-            await asyncio.to_thread(life, one.bootstrap_servers)
-            assert one.dynamic.topic("t").retention_ms == 12_345_678
-            await one.stop()
+            broker = app(tmp_path)
+            await broker.start()
+            await asyncio.to_thread(life, broker.bootstrap_servers)
+            assert broker.dynamic.topic("t").retention_ms == 12_345_678
+            await broker.stop()
 
     asyncio.run(story())
 
@@ -211,18 +211,18 @@ def test_a_restart_finds_topics_records_and_settings_again(tmp_path: Path) -> No
 @pytest.mark.spec("NET-16")
 def test_a_stop_answers_who_waits_and_does_not_wait_with_them(tmp_path: Path) -> None:
     async def story() -> None:
-        one = app(tmp_path)
-        await one.start()
-        with Line(one.bootstrap_servers) as line:
+        broker = app(tmp_path)
+        await broker.start()
+        with Line(broker.bootstrap_servers) as line:
             await asyncio.to_thread(create_topics, line, ["t"])
             await asyncio.to_thread(
                 line.send_request, FETCH, 12, **{**fetch_fields("t"), "max_wait": 600_000}
             )
-            while not parked(one):
+            while not parked(broker):
                 await turn()
             loop = asyncio.get_running_loop()
             began = loop.time()
-            await one.stop()
+            await broker.stop()
             assert loop.time() - began < DRAIN_MS / 1000
             assert await asyncio.to_thread(line.receive) is not None
             assert await asyncio.to_thread(line.is_closed)
@@ -235,9 +235,9 @@ async def turn() -> None:
     await asyncio.sleep(0)
 
 
-def parked(one: App) -> float:
+def parked(broker: App) -> float:
     name = "kafka_server_delayedoperationpurgatory_num_delayed_operations"
-    [family] = [family for family in one.registry.families() if family.name == name]
+    [family] = [family for family in broker.registry.families() if family.name == name]
     waiting = family.metrics[(("delayed_operation", "Fetch"),)]
     assert callable(waiting)
     return waiting()
@@ -249,10 +249,10 @@ def test_a_broker_that_stopped_can_be_followed_by_another_in_the_same_process(
     async def story() -> None:
         ports = []
         for _ in range(3):
-            one = app(tmp_path)
-            await one.start()
-            ports.append(one.endpoints[0].port)
-            await one.stop()
+            broker = app(tmp_path)
+            await broker.start()
+            ports.append(broker.endpoints[0].port)
+            await broker.stop()
         assert len(ports) == 3
 
     asyncio.run(story())

@@ -21,7 +21,7 @@ def test_a_broker_stops_at_once_though_a_member_waits_for_others() -> None:
         with open_line(broker) as first:
             stable(first, group)
         second = open_line(broker)
-        asked = {
+        fields = {
             "group_id": group,
             "session_timeout": 60_000,
             "rebalance_timeout": 600_000,
@@ -29,11 +29,11 @@ def test_a_broker_stops_at_once_though_a_member_waits_for_others() -> None:
             "protocol_type": "consumer",
             "protocols": [{"name": "range", "metadata": b""}],
         }
-        second.send(wire.encode_request(join_group.KEY, 1, 7, "waits", asked))
+        second.send(wire.encode_request(join_group.KEY, 1, 7, "waits", fields))
         stopping = time.monotonic()
     assert time.monotonic() - stopping < 60, "it was to wait for ten minutes"
     reply = second.receive()
     if reply is not None:  # it may come before the connection ends, or not
-        said = wire.decode_reply(join_group.KEY, 1, memoryview(reply))
-        assert said.error_code is ErrorCode.not_coordinator
+        decoded = wire.decode_reply(join_group.KEY, 1, memoryview(reply))
+        assert decoded.error_code is ErrorCode.not_coordinator
     second.socket.close()

@@ -58,14 +58,14 @@ def test_rot_costs_its_partition_its_segment_and_nothing_else() -> None:
             await side.settle()
             assert side.hosted.offline == {TP}
             assert await events(side) == [ME]
-            assert not side.disk.exists(path), "it is put aside"
+            assert not side.disk.exists(path), "it is quarantined"
             assert len(side.directories.online) == 1
             assert (await side.append(b"b", key=other.key)).error_code is ErrorCode.none
 
     run(story())
 
 
-def test_a_controller_that_cannot_be_told_does_not_stop_the_broker(
+def test_a_controller_that_cannot_be_notified_does_not_stop_the_broker(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def story() -> None:
@@ -76,7 +76,7 @@ def test_a_controller_that_cannot_be_told_does_not_stop_the_broker(
             await side.settle()
 
     run(story())
-    assert "the controller cannot be told of /a" in caplog.text
+    assert "cannot notify the controller of the failure in log directory /a" in caplog.text
 
 
 def test_without_any_directory_left_a_broker_must_not_go_on() -> None:

@@ -16,16 +16,16 @@ def test_half_of_the_descriptors_are_left_to_connections() -> None:
     try:
         for allowed in (few, soft):
             resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-            with closing(Environment.real()) as world:
-                assert isinstance(world.disk, RealDisk)
-                assert world.disk.open_files.limit == min(OPEN_FILES_MAX, allowed // 2)
+            with closing(Environment.real()) as environment:
+                assert isinstance(environment.disk, RealDisk)
+                assert environment.disk.open_files.limit == min(OPEN_FILES_MAX, allowed // 2)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_the_real_world_has_threads_dice_and_a_name() -> None:
-    with closing(Environment.real()) as world, closing(Environment.real()) as other:
-        assert world.pool is not None
-        assert world.pool.submit(lambda: 7).result() == 7
-        assert world.dice.random() != other.dice.random()
-        assert world.host_name()
+    with closing(Environment.real()) as environment, closing(Environment.real()) as other:
+        assert environment.pool is not None
+        assert environment.pool.submit(lambda: 7).result() == 7
+        assert environment.dice.random() != other.dice.random()
+        assert environment.host_name()

@@ -42,7 +42,10 @@ class Machine:
         )
         directories.open()
         return await identify(
-            MetadataStoreChoice(store, "home"), directories, DynamicConfig(named), Random(self.seed)
+            MetadataStoreChoice(store, "memory"),
+            directories,
+            DynamicConfig(named),
+            Random(self.seed),
         )
 
     def meta(self, directory: str) -> MetaProperties:
@@ -84,9 +87,9 @@ def test_a_default_id_yields_to_the_directories_and_a_set_one_must_agree() -> No
 def test_an_id_can_be_generated_above_the_reserved_ones_and_is_kept() -> None:
     async def story() -> None:
         machine = Machine()
-        made = await machine.start(broker_id="-1", reserved_broker_max_id="50")
-        assert made.broker_id == 51
-        assert await machine.start(broker_id="-1", reserved_broker_max_id="50") == made
+        identity = await machine.start(broker_id="-1", reserved_broker_max_id="50")
+        assert identity.broker_id == 51
+        assert await machine.start(broker_id="-1", reserved_broker_max_id="50") == identity
         other = Machine()
         other.ensemble = machine.ensemble
         assert (await other.start(broker_id="-1", reserved_broker_max_id="50")).broker_id == 52
@@ -126,23 +129,23 @@ def test_data_without_its_metadata_stops_the_start_unless_accepted(
         machine = Machine()
         first = await machine.start()
         machine.ensemble = Ensemble()
-        with pytest.raises(UserError, match="no metadata of it"):
+        with pytest.raises(UserError, match="has no metadata of that cluster"):
             await machine.start()
         again = await machine.start(log_dirs_accept_missing="true")
         assert again.cluster_id == first.cluster_id
 
     run(story())
-    assert "accepted" in caplog.text
+    assert "because of log.dirs.accept.missing=true" in caplog.text
 
 
-def test_a_directory_that_was_wiped_or_left_out_stops_the_start_unless_accepted() -> None:
+def test_a_directory_that_was_wiped_or_is_missing_stops_the_start_unless_accepted() -> None:
     async def story() -> None:
         machine = Machine()
         await machine.start(A, B)
-        with pytest.raises(UserError, match="is gone"):
+        with pytest.raises(UserError, match="log directories of broker 0 are missing"):
             await machine.start(A)
         machine.wipe(B)
-        with pytest.raises(UserError, match=r"/b is gone"):
+        with pytest.raises(UserError, match="are missing: /b: the disk was wiped"):
             await machine.start(A, B)
         await machine.start(A, B, log_dirs_accept_missing="true")
         await machine.start(A, B)

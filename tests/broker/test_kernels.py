@@ -18,7 +18,7 @@ from ottla.log.validate import analyse
 from ottla.model.errors import KafkaError
 from ottla.protocol.records.batch import build, compute_crc
 from ottla.protocol.records.record import NewRecord
-from ottla.replica.environment import Off
+from ottla.replica.environment import ThreadPool
 
 logging.basicConfig(level=logging.INFO)
 bad = bytearray(build([NewRecord(b"k", b"v", (), 5)]))
@@ -34,14 +34,14 @@ def verdict():
 
 async def main():
     print(verdict())
-    await load_kernels(Off(asyncio.get_running_loop(), None))
+    await load_kernels(ThreadPool(asyncio.get_running_loop(), None))
     print(verdict())
 
 asyncio.run(main())
 """
 
 
-def told(*first_on_path: Path, before: str = "") -> subprocess.CompletedProcess[str]:
+def run_program(*first_on_path: Path, before: str = "") -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join(map(str, [*first_on_path, ROOT / "src"]))
     return subprocess.run(
         [sys.executable, "-c", before + STORY],
@@ -54,9 +54,9 @@ def told(*first_on_path: Path, before: str = "") -> subprocess.CompletedProcess[
 
 def test_every_record_is_looked_at_before_the_kernels_are_loaded_and_after() -> None:
     pytest.importorskip("numba")
-    run = told()
+    run = run_program()
     assert run.stdout.split() == ["invalid_record", "invalid_record"]
-    assert "runs on native kernels" in run.stderr
+    assert "record validation uses native kernels" in run.stderr
 
 
 def test_a_broker_whose_kernels_cannot_be_loaded_goes_on_in_python_and_says_so(
@@ -64,12 +64,15 @@ def test_a_broker_whose_kernels_cannot_be_loaded_goes_on_in_python_and_says_so(
 ) -> None:
     pytest.importorskip("numba")
     (tmp_path / "numba.py").write_text("raise ImportError('a library is missing')")
-    run = told(tmp_path)
+    run = run_program(tmp_path)
     assert run.stdout.split() == ["invalid_record", "invalid_record"]
-    assert "in Python, not on native kernels: a library is missing" in run.stderr
+    assert (
+        "native kernels unavailable, record validation runs in Python: a library is missing"
+        in run.stderr
+    )
 
 
 def test_a_broker_without_them_looks_at_headers_and_goes_on() -> None:
-    run = told(before="import sys; sys.modules['numba'] = None")
+    run = run_program(before="import sys; sys.modules['numba'] = None")
     assert run.stdout.split() == ["taken", "taken"]
     assert "native kernels" not in run.stderr

@@ -25,9 +25,9 @@ READY = re.compile(r"broker 0 ready on PLAINTEXT://(127\.0\.0\.1:\d+), data in (
 @contextmanager
 def process(data: Path, **settings: str) -> Iterator[subprocess.Popen[str]]:
     named = {name.replace("_", "."): value for name, value in settings.items()}
-    wanted = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(data), **named}
+    settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(data), **named}
     started = subprocess.Popen(
-        [sys.executable, "-c", RUN, repr(wanted)],
+        [sys.executable, "-c", RUN, repr(settings)],
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -41,9 +41,9 @@ def process(data: Path, **settings: str) -> Iterator[subprocess.Popen[str]]:
 def ready(broker: subprocess.Popen[str]) -> str:
     assert broker.stdout is not None
     line = broker.stdout.readline()
-    found = READY.fullmatch(line)
-    assert found is not None, line or broker.communicate()[1]
-    return found[1]
+    match = READY.fullmatch(line)
+    assert match is not None, line or broker.communicate()[1]
+    return match[1]
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
@@ -111,8 +111,8 @@ from ottla.broker import lifecycle
 from ottla.store.port import StoreUnavailable
 
 class Unlucky:
-    def __init__(self, settings, world): pass
-    async def start(self): raise StoreUnavailable(5, "no word", "/controller")
+    def __init__(self, settings, environment): pass
+    async def start(self): raise StoreUnavailable(5, "no reply", "/controller")
 
 lifecycle.App = Unlucky
 sys.exit(lifecycle.run({}))
@@ -124,7 +124,10 @@ sys.exit(lifecycle.run({}))
     )  # fmt: skip
     assert ran.returncode == 1
     assert ran.stderr.count("\n") == 1
-    assert "the metadata cannot be reached: [Errno 5] no word: '/controller'" in ran.stderr
+    assert (
+        "broker stopped: metadata store unavailable: [Errno 5] no reply: '/controller'"
+        in ran.stderr
+    )
 
 
 def test_a_broker_that_grows_never_stops_to_look_through_many_objects() -> None:

@@ -29,7 +29,7 @@ MAP = "PLAINTEXT:PLAINTEXT,IN:PLAINTEXT,OUT:PLAINTEXT"
 HERE = "127.0.0.1"
 
 
-def at(*listeners: str) -> dict[str, str]:
+def listener_settings(*listeners: str) -> dict[str, str]:
     return {
         "listeners": ",".join(f"{name}://{HERE}:0" for name in listeners),
         "listener.security.protocol.map": MAP,
@@ -38,18 +38,18 @@ def at(*listeners: str) -> dict[str, str]:
 
 
 def listeners(*names: str) -> Listeners:
-    return Listeners.of(BrokerConfig.parse(at(*names)))
+    return Listeners.of(BrokerConfig.parse(listener_settings(*names)))
 
 
 @asynccontextmanager
-async def doors() -> AsyncIterator[ListenerSet]:
+async def listener_set() -> AsyncIterator[ListenerSet]:
     clock = SystemClock()
     network = Network(NetLimits(), clock, RequestMetrics(Registry(), {}, clock), None)
-    made = ListenerSet(network, echo, lambda: "box")
+    opened = ListenerSet(network, echo, lambda: "box")
     try:
-        yield made
+        yield opened
     finally:
-        await made.stop()
+        await opened.stop()
 
 
 async def answers(endpoint: Endpoint) -> bool:
@@ -67,15 +67,18 @@ async def answers(endpoint: Endpoint) -> bool:
 
 
 @pytest.mark.spec("CFG-006", "NET-36")
-def test_what_is_told_has_the_ports_that_were_taken() -> None:
+def test_advertised_endpoints_have_the_actual_ports() -> None:
     async def story() -> None:
-        async with doors() as some:
+        async with listener_set() as some:
             await some.bind(listeners("IN", "OUT"))
-            assert [(one.name, one.host) for one in some.told] == [("IN", HERE), ("OUT", HERE)]
-            assert all(one.port > 0 for one in some.told)
-            assert not await answers(some.told[0]), "nobody is let in before it serves"
+            assert [(one.name, one.host) for one in some.advertised] == [
+                ("IN", HERE),
+                ("OUT", HERE),
+            ]
+            assert all(one.port > 0 for one in some.advertised)
+            assert not await answers(some.advertised[0]), "nobody is let in before it serves"
             await some.serve()
-            assert [await answers(one) for one in some.told] == [True, True]
+            assert [await answers(one) for one in some.advertised] == [True, True]
 
     asyncio.run(story())
 
@@ -83,14 +86,14 @@ def test_what_is_told_has_the_ports_that_were_taken() -> None:
 @pytest.mark.spec("CFG-006", "NET-40")
 def test_a_change_opens_what_is_new_closes_what_is_gone_and_leaves_the_rest() -> None:
     async def story() -> None:
-        async with doors() as some:
+        async with listener_set() as some:
             await some.bind(listeners("IN", "OUT"))
             await some.serve()
-            stays, goes = some.told
+            stays, goes = some.advertised
             await some.change(listeners("IN", "PLAINTEXT"))
-            assert [one.name for one in some.told] == ["IN", "PLAINTEXT"]
-            assert some.told[0] == stays
-            assert [await answers(one) for one in (*some.told, goes)] == [True, True, False]
+            assert [one.name for one in some.advertised] == ["IN", "PLAINTEXT"]
+            assert some.advertised[0] == stays
+            assert [await answers(one) for one in (*some.advertised, goes)] == [True, True, False]
 
     asyncio.run(story())
 
@@ -98,33 +101,39 @@ def test_a_change_opens_what_is_new_closes_what_is_gone_and_leaves_the_rest() ->
 @pytest.mark.spec("CFG-006", "NET-40")
 def test_a_change_that_cannot_be_carried_out_changes_nothing() -> None:
     async def story() -> None:
-        async with doors() as some:
+        async with listener_set() as some:
             await some.bind(listeners("IN"))
             await some.serve()
-            (before,) = some.told
+            (before,) = some.advertised
             with socket.create_server((HERE, 0)) as taken:
                 port = taken.getsockname()[1]
-                wanted = {**at("IN"), "listeners": f"OUT://{HERE}:0,IN://{HERE}:{port}"}
-                with pytest.raises(UserError, match="cannot be bound"):
-                    await some.change(Listeners.of(BrokerConfig.parse(wanted)))
-            assert some.told == (before,)
+                settings = {
+                    **listener_settings("IN"),
+                    "listeners": f"OUT://{HERE}:0,IN://{HERE}:{port}",
+                }
+                with pytest.raises(UserError, match="listeners: cannot bind IN://"):
+                    await some.change(Listeners.of(BrokerConfig.parse(settings)))
+            assert some.advertised == (before,)
             assert await answers(before)
 
     asyncio.run(story())
 
 
 @pytest.mark.spec("CFG-006", "NET-40")
-def test_listeners_follow_the_settings_and_others_are_told() -> None:
+def test_listeners_follow_the_settings_and_are_advertised() -> None:
     async def story() -> None:
-        config, published = DynamicConfig(at("IN")), asyncio.Queue[tuple[Endpoint, ...]]()
-        async with doors() as some, asyncio.TaskGroup() as tasks:
+        config, published = (
+            DynamicConfig(listener_settings("IN")),
+            asyncio.Queue[tuple[Endpoint, ...]](),
+        )
+        async with listener_set() as some, asyncio.TaskGroup() as tasks:
             await some.bind(Listeners.of(config.current))
-            following = tasks.create_task(some.follow(config, published.put))
+            following = tasks.create_task(some.apply_changes(config, published.put))
             await asyncio.sleep(0)
             config.set_broker({"num.io.threads": "9"})
-            config.set_broker({"listeners": at("IN", "OUT")["listeners"]})
+            config.set_broker({"listeners": listener_settings("IN", "OUT")["listeners"]})
             assert [one.name for one in await published.get()] == ["IN", "OUT"]
-            config.set_broker({"listeners": at("IN")["listeners"]})
+            config.set_broker({"listeners": listener_settings("IN")["listeners"]})
             assert [one.name for one in await published.get()] == ["IN"]
             assert published.empty(), "a change of something else is not published"
             following.cancel()
@@ -134,7 +143,11 @@ def test_listeners_follow_the_settings_and_others_are_told() -> None:
 
 def alter(line: Line, *names: str) -> int:
     """Give broker 0 these listeners; the code it answers with."""
-    change = {"name": "listeners", "config_operation": 0, "value": at(*names)["listeners"]}
+    change = {
+        "name": "listeners",
+        "config_operation": 0,
+        "value": listener_settings(*names)["listeners"],
+    }
     resource = {"resource_type": 4, "resource_name": "0", "configs": [change]}
     reply = line.ask(44, 1, resources=[resource], validate_only=False)
     return int(reply.responses[0].error_code)
@@ -150,22 +163,28 @@ def until(line: Line, condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.spec("CFG-006", "CFG-007", "CFG-008", "NET-40")
-def test_a_client_that_adds_a_listener_finds_it_told_and_open_and_there_after_a_restart(
+def test_a_client_that_adds_a_listener_finds_it_advertised_and_open_and_there_after_a_restart(
     tmp_path: Path,
 ) -> None:
-    with Broker(at("IN"), data_dir=tmp_path) as broker, Line(broker.bootstrap_servers) as line:
+    with (
+        Broker(listener_settings("IN"), data_dir=tmp_path) as broker,
+        Line(broker.bootstrap_servers) as line,
+    ):
         assert alter(line, "IN", "OUT") == ErrorCode.none
         until(line, lambda: "," in broker.bootstrap_servers)
         _, new = broker.bootstrap_servers.split(",")
         with Line(new) as other:
             until(other, lambda: bool(other.ask(3, 1, topics=[]).brokers))
-            (told,) = other.ask(3, 1, topics=[]).brokers
-            assert f"{told.host}:{told.port}" == new
-    with Broker(at("IN"), data_dir=tmp_path) as broker:
+            (node,) = other.ask(3, 1, topics=[]).brokers
+            assert f"{node.host}:{node.port}" == new
+    with Broker(listener_settings("IN"), data_dir=tmp_path) as broker:
         assert len(broker.bootstrap_servers.split(",")) == 2
 
 
 @pytest.mark.spec("CFG-006")
 def test_the_listener_that_brokers_use_cannot_be_taken_away() -> None:
-    with Broker(at("IN", "OUT")) as broker, Line(broker.bootstrap_servers.split(",")[0]) as line:
+    with (
+        Broker(listener_settings("IN", "OUT")) as broker,
+        Line(broker.bootstrap_servers.split(",")[0]) as line,
+    ):
         assert alter(line, "OUT") == ErrorCode.invalid_request

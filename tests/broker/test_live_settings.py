@@ -21,9 +21,9 @@ LARGE = batch("x" * 5_000)
 
 @pytest.fixture
 def line() -> Iterator[Line]:
-    with Broker() as broker, Line(broker.bootstrap_servers) as made:
-        create_topics(made, ["t"])
-        yield made
+    with Broker() as broker, Line(broker.bootstrap_servers) as connection:
+        create_topics(connection, ["t"])
+        yield connection
 
 
 def alter(line: Line, kind: int, name: str, **settings: str) -> None:

@@ -28,8 +28,8 @@ def test_what_the_controller_says_goes_through_encoding_dispatch_and_decoding() 
             frame = wire.encode_request(stop_replica.API.key, 4, 77, "controller", ASK)
             reply = await link.call(frame)
             assert int.from_bytes(reply[:4], "big") == 77
-            said = wire.decode_reply(stop_replica.API.key, 4, memoryview(reply))
-            assert said.error_code is ErrorCode.none
+            decoded = wire.decode_reply(stop_replica.API.key, 4, memoryview(reply))
+            assert decoded.error_code is ErrorCode.none
             assert side.data.services.transitions.controller_epoch == 1
             await link.close()
 

@@ -8,7 +8,7 @@ import pytest
 
 from ottla.broker.log_tasks import close
 from ottla.model.ids import TopicPartition
-from tests.broker.test_log_loading import filled, loaded, opened, pace
+from tests.broker.test_log_loading import filled, loaded, opened, two_threads
 from tests.fakes.virtual_loop import run
 from tests.log.hosting import values, write
 
@@ -21,7 +21,7 @@ def test_after_a_clean_stop_every_directory_is_called_clean_and_every_record_is_
         disk = await filled(PARTITIONS, ("/a", "/b"))
         directories = opened(disk, "/a", "/b")
         await loaded(directories)
-        await close(directories, pace())
+        await close(directories, two_threads())
         disk.kill()  # what was not synced is gone
         again = opened(disk, "/a", "/b")
         assert [one.was_stopped_cleanly for one in again.online] == [True, True]
@@ -43,7 +43,7 @@ def test_a_directory_whose_log_cannot_be_closed_is_not_called_clean() -> None:
         last = next(one for one in directories.held.values() if one.directory.path == Path("/b"))
         write(last.log, b"more")
         disk.remove_tree(last.log.dir)
-        await close(directories, pace())
+        await close(directories, two_threads())
         again = opened(disk, "/a", "/b")
         assert {str(one.path): one.was_stopped_cleanly for one in again.online} == {
             "/a": True,

@@ -9,10 +9,10 @@ from ottla.cli.serve import LOG_FORMATS, LOG_LEVELS
 
 
 def record(**more: object) -> logging.LogRecord:
-    made = logging.LogRecord("ottla.x", logging.WARNING, "f", 1, "broker %d\nstopped", (2,), None)
-    made.created = 1.5
-    made.__dict__.update(more)
-    return made
+    record = logging.LogRecord("ottla.x", logging.WARNING, "f", 1, "broker %d\nstopped", (2,), None)
+    record.created = 1.5
+    record.__dict__.update(more)
+    return record
 
 
 def test_a_record_is_one_line_of_json() -> None:

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from ottla.broker.log_tasks import CHUNK, ProgressInterval, load
+from ottla.broker.log_tasks import CHUNK, Parallelism, load
 from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.model.ids import BrokerId, TopicPartition
@@ -39,12 +39,12 @@ async def filled(count: int, dirs: tuple[str, ...] = ("/data",)) -> ForgettingDi
     return disk
 
 
-def pace() -> ProgressInterval:
-    return ProgressInterval(ThreadPool(asyncio.get_running_loop(), InlinePool()), 2, LoopClock())
+def two_threads() -> Parallelism:
+    return Parallelism(ThreadPool(asyncio.get_running_loop(), InlinePool()), 2, LoopClock())
 
 
 async def loaded(directories: LogDirectories) -> list[TopicPartition]:
-    return await load(directories, DynamicConfig({}), pace())
+    return await load(directories, DynamicConfig({}), two_threads())
 
 
 @pytest.mark.spec("LOG-35")
@@ -66,7 +66,7 @@ def test_topics_are_loaded_under_their_own_settings() -> None:
         directories = opened(await filled(1))
         config = DynamicConfig({})
         config.set_topic("t", {"retention.ms": "1234"})
-        await load(directories, config, pace())
+        await load(directories, config, two_threads())
         log = directories.get(TP)
         assert log is not None
         assert log.config.retention_ms == 1_234
@@ -97,7 +97,7 @@ def test_a_corrupt_partition_stays_offline_and_the_rest_are_served(
         assert set(directories.held) == {TP}
 
     run(story())
-    assert "t-1 stays offline" in caplog.text
+    assert "partition t-1 stays offline" in caplog.text
 
 
 def test_a_directory_that_cannot_be_read_costs_only_itself() -> None:

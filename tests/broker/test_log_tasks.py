@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from ottla.broker.log_tasks import CHUNK, ProgressInterval, progress_interval, run_in_chunks
+from ottla.broker.log_tasks import CHUNK, Parallelism, parallelism, run_in_chunks
 from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.replica.environment import ThreadPool
@@ -32,14 +32,14 @@ class Slow(LoopClock):
 
 
 async def squares(count: int, clock: LoopClock) -> list[int]:
-    settled: list[int] = []
-    pace = ProgressInterval(ThreadPool(asyncio.get_running_loop(), InlinePool()), 2, clock)
+    results: list[int] = []
+    threads_used = Parallelism(ThreadPool(asyncio.get_running_loop(), InlinePool()), 2, clock)
 
     def work(chunk: Sequence[int]) -> list[int]:
         return [item * item for item in chunk]
 
-    await run_in_chunks("squared", range(count), work, settled.append, pace)
-    return settled
+    await run_in_chunks("squared", range(count), work, results.append, threads_used)
+    return results
 
 
 @pytest.mark.parametrize("count", [0, 1, CHUNK, 2 * CHUNK + 3])
@@ -51,8 +51,8 @@ def test_what_takes_long_says_how_far_it_is(caplog: pytest.LogCaptureFixture) ->
     caplog.set_level(logging.INFO, LOGGER)
     run(squares(CHUNK + 1, Slow()))
     assert [one.getMessage() for one in caplog.records if one.name == LOGGER] == [
-        f"squared {CHUNK} of {CHUNK + 1} partitions",
-        f"squared {CHUNK + 1} of {CHUNK + 1} partitions",
+        f"squared {CHUNK} of {CHUNK + 1} logs",
+        f"squared {CHUNK + 1} of {CHUNK + 1} logs",
     ]
 
 
@@ -74,17 +74,19 @@ def test_each_directory_has_as_many_threads_as_the_operator_says(
         pool = InlinePool()
         pool.held = True
         config = DynamicConfig({"num.recovery.threads.per.data.dir": threads})
-        pace = progress_interval(
+        threads_used = parallelism(
             directories, config, ThreadPool(asyncio.get_running_loop(), pool), clock
         )
-        settled: list[int] = []
+        results: list[int] = []
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(run_in_chunks("kept", range(6 * CHUNK), list, settled.append, pace))
+            tasks.create_task(
+                run_in_chunks("kept", range(6 * CHUNK), list, results.append, threads_used)
+            )
             for _ in range(20):
                 await asyncio.sleep(0)
             assert pool.waiting == at_once
             pool.held = False
             pool.run_all()
-        assert sorted(settled) == list(range(6 * CHUNK))
+        assert sorted(results) == list(range(6 * CHUNK))
 
     run(story())

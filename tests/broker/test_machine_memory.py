@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.machine_memory import UNKNOWN_BYTES, memory_bytes
+from ottla.broker.memory import UNKNOWN_BYTES, memory_bytes
 
 GIB = 1 << 30
 

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from ottla.broker.environment import Environment
-from ottla.broker.metadata_store import MetadataStoreChoice, choose, open_store, zookeeper
+from ottla.broker.metadata_store import MetadataStoreChoice, choose_store, open_store, zookeeper
 from ottla.config.broker import BrokerConfig
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.model.errors import UserError
@@ -23,30 +23,30 @@ NODE, CLUSTER = MemoryStore(Ensemble()), MemoryStore(Ensemble())
 ON_ZOOKEEPER = BrokerConfig.parse({"zookeeper.connect": "zk1:2181,zk2:2181/ottla"})
 
 
-def world() -> Environment:
+def environment() -> Environment:
     return Environment(
         LoopClock(), Random(1), ForgettingDisk(), lambda _: NODE, InlinePool(), lambda _: CLUSTER
     )
 
 
 def test_one_node_keeps_them_in_its_first_directory_and_a_cluster_on_zookeeper() -> None:
-    here = world()
+    here = environment()
     directories = LogDirectories([Path("/a"), Path("/b")], here.disk, here.clock, here.dice)
     directories.open()
-    assert choose(BrokerConfig(), directories, here) == MetadataStoreChoice(NODE, "/a")
-    assert choose(ON_ZOOKEEPER, directories, here) == MetadataStoreChoice(
+    assert choose_store(BrokerConfig(), directories, here) == MetadataStoreChoice(NODE, "/a")
+    assert choose_store(ON_ZOOKEEPER, directories, here) == MetadataStoreChoice(
         CLUSTER, "ZooKeeper at zk1:2181,zk2:2181/ottla"
     )
     directories.release()
 
 
-def test_a_place_that_cannot_be_entered_is_named() -> None:
+def test_a_store_that_cannot_be_opened_is_named() -> None:
     class Silent(MemoryStore):
         async def start(self) -> None:
-            raise StoreUnavailable(110, "does not answer")
+            raise StoreUnavailable(110, "no reply")
 
     silent: Store = Silent(Ensemble())
-    with pytest.raises(UserError, match="cannot be reached: over there: does not answer"):
+    with pytest.raises(UserError, match="metadata store unavailable: over there: no reply"):
         run(open_store(MetadataStoreChoice(silent, "over there")))
 
 

@@ -10,9 +10,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ottla.broker.metrics_server import (
-    ANSWERS_PER_SECOND,
     CONNECTIONS_MAX,
     PAGE_MS,
+    RESPONSES_PER_SECOND,
     ROWS_AT_ONCE,
     MetricsServer,
     render,
@@ -37,7 +37,7 @@ def a_registry() -> Registry:
     return registry
 
 
-def shown(text: bytes) -> dict[str, float]:
+def parse_page(text: bytes) -> dict[str, float]:
     return {
         "".join([sample.name, *(f" {k}={v}" for k, v in sorted(sample.labels.items()))]): (
             sample.value
@@ -50,18 +50,18 @@ def shown(text: bytes) -> dict[str, float]:
 
 @pytest.mark.spec("MON-01")
 def test_every_kind_of_metric_is_said_in_prometheus_text() -> None:
-    said = shown(render(a_registry()))
-    assert said["bytes_in_total topic=a"] == 5
-    assert said['bytes_in_total topic=b"\\'] == 7
-    assert said["evictions_total"] == 3
-    assert said["size"] == 2.5
-    assert said["log_size topic=a"] == 1
-    assert said["time_ms_bucket le=0.05 request=Fetch"] == 1
-    assert said["time_ms_bucket le=5 request=Fetch"] == 2
-    assert said["time_ms_bucket le=+Inf request=Fetch"] == 3
-    assert said["time_ms_count request=Fetch"] == 3
-    assert said["time_ms_sum request=Fetch"] == pytest.approx(100_002.01)
-    assert not [name for name in said if name.startswith(("gone", "nothing"))]
+    values = parse_page(render(a_registry()))
+    assert values["bytes_in_total topic=a"] == 5
+    assert values['bytes_in_total topic=b"\\'] == 7
+    assert values["evictions_total"] == 3
+    assert values["size"] == 2.5
+    assert values["log_size topic=a"] == 1
+    assert values["time_ms_bucket le=0.05 request=Fetch"] == 1
+    assert values["time_ms_bucket le=5 request=Fetch"] == 2
+    assert values["time_ms_bucket le=+Inf request=Fetch"] == 3
+    assert values["time_ms_count request=Fetch"] == 3
+    assert values["time_ms_sum request=Fetch"] == pytest.approx(100_002.01)
+    assert not [name for name in values if name.startswith(("gone", "nothing"))]
     assert b"# TYPE nothing gauge" in render(a_registry())
 
 
@@ -174,12 +174,12 @@ def test_so_many_are_answered_a_second_and_others_wait() -> None:
         more = 6
         try:
             began = time.monotonic()
-            asked = (ask(port, GET) for _ in range(ANSWERS_PER_SECOND + more))
-            assert all(await asyncio.gather(*asked))
+            responses = (ask(port, GET) for _ in range(RESPONSES_PER_SECOND + more))
+            assert all(await asyncio.gather(*responses))
             took = time.monotonic() - began
         finally:
             await exposition.stop()
-        assert took >= (more - 1) / ANSWERS_PER_SECOND
+        assert took >= (more - 1) / RESPONSES_PER_SECOND
 
     asyncio.run(story())
 
@@ -212,4 +212,4 @@ def test_a_page_of_many_numbers_is_made_in_pieces_and_is_the_same() -> None:
         registry.counter("many_total", "Many.", topic=f"t{number}").value = number
     page = render(registry)
     assert page.count(b"# TYPE many_total") == page.count(b"# HELP many_total") == 1
-    assert shown(page) == {f"many_total topic=t{number}": number for number in range(count)}
+    assert parse_page(page) == {f"many_total topic=t{number}": number for number in range(count)}

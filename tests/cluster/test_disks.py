@@ -371,7 +371,7 @@ def test_without_its_metadata_a_broker_does_not_pretend_to_be_new(tmp_path: Path
     broker.dirs.reverse()
     with pytest.raises(Ended, match="exit code 2"):
         broker.start()
-    assert "no metadata of it in" in broker.said
+    assert "has no metadata of that cluster" in broker.said
     broker.dirs.reverse()
     with broker:
         assert values(broker.address, "a") == values(broker.address, "b") == ["kept"]
@@ -391,7 +391,7 @@ def test_the_first_directory_cannot_be_done_without(tmp_path: Path) -> None:
         subprocess.run(["mount", "-o", "remount,ro", first], check=True)
         with pytest.raises(Ended, match="exit code 2"):
             broker.start()
-        assert f"log.dirs: {first / 'data'}, the first one" in broker.said
+        assert f"log.dirs: cannot use {first / 'data'}, the first log directory" in broker.said
 
 
 def test_a_directory_of_another_broker_or_cluster_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the rest of the broker asks of the controller."""
+"""The interface of the controller for the rest of the broker."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def test_bad_settings_are_refused_and_the_other_topics_are_made() -> None:
     async def story() -> None:
         async with control_plane() as plane:
             one = await plane.start(1)
-            asked = [
+            new_topics = [
                 NewTopic("good"),
                 NewTopic("bad", config={"retention.ms": "soon"}),
                 NewTopic("worse", config={"no.such": "1"}),
                 NewTopic("a/b", config={"no.such": "1"}),
             ]
-            said = await one.controller.create_topics(asked, 5_000)
-            assert {name: code(outcome) for name, outcome in said.items()} == {
+            results = await one.controller.create_topics(new_topics, 5_000)
+            assert {name: code(outcome) for name, outcome in results.items()} == {
                 "good": ErrorCode.none,
                 "bad": ErrorCode.invalid_config,
                 "worse": ErrorCode.invalid_config,
@@ -50,8 +50,8 @@ def test_a_topic_that_nobody_can_lead_in_time_is_answered_with_a_timeout_and_exi
             await plane.start(2)
             await settle()
             plane.wires.cut.add(BrokerId(1))
-            said = await one.controller.create_topics([NewTopic("t")], 3_000)
-            assert code(said["t"]) is ErrorCode.request_timed_out
+            results = await one.controller.create_topics([NewTopic("t")], 3_000)
+            assert code(results["t"]) is ErrorCode.request_timed_out
             assert await one.store.get(paths.topic("t")) is not None
             plane.wires.cut.clear()
 
@@ -62,8 +62,8 @@ def test_no_time_at_all_means_a_timeout_at_once_and_the_topic_all_the_same() -> 
     async def story() -> None:
         async with control_plane() as plane:
             one = await plane.start(1)
-            said = await one.controller.create_topics([NewTopic("t")], 0)
-            assert code(said["t"]) is ErrorCode.request_timed_out
+            results = await one.controller.create_topics([NewTopic("t")], 0)
+            assert code(results["t"]) is ErrorCode.request_timed_out
             await until(lambda: "t" in one.metadata.image.topics)
 
     run(story())
@@ -73,8 +73,10 @@ def test_trying_out_creates_nothing() -> None:
     async def story() -> None:
         async with control_plane() as plane:
             one = await plane.start(1)
-            said = await one.controller.create_topics([NewTopic("t", 3)], 5_000, validate_only=True)
-            assert cast(Created, said["t"]).partition_count == 3
+            results = await one.controller.create_topics(
+                [NewTopic("t", 3)], 5_000, validate_only=True
+            )
+            assert cast(Created, results["t"]).partition_count == 3
             grown = await one.controller.create_partitions(
                 [MorePartitions("t", 4)], 5_000, validate_only=True
             )
@@ -95,13 +97,13 @@ def test_who_is_not_the_controller_says_so() -> None:
                 two.controller.delete_topics(["t"], 1_000),
                 two.controller.create_partitions([MorePartitions("t", 2)], 1_000),
                 two.controller.elect_leaders(ElectionKind.PREFERRED, None, 1_000),
-                two.controller.let_go(BrokerId(2), BrokerEpoch(0)),
+                two.controller.controlled_shutdown(BrokerId(2), BrokerEpoch(0)),
             ):
                 with pytest.raises(KafkaError) as refused:
                     await question
                 assert refused.value.code is ErrorCode.not_controller
-            said = await two.controller.auto_create(["t"], 1_000)
-            assert code(said["t"]) is ErrorCode.not_controller
+            results = await two.controller.auto_create(["t"], 1_000)
+            assert code(results["t"]) is ErrorCode.not_controller
 
     run(story())
 
@@ -111,8 +113,8 @@ def test_deleted_topics_are_gone_when_it_is_answered_and_may_be_made_again() -> 
         async with control_plane() as plane:
             one = await plane.start(1)
             await one.controller.create_topics([NewTopic("t", 2), NewTopic("u")], 5_000)
-            said = await one.controller.delete_topics(["t", "u", "v"], 5_000)
-            assert said == {
+            results = await one.controller.delete_topics(["t", "u", "v"], 5_000)
+            assert results == {
                 "t": ErrorCode.none,
                 "u": ErrorCode.none,
                 "v": ErrorCode.unknown_topic_or_partition,
@@ -130,9 +132,9 @@ def test_automatic_topics_have_defaults_and_our_own_have_theirs() -> None:
     async def story() -> None:
         async with control_plane() as plane:
             one = await plane.start(1, {"num.partitions": "4"})
-            said = await one.controller.auto_create(["t", CONSUMER_OFFSETS], 5_000)
-            assert cast(Created, said["t"]).partition_count == 4
-            assert cast(Created, said[CONSUMER_OFFSETS]).partition_count == 50
+            results = await one.controller.auto_create(["t", CONSUMER_OFFSETS], 5_000)
+            assert cast(Created, results["t"]).partition_count == 4
+            assert cast(Created, results[CONSUMER_OFFSETS]).partition_count == 50
             assert one.config.topic(CONSUMER_OFFSETS).cleanup_policy == ("compact",)
 
     run(story())
@@ -156,11 +158,11 @@ def test_a_started_broker_shows_and_holds_what_it_had_before() -> None:
     async def story() -> None:
         async with control_plane() as plane:
             one = await plane.start(1)
-            await one.controller.started()
+            await one.controller.wait_started()
             await one.controller.create_topics([NewTopic("t", 3)], 5_000)
             await plane.kill(1)
             again = await plane.start(1)
-            await again.controller.started()
+            await again.controller.wait_started()
             assert len(again.metadata.image.topics["t"].partitions) == 3
             assert len(again.held.states) == 3
 
@@ -172,8 +174,8 @@ def test_more_partitions_are_shown_when_it_is_answered() -> None:
         async with control_plane() as plane:
             one = await plane.start(1)
             await one.controller.create_topics([NewTopic("t")], 5_000)
-            said = await one.controller.create_partitions([MorePartitions("t", 3)], 5_000)
-            assert said == {"t": None}
+            results = await one.controller.create_partitions([MorePartitions("t", 3)], 5_000)
+            assert results == {"t": None}
             assert len(one.metadata.image.topics["t"].partitions) == 3
 
     run(story())
@@ -186,11 +188,11 @@ def test_a_broker_that_stops_in_order_hands_its_leaders_over() -> None:
             await settle()
             chosen = {0: (two.id, one.id)}
             await one.controller.create_topics([NewTopic("t", assignment=chosen)], 5_000)
-            left = await one.controller.let_go(two.id, two.registration.epoch)
+            left = await one.controller.controlled_shutdown(two.id, two.registration.epoch)
             assert left == frozenset()
             await until(lambda: one.metadata.image.topics["t"].partitions[0].leader == 1)
             with pytest.raises(KafkaError) as refused:
-                await one.controller.let_go(two.id, BrokerEpoch(0))
+                await one.controller.controlled_shutdown(two.id, BrokerEpoch(0))
             assert refused.value.code is ErrorCode.stale_broker_epoch
 
     run(story())
@@ -203,15 +205,15 @@ def test_moves_under_way_can_be_listed() -> None:
             one, two = await plane.start(1), await plane.start(2)
             await settle()
             await one.controller.create_topics([NewTopic("t", assignment={0: (one.id,)})], 5_000)
-            said = await one.controller.move_partitions({T0: (two.id,)}, 5_000)
-            assert said == {T0: None}
-            assert one.controller.moving()[T0].adding == (two.id,)
-            refused = await one.controller.move_partitions(
+            results = await one.controller.reassign_partitions({T0: (two.id,)}, 5_000)
+            assert results == {T0: None}
+            assert one.controller.reassignments()[T0].adding == (two.id,)
+            refused = await one.controller.reassign_partitions(
                 {T0: (one.id, two.id)}, 5_000, keep_factor=True
             )
             assert code(refused[T0]) is ErrorCode.invalid_replication_factor
             with pytest.raises(KafkaError):
-                two.controller.moving()
+                two.controller.reassignments()
 
     run(story())
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from ottla.controller.election import (
     Choice,
-    when_leaving,
     when_offline,
     when_preferred,
     when_reassigned,
+    when_shutting_down,
 )
 from ottla.controller.state import Replicas
 from ottla.model.ids import BrokerId
@@ -60,9 +60,9 @@ def test_preferred_is_the_first_replica_or_nobody() -> None:
 
 @pytest.mark.spec("CTL-69")
 def test_leaving_brokers_are_passed_over_and_quit_the_isr() -> None:
-    chosen = when_leaving(ids(1, 2, 3), ids(1, 2, 3), ids(1, 2, 3), leaving=ids(1, 2))
+    chosen = when_shutting_down(ids(1, 2, 3), ids(1, 2, 3), ids(1, 2, 3), shutting_down=ids(1, 2))
     assert chosen == Choice(BrokerId(3), ids(3))
-    assert when_leaving(ids(1, 2), ids(1, 2), ids(1, 2), leaving=ids(1, 2)) is None
+    assert when_shutting_down(ids(1, 2), ids(1, 2), ids(1, 2), shutting_down=ids(1, 2)) is None
 
 
 @pytest.mark.spec("CTL-66", "CTL-67", "CTL-68", "CTL-69", "CTL-70")
@@ -76,7 +76,7 @@ def test_whoever_is_elected_is_a_live_replica_and_in_its_own_isr(
         when_offline(replicas, isr, live, unclean_allowed=False),
         when_reassigned(replicas, isr, live),
         when_preferred(replicas, isr, live),
-        when_leaving(replicas, isr, live, leaving),
+        when_shutting_down(replicas, isr, live, leaving),
     ]
     for choice in choices:
         if choice is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.controller.event_size import weight
+from ottla.controller.event_size import partition_count
 from ottla.controller.events import (
     BalanceDue,
     DeletionRequested,
@@ -56,4 +56,4 @@ CASES: dict[str, tuple[Event, int]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_an_event_weighs_as_much_as_the_partitions_it_may_concern(name: str) -> None:
     event, expected = CASES[name]
-    assert weight(STATE, event) == expected
+    assert partition_count(STATE, event) == expected

@@ -12,10 +12,10 @@ def test_what_leaders_wrote_is_believed_and_told_as_metadata_only() -> None:
     actor = Actor()
     actor.run("elected 1 1 2")
     actor.run("create t 0=1,2")
-    said = actor.run("isr t-0=1")
-    assert "LeaderAndIsr" not in said
-    assert "t-0 leader=1 epoch=0 isr=1 v1" in said
-    assert "delete /isr_change_notification/isr_change_0" in said
+    output = actor.run("isr t-0=1")
+    assert "LeaderAndIsr" not in output
+    assert "t-0 leader=1 epoch=0 isr=1 v1" in output
+    assert "delete /isr_change_notification/isr_change_0" in output
 
 
 def test_a_state_that_met_another_version_is_told_to_the_replicas_too() -> None:

@@ -27,7 +27,9 @@ def test_an_illegal_move_is_noted_and_skipped() -> None:
     event = draft()
     partitions.move(event, [T0], PartitionState.NON_EXISTENT)
     assert event.partition(T0).state is PartitionState.ONLINE
-    assert event.step().notes == ("partition t-0 cannot go from Online to NonExistent",)
+    assert event.step().warnings == (
+        "ignored illegal state change of partition t-0 from Online to NonExistent",
+    )
 
 
 @pytest.mark.spec("CTL-64")
@@ -42,7 +44,7 @@ def test_the_first_leader_is_the_first_live_replica_and_all_live_ones_are_in_syn
 def test_without_a_live_replica_a_new_partition_waits() -> None:
     event = draft("3", alive="1 2")
     assert event.partition(T0).state is PartitionState.NEW
-    failures = partitions.bring_online(event, [T0], partitions.offline)
+    failures = partitions.bring_online(event, [T0], partitions.offline_election)
     assert failures == {T0: ErrorCode.leader_not_available}
 
 
@@ -53,7 +55,7 @@ def test_a_state_written_by_a_later_controller_is_left_alone() -> None:
     assert partition.leadership is not None
     newer = replace(partition.leadership, controller_epoch=ControllerEpoch(9))
     event.put(T0, replace(partition, leadership=newer))
-    failures = partitions.bring_online(event, [T0], partitions.preferred)
+    failures = partitions.bring_online(event, [T0], partitions.preferred_election)
     assert failures == {T0: ErrorCode.stale_controller_epoch}
     assert event.writes == []
 
@@ -61,12 +63,12 @@ def test_a_state_written_by_a_later_controller_is_left_alone() -> None:
 @pytest.mark.spec("CTL-65", "CTL-68")
 def test_an_election_raises_the_leader_epoch_and_a_failed_one_changes_nothing() -> None:
     event = draft("2,1/1/1,2")
-    assert partitions.bring_online(event, [T0], partitions.preferred) == {}
+    assert partitions.bring_online(event, [T0], partitions.preferred_election) == {}
     leadership = event.partition(T0).leadership
     assert leadership is not None
     assert (leadership.leader, leadership.leader_epoch) == (2, 6)
     stuck = draft("2,1/1/1")
-    failures = partitions.bring_online(stuck, [T0], partitions.preferred)
+    failures = partitions.bring_online(stuck, [T0], partitions.preferred_election)
     assert failures == {T0: ErrorCode.preferred_leader_not_available}
     assert stuck.writes == []
 
@@ -74,10 +76,10 @@ def test_an_election_raises_the_leader_epoch_and_a_failed_one_changes_nothing() 
 @pytest.mark.spec("MON-15", "CTL-66")
 def test_unclean_elections_are_counted() -> None:
     event = draft("1,2/1/1", alive="2")
-    assert partitions.bring_online(event, [T0], partitions.offline) == {
+    assert partitions.bring_online(event, [T0], partitions.offline_election) == {
         T0: ErrorCode.eligible_leaders_not_available
     }
-    assert partitions.bring_online(event, [T0], partitions.unclean) == {}
+    assert partitions.bring_online(event, [T0], partitions.unclean_election) == {}
     assert event.step().state.unclean_elections == 1
 
 

@@ -59,14 +59,14 @@ def test_more_copies_than_brokers_are_refused() -> None:
 @given(
     racks=st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=9),
     count=st.integers(1, 40),
-    roll=st.builds(PlacementRandomness, st.integers(0, 2**31), st.integers(0, 2**31)),
+    randomness=st.builds(PlacementRandomness, st.integers(0, 2**31), st.integers(0, 2**31)),
     data=st.data(),
 )
 def test_placement_is_even_and_spreads_over_racks(
-    racks: list[str], count: int, roll: PlacementRandomness, data: st.DataObject
+    racks: list[str], count: int, randomness: PlacementRandomness, data: st.DataObject
 ) -> None:
     factor = data.draw(st.integers(1, len(racks)))
-    placed = place(brokers(*racks), range(count), factor, roll)
+    placed = place(brokers(*racks), range(count), factor, randomness)
     assert sorted(placed) == list(range(count))
     leaders = Counter(replicas[0] for replicas in placed.values())
     assert max(leaders.values()) - min(leaders.get(BrokerId(i), 0) for i in range(len(racks))) <= 1

@@ -29,7 +29,9 @@ def test_an_illegal_move_is_noted_and_skipped() -> None:
     replicas.move(event, [Replica(T0, ONE)], R.DELETION_STARTED)
     assert replicas.state_of(event.partition(T0), ONE) is R.ONLINE
     step = event.step()
-    assert step.notes == ("replica 1 of t-0 cannot go from Online to DeletionStarted",)
+    assert step.warnings == (
+        "ignored illegal state change of replica 1 of partition t-0 from Online to DeletionStarted",
+    )
     assert step.sends == ()
 
 
@@ -39,8 +41,8 @@ def test_a_new_replica_of_a_led_partition_is_told_its_leader() -> None:
     replicas.move(event, [Replica(T0, THREE)], R.NEW)
     replicas.move(event, [Replica(T0, THREE)], R.ONLINE)
     assert event.partition(T0).replicas == (1, 2, 3), "it was missing in the assignment"
-    told = [send for send in event.step().sends if isinstance(send, LeaderAndIsr)]
-    assert [(send.broker, send.partitions[0].is_new) for send in told] == [(3, True)]
+    leader_and_isr = [send for send in event.step().sends if isinstance(send, LeaderAndIsr)]
+    assert [(send.broker, send.partitions[0].is_new) for send in leader_and_isr] == [(3, True)]
 
 
 @pytest.mark.spec("CTL-61")

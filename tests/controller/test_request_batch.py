@@ -35,14 +35,14 @@ def test_who_lives_comes_before_who_leads_and_stops_come_last() -> None:
     batch.stop(ONE, T0, delete=False)
     batch.metadata([ONE], [T0])
     batch.leader_and_isr([ONE], T0)
-    batch.introduce([ONE])
+    batch.send_live_brokers_first([ONE])
     kinds = [type(send) for send in batch.sends(cluster())]
     assert kinds == [UpdateMetadata, LeaderAndIsr, UpdateMetadata, StopReplica]
 
 
 def test_a_broker_that_is_gone_is_told_nothing() -> None:
     batch = RequestBatch()
-    batch.introduce([NINE])
+    batch.send_live_brokers_first([NINE])
     batch.leader_and_isr([NINE], T0)
     batch.metadata([NINE], [T0])
     batch.stop(NINE, T0, delete=True)

@@ -23,14 +23,14 @@ TOPIC = TopicAssignment(
 @pytest.mark.spec("CTL-05", "CTL-06", "CTL-12")
 def test_a_topic_is_its_settings_its_assignment_and_the_states_of_its_partitions() -> None:
     tree = Tree()
-    ground = Draft(tree)
-    ground.apply([Create(path) for path in paths.ROOTS], 1)
+    draft = Draft(tree)
+    draft.apply([Create(path) for path in paths.ROOTS], 1)
     tp = TopicPartition("t", 0)
-    made = store_operations.create_topic(
+    ops = store_operations.create_topic(
         "t", TOPIC, {"retention.ms": "1"}
     ) + store_operations.create_state(tp, LED)
-    ground.apply(made, 1)
-    tree.merge(ground)
+    draft.apply(ops, 1)
+    tree.merge(draft)
     node = tree.find(paths.topic("t"))
     assert node is not None
     stored = TopicNode.decode(node.node().data)
@@ -40,9 +40,9 @@ def test_a_topic_is_its_settings_its_assignment_and_the_states_of_its_partitions
     assert state is not None
     assert StateNode.decode(state.node().data) == (1, 3, (1, 2), 4)
     assert tree.children(paths.CONFIG_CHANGES) == ["config_change_0000000000"]
-    gone = Draft(tree)
-    gone.apply([Create(paths.delete_topic("t")), *store_operations.delete_topic("t", TOPIC)], 1)
-    tree.merge(gone)
+    deletion = Draft(tree)
+    deletion.apply([Create(paths.delete_topic("t")), *store_operations.delete_topic("t", TOPIC)], 1)
+    tree.merge(deletion)
     assert tree.children(paths.TOPICS) == []
     assert tree.children(paths.CONFIG_TOPICS) == []
     assert tree.children(paths.DELETE_TOPICS) == []

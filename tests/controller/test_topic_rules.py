@@ -21,7 +21,7 @@ def test_an_illegal_name_is_refused(name: str) -> None:
 
 
 def by_spelling(*names: str) -> dict[str, str]:
-    return {topic_rules.spelled(name): name for name in names}
+    return {topic_rules.metric_name(name): name for name in names}
 
 
 def test_names_that_differ_only_in_dots_and_underscores_collide() -> None:

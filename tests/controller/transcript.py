@@ -80,8 +80,8 @@ def parse(text: str) -> tuple[str, list[Block]]:
 
 
 def write(heading: str, blocks: Iterable[Block]) -> str:
-    shown = "\n\n".join(f"> {command}\n----\n{said}" for command, said in blocks)
-    return f"{heading}\n\n{shown}\n"
+    text = "\n\n".join(f"> {command}\n----\n{described}" for command, described in blocks)
+    return f"{heading}\n\n{text}\n"
 
 
 class Actor:
@@ -89,7 +89,7 @@ class Actor:
 
     def __init__(self) -> None:
         self.state = ControllerState(BrokerId(1))
-        self._asks = 0
+        self._last_request_id = 0
 
     def run(self, command: str) -> str:
         word, *rest = command.split()
@@ -100,9 +100,9 @@ class Actor:
         self.state = step.state
         return "\n".join(render(step)) or "nothing"
 
-    def ask(self) -> int:
-        self._asks += 1
-        return self._asks
+    def request_id(self) -> int:
+        self._last_request_id += 1
+        return self._last_request_id
 
     def leadership(self, tp: TopicPartition) -> Leadership:
         leadership = self.state.topics[tp.topic].partitions[tp.partition].leadership
@@ -112,7 +112,7 @@ class Actor:
 
 def brokers(words: Iterable[str]) -> dict[BrokerId, BrokerState]:
     """`2@7:rack` is broker 2, registered with epoch 7, in that rack; the epoch is 0 if not said."""
-    found = {}
+    parsed = {}
     for word in words:
         name, _, rack = word.partition(":")
         id, _, epoch = name.partition("@")
@@ -120,13 +120,13 @@ def brokers(words: Iterable[str]) -> dict[BrokerId, BrokerState]:
         port = 9092
         if epoch.endswith("!"):  # registered again with another address
             epoch, port = epoch[:-1], 9093
-        found[broker] = BrokerState(
+        parsed[broker] = BrokerState(
             broker,
             BrokerEpoch(int(epoch or 0)),
             (EndpointNode("PLAINTEXT", f"host{id}", port),),
             rack or None,
         )
-    return found
+    return parsed
 
 
 def replicas(text: str) -> Replicas:
@@ -146,16 +146,20 @@ def _pairs(words: Iterable[str]) -> dict[str, str]:
 def _elected(actor: Actor, words: list[str]) -> Elected:
     """elected EPOCH BROKER... [topic-N=AR/leader/isr[/adding/removing]]... [deleting=TOPIC]"""
     epoch, *rest = words
-    there = brokers(word for word in rest if "=" not in word)
+    live = brokers(word for word in rest if "=" not in word)
     pairs = _pairs(word for word in rest if "=" in word)
     deleting = frozenset(filter(None, pairs.pop("deleting", "").split(",")))
     topics: dict[str, TopicAssignment] = {}
     for name, text in pairs.items():
-        at = tp(name)
-        known = topics.get(at.topic, TopicAssignment(topic_id(at.topic), {}, 0))
+        partition_id = tp(name)
+        current = topics.get(
+            partition_id.topic, TopicAssignment(topic_id(partition_id.topic), {}, 0)
+        )
         partition = _stored(text)
-        topics[at.topic] = replace(known, partitions={**known.partitions, at.partition: partition})
-    return Elected(ControllerEpoch(int(epoch)), 7, there, topics, deleting)
+        topics[partition_id.topic] = replace(
+            current, partitions={**current.partitions, partition_id.partition: partition}
+        )
+    return Elected(ControllerEpoch(int(epoch)), 7, live, topics, deleting)
 
 
 def _stored(text: str) -> PartitionAssignment:
@@ -184,23 +188,27 @@ def _create(actor: Actor, words: list[str]) -> Event:
         topic_id(name),
         PlacementRandomness(0, 0),
     )
-    return TopicCreationRequested(actor.ask(), (new,), "validate-only" in rest)
+    return TopicCreationRequested(actor.request_id(), (new,), "validate-only" in rest)
 
 
 def _more(actor: Actor, words: list[str]) -> Event:
     name, total, *rest = words
     chosen = tuple(replicas(word) for word in rest) or None
-    return PartitionCreationRequested(actor.ask(), (MorePartitions(name, int(total), chosen),))
+    return PartitionCreationRequested(
+        actor.request_id(), (MorePartitions(name, int(total), chosen),)
+    )
 
 
 def _found(actor: Actor, words: list[str]) -> Event:
     """found TOPIC-N=AR ...: topics somebody wrote; `gone TOPIC` takes one away."""
     topics: dict[str, TopicAssignment] = {}
     for name, text in _pairs(words).items():
-        at = tp(name)
-        known = topics.get(at.topic, TopicAssignment(topic_id(at.topic), {}, 0))
-        grown = {**known.partitions, at.partition: PartitionAssignment(replicas(text))}
-        topics[at.topic] = replace(known, partitions=grown)
+        partition_id = tp(name)
+        current = topics.get(
+            partition_id.topic, TopicAssignment(topic_id(partition_id.topic), {}, 0)
+        )
+        grown = {**current.partitions, partition_id.partition: PartitionAssignment(replicas(text))}
+        topics[partition_id.topic] = replace(current, partitions=grown)
     return TopicsReloaded(frozenset(actor.state.topics) | topics.keys(), topics)
 
 
@@ -230,8 +238,8 @@ def _reread(actor: Actor, words: list[str]) -> Event:
 def _states(actor: Actor, words: list[str]) -> dict[TopicPartition, Leadership]:
     states = {}
     for name, isr in _pairs(words).items():
-        known = actor.leadership(tp(name))
-        states[tp(name)] = replace(known, isr=replicas(isr), version=known.version + 1)
+        current = actor.leadership(tp(name))
+        states[tp(name)] = replace(current, isr=replicas(isr), version=current.version + 1)
     return states
 
 
@@ -241,33 +249,33 @@ def _codes(words: Iterable[str]) -> dict[TopicPartition, ErrorCode]:
 
 def _became(actor: Actor, words: list[str]) -> Event:
     id = BrokerId(int(words[0]))
-    known = actor.state.brokers.get(id)
-    epoch = BrokerEpoch(0) if known is None else known.epoch
+    current = actor.state.brokers.get(id)
+    epoch = BrokerEpoch(0) if current is None else current.epoch
     return LeaderAndIsrReplied(id, epoch, _codes(words[1:]))
 
 
 def _stopped(actor: Actor, words: list[str]) -> Event:
     id = BrokerId(int(words[0]))
-    known = actor.state.brokers.get(id)
-    epoch = BrokerEpoch(0) if known is None else known.epoch
+    current = actor.state.brokers.get(id)
+    epoch = BrokerEpoch(0) if current is None else current.epoch
     return StopReplicaReplied(id, epoch, _codes(words[1:]))
 
 
 def _elect(actor: Actor, words: list[str]) -> Event:
     kind, *rest = words
     named = tuple(map(tp, rest)) or None
-    return ElectionRequested(actor.ask(), ElectionKind[kind.upper()], named)
+    return ElectionRequested(actor.request_id(), ElectionKind[kind.upper()], named)
 
 
 def _move(actor: Actor, words: list[str]) -> Event:
     pairs = _pairs(words)
     moves = {tp(key): None if to == "cancel" else replicas(to) for key, to in pairs.items()}
-    return ReassignmentRequested(actor.ask(), moves)
+    return ReassignmentRequested(actor.request_id(), moves)
 
 
 def _shutdown(actor: Actor, words: list[str]) -> Event:
     id = BrokerId(int(words[0]))
-    return ShutdownRequested(actor.ask(), id, BrokerEpoch(int((words[1:] or ["0"])[0])))
+    return ShutdownRequested(actor.request_id(), id, BrokerEpoch(int((words[1:] or ["0"])[0])))
 
 
 def _unclean(actor: Actor, words: list[str]) -> Event:
@@ -287,7 +295,7 @@ def _rules(actor: Actor, words: list[str]) -> Event:
 
 COMMANDS: Mapping[str, Callable[[Actor, list[str]], Event]] = {
     "elected": _elected,
-    "returned": lambda actor, words: _elected(actor, words)._replace(returned=True),
+    "returned": lambda actor, words: _elected(actor, words)._replace(restarted=True),
     "brokers": lambda _, words: LiveBrokersChanged(brokers(words)),
     "behind": lambda _, words: BrokerBehind(BrokerId(int(words[0]))),
     "create": _create,
@@ -295,7 +303,7 @@ COMMANDS: Mapping[str, Callable[[Actor, list[str]], Event]] = {
     "found": _found,
     "gone": _gone,
     "rewritten": _rewritten,
-    "delete": lambda actor, words: DeletionRequested({name: actor.ask() for name in words}),
+    "delete": lambda actor, words: DeletionRequested({name: actor.request_id() for name in words}),
     "deletions": lambda _, words: DeletionsFound(frozenset(words)),
     "isr": _isr,
     "reread": _reread,
@@ -327,17 +335,19 @@ def render(step: Step) -> Iterator[str]:
     yield from (f"write  {_op(op)}" for op in step.writes)
     for send in step.sends:
         yield from _send(send)
-    yield from (f"reply  {ask}: {_answer(answer)}" for ask, answer in step.replies)
-    yield from (f"note   {note}" for note in step.notes)
+    yield from (f"reply  {id_}: {_answer(answer)}" for id_, answer in step.replies)
+    yield from (f"warn   {text}" for text in step.warnings)
 
 
 def show(state: ControllerState) -> Iterator[str]:
     leaving = f" leaving {_ids(state.shutting_down)}" if state.shutting_down else ""
     yield f"epoch {state.epoch} brokers {_ids(state.brokers)}{leaving}"
-    for at, partition in state.partitions():
-        said = " ".join(f"{id}:{state.value}" for id, state in partition.replica_states.items())
+    for partition_id, partition in state.partitions():
+        described = " ".join(
+            f"{id}:{state.value}" for id, state in partition.replica_states.items()
+        )
         led = "-" if partition.leadership is None else _leadership(partition.leadership)
-        yield f"{at} {partition.state.value} [{said}] {led}"
+        yield f"{partition_id} {partition.state.value} [{described}] {led}"
     for name, going in state.deletions.items():
         flags = [word for word in ("started", "ineligible") if getattr(going, word)]
         yield f"deleting {name} {' '.join(flags)}".rstrip()
@@ -366,8 +376,8 @@ def _data(path: str, data: bytes) -> str:
             for word, moves in (("adding", node.adding), ("removing", node.removing))
             for number, brokers in moves.items()
         )
-        shown = " ".join(f"{number}:{_list(ids)}" for number, ids in node.partitions.items())
-        return f" {shown}{moving}"
+        text = " ".join(f"{number}:{_list(ids)}" for number, ids in node.partitions.items())
+        return f" {text}{moving}"
     return f" {data.decode()}" if data else ""
 
 
@@ -387,9 +397,9 @@ def _send(send: Send) -> Iterator[str]:
             yield f"send   UpdateMetadata to {_list(to)}"
             for one in published:
                 leader = one.partition.leadership
-                said = "-" if leader is None else _leadership(leader)
+                described = "-" if leader is None else _leadership(leader)
                 offline = f" offline={_list(one.offline)}" if one.offline else ""
-                yield f"         {one.tp} {'deleted' if one.deleted else said}{offline}"
+                yield f"         {one.tp} {'deleted' if one.deleted else described}{offline}"
         case StopReplica(broker, stopped):
             yield f"send   StopReplica to {broker}"
             for stop in stopped:

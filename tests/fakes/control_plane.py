@@ -196,7 +196,7 @@ class ControlPlane:
             self._tasks.create_task(node.loop.run(None)),
             self._tasks.create_task(node.controller.configs.run()),
         ]
-        await node.loop.settled.wait()
+        await node.loop.first_election_done.wait()
         return node
 
     def _build(self, id: BrokerId, settings: dict[str, str], store: Store, clock: Clock) -> Node:
@@ -207,7 +207,7 @@ class ControlPlane:
         registration.describe([EndpointNode("PLAINTEXT", f"host{id}", 9092)], None)
         metadata = MetadataCache(id)
         measures = ControllerMetrics(registry, clock)
-        loop = ControllerLoop(store, self.wires, registration, clock, dice, measures=measures)
+        loop = ControllerLoop(store, self.wires, registration, clock, dice, metrics=measures)
         controller = Controller(
             loop,
             config,

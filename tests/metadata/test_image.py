@@ -82,8 +82,8 @@ def test_each_broker_is_one_node_per_listener() -> None:
 @pytest.mark.spec("MDC-06")
 def test_the_replicas_of_a_partition_are_found_by_broker() -> None:
     image, _ = Image().changed_by(update(orders(0, state()), brokers=(broker(B1),)))
-    found = image.replica_nodes(TopicPartition(ORDERS, 0), "PLAINTEXT")
-    assert found == {B1: Node(B1, "host1", 9092, None)}
+    current = image.replica_nodes(TopicPartition(ORDERS, 0), "PLAINTEXT")
+    assert current == {B1: Node(B1, "host1", 9092, None)}
     assert image.replica_nodes(TopicPartition("other", 0), "PLAINTEXT") == {}
 
 
@@ -102,9 +102,11 @@ def test_a_partition_being_deleted_is_removed_and_reported() -> None:
     after, deleted = before.changed_by(update(orders(0, state(DELETED))))
     assert deleted == [TopicPartition(ORDERS, 0)]
     assert list(after.topics[ORDERS].partitions) == [1]
-    gone, deleted = after.changed_by(update(orders(1, state(DELETED)), orders(5, state(DELETED))))
+    emptied, deleted = after.changed_by(
+        update(orders(1, state(DELETED)), orders(5, state(DELETED)))
+    )
     assert deleted == [TopicPartition(ORDERS, 1)]
-    assert (gone.topics, gone.names) == ({}, {})
+    assert (emptied.topics, emptied.names) == ({}, {})
 
 
 def test_a_topic_made_again_under_the_same_name_keeps_nothing_of_the_old_one() -> None:
@@ -146,17 +148,17 @@ def test_any_history_gives_the_same_as_a_plain_dictionary(
     image = Image()
     for changes in history:
         ids = {"a": UUID(int=1), "b": UUID(int=2)}
-        said = [(TopicPartition(t, p), ids[t], state(leader)) for t, p, leader in changes]
+        updates = [(TopicPartition(t, p), ids[t], state(leader)) for t, p, leader in changes]
         expected = []
-        for tp, _, partition in said:
+        for tp, _, partition in updates:
             if partition.leader != DELETED:
                 model[tp] = partition.leader
             elif model.pop(tp, None) is not None:
                 expected.append(tp)
-        image, deleted = image.changed_by(update(*said))
+        image, deleted = image.changed_by(update(*updates))
         assert deleted == expected
-        found = {tp: image.topics[tp.topic].partitions[tp.partition] for tp in image.partitions()}
-        assert {tp: partition.leader for tp, partition in found.items()} == model
+        current = {tp: image.topics[tp.topic].partitions[tp.partition] for tp in image.partitions()}
+        assert {tp: partition.leader for tp, partition in current.items()} == model
         assert sorted(image.names.values()) == sorted({tp.topic for tp in model})
 
 

@@ -27,7 +27,7 @@ QUIET = {"log.initial.task.delay.ms": "0"}
 
 
 def care_of(side: DataSide) -> MaintenanceLoop:
-    return side.data._care
+    return side.data._maintenance
 
 
 def start(side: DataSide) -> None:

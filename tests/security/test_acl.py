@@ -139,7 +139,7 @@ def test_arranged_rules_say_what_all_of_them_say_one_by_one(
     rules: list[Rule], name: str, operation: Operation
 ) -> None:
     about = [one for one in rules if one.kind is Kind.TOPIC and one.covers(name)]
-    mine = [one for one in about if one.concerns(ALICE, HOME) and one.speaks_of(operation)]
+    mine = [one for one in about if one.applies_to(ALICE, HOME) and one.includes(operation)]
     expected = None
     if about:
         expected = bool(mine) and all(one.permission is Permission.ALLOW for one in mine)

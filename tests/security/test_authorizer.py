@@ -1,4 +1,4 @@
-"""The rules that hold now, asked by somebody."""
+"""Decisions by the ACLs in force."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from ottla.net.request_slot import Peer
 from ottla.security.acl import Kind, Operation, Rules
-from ottla.security.authorizer import REMEMBERED_MAX, Authorizer
+from ottla.security.authorizer import CACHED_DECISIONS_MAX, Authorizer
 from tests.security.test_acl import ALICE, HOME, deny, rule
 
 
@@ -50,7 +50,7 @@ def test_what_no_rule_speaks_of_is_as_the_cluster_is_set_up(open_by_default: boo
     assert authorizer.allows_some(peer(), Operation.WRITE, Kind.TOPIC) is open_by_default
 
 
-def test_a_changed_rule_holds_for_whoever_asked_before() -> None:
+def test_a_changed_acl_applies_to_clients_that_were_authorized_before() -> None:
     authorizer = Authorizer(in_force=True)
     authorizer.follow(Rules([rule()]))
     assert reads(authorizer, peer())
@@ -58,25 +58,28 @@ def test_a_changed_rule_holds_for_whoever_asked_before() -> None:
     assert not reads(authorizer, peer())
 
 
-def test_what_was_decided_is_not_remembered_for_ever() -> None:
+def test_the_cache_of_decisions_is_bounded() -> None:
     authorizer = Authorizer(in_force=True)
     authorizer.follow(Rules([rule(name="*")]))
-    for number in range(REMEMBERED_MAX + 10):
+    for number in range(CACHED_DECISIONS_MAX + 10):
         assert reads(authorizer, peer(), f"topic-{number}")
-    assert len(authorizer._decided) <= REMEMBERED_MAX
+    assert len(authorizer._decisions) <= CACHED_DECISIONS_MAX
 
 
-def test_every_refusal_is_in_the_audit_log_and_no_mere_question(
+def test_every_denial_is_in_the_audit_log_and_filtering_is_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     authorizer = Authorizer(in_force=True)
     authorizer.follow(Rules())
     with caplog.at_level(logging.INFO, "ottla.security.audit"):
-        authorizer.allows(peer(), Operation.READ, Kind.TOPIC, "left out", noted=False)
+        authorizer.allows(peer(), Operation.READ, Kind.TOPIC, "filtered", log_denial=False)
         authorizer.operations(peer(), Kind.TOPIC, "asked")
         assert not caplog.records
         reads(authorizer, peer(), "or\nders")
-    assert caplog.messages == [f"{ALICE} from {HOME} may not READ TOPIC 'or\\nders'"]
+    assert caplog.messages == [
+        f"denied: principal={ALICE} host={HOME} operation=READ resource_type=TOPIC "
+        "resource_name='or\\nders'"
+    ]
 
 
 def test_what_may_be_done_is_a_bit_for_each_operation() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from ottla.security.acl import Filter, Kind, Operation, Pattern, Permission, Rule
 from ottla.security.authorizer import Authorizer
-from ottla.shared_state.acl_store import NOTES_KEPT, AclStore
+from ottla.shared_state.acl_store import NOTIFICATIONS_RETAINED, AclStore
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.port import StoreUnavailable
@@ -108,14 +108,14 @@ def test_nodes_are_kafkas_own() -> None:
                 }
             ],
         }
-        [told] = json.loads(prefixed.data)["acls"]
-        assert (told["permissionType"], told["operation"]) == ("Deny", "TwoPhaseCommit")
+        [acl] = json.loads(prefixed.data)["acls"]
+        assert (acl["permissionType"], acl["operation"]) == ("Deny", "TwoPhaseCommit")
         [note] = await broker.store.children(paths.ACL_CHANGES)
-        said = await broker.store.get(f"{paths.ACL_CHANGES}/{note}")
-        assert said is not None and said.data == b"Topic:orders"
+        change = await broker.store.get(f"{paths.ACL_CHANGES}/{note}")
+        assert change is not None and change.data == b"Topic:orders"
         [note] = await broker.store.children(paths.ACL_CHANGES_PREFIXED)
-        said = await broker.store.get(f"{paths.ACL_CHANGES_PREFIXED}/{note}")
-        assert said is not None and json.loads(said.data)["patternType"] == "PREFIXED"
+        change = await broker.store.get(f"{paths.ACL_CHANGES_PREFIXED}/{note}")
+        assert change is not None and json.loads(change.data)["patternType"] == "PREFIXED"
 
     run(story())
 
@@ -142,11 +142,11 @@ def test_many_changes_leave_few_notes() -> None:
         broker = Broker(Ensemble())
         await broker.store.start()
         await broker.acls.load()
-        for number in range(NOTES_KEPT + 20):
+        for number in range(NOTIFICATIONS_RETAINED + 20):
             await broker.acls.add([READ._replace(name=f"topic-{number}")])
         notes = await broker.store.children(paths.ACL_CHANGES)
-        assert len(notes) <= NOTES_KEPT + 1
-        assert len(broker.rules) == NOTES_KEPT + 20
+        assert len(notes) <= NOTIFICATIONS_RETAINED + 1
+        assert len(broker.rules) == NOTIFICATIONS_RETAINED + 20
 
     run(story())
 

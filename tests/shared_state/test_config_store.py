@@ -9,7 +9,7 @@ import pytest
 
 from ottla.config.dynamic import DynamicConfig
 from ottla.model.ids import BrokerId
-from ottla.shared_state.config_store import NOTES_KEPT, ConfigStore
+from ottla.shared_state.config_store import NOTIFICATIONS_RETAINED, ConfigStore
 from ottla.shared_state.registration import create_root_nodes
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
@@ -150,10 +150,10 @@ def test_old_notes_are_tidied_away() -> None:
         one = Broker(Ensemble(), 1)
         async with asyncio.TaskGroup() as tasks:
             running = await one.start(tasks)
-            for number in range(NOTES_KEPT + 5):
+            for number in range(NOTIFICATIONS_RETAINED + 5):
                 await one.configs.change_topic("t", lambda _, n=number: {"retention.ms": str(n)})  # type: ignore[misc]
             await settle(2_000)
-            assert len(await one.store.children(paths.CONFIG_CHANGES)) == NOTES_KEPT
+            assert len(await one.store.children(paths.CONFIG_CHANGES)) == NOTIFICATIONS_RETAINED
             running.cancel()
 
     run(story())
@@ -166,12 +166,12 @@ def test_settings_of_a_group_are_heard_whatever_its_name(name: str) -> None:
         one, two, late = Broker(ensemble, 1), Broker(ensemble, 2), Broker(ensemble, 3)
         async with asyncio.TaskGroup() as tasks:
             running = [await one.start(tasks), await two.start(tasks)]
-            wanted = {"consumer.heartbeat.interval.ms": "7000"}
-            await one.configs.change_group(name, lambda _: wanted)
+            overrides = {"consumer.heartbeat.interval.ms": "7000"}
+            await one.configs.change_group(name, lambda _: overrides)
             assert one.config.group(name).consumer_heartbeat_interval_ms == 7_000
-            await until(lambda: two.config.group_overrides(name) == wanted)
+            await until(lambda: two.config.group_overrides(name) == overrides)
             running.append(await late.start(tasks))
-            assert late.config.group_overrides(name) == wanted
+            assert late.config.group_overrides(name) == overrides
             await two.configs.change_group(name, lambda _: {})
             await until(lambda: not one.config.groups and not late.config.groups)
             for task in running:

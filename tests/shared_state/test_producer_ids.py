@@ -40,10 +40,10 @@ def test_no_id_is_given_twice_however_many_ask_at_once() -> None:
     async def story() -> None:
         ensemble = Ensemble()
         brokers = [ProducerIds(await opened(ensemble), BrokerId(id)) for id in range(3)]
-        asked = [broker.next() for broker in brokers for _ in range(BLOCK + 10)]
-        given = await asyncio.gather(*asked)
-        assert len(set(given)) == len(given)
-        assert max(given) < 6 * BLOCK, "those who wait share a block"
+        calls = [broker.next() for broker in brokers for _ in range(BLOCK + 10)]
+        producer_ids = await asyncio.gather(*calls)
+        assert len(set(producer_ids)) == len(producer_ids)
+        assert max(producer_ids) < 6 * BLOCK, "those who wait share a block"
 
     run(story())
 

@@ -161,7 +161,8 @@ def test_of_brokers_that_must_be_alone_never_two_stay() -> None:
         one.on_epoch = epochs.append
         assert [await one.register()] == epochs
         with pytest.raises(
-            RegistrationError, match="broker 1 is registered where broker 2 would be"
+            RegistrationError,
+            match="broker 1 is already registered in the metadata store of broker 2",
         ):
             await Registration(second, LoopClock(), BrokerId(2), alone=True).register()
         assert await second.children(paths.BROKER_IDS) == ["1"]

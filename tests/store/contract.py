@@ -162,11 +162,11 @@ async def a_multi_answers_for_each_operation(store: Store) -> None:
         Create("/b"),
         Delete("/b"),
     ]
-    made = await store.multi(ops)
-    assert made[0] is None
-    assert isinstance(made[1], str)
-    assert made[1].startswith("/a/n_")
-    assert made[2:] == [1, "/b", None]
+    results = await store.multi(ops)
+    assert results[0] is None
+    assert isinstance(results[1], str)
+    assert results[1].startswith("/a/n_")
+    assert results[2:] == [1, "/b", None]
     assert await store.get("/b") is None
 
 

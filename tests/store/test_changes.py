@@ -42,14 +42,14 @@ def test_nobody_watches_just_anything() -> None:
 
 
 def _heard(path: str, *, children: bool) -> list[Change]:
-    heard: list[Change] = []
+    changes: list[Change] = []
 
     async def scenario() -> None:
         store = MemoryStore(Ensemble())
         await store.start()
         for parent in paths.ancestors(path):
             await store.create(parent)
-        watcher = Watcher(store, heard.append)
+        watcher = Watcher(store, changes.append)
         if children:
             await store.create(path)
             assert await watcher.children(path) == []
@@ -60,4 +60,4 @@ def _heard(path: str, *, children: bool) -> list[Change]:
         await store.get("/")  # the watch runs on the loop, soon
 
     asyncio.run(scenario())
-    return heard
+    return changes

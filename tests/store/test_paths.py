@@ -40,10 +40,10 @@ def test_a_path_has_a_parent_and_a_name() -> None:
 
 
 def test_the_roots_can_be_created_in_their_order() -> None:
-    made = {"/"}
+    created = {"/"}
     for root in paths.ROOTS:
-        assert paths.parent(root) in made
-        made.add(root)
+        assert paths.parent(root) in created
+        created.add(root)
 
 
 @pytest.mark.parametrize(

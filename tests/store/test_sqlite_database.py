@@ -16,7 +16,7 @@ from ottla.store.tree import Draft, Entry, Tree
 def test_a_file_that_is_no_database_is_refused_with_advice(tmp_path: Path) -> None:
     path = tmp_path / FILE_NAME
     path.write_bytes(b"not a database, whatever its name says" * 100)
-    with pytest.raises(UserError, match=r"cannot be read.*ottla adopt"):
+    with pytest.raises(UserError, match=r"cannot read .*ottla adopt"):
         SqliteDatabase(path).open()
 
 
@@ -50,7 +50,7 @@ def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE theirs (x)")
     connection.close()
-    with pytest.raises(UserError, match="is not a metadata store"):
+    with pytest.raises(UserError, match="is not an Ottla metadata store"):
         SqliteDatabase(path).open()
 
 

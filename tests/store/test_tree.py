@@ -101,7 +101,7 @@ def _outcome(draft: Draft, ops: list[Op]) -> object:
 
 
 def _all(tree: Tree, under: str = ROOT) -> dict[str, object]:
-    found: dict[str, object] = {under: tree.find(under)}
+    entries: dict[str, object] = {under: tree.find(under)}
     for name in tree.children(under):
-        found |= _all(tree, f"{under.rstrip('/')}/{name}")
-    return found
+        entries |= _all(tree, f"{under.rstrip('/')}/{name}")
+    return entries

@@ -22,6 +22,6 @@ def test_forgotten_watches_never_fire() -> None:
     watches, fired = WatchRegistry(), list[str]()
     watches.on_data("/a", fired.append)
     watches.on_children("/a", fired.append)
-    watches.forget()
+    watches.clear()
     watches.fire(["/a"], ["/a"], lambda watch, path: watch(path))
     assert fired == []

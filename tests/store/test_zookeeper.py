@@ -11,7 +11,7 @@ import pytest
 from kazoo.exceptions import BadVersionError, ConnectionLoss
 
 from ottla.store.port import BadVersion, Session, SessionExpired, StoreUnavailable
-from ottla.store.zookeeper import ZooKeeperStore, _translated
+from ottla.store.zookeeper import ZooKeeperStore, _translate
 from tests.store.contract import CONTRACT, Promise, keep, title
 from tests.store.zookeeper_server import Server, zookeeper_server
 from tools.nodes import free_ports
@@ -95,10 +95,10 @@ def test_an_ensemble_that_does_not_answer_is_unavailable() -> None:
 
 
 def test_kazoos_refusals_become_ours() -> None:
-    refusal = _translated(BadVersionError(), "/a", 3)
+    refusal = _translate(BadVersionError(), "/a", 3)
     assert isinstance(refusal, BadVersion)
     assert (refusal.path, refusal.at) == ("/a", 3)
-    assert isinstance(_translated(ConnectionLoss(), "/a"), StoreUnavailable)
+    assert isinstance(_translate(ConnectionLoss(), "/a"), StoreUnavailable)
 
 
 class Heard:
@@ -114,6 +114,6 @@ class Heard:
         async with asyncio.timeout(30):
             return await self._states.get()
 
-    async def until(self, wanted: Session) -> None:
-        while await self.next() is not wanted:
+    async def until(self, expected: Session) -> None:
+        while await self.next() is not expected:
             pass

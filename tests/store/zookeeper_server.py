@@ -74,10 +74,10 @@ class Server:
 
 @contextmanager
 def zookeeper_server(folder: Path) -> Iterator[Server]:
-    found = sorted((cache_dir() / "jars").glob("server-3.9-*"))
-    if not found or shutil.which("java") is None:
+    installed = sorted((cache_dir() / "jars").glob("server-3.9-*"))
+    if not installed or shutil.which("java") is None:
         skip_without("no JDK, or the jars of Kafka 3.9 were never fetched: make setup")
-    server = Server(folder, found[-1])
+    server = Server(folder, installed[-1])
     try:
         yield server
     finally:

@@ -24,7 +24,7 @@ async def alter_partition_reassignments(request: Request, ctx: Context) -> Field
         for topic in request.topics
         for one in topic.partitions
     }
-    refusals = await ctx.services.controller.move_partitions(
+    refusals = await ctx.services.controller.reassign_partitions(
         moves, wire.ms(request.timeout), keep_factor=not request.allow_replication_factor_change
     )
     return _fields(ErrorCode.none, None, refusals, request)

@@ -39,7 +39,7 @@ class Context:
 
     def allows(self, operation: Operation, kind: Kind, name: str, *, noted: bool = True) -> bool:
         """Whether who asks may do this; `noted` is False where nothing is refused by the answer."""
-        return self.services.authorizer.allows(self.peer, operation, kind, name, noted=noted)
+        return self.services.authorizer.allows(self.peer, operation, kind, name, log_denial=noted)
 
     def require(self, operation: Operation, kind: Kind, name: str) -> None:
         """Refuse the whole request if they may not."""

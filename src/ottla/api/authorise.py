@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
-from ottla.security.authorizer import Authorizer, Who
+from ottla.security.authorizer import Authorizer, Requester
 
 REFUSALS: Final = {
     Kind.TOPIC: ErrorCode.topic_authorization_failed,
@@ -45,7 +45,7 @@ def on_group(operation: Operation) -> tuple[Need]:
 WRITE_TRANSACTIONS: Final = Need(Operation.WRITE, Kind.TRANSACTIONAL_ID, "transactional_id")
 
 
-def check(authorizer: Authorizer, who: Who, needs: Iterable[Need], request: Any) -> None:
+def check(authorizer: Authorizer, who: Requester, needs: Iterable[Need], request: Any) -> None:
     """Refuse a request whose peer lacks one of its needs."""
     if not authorizer.in_force:
         return
@@ -55,6 +55,8 @@ def check(authorizer: Authorizer, who: Who, needs: Iterable[Need], request: Any)
             require(authorizer, who, need.operation, need.kind, name)
 
 
-def require(authorizer: Authorizer, who: Who, operation: Operation, kind: Kind, name: str) -> None:
+def require(
+    authorizer: Authorizer, who: Requester, operation: Operation, kind: Kind, name: str
+) -> None:
     if not authorizer.allows(who, operation, kind, name):
         raise KafkaError(REFUSALS[kind])

@@ -14,7 +14,7 @@ KEY: Final = 46
 
 
 async def list_partition_reassignments(request: Request, ctx: Context) -> Fields:
-    moving = ctx.services.controller.moving()
+    moving = ctx.services.controller.reassignments()
     if request.topics is not None:
         asked = {
             TopicPartition(topic.name, number)

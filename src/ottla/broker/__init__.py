@@ -13,6 +13,5 @@
 - `log_tasks`                opening and closing every log, in parallel
 - `metrics_server`           metrics over HTTP
 - `log_format`               level and format of the log
-- `machine_memory`           how much memory the process may use
-- `memory_shares`            how much of it each part may use that clients can grow
+- `memory`                   the memory limit, and the share of each part that clients can grow
 """

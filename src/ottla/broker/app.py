@@ -1,8 +1,8 @@
-"""One broker: its parts, built in order by hand, and taken down in reverse.
+"""One broker: builds its parts in order and closes them in reverse.
 
-Owns the order. Each step that opens something says at once how it is closed, so that a failure
-half-way leaves nothing behind and a stop needs no list of its own. Whoever wants to know what a
-broker is made of reads `_open` from top to bottom.
+Owns the order. Each step that opens something registers at once how it is closed, so a failure
+half-way leaves nothing open and a stop needs no list of its own. `_open`, read from top to bottom,
+lists the parts of a broker.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ottla.broker.data_plane import DataPlane
 from ottla.broker.environment import Environment
 from ottla.broker.identity import identify
 from ottla.broker.listeners import ListenerSet
-from ottla.broker.memory_shares import memory_shares
-from ottla.broker.metadata_store import choose, open_store
+from ottla.broker.memory import memory_shares
+from ottla.broker.metadata_store import choose_store, open_store
 from ottla.broker.metrics_server import MetricsServer
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
@@ -42,7 +42,7 @@ from ottla.store.nodes import EndpointNode
 
 
 def net_limits(config: BrokerConfig, machine_bytes: int) -> NetLimits:
-    """`machine_bytes` is what bounds are derived from that are not set."""
+    """`machine_bytes`: the memory that limits without a setting are derived from."""
     memory = memory_shares(config, machine_bytes)
     listeners = Listeners.of(config)
     return NetLimits(
@@ -66,7 +66,7 @@ def net_limits(config: BrokerConfig, machine_bytes: int) -> NetLimits:
 
 
 def task_starter(tasks: asyncio.TaskGroup) -> Callable[[Coroutine[Any, Any, None]], bool]:
-    """A function that starts work in this group; False: the broker ends, it was not begun."""
+    """A function that starts a task in this group; False if the broker is stopping."""
 
     def spawn(work: Coroutine[Any, Any, None]) -> bool:
         try:
@@ -83,10 +83,10 @@ log = logging.getLogger(__name__)
 
 
 class App:
-    """A broker between `start` and `stop`, both called from the same task."""
+    """A broker from `start` to `stop`, both called from the same task."""
 
-    def __init__(self, settings: Mapping[str, str], world: Environment) -> None:
-        self._world = world
+    def __init__(self, settings: Mapping[str, str], environment: Environment) -> None:
+        self._environment = environment
         self.dynamic = DynamicConfig(settings)
         self.registry = Registry()
         self.broker_id = BrokerId(-1)
@@ -109,108 +109,115 @@ class App:
         return f"broker {self.broker_id} ready on {where}, data in {data}"
 
     async def start(self) -> None:
-        with _what_failed():
+        with _unwrap_exception_groups():
             async with AsyncExitStack() as stack:
                 await self._open(stack)
                 self._stack = stack.pop_all()
 
     async def stop(self) -> None:
-        """Answer what has begun, flush, write checkpoints and the clean-shutdown marker."""
-        with _what_failed():
+        """Finish running requests, flush, write checkpoints and the clean-shutdown marker."""
+        with _unwrap_exception_groups():
             await self._stack.aclose()
 
     async def _open(self, stack: AsyncExitStack) -> None:
-        world, config = self._world, self.config
-        directories = LogDirectories(
-            [Path(path) for path in config.data_dirs], world.disk, world.clock, world.dice
-        )
+        environment, config = self._environment, self.config
+        directories = _log_directories(config, environment)
         stack.callback(directories.release)
         directories.open()
-        home = choose(config, directories, world)
-        store = home.store
+        store_choice = choose_store(config, directories, environment)
+        store = store_choice.store
         stack.push_async_callback(store.close)
-        await open_store(home)
-        identity = await identify(home, directories, self.dynamic, world.dice)
+        await open_store(store_choice)
+        identity = await identify(store_choice, directories, self.dynamic, environment.dice)
         self.broker_id = identity.broker_id
         metadata = MetadataCache(self.broker_id)
         authorizer = _authorizer(config)
         control = ControlPlane(
-            world, self.dynamic, self.broker_id, store=store, metadata=metadata,
+            environment, self.dynamic, self.broker_id, store=store, metadata=metadata,
             registry=self.registry, authorizer=authorizer,
         )  # fmt: skip
         await control.load()
-        listeners = Listeners.of(self.config)  # with what was changed in an earlier life
+        listeners = Listeners.of(self.config)  # with the dynamic settings just loaded
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         spawn = task_starter(tasks)
         data = DataPlane(
-            world, self.dynamic, self.broker_id, store=store, metadata=metadata,
+            environment, self.dynamic, self.broker_id, store=store, metadata=metadata,
             directories=directories, registry=self.registry, spawn=spawn,
         )  # fmt: skip
         stack.push_async_callback(data.close)
         await data.load()
-        coordination = Coordinators(world, self.dynamic, data, control, tasks.create_task)
+        coordination = Coordinators(environment, self.dynamic, data, control, tasks.create_task)
         services = Services(
-            Identity(*identity, listeners), world.clock, self.dynamic, authorizer, metadata,
-            control.facade, data.services, coordination.groups, coordination.txns,
+            Identity(*identity, listeners), environment.clock, self.dynamic, authorizer, metadata,
+            control.controller, data.services, coordination.groups, coordination.txns,
         )  # fmt: skip
         network = self._network()
         dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
         control.links.answer = dispatch
-        doors = ListenerSet(network, dispatch, world.host_name)
-        stack.push_async_callback(doors.stop)
-        await doors.bind(listeners)
-        await self._register(control, data, doors.told)
-        moves = doors.follow(self.dynamic, lambda told: self._moved(control, told))
-        _run(stack, tasks, [*control.loops(), *data.loops(), moves])
-        await control.facade.started()
-        stack.push_async_callback(doors.stop)  # before the loops end, when all goes well
+        listener_set = ListenerSet(network, dispatch, environment.host_name)
+        stack.push_async_callback(listener_set.stop)
+        await listener_set.bind(listeners)
+        await self._register(control, data, listener_set.advertised)
+        listener_changes = listener_set.apply_changes(
+            self.dynamic, lambda advertised: self._publish_endpoints(control, advertised)
+        )
+        _run(stack, tasks, [*control.loops(), *data.loops(), listener_changes])
+        await control.controller.wait_started()
+        stack.push_async_callback(listener_set.stop)  # on a clean stop: before the loops end
         stack.callback(data.services.reads.stop_waiting)
-        data.check_directories()  # loading and registering have written to all of them
-        await doors.serve()
-        await self._expose(stack)
-        stack.callback(coordination.close)  # first of all: requests that wait for others end
+        data.check_directories()  # loading and registering wrote to each of them
+        await listener_set.serve()
+        await self._start_metrics_server(stack)
+        stack.callback(coordination.close)  # closed first: ends requests of waiting members
 
     def _network(self) -> Network:
         names = {key: api.name for key, api in BY_KEY.items()}
-        memory_bytes = self._world.memory_bytes
+        memory_bytes = self._environment.memory_bytes
         network = Network(
             net_limits(self.config, memory_bytes),
-            self._world.clock,
-            RequestMetrics(self.registry, names, self._world.clock),
-            self._world.pool,
+            self._environment.clock,
+            RequestMetrics(self.registry, names, self._environment.clock),
+            self._environment.pool,
         )
-        self.dynamic.on_broker(lambda _, now: network.apply(net_limits(now, memory_bytes)))
+        self.dynamic.on_broker(lambda _, config: network.apply(net_limits(config, memory_bytes)))
         return network
 
     async def _register(
-        self, control: ControlPlane, data: DataPlane, told: tuple[Endpoint, ...]
+        self, control: ControlPlane, data: DataPlane, advertised: tuple[Endpoint, ...]
     ) -> None:
-        self._describe(control, told)
+        self._set_endpoints(control, advertised)
         control.registration.on_epoch = data.services.transitions.begin_life
         await control.registration.register(self.config.zookeeper_session_timeout_ms)
 
-    async def _moved(self, control: ControlPlane, told: tuple[Endpoint, ...]) -> None:
-        self._describe(control, told)
+    async def _publish_endpoints(
+        self, control: ControlPlane, advertised: tuple[Endpoint, ...]
+    ) -> None:
+        self._set_endpoints(control, advertised)
         await control.registration.update()
 
-    def _describe(self, control: ControlPlane, told: tuple[Endpoint, ...]) -> None:
-        self.endpoints = told
-        nodes = [EndpointNode(*endpoint) for endpoint in told]
+    def _set_endpoints(self, control: ControlPlane, advertised: tuple[Endpoint, ...]) -> None:
+        self.endpoints = advertised
+        nodes = [EndpointNode(*endpoint) for endpoint in advertised]
         control.registration.describe(nodes, self.config.broker_rack)
 
-    async def _expose(self, stack: AsyncExitStack) -> None:
+    async def _start_metrics_server(self, stack: AsyncExitStack) -> None:
         if self.config.metrics_port is None:
             return
-        exposition = MetricsServer(self.registry, self._world.clock)
-        stack.push_async_callback(exposition.stop)
+        server = MetricsServer(self.registry, self._environment.clock)
+        stack.push_async_callback(server.stop)
         host = self.config.metrics_host
         if host is None:
             host = Listeners.of(self.config).bound[0].host
         try:
-            self.metrics_port = await exposition.start(host, self.config.metrics_port)
+            self.metrics_port = await server.start(host, self.config.metrics_port)
         except OSError as error:
-            where = f"metrics.host={host}, metrics.port={self.config.metrics_port}"
-            raise UserError(f"{where}: cannot be bound: {error}") from None
+            settings = f"metrics.host={host}, metrics.port={self.config.metrics_port}"
+            raise UserError(f"{settings}: cannot bind the metrics endpoint: {error}") from None
+
+
+def _log_directories(config: BrokerConfig, environment: Environment) -> LogDirectories:
+    paths = [Path(path) for path in config.data_dirs]
+    return LogDirectories(paths, environment.disk, environment.clock, environment.dice)
 
 
 def _authorizer(config: BrokerConfig) -> Authorizer:
@@ -222,8 +229,8 @@ def _authorizer(config: BrokerConfig) -> Authorizer:
 
 
 @contextmanager
-def _what_failed() -> Iterator[None]:
-    """Say it as it is, without the group that a task group puts around it."""
+def _unwrap_exception_groups() -> Iterator[None]:
+    """Raise the first failure itself instead of the group that a task group wraps it in."""
     try:
         yield
     except BaseExceptionGroup as group:
@@ -236,12 +243,12 @@ def _what_failed() -> Iterator[None]:
 def _run(
     stack: AsyncExitStack, tasks: asyncio.TaskGroup, loops: list[Coroutine[Any, Any, None]]
 ) -> None:
-    """Start what runs for as long as the broker does; a stop ends it and waits until it has."""
+    """Start the loops that run until the broker stops; the stop cancels them and waits."""
     running = [tasks.create_task(loop) for loop in loops]
 
-    async def end() -> None:
+    async def cancel() -> None:
         for task in running:
             task.cancel()
         await asyncio.wait(running)
 
-    stack.push_async_callback(end)
+    stack.push_async_callback(cancel)

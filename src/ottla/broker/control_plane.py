@@ -1,6 +1,6 @@
-"""The control side of a broker: its registration, its controller, settings and access rules.
+"""The control plane of a broker: registration, controller, dynamic settings and ACLs.
 
-Owns how these parts are put together. Never decides anything about a cluster.
+Owns how these parts are connected. Never decides anything about the cluster.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SIZE_BYTES: Final = 4
 
 
 class LocalConnection:
-    """A `Link` whose other end is this process."""
+    """A `BrokerLink` to this process: requests are handed to the dispatcher, without a socket."""
 
     def __init__(self, answer: Answer, clock: Clock) -> None:
         self._answer = answer
@@ -52,7 +52,7 @@ class LocalConnection:
 
 
 class _Exchange:
-    """The order of one: its reply is whole once it is given."""
+    """Holds the reply to a single request."""
 
     def __init__(self, reply: asyncio.Future[bytes]) -> None:
         self.reply = reply
@@ -64,11 +64,11 @@ class _Exchange:
         if self.reply.done():
             return
         parts = slot.parts or ()
-        whole = b"".join(
+        reply = b"".join(
             bytes(part) if isinstance(part, bytes | bytearray | memoryview) else part.read()
             for part in parts
         )
-        self.reply.set_result(whole[SIZE_BYTES:])
+        self.reply.set_result(reply[SIZE_BYTES:])
 
     def end(self, reason: str) -> None:
         self.closed = True
@@ -76,62 +76,63 @@ class _Exchange:
             self.reply.set_exception(ConnectionAbortedError(reason))
 
 
-SECOND_MS: Final = 1_000
-
-
 class LocalBroker:
-    """The links of a controller whose cluster is this one broker."""
+    """The links of a controller whose cluster has no other broker."""
 
-    def __init__(self, me: BrokerId, world: Environment) -> None:
-        self._me = me
-        self._world = world
+    def __init__(self, broker_id: BrokerId, clock: Clock) -> None:
+        self._broker_id = broker_id
+        self._clock = clock
         self.answer: Answer | None = None
 
     def open(self, broker: BrokerState) -> BrokerLink:
         assert self.answer is not None, "the dispatch is built before the controller runs"
-        if broker.id != self._me:
-            raise UserError(f"broker {broker.id} is registered in a store that only one may use")
-        return LocalConnection(self.answer, self._world.clock)
+        if broker.id != self._broker_id:
+            raise UserError(
+                f"broker {broker.id} is registered in the metadata store of broker "
+                f"{self._broker_id}: clusters of several brokers are not supported; give each "
+                "broker a zookeeper.connect path of its own"
+            )
+        return LocalConnection(self.answer, self._clock)
 
 
 class ControlPlane:
     def __init__(
         self,
-        world: Environment,
+        environment: Environment,
         config: DynamicConfig,
-        me: BrokerId,
+        broker_id: BrokerId,
         *,
         store: Store,
         metadata: MetadataCache,
         registry: Registry,
         authorizer: Authorizer,
     ) -> None:
-        self.links = LocalBroker(me, world)
-        self.registration = Registration(store, world.clock, me, alone=True)
-        self.configs = ConfigStore(store, config, me)
+        self.links = LocalBroker(broker_id, environment.clock)
+        self.registration = Registration(store, environment.clock, broker_id, alone=True)
+        self.configs = ConfigStore(store, config, broker_id)
         self.acls = AclStore(store, authorizer)
         self.loop = ControllerLoop(
             store,
             self.links,
             self.registration,
-            world.clock,
-            world.dice,
-            measures=ControllerMetrics(registry, world.clock),
+            environment.clock,
+            environment.dice,
+            metrics=ControllerMetrics(registry, environment.clock),
         )
-        self.facade = Controller(
+        self.controller = Controller(
             self.loop,
             config,
             self.configs,
-            ProducerIds(store, me),
+            ProducerIds(store, broker_id),
             MetadataWaiter(metadata),
             acls=self.acls,
-            dice=world.dice,
+            dice=environment.dice,
         )
         self._config = config
         self._authorizer = authorizer
 
     async def load(self) -> None:
-        """Settings and access rules that were kept in an earlier life."""
+        """Read dynamic settings and ACLs from the metadata store."""
         await self.configs.load()
         await self.acls.load()
 

@@ -1,7 +1,7 @@
 """The coordinators of a broker: groups and transactions, each on its own internal topic.
 
-Owns how these parts are put together. They begin to work when the controller says which partitions
-of those topics are led here.
+Owns how these parts are connected. They become active when the controller makes this broker the
+leader of partitions of those topics.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from uuid import UUID
 from ottla.broker.control_plane import ControlPlane
 from ottla.broker.data_plane import DataPlane
 from ottla.broker.environment import Environment
-from ottla.broker.memory_shares import memory_shares
+from ottla.broker.memory import memory_shares
 from ottla.broker.transaction_coordinator import build_transaction_coordinator
 from ottla.config.dynamic import DynamicConfig
 from ottla.coordinator.group.consumer.service import ConsumerGroups
@@ -34,45 +34,45 @@ Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 class Coordinators:
     def __init__(
         self,
-        world: Environment,
+        environment: Environment,
         config: DynamicConfig,
         data: DataPlane,
         control: ControlPlane,
         spawn: Spawn,
     ) -> None:
-        ground = RuntimeContext(data.hosted, data.metadata, data.timers, spawn)
+        context = RuntimeContext(data.hosted, data.metadata, data.timers, spawn)
         counts = Counts()
-        groups = _group_runtime(world, config, data, ground, counts)
+        groups = _group_runtime(environment, config, data, context, counts)
         publish(data.registry, counts, lambda: [owned.shard for owned in groups.active()])
         self.groups = Groups(groups, ConsumerGroups(groups, data.hosted.around))
         txns = build_transaction_coordinator(
-            config, data, ground, self.groups.runtime,
-            next_producer_id=control.facade.producer_ids.next, spawn=spawn,
-            memory_bytes=world.memory_bytes,
+            config, data, context, self.groups.runtime,
+            next_producer_id=control.controller.producer_ids.next, spawn=spawn,
+            memory_bytes=environment.memory_bytes,
         )  # fmt: skip
         self.txns = txns.service
-        self._finishing = txns.finishing
+        self._completion = txns.finishing
         self._runtimes: tuple[Runtime[Any], ...] = (self.groups.runtime, txns.runtime)
         data.hosted.listeners += self._runtimes
 
     def close(self) -> None:
-        self._finishing.close()
+        self._completion.close()
         for runtime in self._runtimes:
             runtime.close()
 
 
 def _group_runtime(
-    world: Environment,
+    environment: Environment,
     config: DynamicConfig,
     data: DataPlane,
-    ground: RuntimeContext,
+    context: RuntimeContext,
     counts: Counts,
 ) -> Runtime[GroupShard]:
     settings = config.current
-    memory, memory_bytes = GroupMemory(), memory_shares(settings, world.memory_bytes).groups
+    memory, memory_bytes = GroupMemory(), memory_shares(settings, environment.memory_bytes).groups
 
     def new_id() -> str:
-        return str(UUID(int=world.dice.getrandbits(128), version=4))
+        return str(UUID(int=environment.dice.getrandbits(128), version=4))
 
     return Runtime(
         CONSUMER_OFFSETS,
@@ -83,7 +83,7 @@ def _group_runtime(
             counts,
             memory,
         ),
-        ground,
+        context,
         InternalTopicLog(
             data.hosted,
             timeout_ms=settings.offsets_commit_timeout_ms,
@@ -94,23 +94,23 @@ def _group_runtime(
 
 
 def group_limits(config: DynamicConfig, memory_bytes: int = -1) -> GroupSettings:
-    now = config.current
+    settings = config.current
     return GroupSettings(
-        min_session_timeout_ms=now.group_min_session_timeout_ms,
-        max_session_timeout_ms=now.group_max_session_timeout_ms,
-        initial_rebalance_delay_ms=now.group_initial_rebalance_delay_ms,
-        max_size=now.group_max_size,
-        consumer_protocol="consumer" in now.group_coordinator_rebalance_protocols,
-        consumer_session_timeout_ms=now.group_consumer_session_timeout_ms,
-        consumer_heartbeat_interval_ms=now.group_consumer_heartbeat_interval_ms,
+        min_session_timeout_ms=settings.group_min_session_timeout_ms,
+        max_session_timeout_ms=settings.group_max_session_timeout_ms,
+        initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
+        max_size=settings.group_max_size,
+        consumer_protocol="consumer" in settings.group_coordinator_rebalance_protocols,
+        consumer_session_timeout_ms=settings.group_consumer_session_timeout_ms,
+        consumer_heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
         paces=config.groups,
-        consumer_max_size=now.group_consumer_max_size,
-        assignors=now.group_consumer_assignors,
-        upgrades=now.group_consumer_migration_policy in ("bidirectional", "upgrade"),
-        downgrades=now.group_consumer_migration_policy in ("bidirectional", "downgrade"),
-        regex_refresh_interval_ms=now.group_consumer_regex_refresh_interval_ms,
-        offset_metadata_max_bytes=now.offset_metadata_max_bytes,
-        offsets_retention_ms=now.offsets_retention_minutes * 60_000,
-        offsets_retention_check_interval_ms=now.offsets_retention_check_interval_ms,
+        consumer_max_size=settings.group_consumer_max_size,
+        assignors=settings.group_consumer_assignors,
+        upgrades=settings.group_consumer_migration_policy in ("bidirectional", "upgrade"),
+        downgrades=settings.group_consumer_migration_policy in ("bidirectional", "downgrade"),
+        regex_refresh_interval_ms=settings.group_consumer_regex_refresh_interval_ms,
+        offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
+        offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
+        offsets_retention_check_interval_ms=settings.offsets_retention_check_interval_ms,
         memory_bytes=memory_bytes,
     )

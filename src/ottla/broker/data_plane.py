@@ -1,7 +1,7 @@
-"""The data side of a broker: partitions, their logs, and everything that waits on them.
+"""The data plane of a broker: partitions, their logs, and the requests that wait on them.
 
-Owns how these parts are put together, and what the loss of a directory means to them. Never starts
-a task itself: `loops` are for the app to run.
+Owns how these parts are connected, and what happens when a log directory fails. Never starts a
+loop itself: `App` runs what `loops` returns.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 
 from ottla.broker.environment import Environment
-from ottla.broker.log_tasks import ProgressInterval, close, load, progress_interval
-from ottla.broker.memory_shares import memory_shares
+from ottla.broker.log_tasks import Parallelism, close, load, parallelism
+from ottla.broker.memory import memory_shares
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.delay.purgatory import Purgatory
@@ -52,18 +52,18 @@ from ottla.store.nodes import LogDirEventNode
 from ottla.store.port import Store, StoreError, StoreUnavailable
 
 
-async def load_kernels(off: ThreadPool) -> None:
-    """From when this is done, records are examined natively."""
-    if await off.run(_warm_up):
-        log.info("record validation runs on native kernels")
+async def load_kernels(threads: ThreadPool) -> None:
+    """Load the native kernels; records are validated with them from then on."""
+    if await threads.run(_warm_up):
+        log.info("record validation uses native kernels")
 
 
 def _warm_up() -> bool:
     try:
         from ottla.protocol.records import columns
-    except ImportError as missing:  # the extra `arrow` is not installed, or not well
+    except ImportError as missing:  # the extra `arrow` is not installed, or is broken
         if validate.installed:
-            log.warning("record validation runs in Python, not on native kernels: %s", missing)
+            log.warning("native kernels unavailable, record validation runs in Python: %s", missing)
         return False
     columns.warm_up()
     validate.use_native_kernels(columns.validate_records)
@@ -76,20 +76,22 @@ Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
 
 
 class NoLogDirectoryOnline(Exception):
-    """Every log directory has failed: a broker that can keep nothing must not run."""
+    """All log directories have failed: the broker cannot store anything and must stop."""
 
     @classmethod
     def of(cls, directories: LogDirectories) -> NoLogDirectoryOnline:
-        reasons = ", ".join(f"{one.path} ({one.failure})" for one in directories.all)
+        reasons = ", ".join(
+            f"{directory.path} ({directory.failure})" for directory in directories.all
+        )
         return cls(f"every log directory failed: {reasons}")
 
 
 class DataPlane:
     def __init__(
         self,
-        world: Environment,
+        environment: Environment,
         config: DynamicConfig,
-        me: BrokerId,
+        broker_id: BrokerId,
         *,
         store: Store,
         metadata: MetadataCache,
@@ -102,18 +104,19 @@ class DataPlane:
         self._store = store
         self._spawn = spawn
         self._directories = directories
-        self.metadata = metadata
-        self.timers = Timers(world.clock, loop)
-        lag_max_ms = config.current.replica_lag_time_max_ms
-        self._around = ReplicaEnvironment(me, world.clock, ThreadPool(loop, world.pool), lag_max_ms)
-        waiting = _waiting(self.timers, world.clock, config.current)
-        self.registry = registry
+        self.metadata, self.registry = metadata, registry
+        self.timers = Timers(environment.clock, loop)
+        threads = ThreadPool(loop, environment.pool)
+        self._replica_environment = ReplicaEnvironment(
+            broker_id, environment.clock, threads, config.current.replica_lag_time_max_ms
+        )
+        waiters = _waiters(self.timers, environment.clock, config.current)
         traffic = BrokerTopicMetrics(registry)
-        self.hosted = HostedPartitions(self._around, metadata, waiting, traffic)
-        self._flushes = flushes = FlushLoop(self.hosted, world.ring)
-        self._isr_writer = StoreIsrWriter(store, world.clock)
+        self.hosted = HostedPartitions(self._replica_environment, metadata, waiters, traffic)
+        self._flushes = flushes = FlushLoop(self.hosted, environment.ring)
+        self._isr_writer = StoreIsrWriter(store, environment.clock)
         self._isr_loop = IsrLoop(self.hosted, self._isr_writer, spawn, flushes, registry)
-        self._care = MaintenanceLoop(self.hosted, directories, config, flushes)
+        self._maintenance = MaintenanceLoop(self.hosted, directories, config, flushes)
         self._compaction = CompactionLoop(self.hosted, directories, config, flushes, registry)
         self._moves = MoveLoop(self.hosted, directories)
         self.services = ReplicaServices(
@@ -121,7 +124,7 @@ class DataPlane:
             appends=Appender(self.hosted, flushes),
             reads=Reader(self.hosted, self._isr_loop),
             deletes=RecordDeleter(self.hosted, metadata),
-            sessions=_sessions(world, config.current),
+            sessions=_sessions(environment, config.current),
             transitions=Transitions(self.hosted, directories, config.topic, flushes),
             directories=directories,
             moves=self._moves,
@@ -130,14 +133,14 @@ class DataPlane:
         directories.on_failure = self._directory_failed
         self.hosted.on_fault = self._log_failed
         if config.current.record_validation != "header":
-            self.services.appends.on_first = lambda: spawn(load_kernels(self._around.off))
+            self.services.appends.on_first = lambda: spawn(load_kernels(threads))
         config.on_broker(self._broker_settings_changed)
         config.on_topic(self._topic_settings_changed)
         offer_gauges(registry, self.services)
 
     async def load(self) -> None:
-        """Open every log; the controller says later what each is for."""
-        self.hosted.lose(await load(self._directories, self._config, self._pace()))
+        """Open every log; the controller sends the role of each replica later."""
+        self.hosted.lose(await load(self._directories, self._config, self._parallelism()))
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         return [
@@ -146,61 +149,65 @@ class DataPlane:
             self._compaction.run(),
             self._moves.run(),
             RemovedFilesLoop(self.hosted, self._directories).run(),
-            *self._care.loops(),
+            *self._maintenance.loops(),
         ]
 
     async def close(self) -> None:
-        """Flush and close every log, and say that the stop was clean."""
+        """Flush and close every log, and write the clean-shutdown markers."""
         self._flushes.close()
         self._directories.on_failure = None  # nothing is served any more
-        await close(self._directories, self._pace())
+        await close(self._directories, self._parallelism())
         self.check_directories()
 
     def check_directories(self) -> None:
-        """NoDirectoryLeft when every log directory has failed."""
+        """Raise NoLogDirectoryOnline if all log directories have failed."""
         if not self._directories.online:
             raise NoLogDirectoryOnline.of(self._directories)
 
-    def _pace(self) -> ProgressInterval:
-        around = self._around
-        return progress_interval(self._directories, self._config, around.off, around.clock)
+    def _parallelism(self) -> Parallelism:
+        environment = self._replica_environment
+        return parallelism(self._directories, self._config, environment.off, environment.clock)
 
-    # A log or a directory that failed
+    # failed logs and log directories
 
     def _log_failed(self, partition: HostedPartition, fault: Exception) -> None:
-        """One of `FAULTS`: the whole directory goes with a failed disk, one log with rot."""
+        """An I/O error takes the whole log directory offline, a corrupt batch only this log."""
         if isinstance(fault, CorruptBatch):
-            self._rotten(partition, fault)
+            self._quarantine(partition, fault)
         else:
             assert isinstance(fault, OSError), fault
             self._directories.failed(partition.log.dir.parent, fault)
 
-    def _rotten(self, partition: HostedPartition, fault: CorruptBatch) -> None:
-        held = self._directories.held.pop(partition.key, None)
-        if held is None:
-            return  # it failed while it was failing
+    def _quarantine(self, partition: HostedPartition, fault: CorruptBatch) -> None:
+        hosted_log = self._directories.held.pop(partition.key, None)
+        if hosted_log is None:
+            return  # already taken offline
         self.hosted.lose([partition.key])
-        with self._directories.guard(held.directory):
+        with self._directories.guard(hosted_log.directory):
             try:
-                quarantine_log(held.log, fault)
-            except CorruptLog as found:
-                log.error("%s goes offline: %s", partition.key, found)
-        self._spawn(self._tell_controller(held.directory))
+                quarantine_log(hosted_log.log, fault)
+            except CorruptLog as error:
+                log.error("partition %s is now offline: %s", partition.key, error)
+        self._spawn(self._notify_controller(hosted_log.directory))
 
     def _directory_failed(self, directory: LogDirectory, lost: list[TopicPartition]) -> None:
         self.hosted.lose(lost)
-        self._spawn(self._tell_controller(directory))
+        self._spawn(self._notify_controller(directory))
 
-    async def _tell_controller(self, directory: LogDirectory) -> None:
+    async def _notify_controller(self, directory: LogDirectory) -> None:
         self.check_directories()
         path = f"{paths.LOG_DIR_EVENTS}/{paths.LOG_DIR_EVENT_PREFIX}"
         try:
-            event = LogDirEventNode(self._around.me).encode()
+            event = LogDirEventNode(self._replica_environment.me).encode()
             await self._store.create(path, event, sequential=True)
-        except (StoreError, StoreUnavailable) as gone:
-            log.error("the controller cannot be told of %s: %s", directory.path, gone)
+        except (StoreError, StoreUnavailable) as error:
+            log.error(
+                "cannot notify the controller of the failure in log directory %s: %s",
+                directory.path,
+                error,
+            )
 
-    # Settings that changed
+    # changed settings
 
     def _broker_settings_changed(self, _: BrokerConfig, __: BrokerConfig) -> None:
         for partition in self.hosted:
@@ -212,13 +219,13 @@ class DataPlane:
             partition.log.config = config
 
 
-def _sessions(world: Environment, config: BrokerConfig) -> FetchSessions:
-    memory = memory_shares(config, world.memory_bytes)
+def _sessions(environment: Environment, config: BrokerConfig) -> FetchSessions:
+    memory = memory_shares(config, environment.memory_bytes)
     slots = config.max_incremental_fetch_session_cache_slots
-    return FetchSessions(slots, world.dice, memory.fetch_sessions)
+    return FetchSessions(slots, environment.dice, memory.fetch_sessions)
 
 
-def _waiting(timers: Timers, clock: Clock, config: BrokerConfig) -> PartitionWaiters:
+def _waiters(timers: Timers, clock: Clock, config: BrokerConfig) -> PartitionWaiters:
     return PartitionWaiters(
         CommitWaiter(timers, clock),
         Purgatory("Produce", timers, config.producer_purgatory_purge_interval_requests),

@@ -1,6 +1,6 @@
-"""What a broker is given instead of taking it: time, dice, disk, store and threads.
+"""What a broker is handed instead of reaching for it: clock, randomness, disk, store, threads.
 
-Owns nothing. The real world is made here; a simulated one is made by the tests, of the same parts.
+Owns nothing. `Environment.real` builds the one of a process; tests build simulated ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from resource import RLIMIT_NOFILE, getrlimit
 from socket import getfqdn
 from typing import Final
 
-from ottla.broker.machine_memory import memory_bytes
+from ottla.broker.memory import memory_bytes
 from ottla.broker.metadata_store import zookeeper
 from ottla.config.broker import BrokerConfig
 from ottla.log.files import Disk, RealDisk
@@ -25,9 +25,9 @@ from ottla.store.embedded import EmbeddedStore
 from ottla.store.port import Store
 
 POOL_THREADS: Final = 4
-"""For what can block: fsync, recompression, compaction, cold reads."""
+"""For work that may block: fsync, recompression, compaction, cold reads."""
 OPEN_FILES_MAX: Final = 2_000
-"""Files of logs held open. At most half of what the system allows: the rest is for connections."""
+"""Log files kept open, at most half of what the system allows: connections need the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +40,16 @@ class Environment:
     pool: Executor | None
     """None: the loop's own executor."""
     join_store: Callable[[BrokerConfig], Store] = zookeeper
-    """The metadata store of a cluster, which the settings name."""
+    """The metadata store that `zookeeper.connect` names."""
     host_name: Callable[[], str] = lambda: "localhost"
-    """What others reach this machine by, for a listener on every address."""
+    """The host name to advertise for a listener on every address."""
     ring: Ring | None = None
-    """Syncs files without a thread, where the system has that."""
+    """io_uring, which syncs files without a thread; None where the system has none."""
     memory_bytes: int = 8 << 30
-    """What the process may use of the machine's memory; bounds are derived from it."""
+    """Memory the process may use; limits without a setting are derived from it."""
 
     def close(self) -> None:
-        """Let go of the threads, once what they do is done."""
+        """Stop the threads after the work they have begun."""
         if self.pool is not None:
             self.pool.shutdown()
         if self.ring is not None:

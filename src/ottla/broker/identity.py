@@ -1,11 +1,11 @@
-"""Who this broker is: its id, its cluster, and that its directories are its own and all there.
+"""The identity of a broker: its id, its cluster id, and the log directories that belong to it.
 
-Owns the order of asking: the settings, the directories' meta.properties, the store. A contradiction
-stops the start with a message that names both sides.
+Owns the order of the sources: the settings, `meta.properties` in the directories, the metadata
+store. If they contradict each other the broker does not start; the error names both sides.
 
-The store remembers each directory the broker has had. One that was wiped, replaced or left out
-took acknowledged records with it, and what is gone would look like empty partitions: the broker
-starts without it only on the operator's word (`log.dirs.accept.missing`).
+The metadata store lists every log directory the broker has used. If one was wiped, replaced or
+removed from `log.dirs`, acknowledged records went with it and its partitions would look empty: the
+broker starts without it only if `log.dirs.accept.missing` is set.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ottla.store.port import Store
 
 log = logging.getLogger(__name__)
 
-FLAG = "log.dirs.accept.missing=true"
+ACCEPT_MISSING = "log.dirs.accept.missing=true"
 
 
 class BrokerIdentity(NamedTuple):
@@ -38,71 +38,88 @@ class BrokerIdentity(NamedTuple):
 
 
 async def identify(
-    home: MetadataStoreChoice, directories: LogDirectories, dynamic: DynamicConfig, dice: Random
+    store_choice: MetadataStoreChoice,
+    directories: LogDirectories,
+    dynamic: DynamicConfig,
+    dice: Random,
 ) -> BrokerIdentity:
-    """Settle id and cluster, and write both down in every directory.
+    """Determine broker id and cluster id, and write both into every directory.
 
-    An id that nobody set is only a default: what the directories say goes before it.
+    A `broker.id` that is not set explicitly is only a default: `meta.properties` takes precedence.
     """
-    store, config = home.store, dynamic.current
+    store, config = store_choice.store, dynamic.current
     accepts = config.log_dirs_accept_missing
     default = None if config.broker_id < 0 else BrokerId(config.broker_id)
-    known = directories.identity(default if "broker.id" in dynamic.static else None)
-    if known.cluster_id is not None and await store.get(paths.CLUSTER_ID) is None:
-        _without_store(directories, home.where, known.cluster_id, accepts)
-    cluster_id = await create_root_nodes(store, known.cluster_id, dice)
-    check_cluster(known, cluster_id)
-    broker_id = default if known.broker_id is None else known.broker_id
+    stored = directories.identity(default if "broker.id" in dynamic.static else None)
+    if stored.cluster_id is not None and await store.get(paths.CLUSTER_ID) is None:
+        _check_missing_store(directories, store_choice.where, stored.cluster_id, accepts)
+    cluster_id = await create_root_nodes(store, stored.cluster_id, dice)
+    check_cluster(stored, cluster_id)
+    broker_id = default if stored.broker_id is None else stored.broker_id
     if broker_id is None:
         broker_id = await generate_broker_id(store, config.reserved_broker_max_id)
-    kept = await _kept(store, directories, broker_id, accepts)
+    unreadable = await _unreadable_directories(store, directories, broker_id, accepts)
     directories.claim(broker_id, cluster_id)
-    await _remember(store, broker_id, {**kept, **_present(directories)})
+    await _register_directories(store, broker_id, {**unreadable, **_present(directories)})
     return BrokerIdentity(broker_id, cluster_id)
 
 
-def _without_store(directories: LogDirectories, where: str, cluster_id: str, accepts: bool) -> None:
-    """The directories belong to a cluster of which the store knows nothing."""
-    there = ", ".join(str(one.path) for one in directories.online if one.meta.cluster_id)
-    said = (
-        f"log.dirs: {there} has data of cluster {cluster_id}, "
-        f"but there is no metadata of it in {where}"
+def _check_missing_store(
+    directories: LogDirectories, where: str, cluster_id: str, accepts: bool
+) -> None:
+    """The directories belong to a cluster that the metadata store does not know."""
+    with_data = ", ".join(
+        str(directory.path) for directory in directories.online if directory.meta.cluster_id
+    )
+    problem = (
+        f"log.dirs: {with_data} has data of cluster {cluster_id}, "
+        f"but {where} has no metadata of that cluster"
     )
     if not accepts:
         raise UserError(
-            f"{said}: its disk was wiped or replaced, the order of log.dirs has changed, or Apache "
-            f"Kafka wrote it (see ottla adopt); {FLAG} starts without the topics in it"
+            f"{problem}: the disk was wiped or replaced, the order of log.dirs has changed, or "
+            "Apache Kafka wrote the data (then run ottla adopt); to start without the topics in "
+            f"it set {ACCEPT_MISSING}"
         )
-    log.warning("%s; accepted", said)
+    log.warning("%s; starting without its topics because of %s", problem, ACCEPT_MISSING)
 
 
-async def _kept(
+async def _unreadable_directories(
     store: Store, directories: LogDirectories, broker_id: BrokerId, accepts: bool
 ) -> Mapping[UUID, str]:
-    """The directories that are not here but may be back: as many as cannot be read now."""
+    """Registered directories that are absent only because their disk cannot be read now."""
     node = await store.get(paths.log_dirs(broker_id))
     registered = {} if node is None else LogDirsNode.decode(node.data).paths
-    gone = missing_directories(registered, _present(directories))
+    missing = missing_directories(registered, _present(directories))
     unreadable = len(directories.all) - len(directories.online)
-    if len(gone) <= unreadable:
-        return {id_: registered[id_] for id_ in gone}
-    listed = ", ".join(sorted(registered[id_] for id_ in gone))
+    if len(missing) <= unreadable:
+        return {id_: registered[id_] for id_ in missing}
+    listed = ", ".join(sorted(registered[id_] for id_ in missing))
     if await store.get(paths.broker(broker_id)) is not None:
         raise UserError(
-            f"broker.id={broker_id}: a broker with this id is already running, or was a moment "
-            f"ago, with its data in {listed}; each needs an id of its own"
+            f"broker.id={broker_id}: a broker with this id is already running, or its session has "
+            f"not expired yet, with data in {listed}; give each broker an id of its own"
         )
     if not accepts:
         raise UserError(
-            f"log.dirs: what broker {broker_id} had in {listed} is gone: the disk was wiped, "
-            f"replaced or left out; put it back, or {FLAG} starts without its records"
+            f"log.dirs: log directories of broker {broker_id} are missing: {listed}: the disk was "
+            "wiped or replaced, or log.dirs no longer names them; restore them, or set "
+            f"{ACCEPT_MISSING} to start without their records"
         )
-    log.warning("what broker %d had in %s is gone; accepted", broker_id, listed)
+    log.warning(
+        "log directories of broker %d are missing: %s; starting without their records because of "
+        "%s",
+        broker_id,
+        listed,
+        ACCEPT_MISSING,
+    )
     return {}
 
 
-async def _remember(store: Store, broker_id: BrokerId, known: Mapping[UUID, str]) -> None:
-    path, data = paths.log_dirs(broker_id), LogDirsNode(known).encode()
+async def _register_directories(
+    store: Store, broker_id: BrokerId, directories: Mapping[UUID, str]
+) -> None:
+    path, data = paths.log_dirs(broker_id), LogDirsNode(directories).encode()
     node = await store.get(path)
     if node is None:
         await store.create(path, data)
@@ -112,7 +129,7 @@ async def _remember(store: Store, broker_id: BrokerId, known: Mapping[UUID, str]
 
 def _present(directories: LogDirectories) -> dict[UUID, str]:
     return {
-        one.meta.directory_id: str(one.path)
-        for one in directories.online
-        if one.meta.directory_id is not None
+        directory.meta.directory_id: str(directory.path)
+        for directory in directories.online
+        if directory.meta.directory_id is not None
     }

@@ -1,7 +1,7 @@
-"""Where a broker can be reached: its listeners, opened at the start and changed while it runs.
+"""The listeners of a broker: opened at the start and changed while it runs.
 
-Owns the listening sockets, and what clients and other brokers are told of them. Never decides what
-may change (`config/changes.py` does): what the settings say now is carried out.
+Owns the listening sockets and the endpoints advertised to clients and other brokers. Never decides
+which settings may change (`config/changes.py` does): applies the settings as they are now.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ottla.net.request_slot import Answer
 log = logging.getLogger(__name__)
 
 DRAIN_MS: Final = 5_000
-"""How long a listener that closes waits for requests that have begun."""
+"""How long a closing listener waits for running requests."""
 
 Publish: TypeAlias = Callable[[tuple[Endpoint, ...]], Awaitable[None]]
 
 
 class ListenerSet:
-    """`told` are the endpoints for others, with the ports that were really taken."""
+    """The listening sockets. `advertised`: endpoints sent to clients, with their actual ports."""
 
     def __init__(self, network: Network, answer: Answer, host_name: Callable[[], str]) -> None:
         self._network = network
@@ -37,15 +37,15 @@ class ListenerSet:
         self._open: dict[Endpoint, Listener] = {}
         self._ports: dict[Endpoint, int] = {}
         self._changed = asyncio.Event()
-        self.told: tuple[Endpoint, ...] = ()
+        self.advertised: tuple[Endpoint, ...] = ()
 
     async def bind(self, listeners: Listeners) -> None:
-        """Take every port before anybody is told of one; nobody can connect yet."""
+        """Bind every port before any endpoint is advertised; connections are not accepted yet."""
         for endpoint in listeners.bound:
             if endpoint not in self._open:
                 await self._bind(endpoint, control_plane=endpoint.name == listeners.control_plane)
         ports = {endpoint.name: self._ports[endpoint] for endpoint in listeners.bound}
-        self.told = listeners.told(ports, host=self._host_name())
+        self.advertised = listeners.told(ports, host=self._host_name())
 
     async def serve(self) -> None:
         for listener in self._open.values():
@@ -55,40 +55,41 @@ class ListenerSet:
         for endpoint in list(self._open):
             await self._close(endpoint)
 
-    async def follow(self, config: DynamicConfig, publish: Publish) -> None:
-        """Go on for ever: where the broker listens is what its settings say."""
-        config.on_broker(self._note)
+    async def apply_changes(self, config: DynamicConfig, publish: Publish) -> None:
+        """Until cancelled: open and close listeners when their settings change."""
+        config.on_broker(self._on_config_changed)
         while True:
             await self._changed.wait()
             self._changed.clear()
-            before = self.told
+            before = self.advertised
             try:
                 await self.change(Listeners.of(config.current))
             except UserError as error:
-                log.error("the listeners stay as they were: %s", error)
+                log.error("cannot change the listeners, keeping the current ones: %s", error)
                 continue
-            if self.told != before:
-                log.info("now reached at %s", ", ".join(map(str, self.told)))
-                await publish(self.told)
+            if self.advertised != before:
+                endpoints = ", ".join(map(str, self.advertised))
+                log.info("advertised listeners changed: %s", endpoints)
+                await publish(self.advertised)
 
     async def change(self, listeners: Listeners) -> None:
-        """Open what is new, close what is gone, leave the rest alone; all of it, or nothing.
+        """Open new listeners, close removed ones, keep the rest; all changes are made or none.
 
-        A new port is taken before an old one is given up, but serves only afterwards: connections
-        of one name belong together.
+        New ports are bound before old ones are closed, but accept connections only afterwards, so
+        that two listeners of one name never serve at the same time.
         """
-        known = set(self._open)
+        open_before = set(self._open)
         try:
             await self.bind(listeners)
         except UserError:
-            for endpoint in self._open.keys() - known:
+            for endpoint in self._open.keys() - open_before:
                 await self._close(endpoint)
             raise
-        for endpoint in known.difference(listeners.bound):
+        for endpoint in open_before.difference(listeners.bound):
             await self._close(endpoint)
         await self.serve()
 
-    def _note(self, before: BrokerConfig, now: BrokerConfig) -> None:
+    def _on_config_changed(self, before: BrokerConfig, now: BrokerConfig) -> None:
         if Listeners.of(before) != Listeners.of(now):
             self._changed.set()
 
@@ -97,7 +98,7 @@ class ListenerSet:
         try:
             self._ports[endpoint] = await listener.bind()
         except OSError as error:
-            raise UserError(f"listeners: {endpoint} cannot be bound: {error}") from None
+            raise UserError(f"listeners: cannot bind {endpoint}: {error}") from None
         self._open[endpoint] = listener
 
     async def _close(self, endpoint: Endpoint) -> None:

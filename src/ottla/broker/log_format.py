@@ -1,7 +1,7 @@
 """The format and the level of a broker's log.
 
-Owns: how a log line looks: text for people, or one JSON object a line for programs that collect
-logs. Never: decides what is logged.
+Owns: the format of a log line: text, or one JSON object per line for log collectors. Never: decides
+what is logged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LINE: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class LogStyle(NamedTuple):
-    """How a broker logs."""
+    """Level and format of the log."""
 
     level: str = "info"
     format: str = TEXT
@@ -36,9 +36,9 @@ class JsonLine(logging.Formatter):
     """A record as one line of JSON: time, level, logger, message, and the exception if any."""
 
     def format(self, record: logging.LogRecord) -> str:
-        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         fields = {
-            "time": moment.replace("+00:00", "Z"),
+            "time": time.replace("+00:00", "Z"),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),

@@ -1,6 +1,6 @@
-"""The same done to every log of a broker: off the loop, several at a time, with progress.
+"""Opens and closes all logs of a broker: on threads, several at a time, logging progress.
 
-Owns the pace. Never knows what is done: opening and closing are `loading` and `closing`.
+Owns how many logs are handled at a time. Never decides how a log is opened or closed.
 """
 
 from __future__ import annotations
@@ -27,85 +27,85 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class ProgressInterval(NamedTuple):
-    """Where the work is done, how much of it at a time, and by whose clock it takes long."""
+class Parallelism(NamedTuple):
+    """The pool that does the work, how many of its threads are used, and the clock."""
 
-    off: ThreadPool
+    pool: ThreadPool
     threads: int
     clock: Clock
 
 
-def progress_interval(
-    directories: LogDirectories, config: DynamicConfig, off: ThreadPool, clock: Clock
-) -> ProgressInterval:
-    """Each directory is a disk, and has as many threads as the operator says."""
-    a_directory = config.current.num_recovery_threads_per_data_dir
-    return ProgressInterval(off, max(1, a_directory * len(directories.online)), clock)
+def parallelism(
+    directories: LogDirectories, config: DynamicConfig, pool: ThreadPool, clock: Clock
+) -> Parallelism:
+    """`num.recovery.threads.per.data.dir` threads for each log directory."""
+    per_directory = config.current.num_recovery_threads_per_data_dir
+    return Parallelism(pool, max(1, per_directory * len(directories.online)), clock)
 
 
 async def run_in_chunks(
-    done: str,
+    action: str,
     items: Sequence[Item],
     work: Callable[[Sequence[Item]], Sequence[Result]],
-    settle: Callable[[Result], None],
-    pace: ProgressInterval,
+    on_result: Callable[[Result], None],
+    parallelism: Parallelism,
 ) -> None:
-    """`work` on a chunk in a thread, then `settle` each of its results on the loop."""
-    threads = asyncio.Semaphore(pace.threads)
-    progress = _Progress(done, len(items), pace.clock)
+    """Run `work` on each chunk in a thread, then `on_result` on the loop for each result."""
+    threads = asyncio.Semaphore(parallelism.threads)
+    progress = _Progress(action, len(items), parallelism.clock)
 
-    async def one(chunk: Sequence[Item]) -> None:
+    async def run_chunk(chunk: Sequence[Item]) -> None:
         async with threads:
-            results = await pace.off.run(work, chunk)
+            results = await parallelism.pool.run(work, chunk)
         for result in results:
-            settle(result)
+            on_result(result)
         progress.add(len(chunk))
 
     async with asyncio.TaskGroup() as tasks:
-        for at in range(0, len(items), CHUNK):
-            tasks.create_task(one(items[at : at + CHUNK]))
+        for start in range(0, len(items), CHUNK):
+            tasks.create_task(run_chunk(items[start : start + CHUNK]))
 
 
 class _Progress:
-    """Says how far it is, when it takes long enough for somebody to wonder."""
+    """Logs the progress of work that takes longer than PROGRESS_EVERY_MS."""
 
-    def __init__(self, done: str, total: int, clock: Clock) -> None:
-        self._what = done
+    def __init__(self, action: str, total: int, clock: Clock) -> None:
+        self._action = action
         self._total = total
         self._clock = clock
         self._done = 0
-        self._said_ms = clock.mono_ms()
+        self._logged_ms = clock.mono_ms()
 
     def add(self, count: int) -> None:
         self._done += count
         now_ms = self._clock.mono_ms()
-        if now_ms - self._said_ms >= PROGRESS_EVERY_MS:
-            self._said_ms = now_ms
-            log.info("%s %d of %d partitions", self._what, self._done, self._total)
+        if now_ms - self._logged_ms >= PROGRESS_EVERY_MS:
+            self._logged_ms = now_ms
+            log.info("%s %d of %d logs", self._action, self._done, self._total)
 
 
 Failure: TypeAlias = tuple[HostedLog, OSError]
 
 
-async def close(directories: LogDirectories, pace: ProgressInterval) -> None:
-    """Flush and close what the directories hold, and say of each that was well that it was."""
+async def close(directories: LogDirectories, parallelism: Parallelism) -> None:
+    """Flush and close all logs, and write the clean-shutdown marker of each healthy directory."""
 
     def fail(failure: Failure) -> None:
-        held, error = failure
-        directories.failed(held.directory.path, error)
+        hosted_log, error = failure
+        directories.failed(hosted_log.directory.path, error)
 
-    every = [*directories.held.values(), *directories.futures.values()]
-    await run_in_chunks("closed", every, _close_chunk, fail, pace)
-    await pace.off.run(directories.close)  # closes them again, which is nothing to do
+    logs = [*directories.held.values(), *directories.futures.values()]
+    await run_in_chunks("closed", logs, _close_chunk, fail, parallelism)
+    await parallelism.pool.run(directories.close)  # closing a closed log does nothing
 
 
 def _close_chunk(chunk: Sequence[HostedLog]) -> list[Failure]:
     failures: list[Failure] = []
-    for held in chunk:
+    for hosted_log in chunk:
         try:
-            held.log.close()
+            hosted_log.log.close()
         except OSError as error:
-            failures.append((held, error))
+            failures.append((hosted_log, error))
     return failures
 
 
@@ -113,32 +113,32 @@ Loaded: TypeAlias = tuple[PendingLog, Log | CorruptLog | OSError]
 
 
 async def load(
-    directories: LogDirectories, config: DynamicConfig, pace: ProgressInterval
+    directories: LogDirectories, config: DynamicConfig, parallelism: Parallelism
 ) -> list[TopicPartition]:
-    """Load what the directories hold; the partitions that must stay offline."""
+    """Open all logs; returns the partitions that must stay offline because they are corrupt."""
     corrupt: list[TopicPartition] = []
-    loading = StartupScan(directories)
+    scan = StartupScan(directories)
 
     def load_chunk(chunk: Sequence[PendingLog]) -> list[Loaded]:
         return [_load(pending, config) for pending in chunk]
 
     def admit(loaded: Loaded) -> None:
-        what, result = loaded
+        pending, result = loaded
         if isinstance(result, Log):
-            loading.admit(what, result)
+            scan.admit(pending, result)
         elif isinstance(result, CorruptLog):
-            log.error("%s stays offline: %s", what.partition, result)
-            corrupt.append(what.partition)
+            log.error("partition %s stays offline: %s", pending.partition, result)
+            corrupt.append(pending.partition)
         else:
-            directories.failed(what.directory.path, result)
+            directories.failed(pending.directory.path, result)
 
-    await run_in_chunks("opened", loading.pending(), load_chunk, admit, pace)
-    loading.ready()
+    await run_in_chunks("opened", scan.pending(), load_chunk, admit, parallelism)
+    scan.ready()
     return corrupt
 
 
 def _load(pending: PendingLog, config: DynamicConfig) -> Loaded:
     try:
         return pending, pending.load(config.topic(pending.partition.topic))
-    except (CorruptLog, OSError) as fault:
-        return pending, fault
+    except (CorruptLog, OSError) as error:
+        return pending, error

@@ -1,7 +1,7 @@
-"""Where a broker's metadata live: in its first log directory, or on a ZooKeeper ensemble.
+"""Opens the metadata store of a broker: embedded in its first log directory, or ZooKeeper.
 
-Owns the choice, and what is said when the place cannot be entered. Never looks at what is there:
-nothing above the store knows which home it has.
+Owns the choice of the backend and the error when it cannot be opened. Never reads what is stored:
+nothing above the store depends on the backend.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 class MetadataStoreChoice(NamedTuple):
     store: Store
     where: str
-    """What an operator knows the place by."""
+    """The location, for messages."""
 
 
-def choose(
-    config: BrokerConfig, directories: LogDirectories, world: Environment
+def choose_store(
+    config: BrokerConfig, directories: LogDirectories, environment: Environment
 ) -> MetadataStoreChoice:
     connect = config.zookeeper_connect
     if connect is not None:
-        return MetadataStoreChoice(world.join_store(config), f"ZooKeeper at {connect}")
-    first = _first(directories)
-    return MetadataStoreChoice(world.open_store(first), str(first))
+        return MetadataStoreChoice(environment.join_store(config), f"ZooKeeper at {connect}")
+    first = _first_directory(directories)
+    return MetadataStoreChoice(environment.open_store(first), str(first))
 
 
-async def open_store(home: MetadataStoreChoice) -> None:
-    """Open the session; an ensemble that is not there is the operator's to mend."""
+async def open_store(choice: MetadataStoreChoice) -> None:
+    """Open the session; a store that does not answer is the operator's to repair."""
     try:
-        await home.store.start()
-    except StoreUnavailable as gone:
-        raise UserError(f"the metadata cannot be reached: {home.where}: {gone.strerror}") from gone
+        await choice.store.start()
+    except StoreUnavailable as error:
+        raise UserError(f"metadata store unavailable: {choice.where}: {error.strerror}") from error
 
 
 def zookeeper(config: BrokerConfig) -> Store:
@@ -47,8 +47,8 @@ def zookeeper(config: BrokerConfig) -> Store:
     try:
         from ottla.store.zookeeper import ZooKeeperStore
     except ImportError:
-        raise UserError("zookeeper.connect needs kazoo: pip install 'ottla[cluster]'") from None
-    assert config.zookeeper_connect is not None, "asked for only where it is set"
+        raise UserError("zookeeper.connect requires kazoo: pip install 'ottla[cluster]'") from None
+    assert config.zookeeper_connect is not None, "called only if zookeeper.connect is set"
     return ZooKeeperStore(
         config.zookeeper_connect,
         session_timeout_ms=config.zookeeper_session_timeout_ms,
@@ -56,12 +56,12 @@ def zookeeper(config: BrokerConfig) -> Store:
     )
 
 
-def _first(directories: LogDirectories) -> Path:
-    """The first directory: what the whole broker needs is in it, so it cannot be done without."""
+def _first_directory(directories: LogDirectories) -> Path:
+    """The first log directory holds the embedded store: the broker cannot start without it."""
     first = directories.all[0]
     if not first.online:
         raise UserError(
-            f"log.dirs: {first.path}, the first one, holds the metadata and cannot be used: "
-            f"{first.failure}"
+            f"log.dirs: cannot use {first.path}, the first log directory, which holds the "
+            f"metadata store: {first.failure}"
         )
     return first.path

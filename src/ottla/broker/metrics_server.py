@@ -1,12 +1,11 @@
 """Metrics over HTTP, as Prometheus text.
 
-Owns the small server and the translation from our registry. Never updates a number. It speaks just
-enough HTTP for a scraper: any path is answered with the metrics, after which the connection ends.
+Owns the HTTP server and the translation from our registry. Never updates a metric. It implements
+just enough HTTP for a scraper: every path returns the metrics, then the connection is closed.
 
-Whoever asks, and how often, the broker's own work goes first. A page is made in small pieces on the
-broker's loop, which rests after each for longer than it took, and serves everybody who asks within
-a second. So many answers are given a second, further connections wait, and those too many are
-closed.
+Scrapes never slow the broker down. A page is rendered in small pieces on the broker's event loop,
+with a pause after each that is longer than the piece took, and is reused for a second. The rate of
+responses is limited: further connections wait, and those beyond CONNECTIONS_MAX are closed.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ REQUEST_MAX_BYTES: Final = 16_384
 REQUEST_TIMEOUT_S: Final = 5.0
 SEND_TIMEOUT_S: Final = 30.0
 CONNECTIONS_MAX: Final = 64
-ANSWERS_PER_SECOND: Final = 20
+RESPONSES_PER_SECOND: Final = 20
 PAGE_MS: Final = 1_000
-"""How long a page serves whoever asks."""
+"""How long a rendered page is reused."""
 ROWS_AT_ONCE: Final = 100
-REST: Final = 3
-"""After each piece of a page others have so many times as long as it took."""
+PAUSE_FACTOR: Final = 3
+"""The pause after each piece of a page, in multiples of the time the piece took."""
 
 
 class MetricsServer:
@@ -46,11 +45,11 @@ class MetricsServer:
         self._connections = 0
         self._rate = CreationRate()
         self._page = b""
-        self._made_ms: int | None = None
-        self._making: asyncio.Future[bytes] | None = None
+        self._rendered_ms: int | None = None
+        self._rendering: asyncio.Future[bytes] | None = None
 
     async def start(self, host: str, port: int) -> int:
-        """Listen; the port that was really taken. Everywhere, without a host."""
+        """Listen, on every address if `host` is empty; returns the actual port."""
         if not host and port == 0:
             host = "0.0.0.0"  # IPv4 and IPv6 would take a free port each
         self._server = await asyncio.start_server(self._serve, host, port, limit=REQUEST_MAX_BYTES)
@@ -70,19 +69,19 @@ class MetricsServer:
         try:
             await self._answer(reader, writer)
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            return  # a scraper that stopped half-way gets nothing
+            return  # the client disconnected or was too slow
         finally:
             self._connections -= 1
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await self._turn()
+        await self._wait_for_rate_limit()
         async with asyncio.timeout(REQUEST_TIMEOUT_S):
             request = await reader.readuntil(b"\r\n\r\n")
         if request.startswith((b"GET ", b"HEAD ")):
             status, body = "200 OK", await self._current()
         else:
-            status, body = "405 Method Not Allowed", b"only GET is answered here\n"
+            status, body = "405 Method Not Allowed", b"only GET and HEAD are supported\n"
         head = (
             f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
             f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
@@ -91,35 +90,34 @@ class MetricsServer:
         async with asyncio.timeout(SEND_TIMEOUT_S):
             await writer.drain()
 
-    async def _turn(self) -> None:
-        """Wait until one more may be answered."""
-        wait_ms = self._rate.wait_ms(ANSWERS_PER_SECOND, self._clock.mono_ms())
-        self._rate.came()  # who comes next waits for as much longer
+    async def _wait_for_rate_limit(self) -> None:
+        wait_ms = self._rate.wait_ms(RESPONSES_PER_SECOND, self._clock.mono_ms())
+        self._rate.came()  # counted now, so that the next one waits longer
         if wait_ms:
             await asyncio.sleep(wait_ms / 1e3)
 
     async def _current(self) -> bytes:
-        """The page, made anew unless it is young; by the first who asks, for all others too."""
-        if self._made_ms is not None and self._clock.mono_ms() - self._made_ms < PAGE_MS:
+        """The page, rendered again if it is too old; concurrent requests share one rendering."""
+        if self._rendered_ms is not None and self._clock.mono_ms() - self._rendered_ms < PAGE_MS:
             return self._page
-        if self._making is not None:
-            return await asyncio.shield(self._making)
-        making = self._making = asyncio.get_running_loop().create_future()
+        if self._rendering is not None:
+            return await asyncio.shield(self._rendering)
+        rendering = self._rendering = asyncio.get_running_loop().create_future()
         try:
-            self._page = await self._made()
-            self._made_ms = self._clock.mono_ms()
-            making.set_result(self._page)
+            self._page = await self._render_in_pieces()
+            self._rendered_ms = self._clock.mono_ms()
+            rendering.set_result(self._page)
             return self._page
         finally:
-            making.cancel()  # whoever waits gets nothing, unless it is made
-            self._making = None
+            rendering.cancel()  # if rendering failed, the requests that wait for it fail too
+            self._rendering = None
 
-    async def _made(self) -> bytes:
+    async def _render_in_pieces(self) -> bytes:
         pieces = []
         began_ns = self._clock.mono_ns()
         for piece in _pieces(self._registry):
             pieces.append(piece)
-            await asyncio.sleep(REST * (self._clock.mono_ns() - began_ns) / 1e9)
+            await asyncio.sleep(PAUSE_FACTOR * (self._clock.mono_ns() - began_ns) / 1e9)
             began_ns = self._clock.mono_ns()
         return b"".join(pieces)
 
@@ -130,38 +128,39 @@ def render(registry: Registry) -> bytes:
 
 
 def _pieces(registry: Registry) -> Iterator[bytes]:
-    """The same, in pieces that take little time each."""
-    for family in _offered(registry):
-        counts = any(isinstance(one, Counter | Tally) for one in family.metrics.values())
+    """The same in pieces, each of which takes little time."""
+    for family in _families(registry):
+        counts = any(isinstance(metric, Counter | Tally) for metric in family.metrics.values())
         for number, rows in enumerate(_rows(family)):
             text = _text(Reading(family.name, family.doc, counts, rows))
             yield text if not number else _without_head(text)
 
 
 def _rows(family: Family) -> Iterator[list[tuple[Labels, float | RequestTimes]]]:
-    """Some at a time, at least once; what comes or goes meanwhile does not matter."""
+    """A few rows at a time, at least one list; rows added meanwhile may be missing."""
     metrics = list(family.metrics.items())
-    for at in range(0, len(metrics), ROWS_AT_ONCE):
-        yield [(labels, _value(metric)) for labels, metric in metrics[at : at + ROWS_AT_ONCE]]
+    for start in range(0, len(metrics), ROWS_AT_ONCE):
+        some = metrics[start : start + ROWS_AT_ONCE]
+        yield [(labels, _value(metric)) for labels, metric in some]
     rows = list(family.series()) if family.series is not None else []
-    for at in range(0, len(rows), ROWS_AT_ONCE):
-        yield [*rows[at : at + ROWS_AT_ONCE]]
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        yield [*rows[start : start + ROWS_AT_ONCE]]
     if not metrics and not rows:
         yield []
 
 
 def _without_head(text: bytes) -> bytes:
-    """HELP and TYPE stand before the first piece of a family."""
+    """Drop HELP and TYPE lines: only the first piece of a family has them."""
     return b"".join(line for line in text.splitlines(keepends=True) if not line.startswith(b"# "))
 
 
-def _offered(registry: Registry) -> list[Family]:
-    """Those that have numbers, or may have: a series is named though nothing is in it now."""
+def _families(registry: Registry) -> list[Family]:
+    """Families that have values, or may have: a series is listed even if it is empty now."""
     return [family for family in registry.families() if family.metrics or family.series]
 
 
 class RequestTimes(NamedTuple):
-    """A histogram as it was."""
+    """The values of a histogram at one moment."""
 
     bounds: tuple[float, ...]
     counts: tuple[int, ...]
@@ -169,7 +168,7 @@ class RequestTimes(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The numbers of one name, at one moment."""
+    """The values of one metric family at one moment."""
 
     name: str
     doc: str
@@ -194,7 +193,7 @@ def _text(reading: Reading) -> bytes:
 
 
 class _MetricFamilies:
-    """As much of a Prometheus registry as its text is made from."""
+    """The part of a Prometheus registry that `generate_latest` uses."""
 
     def __init__(self, snapshot: Iterable[Metric]) -> None:
         self._snapshot = snapshot
@@ -213,16 +212,16 @@ def _translate(reading: Reading) -> Metric:
     name, doc, counts, rows = reading
     names = [label for label, _ in rows[0][0]] if rows else []
     if rows and isinstance(rows[0][1], RequestTimes):
-        timed = HistogramMetricFamily(name, doc, labels=names)
+        histogram = HistogramMetricFamily(name, doc, labels=names)
         for labels, times in rows:
             assert isinstance(times, RequestTimes)
-            timed.add_metric(_values(labels), _buckets(times), times.total)
-        return timed
-    shown = (CounterMetricFamily if counts else GaugeMetricFamily)(name, doc, labels=names)
+            histogram.add_metric(_values(labels), _buckets(times), times.total)
+        return histogram
+    values = (CounterMetricFamily if counts else GaugeMetricFamily)(name, doc, labels=names)
     for labels, number in rows:
         assert not isinstance(number, RequestTimes)
-        shown.add_metric(_values(labels), number)
-    return shown
+        values.add_metric(_values(labels), number)
+    return values
 
 
 def _values(labels: Labels) -> list[str]:
@@ -230,6 +229,6 @@ def _values(labels: Labels) -> list[str]:
 
 
 def _buckets(times: RequestTimes) -> list[tuple[str, float]]:
-    """Cumulative counts, as Prometheus wants them, ending with everything."""
+    """Cumulative counts, as Prometheus expects them, ending with +Inf."""
     bounds = [*(f"{bound:g}" for bound in times.bounds), "+Inf"]
     return list(zip(bounds, accumulate(times.counts), strict=True))

@@ -1,7 +1,7 @@
-"""The transaction coordinator of a broker, put together.
+"""The transaction coordinator of a broker, assembled from its parts.
 
-Owns how its parts are connected: shards hand decided transactions to `TransactionCompletion`, which
-writes markers; markers of the offsets topic go through the group coordinator.
+Owns how the parts are connected: shards hand prepared transactions to `TransactionCompletion`,
+which writes markers; markers of the offsets topic go through the group coordinator.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ottla.broker.data_plane import DataPlane
-from ottla.broker.memory_shares import memory_shares
+from ottla.broker.memory import memory_shares
 from ottla.config.dynamic import DynamicConfig
 from ottla.coordinator.internal_topic_log import InternalTopicLog
 from ottla.coordinator.runtime import Runtime, RuntimeContext
@@ -25,7 +25,7 @@ from ottla.metadata.cache import MetadataCache
 from ottla.model.ids import TRANSACTION_STATE, ProducerId, TopicPartition
 
 APPEND_WITHIN_MS = 5_000
-"""As long as Kafka waits for a change of a transaction to be replicated."""
+"""How long Kafka waits until a change of a transaction is replicated."""
 
 
 class TransactionCoordinator(NamedTuple):
@@ -37,7 +37,7 @@ class TransactionCoordinator(NamedTuple):
 def build_transaction_coordinator(
     config: DynamicConfig,
     data: DataPlane,
-    ground: RuntimeContext,
+    context: RuntimeContext,
     offsets: OffsetMarkers,
     *,
     next_producer_id: Callable[[], Awaitable[ProducerId]],
@@ -47,8 +47,8 @@ def build_transaction_coordinator(
     settings = config.current
     appends = data.services.appends
     markers = MarkerAppender(data.hosted, offsets)
-    finishing = TransactionCompletion(
-        markers, spawn, ground.timers, partial(_is_deleted, ground.metadata)
+    completion = TransactionCompletion(
+        markers, spawn, context.timers, partial(_is_deleted, context.metadata)
     )
     intervals = Intervals(
         settings.transaction_abort_timed_out_transaction_cleanup_interval_ms,
@@ -57,30 +57,32 @@ def build_transaction_coordinator(
     )
     runtime = Runtime(
         TRANSACTION_STATE,
-        lambda _: TxnShard(intervals, finishing),
-        ground,
+        lambda _: TxnShard(intervals, completion),
+        context,
         InternalTopicLog(data.hosted, timeout_ms=APPEND_WITHIN_MS),
         settings.transaction_state_log_load_buffer_size,
     )
-    finishing.runtime = runtime
+    completion.runtime = runtime
     memory = memory_shares(settings, memory_bytes).transactional_ids
     service = Transactions(
-        runtime, finishing, markers, next_producer_id, lambda: _limits(config, memory)
+        runtime, completion, markers, next_producer_id, lambda: _limits(config, memory)
     )
     appends.gate = CoordinatorVerifier(
         service, lambda: config.current.transaction_partition_verification_enable
     )
-    return TransactionCoordinator(runtime, finishing, service)
+    return TransactionCoordinator(runtime, completion, service)
 
 
 def _is_deleted(metadata: MetadataCache, partition: TopicPartition) -> bool:
-    """Whether the cluster has no such partition; False before the controller has said which."""
+    """Whether the partition does not exist; False until the controller has sent metadata."""
     image = metadata.image
     return TRANSACTION_STATE in image.topics and image.partition(partition) is None
 
 
 def _limits(config: DynamicConfig, memory_bytes: int) -> TxnLimits:
-    now = config.current
+    settings = config.current
     return TxnLimits(
-        now.transaction_max_timeout_ms, now.transaction_two_phase_commit_enable, memory_bytes
+        settings.transaction_max_timeout_ms,
+        settings.transaction_two_phase_commit_enable,
+        memory_bytes,
     )

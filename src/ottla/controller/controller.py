@@ -1,8 +1,8 @@
-"""What the rest of the broker asks of the controller.
+"""The interface of the controller for the rest of the broker.
 
-Owns how long an answer is waited for: until the controller has decided and this broker's metadata
-shows it, or until the client's time is over. Never decides; on a broker whose controller is not
-the active one every question is refused with NOT_CONTROLLER.
+Owns how long a reply is waited for: until the controller has decided and this broker's metadata
+cache shows the result, or until the client's timeout. Never decides; on a broker that is not the
+active controller every request fails with NOT_CONTROLLER.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from ottla.shared_state.producer_ids import ProducerIds
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 CHECKED_AT_ONCE: Final = 20
-"""Topics whose names and settings are checked between two turns of the loop."""
+"""Topics whose names and settings are checked between two turns of the event loop."""
 TOPICS_AT_ONCE: Final = 20
-"""Topics of one request that the controller decides about at a time."""
+"""Topics of one request that the controller handles in one event."""
 TIMED_OUT = KafkaError(ErrorCode.request_timed_out, "The request timed out.")
 
 
@@ -63,7 +63,7 @@ class Controller:
         config: DynamicConfig,
         configs: ConfigStore,
         producer_ids: ProducerIds,
-        shown: MetadataWaiter,
+        metadata_waiter: MetadataWaiter,
         *,
         acls: AclStore,
         dice: Random,
@@ -72,7 +72,7 @@ class Controller:
         self._config = config
         self.configs = configs
         self.producer_ids = producer_ids
-        self.shown = shown
+        self.metadata_waiter = metadata_waiter
         self.acls = acls
         self._dice = dice
         loop.set_rules(TopicRules.of(config.current))
@@ -83,20 +83,20 @@ class Controller:
     def is_active(self) -> bool:
         return self._loop.is_active
 
-    async def started(self) -> None:
-        """The first election is over, and this broker shows all that the controller knows.
+    async def wait_started(self) -> None:
+        """Wait for the first election, and until the metadata cache has all topics.
 
-        What a broker hears of its own replicas comes before what it shows, so it then leads too.
+        LeaderAndIsr is sent before UpdateMetadata, so this broker then leads its partitions too.
         """
-        await self._loop.settled.wait()
-        await self.shown.until(self._shows_everything)
+        await self._loop.first_election_done.wait()
+        await self.metadata_waiter.wait_for(self._has_all_topics)
 
     async def create_topics(
         self, topics: Sequence[NewTopic], timeout_ms: int, *, validate_only: bool = False
     ) -> dict[str, Created | KafkaError]:
-        """Many are asked for a slice at a time: what was not begun in time is not made."""
+        """Created in slices; topics of slices not begun before the timeout are not created."""
         answer: dict[str, Created | KafkaError] = {}
-        sound: list[NewTopic] = []
+        valid: list[NewTopic] = []
         async for topic in in_slices(topics, CHECKED_AT_ONCE):
             try:
                 topic_rules.check_name(topic.name)
@@ -105,39 +105,41 @@ class Controller:
                 answer[topic.name] = refusal
             else:
                 answer[topic.name] = TIMED_OUT
-                sound.append(self._rolled(topic))
+                valid.append(self._with_randomness(topic))
         budget = self._loop.state.rules.partitions_per_request_max
 
-        async def ask(some: Sequence[NewTopic]) -> None:
+        async def create(some: Sequence[NewTopic]) -> None:
             nonlocal budget
-            said: dict[str, Created | KafkaError] = await self._decided(
-                lambda ask: TopicCreationRequested(ask, tuple(some), validate_only, budget),
-                lambda said: None if validate_only else _all_led(said),
+            results: dict[str, Created | KafkaError] = await self._decide(
+                lambda id_: TopicCreationRequested(id_, tuple(some), validate_only, budget),
+                lambda results: None if validate_only else _all_have_leaders(results),
             )
-            answer.update(said)
-            made = (one for one in said.values() if isinstance(one, Created))
-            budget -= sum(one.partition_count for one in made)
+            answer.update(results)
+            created = (result for result in results.values() if isinstance(result, Created))
+            budget -= sum(result.partition_count for result in created)
 
-        await _each_slice(sliced(sound, TOPICS_AT_ONCE), ask, timeout_ms)
+        await _each_slice(sliced(valid, TOPICS_AT_ONCE), create, timeout_ms)
         return answer
 
     async def auto_create(
         self, names: Sequence[str], timeout_ms: int
     ) -> dict[str, Created | KafkaError]:
-        """Topics used before they exist, with the defaults, or with their own if they are ours."""
+        """Create topics on first use: with defaults, internal topics with their own settings."""
         if not self.is_active:
             return {name: KafkaError(ErrorCode.not_controller) for name in names}
         live = len(self._loop.state.live)
         new = [automatic(name, self._config.current, live) for name in names]
         answer = await self.create_topics(new, timeout_ms)
-        others = [  # somebody asked for it at the same time: it will be shown just as soon
+        existing = [  # created at the same time by another request: wait for it as well
             name
             for name, outcome in answer.items()
             if isinstance(outcome, KafkaError) and outcome.code is ErrorCode.topic_already_exists
         ]
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_ms / 1000):
-                await self.shown.until(lambda image: all(name in image.topics for name in others))
+                await self.metadata_waiter.wait_for(
+                    lambda image: all(name in image.topics for name in existing)
+                )
         return answer
 
     async def create_partitions(
@@ -147,111 +149,115 @@ class Controller:
         answer: dict[str, KafkaError | None] = dict.fromkeys(totals, TIMED_OUT)
         budget = self._loop.state.rules.partitions_per_request_max
 
-        async def ask(some: Sequence[MorePartitions]) -> None:
+        async def create(some: Sequence[MorePartitions]) -> None:
             nonlocal budget
-            known = self._loop.state.topics
+            existing = self._loop.state.topics
             before = {
-                one.name: len(known[one.name].partitions) for one in some if one.name in known
+                topic.name: len(existing[topic.name].partitions)
+                for topic in some
+                if topic.name in existing
             }
-            said: Mapping[str, KafkaError | None] = await self._decided(
-                lambda ask: PartitionCreationRequested(ask, tuple(some), validate_only, budget),
-                lambda said: None if validate_only else _grown(said, totals),
+            results: Mapping[str, KafkaError | None] = await self._decide(
+                lambda id_: PartitionCreationRequested(id_, tuple(some), validate_only, budget),
+                lambda results: None if validate_only else _have_partitions(results, totals),
             )
-            answer.update(said)
-            grown = (name for name, refusal in said.items() if refusal is None)
+            answer.update(results)
+            grown = (name for name, refusal in results.items() if refusal is None)
             budget -= sum(totals[name] - before.get(name, 0) for name in grown)
 
-        await _each_slice(sliced(topics, TOPICS_AT_ONCE), ask, timeout_ms)
+        await _each_slice(sliced(topics, TOPICS_AT_ONCE), create, timeout_ms)
         return answer
 
     async def delete_topics(self, names: Iterable[str], timeout_ms: int) -> dict[str, ErrorCode]:
-        """Each topic's fate; several end at different times but are answered together."""
-        asks = {name: self._loop.open_ask() for name in names}
-        for some in sliced(list(asks), TOPICS_AT_ONCE):
-            self._loop.put(DeletionRequested({name: asks[name][0] for name in some}))
-        codes = dict.fromkeys(asks, ErrorCode.request_timed_out)
+        """A code for each topic; the deletions complete one by one but share one reply."""
+        pending = {name: self._loop.open_request() for name in names}
+        for some in sliced(list(pending), TOPICS_AT_ONCE):
+            self._loop.put(DeletionRequested({name: pending[name][0] for name in some}))
+        codes = dict.fromkeys(pending, ErrorCode.request_timed_out)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                async for name, (_, answer) in in_slices(asks.items()):
+                async for name, (_, answer) in in_slices(pending.items()):
                     code = cast(ErrorCode, await answer)
                     if code is ErrorCode.none:
-                        await self.shown.until(lambda image, name=name: name not in image.topics)  # type: ignore[misc]
+                        await self.metadata_waiter.wait_for(_has_no_topic(name))
                     codes[name] = code
         except TimeoutError:
             pass
         finally:
-            for number, _ in asks.values():
-                self._loop.close_ask(number)
+            for request_id, _ in pending.values():
+                self._loop.close_request(request_id)
         return codes
 
     async def elect_leaders(
         self, kind: ElectionKind, partitions: Sequence[TopicPartition] | None, timeout_ms: int
     ) -> Mapping[TopicPartition, ErrorCode]:
         named = None if partitions is None else tuple(partitions)
-        return await self._ask(
-            lambda ask: ElectionRequested(ask, kind, named),
+        return await self._decide_within(
+            lambda id_: ElectionRequested(id_, kind, named),
             timeout_ms,
             dict.fromkeys(named or (), ErrorCode.request_timed_out),
-            shown=lambda codes: _led(kind, codes),
+            visible=lambda codes: _have_elected_leaders(kind, codes),
         )
 
-    async def move_partitions(
+    async def reassign_partitions(
         self, moves: Moves, timeout_ms: int, *, keep_factor: bool = False
     ) -> Mapping[TopicPartition, KafkaError | None]:
-        """`keep_factor` refuses a move that would change how many replicas there are."""
-        return await self._ask(
-            lambda ask: ReassignmentRequested(ask, moves, keep_factor),
+        """`keep_factor` refuses a change of the replication factor."""
+        return await self._decide_within(
+            lambda id_: ReassignmentRequested(id_, moves, keep_factor),
             timeout_ms,
             dict.fromkeys(moves, TIMED_OUT),
         )
 
-    def moving(self) -> dict[TopicPartition, PartitionAssignment]:
-        """The moves under way, if this is the controller who knows."""
+    def reassignments(self) -> dict[TopicPartition, PartitionAssignment]:
+        """The running reassignments; NOT_CONTROLLER if this is not the active controller."""
         if not self.is_active:
             raise KafkaError(ErrorCode.not_controller, "This is not the active controller.")
         return {
             tp: partition for tp, partition in self._loop.state.partitions() if partition.is_moving
         }
 
-    async def let_go(self, broker: BrokerId, epoch: BrokerEpoch) -> frozenset[TopicPartition]:
-        """A broker stops in order: the partitions that still need it, or the refusal."""
-        said = await self._loop.ask(lambda ask: ShutdownRequested(ask, broker, epoch))
-        if isinstance(said, KafkaError):
-            raise said
-        return cast(frozenset[TopicPartition], said)
+    async def controlled_shutdown(
+        self, broker: BrokerId, epoch: BrokerEpoch
+    ) -> frozenset[TopicPartition]:
+        """Move leaders away from a broker that stops; returns the partitions it still leads."""
+        reply = await self._loop.request(lambda id_: ShutdownRequested(id_, broker, epoch))
+        if isinstance(reply, KafkaError):
+            raise reply
+        return cast(frozenset[TopicPartition], reply)
 
-    async def _ask(
+    async def _decide_within(
         self,
-        event_of: Callable[[int], Event],
+        make_event: Callable[[int], Event],
         timeout_ms: int,
         on_timeout: Answer,
-        shown: Callable[[Answer], Condition | None] = lambda _: None,
+        visible: Callable[[Answer], Condition | None] = lambda _: None,
     ) -> Answer:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                return await self._decided(event_of, shown)
+                return await self._decide(make_event, visible)
         except TimeoutError:
             return on_timeout
 
-    async def _decided(
-        self, event_of: Callable[[int], Event], shown: Callable[[Answer], Condition | None]
+    async def _decide(
+        self, make_event: Callable[[int], Event], visible: Callable[[Answer], Condition | None]
     ) -> Answer:
-        """The controller's answer, once this broker shows what it decided."""
-        answer = cast(Answer, await self._loop.ask(event_of))
-        condition = shown(answer)
+        """The controller's reply, once this broker's metadata cache shows the decision."""
+        answer = cast(Answer, await self._loop.request(make_event))
+        condition = visible(answer)
         if condition is not None:
-            await self.shown.until(condition)
+            await self.metadata_waiter.wait_for(condition)
         return answer
 
-    def _shows_everything(self, image: Image) -> bool:
+    def _has_all_topics(self, image: Image) -> bool:
         if image.controller_id is None:
             return False
         state = self._loop.state  # empty unless this is the controller
         return image.topics.keys() >= state.topics.keys() - state.deletions.keys()
 
-    def _rolled(self, topic: NewTopic) -> NewTopic:
-        roll = PlacementRandomness(self._dice.getrandbits(31), self._dice.getrandbits(31))
-        return topic._replace(id=new_topic_id(self._dice), roll=roll)
+    def _with_randomness(self, topic: NewTopic) -> NewTopic:
+        randomness = PlacementRandomness(self._dice.getrandbits(31), self._dice.getrandbits(31))
+        return topic._replace(id=new_topic_id(self._dice), randomness=randomness)
 
     def _broker_settings_changed(self, _: BrokerConfig, now: BrokerConfig) -> None:
         rules = TopicRules.of(now)
@@ -260,26 +266,27 @@ class Controller:
 
     def _topic_settings_changed(self, name: str) -> None:
         overrides = self._config.topic_overrides(name)
-        said = UNCLEAN in overrides
-        allowed = self._config.topic(name).unclean_leader_election_enable if said else None
+        allowed = None
+        if UNCLEAN in overrides:
+            allowed = self._config.topic(name).unclean_leader_election_enable
         if self._loop.state.unclean.get(name) != allowed:
             self._loop.put(UncleanElectionEnabled(name, allowed))
 
 
 async def _each_slice(
     slices: Sequence[Sequence[Item]],
-    ask: Callable[[Sequence[Item]], Awaitable[None]],
+    create: Callable[[Sequence[Item]], Awaitable[None]],
     timeout_ms: int,
 ) -> None:
-    """One slice after the other, as many as there is time for, and none after a refusal.
+    """One slice after the other, until the timeout or the first error.
 
-    A refusal of the first is one of the whole request: nothing has been done.
+    An error of the first slice fails the whole request: nothing has been created.
     """
     done = 0
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             for some in slices:
-                await ask(some)
+                await create(some)
                 done += 1
     except TimeoutError:
         return
@@ -288,16 +295,16 @@ async def _each_slice(
             raise
 
 
-def _all_led(said: object) -> Condition:
-    """Every topic that was created can be found, with a leader for each of its partitions."""
-    made = {
+def _all_have_leaders(results: object) -> Condition:
+    """Every created topic is in the metadata, with a leader for each of its partitions."""
+    created_topics = {
         name: created
-        for name, created in cast(dict[str, Created | KafkaError], said).items()
+        for name, created in cast(dict[str, Created | KafkaError], results).items()
         if isinstance(created, Created)
     }
 
     def condition(image: Image) -> bool:
-        for name, created in made.items():
+        for name, created in created_topics.items():
             topic = image.topics.get(name)
             if topic is None or topic.id != created.id:
                 return False
@@ -309,8 +316,14 @@ def _all_led(said: object) -> Condition:
     return condition
 
 
-def _grown(said: Mapping[str, KafkaError | None], totals: Mapping[str, int]) -> Condition:
-    grown = {name: totals[name] for name, refusal in said.items() if refusal is None}
+def _has_no_topic(name: str) -> Condition:
+    return lambda image: name not in image.topics
+
+
+def _have_partitions(
+    results: Mapping[str, KafkaError | None], totals: Mapping[str, int]
+) -> Condition:
+    grown = {name: totals[name] for name, refusal in results.items() if refusal is None}
 
     def condition(image: Image) -> bool:
         return all(
@@ -321,14 +334,16 @@ def _grown(said: Mapping[str, KafkaError | None], totals: Mapping[str, int]) -> 
     return condition
 
 
-def _led(kind: ElectionKind, codes: Mapping[TopicPartition, ErrorCode]) -> Condition | None:
-    """Each partition that got a leader has it, for everybody who asks this broker."""
+def _have_elected_leaders(
+    kind: ElectionKind, codes: Mapping[TopicPartition, ErrorCode]
+) -> Condition | None:
+    """The metadata has the new leader of each partition that elected one."""
     elected = [tp for tp, code in codes.items() if code is ErrorCode.none]
 
-    def shows(image: Image) -> bool:
-        found = (image.partition(tp) for tp in elected)
+    def condition(image: Image) -> bool:
+        partitions = [p for p in map(image.partition, elected) if p is not None]
         if kind is ElectionKind.PREFERRED:
-            return all(one is None or one.leader == one.replicas[0] for one in found)
-        return all(one is None or one.leader >= 0 for one in found)
+            return all(partition.leader == partition.replicas[0] for partition in partitions)
+        return all(partition.leader >= 0 for partition in partitions)
 
-    return shows if elected else None
+    return condition if elected else None

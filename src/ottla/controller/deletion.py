@@ -1,8 +1,8 @@
-"""Topics on their way out.
+"""Topic deletion.
 
-Owns when a deletion may start, what it waits for and how it ends. A topic goes when every replica
-has said that its files are gone; a replica that cannot say so (its broker is dead, its disk
-failed) makes the topic ineligible until something changes. Pure.
+Owns when a deletion may start, what it waits for and how it completes. A topic is deleted when
+every replica has confirmed that its files are removed; a replica that cannot confirm (dead broker,
+failed disk) makes the topic ineligible until it is back. Pure.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ R = ReplicaState
 
 def on_deletion_requested(state: ControllerState, event: DeletionRequested) -> Step:
     draft = Draft(state)
-    for name, ask in event.asks.items():
+    for name, request_id in event.request_ids.items():
         if name not in state.topics:
-            draft.reply(ask, ErrorCode.unknown_topic_or_partition)
+            draft.reply(request_id, ErrorCode.unknown_topic_or_partition)
         elif not state.rules.delete_topic_enable:
-            draft.reply(ask, ErrorCode.topic_deletion_disabled)
+            draft.reply(request_id, ErrorCode.topic_deletion_disabled)
         else:
             if name not in state.deletions:
                 draft.writes.append(store_operations.create_deletion(name))
-            _enqueue(draft, name, ask)
-    resume_deletions(draft, event.asks)
+            _enqueue(draft, name, request_id)
+    resume_deletions(draft, event.request_ids)
     return draft.step()
 
 
 def on_deletions_found(state: ControllerState, event: DeletionsFound) -> Step:
-    """Somebody wrote the request into the store."""
+    """The request was written into the store by a tool or another broker."""
     draft = Draft(state)
     unknown = event.names - state.topics.keys()
     refused = unknown if state.rules.delete_topic_enable else event.names
@@ -56,7 +56,7 @@ def on_deletions_found(state: ControllerState, event: DeletionsFound) -> Step:
 
 
 def on_stop_replica_reply(state: ControllerState, event: StopReplicaReplied) -> Step:
-    """A broker tells how the deletion of its replicas went."""
+    """Record which replicas a broker has deleted and which it could not."""
     broker = state.brokers.get(event.broker)
     if broker is None or broker.epoch != event.epoch:
         return Step(state)
@@ -79,20 +79,20 @@ def on_stop_replica_reply(state: ControllerState, event: StopReplicaReplied) -> 
 
 
 def on_replicas_lost(draft: Draft, lost: Iterable[Replica]) -> None:
-    """A broker or disk went: what it was deleting cannot be confirmed now."""
-    going = [replica for replica in lost if replica.tp.topic in draft.state.deletions]
+    """A broker or disk failed: deletions running there cannot be confirmed now."""
+    affected = [replica for replica in lost if replica.tp.topic in draft.state.deletions]
     unconfirmed = [
         replica
-        for replica in going
+        for replica in affected
         if replicas.state_of(draft.partition(replica.tp), replica.broker) is R.DELETION_STARTED
     ]
     replicas.move(draft, unconfirmed, R.DELETION_INELIGIBLE)
-    for name in {replica.tp.topic for replica in going}:
+    for name in {replica.tp.topic for replica in affected}:
         _mark_ineligible(draft, name)
 
 
 def retry_deletions(draft: Draft) -> None:
-    """Something came back: no topic is ineligible until it shows itself so again."""
+    """A broker or disk came back: try the ineligible topics again."""
     for name, ongoing in draft.state.deletions.items():
         if ongoing.ineligible:
             _put(draft, name, replace(ongoing, ineligible=False))
@@ -100,9 +100,9 @@ def retry_deletions(draft: Draft) -> None:
 
 
 def resume_deletions(draft: Draft, only: Collection[str] | None = None) -> None:
-    """Complete what is done, start what may start; of these topics if they are named."""
-    going = draft.state.deletions
-    for name in sorted(going if only is None else going.keys() & set(only)):
+    """Complete and start deletions where possible; only of these topics if they are named."""
+    deletions = draft.state.deletions
+    for name in sorted(deletions if only is None else deletions.keys() & set(only)):
         states = {
             replicas.state_of(draft.partition(replica.tp), replica.broker)
             for replica in _replicas(draft, name)
@@ -113,12 +113,14 @@ def resume_deletions(draft: Draft, only: Collection[str] | None = None) -> None:
             _start(draft, name)
 
 
-def _enqueue(draft: Draft, name: str, ask: int | None) -> None:
+def _enqueue(draft: Draft, name: str, request_id: int | None) -> None:
     ongoing = draft.state.deletions.get(name, Deletion())
-    asks = ongoing.asks if ask is None else (*ongoing.asks, ask)
-    _put(draft, name, replace(ongoing, asks=asks))
-    if ask is not None and ongoing.ineligible:
-        _mark_ineligible(draft, name)  # it will not end soon: say so now
+    waiting = ongoing.request_ids
+    if request_id is not None:
+        waiting = (*waiting, request_id)
+    _put(draft, name, replace(ongoing, request_ids=waiting))
+    if request_id is not None and ongoing.ineligible:
+        _mark_ineligible(draft, name)  # it will not complete soon: reply now
 
 
 def _is_eligible(draft: Draft, name: str) -> bool:
@@ -127,7 +129,7 @@ def _is_eligible(draft: Draft, name: str) -> bool:
 
 
 def _start(draft: Draft, name: str) -> None:
-    """Nobody may find the topic any more; then its replicas are told to remove their files."""
+    """Remove the topic from the metadata, then send its replicas StopReplica with delete."""
     _put(draft, name, replace(draft.state.deletions[name], started=True))
     existing = [
         tp
@@ -137,29 +139,29 @@ def _start(draft: Draft, name: str) -> None:
     partitions.move(draft, existing, PartitionState.OFFLINE)
     partitions.move(draft, existing, PartitionState.NON_EXISTENT)
     current = replace(draft.state, topics=draft.topics)
-    gone = [published(current, tp, deleted=True) for tp in _partitions(draft, name)]
-    draft.tell.deleted(draft.state.brokers, gone)
-    left = [
+    deleted = [published(current, tp, deleted=True) for tp in _partitions(draft, name)]
+    draft.requests.deleted(draft.state.brokers, deleted)
+    remaining = [
         replica
         for replica in _replicas(draft, name)
         if replicas.state_of(draft.partition(replica.tp), replica.broker)
         is not R.DELETION_SUCCESSFUL
     ]
-    _make_known(draft, left)
-    replicas.move(draft, left, R.OFFLINE)
-    alive = [r for r in left if draft.state.is_online(r.broker, r.tp)]
+    _set_unknown_offline(draft, remaining)
+    replicas.move(draft, remaining, R.OFFLINE)
+    alive = [r for r in remaining if draft.state.is_online(r.broker, r.tp)]
     replicas.move(draft, alive, R.DELETION_STARTED)
-    dead = [r for r in left if not draft.state.is_online(r.broker, r.tp)]
+    dead = [r for r in remaining if not draft.state.is_online(r.broker, r.tp)]
     if dead:
         replicas.move(draft, dead, R.DELETION_INELIGIBLE)
         _mark_ineligible(draft, name)
 
 
-def _make_known(draft: Draft, left: Iterable[Replica]) -> None:
-    """A replica that never came up is deleted like the others: it may have left files behind."""
+def _set_unknown_offline(draft: Draft, remaining: Iterable[Replica]) -> None:
+    """Replicas that never started are deleted as well: they may have left files behind."""
     unknown = [
         replica
-        for replica in left
+        for replica in remaining
         if replicas.state_of(draft.partition(replica.tp), replica.broker) is R.NON_EXISTENT
     ]
     for tp, broker in unknown:
@@ -171,8 +173,8 @@ def _make_known(draft: Draft, left: Iterable[Replica]) -> None:
 def _complete(draft: Draft, name: str) -> None:
     replicas.move(draft, _replicas(draft, name), R.NON_EXISTENT)
     draft.writes += store_operations.delete_topic(name, draft.topics[name])
-    for ask in draft.state.deletions[name].asks:
-        draft.reply(ask, ErrorCode.none)
+    for request_id in draft.state.deletions[name].request_ids:
+        draft.reply(request_id, ErrorCode.none)
     deletions = {
         other: ongoing for other, ongoing in draft.state.deletions.items() if other != name
     }
@@ -182,11 +184,11 @@ def _complete(draft: Draft, name: str) -> None:
 
 
 def _mark_ineligible(draft: Draft, name: str) -> None:
-    """Those who wait hear success: the topic is out of sight, its last files go later."""
+    """Reply with success: the topic is no longer visible, its last files are deleted later."""
     ongoing = draft.state.deletions[name]
-    for ask in ongoing.asks:
-        draft.reply(ask, ErrorCode.none)
-    _put(draft, name, replace(ongoing, ineligible=True, asks=()))
+    for request_id in ongoing.request_ids:
+        draft.reply(request_id, ErrorCode.none)
+    _put(draft, name, replace(ongoing, ineligible=True, request_ids=()))
 
 
 def _put(draft: Draft, name: str, ongoing: Deletion) -> None:

@@ -1,8 +1,8 @@
-"""One event in the making: a state that can be changed, and what the changes ask for.
+"""The working copy of the state while one event is handled, and the effects collected so far.
 
-Owns the working copy. Never decides anything. Reads see what the event has changed so far;
-`step()` ends it. Topics are copied only when touched, because there may be thousands of them and
-an event usually concerns one.
+Owns the working copy. Never decides anything. Reads see the changes made so far; `step()` returns
+the outcome. Topics are copied only when changed, because there may be thousands and an event
+usually concerns one.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ from ottla.store.port import Op
 class Draft:
     def __init__(self, state: ControllerState) -> None:
         self.state = state  # everything but the topics is changed by replacing it here
-        self.tell = RequestBatch()
+        self.requests = RequestBatch()
         self.writes: list[Op] = []
         self._replies: list[Reply] = []
-        self._notes: list[str] = []
+        self._warnings: list[str] = []
         self._topics: dict[str, TopicAssignment] | None = None
-        self._fresh: dict[
-            str, dict[int, PartitionAssignment]
-        ] = {}  # partition maps that are ours to change
+        self._fresh: dict[str, dict[int, PartitionAssignment]] = {}  # copies that may be changed
 
     @property
     def topics(self) -> Mapping[str, TopicAssignment]:
@@ -39,11 +37,11 @@ class Draft:
 
     def put_topic(self, name: str, topic: TopicAssignment) -> None:
         fresh = dict(topic.partitions)
-        self._own()[name] = replace(topic, partitions=fresh)
+        self._own_topics()[name] = replace(topic, partitions=fresh)
         self._fresh[name] = fresh
 
     def drop_topic(self, name: str) -> None:
-        del self._own()[name]
+        del self._own_topics()[name]
         self._fresh.pop(name, None)
 
     def put(self, tp: TopicPartition, partition: PartitionAssignment) -> None:
@@ -52,7 +50,7 @@ class Draft:
         self._fresh[tp.topic][tp.partition] = partition
 
     def lead(self, tp: TopicPartition, leadership: Leadership) -> None:
-        """Write who leads. The version is the one the write will give, or the step will fail."""
+        """Write the leadership. Its version is the one that the write will produce."""
         partition = self.partition(tp)
         if partition.leadership is None:
             self.writes += store_operations.create_state(tp, leadership)
@@ -64,15 +62,15 @@ class Draft:
             version = partition.leadership.version + 1
         self.put(tp, replace(partition, leadership=replace(leadership, version=version)))
 
-    def reply(self, ask: int, answer: object) -> None:
-        self._replies.append(Reply(ask, answer))
+    def reply(self, request_id: int, answer: object) -> None:
+        self._replies.append(Reply(request_id, answer))
 
-    def note(self, text: str) -> None:
-        """Something an operator should find in the log."""
-        self._notes.append(text)
+    def warn(self, text: str) -> None:
+        """Log this as a warning once the step is committed."""
+        self._warnings.append(text)
 
     def live_replicas(self, tp: TopicPartition) -> frozenset[BrokerId]:
-        """Those that could lead: online, and not on a broker that is shutting down."""
+        """Replicas that may lead: online, and not on a broker that is shutting down."""
         return frozenset(
             broker
             for broker in self.partition(tp).replicas
@@ -82,10 +80,12 @@ class Draft:
     def step(self) -> Step:
         if self._topics is not None:
             self.state = replace(self.state, topics=self._topics)
-        sends = tuple(self.tell.sends(self.state))
-        return Step(self.state, tuple(self.writes), sends, tuple(self._replies), tuple(self._notes))
+        sends = tuple(self.requests.sends(self.state))
+        return Step(
+            self.state, tuple(self.writes), sends, tuple(self._replies), tuple(self._warnings)
+        )
 
-    def _own(self) -> dict[str, TopicAssignment]:
+    def _own_topics(self) -> dict[str, TopicAssignment]:
         if self._topics is None:
             self._topics = dict(self.state.topics)
         return self._topics

@@ -1,8 +1,7 @@
-"""What the controller wants done, as values: writes first, then requests, then answers.
+"""The effects of an event, as values: store writes, then requests to brokers, then replies.
 
-Owns the shapes. Never does anything: `outbox.py` performs a `Step`. The three requests are the
-only ones a controller sends (LeaderAndIsr, StopReplica, UpdateMetadata); all that one event has
-to say to one broker travels in one of each.
+Owns the types. Never acts: `runtime/` performs a `Step`. A controller sends three requests
+(LeaderAndIsr, StopReplica, UpdateMetadata); one event sends a broker at most one of each.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class LeaderAndIsr(NamedTuple):
     broker: BrokerId
     partitions: tuple[PartitionLeadership, ...]
     full: bool
-    """True when it names every replica of the broker, so that it may drop what is not named."""
+    """True when it names every replica of the broker, so that the broker may drop the others."""
 
 
 class StoppedReplica(NamedTuple):
@@ -62,17 +61,18 @@ Send: TypeAlias = LeaderAndIsr | StopReplica | UpdateMetadata
 
 
 class Reply(NamedTuple):
-    """The answer to somebody who asked; `ask` is the number the question carried."""
+    """The reply to the pending request `request_id`."""
 
-    ask: int
+    request_id: int
     answer: object
 
 
 class Step(NamedTuple):
-    """One event's outcome. The state holds only once every write has succeeded."""
+    """The outcome of one event. The state applies only after every write has succeeded."""
 
     state: ControllerState
     writes: tuple[Op, ...] = ()
     sends: tuple[Send, ...] = ()
     replies: tuple[Reply, ...] = ()
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """Lines for the log."""

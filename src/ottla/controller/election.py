@@ -1,8 +1,8 @@
-"""Who leads now: the four strategies, and nothing else.
+"""Leader election: the four strategies.
 
-Pure functions of a partition's assignment, its ISR and which brokers are alive. The order of
-choice is always that of the assignment, never of the ISR: the assignment's first replica is the
-one an operator, or the placement, wanted to lead.
+Pure functions of a partition's assignment, its ISR and the live brokers. Candidates are tried in
+the order of the assignment, never of the ISR: the first replica of the assignment is the preferred
+leader.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Choice(NamedTuple):
 def when_offline(
     replicas: Replicas, isr: Replicas, live: Collection[BrokerId], *, unclean_allowed: bool
 ) -> Choice | None:
-    """The leader is gone: the first live in-sync replica, or, if allowed, the first live one."""
+    """The leader is offline: the first live in-sync replica or, if allowed, the first live one."""
     for broker in replicas:
         if broker in live and broker in isr:
             return Choice(broker, tuple(member for member in isr if member in live))
@@ -35,7 +35,7 @@ def when_offline(
 
 
 def when_reassigned(target: Replicas, isr: Replicas, live: Collection[BrokerId]) -> Choice | None:
-    """The leader is being moved away: the first of the target replicas that is in sync."""
+    """The leader is being reassigned: the first target replica that is in sync."""
     for broker in target:
         if broker in live and broker in isr:
             return Choice(broker, isr)
@@ -50,14 +50,14 @@ def when_preferred(replicas: Replicas, isr: Replicas, live: Collection[BrokerId]
     return None
 
 
-def when_leaving(
+def when_shutting_down(
     replicas: Replicas,
     isr: Replicas,
     live: Collection[BrokerId],
-    leaving: Collection[BrokerId],
+    shutting_down: Collection[BrokerId],
 ) -> Choice | None:
-    """A broker asks to stop: the first in-sync replica that stays; those leaving quit the ISR."""
+    """Controlled shutdown: the first in-sync replica that stays; the ISR loses those that leave."""
     for broker in replicas:
-        if broker in live and broker in isr and broker not in leaving:
-            return Choice(broker, tuple(member for member in isr if member not in leaving))
+        if broker in live and broker in isr and broker not in shutting_down:
+            return Choice(broker, tuple(member for member in isr if member not in shutting_down))
     return None

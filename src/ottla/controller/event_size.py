@@ -1,6 +1,6 @@
-"""How many partitions an event concerns: whether deciding it may keep the event loop for long.
+"""How many partitions an event concerns, which tells whether deciding it may block the event loop.
 
-Owns an estimate, from above. Pure.
+Owns an upper estimate. Pure.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ottla.controller.events import (
 from ottla.controller.state import ControllerState
 
 
-def weight(state: ControllerState, event: Event) -> int:
+def partition_count(state: ControllerState, event: Event) -> int:
     match event:
         case TopicCreationRequested():
             default = state.rules.num_partitions
@@ -32,7 +32,7 @@ def weight(state: ControllerState, event: Event) -> int:
         case PartitionCreationRequested():
             return sum(more.total for more in event.topics)
         case DeletionRequested():
-            return sum(_size(state, name) for name in event.asks)
+            return sum(_topic_size(state, name) for name in event.request_ids)
         case StopReplicaReplied() | LeaderAndIsrReplied():
             return len(event.codes)
         case StatesChanged() | StatesReloaded():
@@ -40,13 +40,13 @@ def weight(state: ControllerState, event: Event) -> int:
         case ReassignmentRequested():
             return len(event.moves)
         case UncleanElectionEnabled():
-            return _size(state, event.topic)
+            return _topic_size(state, event.topic)
         case ElectionRequested() if event.partitions is not None:
             return len(event.partitions)
-        case _:  # what may concern them all
+        case _:  # may concern all partitions
             return sum(len(topic.partitions) for topic in state.topics.values())
 
 
-def _size(state: ControllerState, name: str) -> int:
+def _topic_size(state: ControllerState, name: str) -> int:
     topic = state.topics.get(name)
     return 0 if topic is None else len(topic.partitions)

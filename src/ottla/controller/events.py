@@ -1,8 +1,8 @@
 """Everything that can happen to the active controller.
 
-Owns the shapes. `...Seen` came from the store, `...Asked` from somebody who waits for the answer
-under the number `ask`, `...Answered` from a broker the controller wrote to, and `...Due` from a
-timer. An event carries what was read, so that deciding needs no store.
+Owns the types. `...Changed`, `...Found` and `...Reloaded` were read from the store, `...Requested`
+carries the id of a pending request (`request_id`), `...Replied` is the reply of a broker, and
+`...Due` comes from a timer. An event carries everything that was read: deciding needs no store.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from ottla.controller.placement import NOT_ROLLED, PlacementRandomness
+from ottla.controller.placement import NO_RANDOMNESS, PlacementRandomness
 from ottla.controller.state import BrokerState, Leadership, Replicas, TopicAssignment, TopicRules
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import (
@@ -27,11 +27,11 @@ from ottla.model.ids import (
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 Moves: TypeAlias = Mapping[TopicPartition, Replicas | None]
-"""Where partitions shall go; None calls a running move off."""
+"""Target replicas by partition; None cancels a running reassignment."""
 
 
 class Elected(NamedTuple):
-    """This broker's controller is now the active one, and this is what the store holds."""
+    """This broker became the active controller; carries the content of the store."""
 
     epoch: ControllerEpoch
     epoch_version: int
@@ -40,12 +40,12 @@ class Elected(NamedTuple):
     deletions: frozenset[str] = frozenset()
     unclean: Mapping[str, bool] = NOTHING
     notifications: tuple[str, ...] = ()
-    """Nodes left by ISR and log-directory changes: read anew with everything else, so removed."""
+    """Nodes of ISR and log directory changes: no longer needed after reading everything."""
     ids: Mapping[str, TopicId] = NOTHING
-    """For topics that were written without one, as old releases did."""
-    returned: bool = False
-    """This broker has just started, and no controller was there to see it come: what it led before
-    it may have lost in part."""
+    """New ids for topics that were written without one, by old releases."""
+    restarted: bool = False
+    """This broker has just started, and no controller noticed: it may have lost records of the
+    partitions that it leads."""
 
 
 class LiveBrokersChanged(NamedTuple):
@@ -53,7 +53,7 @@ class LiveBrokersChanged(NamedTuple):
 
 
 class BrokerBehind(NamedTuple):
-    """So much was waiting for a broker that it was dropped: it must hear everything again."""
+    """The request queue of a broker overflowed and was dropped: send it everything again."""
 
     broker: BrokerId
 
@@ -62,11 +62,11 @@ class TopicsReloaded(NamedTuple):
     names: frozenset[str]
     new: Mapping[str, TopicAssignment]
     ids: Mapping[str, TopicId] = NOTHING
-    """For topics that were written without one, as old tools do."""
+    """New ids for topics that were written without one, by old tools."""
 
 
 class PartitionsReloaded(NamedTuple):
-    """A topic's node changed: somebody wrote another assignment."""
+    """A topic's node changed: it has another assignment."""
 
     name: str
     topic: TopicAssignment
@@ -77,27 +77,27 @@ class DeletionsFound(NamedTuple):
 
 
 class StatesChanged(NamedTuple):
-    """Leaders changed their ISR and left a notification."""
+    """Leaders changed their ISR and wrote a notification."""
 
     states: Mapping[TopicPartition, Leadership]
     notifications: tuple[str, ...]
 
 
 class StatesReloaded(NamedTuple):
-    """A write of ours met another version: this is what is there."""
+    """A write of ours had a version conflict: the states as they are now."""
 
     states: Mapping[TopicPartition, Leadership]
 
 
 class LogDirFailuresFound(NamedTuple):
-    """These brokers lost a log directory; which replicas were on it, only they know."""
+    """Log directories of these brokers failed; only they know which replicas are affected."""
 
     brokers: frozenset[BrokerId]
     notifications: tuple[str, ...]
 
 
 class UncleanElectionEnabled(NamedTuple):
-    """`unclean.leader.election.enable` changed for one topic; None follows the broker's."""
+    """`unclean.leader.election.enable` changed for one topic; None: the broker's applies."""
 
     topic: str
     allowed: bool | None
@@ -116,7 +116,7 @@ class LeaderAndIsrReplied(NamedTuple):
 
 
 class StopReplicaReplied(NamedTuple):
-    """Only about replicas that were to be deleted."""
+    """Only for replicas to be deleted."""
 
     broker: BrokerId
     epoch: BrokerEpoch
@@ -124,9 +124,9 @@ class StopReplicaReplied(NamedTuple):
 
 
 class NewTopic(NamedTuple):
-    """A topic as asked for: -1 stands for the default; an assignment excludes both numbers.
+    """A requested topic: -1 stands for the default; an assignment excludes both numbers.
 
-    Its id and the throws of the dice are filled in before it becomes an event.
+    The id and the random numbers are filled in before it becomes part of an event.
     """
 
     name: str
@@ -135,14 +135,14 @@ class NewTopic(NamedTuple):
     assignment: Mapping[int, Replicas] = NOTHING
     config: Mapping[str, str] = NOTHING
     id: TopicId = NO_TOPIC_ID
-    roll: PlacementRandomness = NOT_ROLLED
+    randomness: PlacementRandomness = NO_RANDOMNESS
 
 
 class TopicCreationRequested(NamedTuple):
-    """Part of a request, or all of it. `budget` is how many partitions it may still make, as many
-    as one request may if not said."""
+    """A request, or a part of one. `budget`: how many partitions it may still create; None: the
+    limit of a whole request."""
 
-    ask: int
+    request_id: int
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
     budget: int | None = None
@@ -157,16 +157,16 @@ class MorePartitions(NamedTuple):
 class PartitionCreationRequested(NamedTuple):
     """As `TopicCreationRequested`."""
 
-    ask: int
+    request_id: int
     topics: tuple[MorePartitions, ...]
     validate_only: bool = False
     budget: int | None = None
 
 
 class DeletionRequested(NamedTuple):
-    """One `ask` per topic, because each ends at its own time."""
+    """One request id per topic, because each deletion completes at its own time."""
 
-    asks: Mapping[str, int]
+    request_ids: Mapping[str, int]
 
 
 class ElectionKind(Enum):
@@ -175,19 +175,19 @@ class ElectionKind(Enum):
 
 
 class ElectionRequested(NamedTuple):
-    """Every partition when none is named. `ask` is None when a node in the store asked."""
+    """All partitions if none is named. `request_id` is None for a request from the store."""
 
-    ask: int | None
+    request_id: int | None
     kind: ElectionKind
     partitions: tuple[TopicPartition, ...] | None = None
 
 
 class BalanceDue(NamedTuple):
-    """Time to see whether leaders have drifted from their preferred brokers."""
+    """Time to check how many partitions are not led by their preferred replica."""
 
 
 class ShutdownRequested(NamedTuple):
-    ask: int
+    request_id: int
     broker: BrokerId
     epoch: BrokerEpoch
 
@@ -195,9 +195,10 @@ class ShutdownRequested(NamedTuple):
 class ReassignmentRequested(NamedTuple):
     """Reassignment, by request or by the node in the store."""
 
-    ask: int | None
+    request_id: int | None
     moves: Moves
     keep_factor: bool = False
+    """Refuse a change of the replication factor."""
 
 
 Event: TypeAlias = (

@@ -1,6 +1,6 @@
-"""ISR changes that leaders wrote, and states of ours that met another version.
+"""ISR changes written by leaders, and states reloaded after a version conflict.
 
-Owns how what was read replaces what was believed. Pure.
+Owns how states read from the store replace those in memory. Pure.
 """
 
 from __future__ import annotations
@@ -17,26 +17,28 @@ from ottla.model.ids import TopicPartition
 
 
 def on_states_changed(state: ControllerState, event: StatesChanged) -> Step:
-    """Leaders changed their ISR: everybody's metadata follows; a waiting move may now end."""
+    """Leaders changed their ISR: update all metadata; a reassignment may complete now."""
     draft = Draft(state)
     draft.writes += store_operations.delete_all(event.notifications)
-    draft.tell.metadata(state.brokers, _believe(draft, event.states))
+    draft.requests.metadata(state.brokers, _apply_states(draft, event.states))
     reassignment.resume_reassignments(draft)
     return draft.step()
 
 
 def on_states_reloaded(state: ControllerState, event: StatesReloaded) -> Step:
-    """Tell the replicas too: a write may have happened although we never heard so."""
+    """Notify the replicas too: our write may have happened although its reply was lost."""
     draft = Draft(state)
-    changed = _believe(draft, event.states)
-    draft.tell.metadata(state.brokers, changed)
+    changed = _apply_states(draft, event.states)
+    draft.requests.metadata(state.brokers, changed)
     for tp in changed:
         online = [b for b in draft.partition(tp).replicas if state.is_online(b, tp)]
-        draft.tell.leader_and_isr(online, tp)
+        draft.requests.leader_and_isr(online, tp)
     return draft.step()
 
 
-def _believe(draft: Draft, states: Mapping[TopicPartition, Leadership]) -> list[TopicPartition]:
+def _apply_states(
+    draft: Draft, states: Mapping[TopicPartition, Leadership]
+) -> list[TopicPartition]:
     changed = []
     for tp, leadership in states.items():
         topic = draft.topics.get(tp.topic)

@@ -1,6 +1,6 @@
-"""The table of contents of the controller: one line per thing that can happen.
+"""Maps each event to the function that handles it.
 
-Pure: state and event in, next state and effects out. Each concern has its own file.
+Pure: state and event in, next state and effects out. Each concern has its own module.
 """
 
 from __future__ import annotations

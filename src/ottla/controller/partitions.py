@@ -1,7 +1,7 @@
-"""The partition state machine: new, online, offline, gone.
+"""The partition state machine: new, online, offline, non-existent.
 
-Owns what each move does. Never chooses a leader itself: `election.py` does. An illegal move is
-noted and skipped, so that one confused partition cannot stop the others.
+Owns the effects of each transition. Never chooses a leader itself: `election.py` does. An illegal
+transition is logged and skipped, so that one inconsistent partition cannot stop the others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Strategy: TypeAlias = Callable[[Draft, TopicPartition], Choice | None]
 Failures: TypeAlias = dict[TopicPartition, ErrorCode]
 
 
-def offline(draft: Draft, tp: TopicPartition) -> Choice | None:
+def offline_election(draft: Draft, tp: TopicPartition) -> Choice | None:
     partition = draft.partition(tp)
     return election.when_offline(
         partition.replicas,
@@ -31,27 +31,27 @@ def offline(draft: Draft, tp: TopicPartition) -> Choice | None:
     )
 
 
-def unclean(draft: Draft, tp: TopicPartition) -> Choice | None:
-    """As `offline`, by an operator's word instead of the topic's setting."""
+def unclean_election(draft: Draft, tp: TopicPartition) -> Choice | None:
+    """As `offline_election`, unclean by an operator's request instead of the topic's setting."""
     partition = draft.partition(tp)
     return election.when_offline(
         partition.replicas, partition.isr, draft.live_replicas(tp), unclean_allowed=True
     )
 
 
-def preferred(draft: Draft, tp: TopicPartition) -> Choice | None:
+def preferred_election(draft: Draft, tp: TopicPartition) -> Choice | None:
     partition = draft.partition(tp)
     return election.when_preferred(partition.replicas, partition.isr, draft.live_replicas(tp))
 
 
-def reassigned(draft: Draft, tp: TopicPartition) -> Choice | None:
+def reassigned_election(draft: Draft, tp: TopicPartition) -> Choice | None:
     partition = draft.partition(tp)
     return election.when_reassigned(partition.target, partition.isr, draft.live_replicas(tp))
 
 
-def leaving(draft: Draft, tp: TopicPartition) -> Choice | None:
+def shutdown_election(draft: Draft, tp: TopicPartition) -> Choice | None:
     partition = draft.partition(tp)
-    return election.when_leaving(
+    return election.when_shutting_down(
         partition.replicas, partition.isr, draft.live_replicas(tp), draft.state.shutting_down
     )
 
@@ -59,15 +59,15 @@ def leaving(draft: Draft, tp: TopicPartition) -> Choice | None:
 def move(draft: Draft, tps: Iterable[TopicPartition], to: PartitionState) -> None:
     """To any state but online, which needs a leader: see `bring_online`."""
     for tp in tps:
-        if _may(draft, tp, to):
+        if _check_transition(draft, tp, to):
             draft.put(tp, replace(draft.partition(tp), state=to))
 
 
 def bring_online(draft: Draft, tps: Iterable[TopicPartition], strategy: Strategy) -> Failures:
-    """Give each a leader, and say which could not get one; those stay as they were."""
+    """Elect a leader for each; returns those without one, which keep their state."""
     failures: Failures = {}
     for tp in tps:
-        if not _may(draft, tp, PartitionState.ONLINE):
+        if not _check_transition(draft, tp, PartitionState.ONLINE):
             failures[tp] = ErrorCode.unknown_topic_or_partition
             continue
         partition = draft.partition(tp)
@@ -81,9 +81,9 @@ def bring_online(draft: Draft, tps: Iterable[TopicPartition], strategy: Strategy
 
 
 def bump_epoch(draft: Draft, tp: TopicPartition, recipients: Iterable[BrokerId]) -> None:
-    """The same leader under a new epoch: what was told before is out of date for everybody."""
+    """Keep the leader under a new epoch, which invalidates what was sent before."""
     leadership = draft.partition(tp).leadership
-    assert leadership is not None, f"{tp} has no leader to keep"
+    assert leadership is not None, f"partition {tp} has no leader to keep"
     draft.lead(
         tp,
         replace(
@@ -92,29 +92,32 @@ def bump_epoch(draft: Draft, tp: TopicPartition, recipients: Iterable[BrokerId])
             controller_epoch=draft.state.epoch,
         ),
     )
-    draft.tell.leader_and_isr(recipients, tp)
-    draft.tell.metadata(draft.state.brokers, (tp,))
+    draft.requests.leader_and_isr(recipients, tp)
+    draft.requests.metadata(draft.state.brokers, (tp,))
 
 
-def _may(draft: Draft, tp: TopicPartition, to: PartitionState) -> bool:
+def _check_transition(draft: Draft, tp: TopicPartition, to: PartitionState) -> bool:
     now = draft.partition(tp).state
     legal = to in PARTITION_MOVES[now]
     if not legal:
-        draft.note(f"partition {tp} cannot go from {now.value} to {to.value}")
+        draft.warn(f"ignored illegal state change of partition {tp} from {now.value} to {to.value}")
     return legal
 
 
 def _initialise(
     draft: Draft, tp: TopicPartition, partition: PartitionAssignment
 ) -> ErrorCode | None:
-    """The first leader: of the live replicas the first, all of them in sync, epoch 0."""
+    """The first leader is the first live replica; all live replicas are in sync, epoch 0."""
     live = draft.live_replicas(tp)
     isr = tuple(broker for broker in partition.replicas if broker in live)
     if not isr:
-        draft.note(f"partition {tp} has no live replica among {list(partition.replicas)}")
+        draft.warn(
+            f"cannot elect a leader for partition {tp}: no live replica among "
+            f"{list(partition.replicas)}"
+        )
         return ErrorCode.leader_not_available
     draft.lead(tp, Leadership(isr[0], isr, LeaderEpoch(0), draft.state.epoch, 0))
-    _online(draft, tp, isr, is_new=True)
+    _set_online(draft, tp, isr, is_new=True)
     return None
 
 
@@ -122,28 +125,34 @@ def _elect(
     draft: Draft, tp: TopicPartition, now: Leadership, strategy: Strategy
 ) -> ErrorCode | None:
     if now.controller_epoch > draft.state.epoch:
-        draft.note(f"partition {tp} was written by controller epoch {now.controller_epoch}")
+        draft.warn(
+            f"cannot elect a leader for partition {tp}: its state has controller epoch "
+            f"{now.controller_epoch}, newer than {draft.state.epoch}"
+        )
         return ErrorCode.stale_controller_epoch
     choice = strategy(draft, tp)
     if choice is None:
         return (
             ErrorCode.preferred_leader_not_available
-            if strategy is preferred
+            if strategy is preferred_election
             else ErrorCode.eligible_leaders_not_available
         )
     if choice.unclean:
-        draft.note(f"unclean election: {tp} follows broker {choice.leader}, not in {now.isr}")
+        draft.warn(
+            f"unclean leader election: partition {tp} is led by broker {choice.leader}, which is "
+            f"not in the ISR {list(now.isr)}; records may be lost"
+        )
         draft.state = replace(draft.state, unclean_elections=draft.state.unclean_elections + 1)
     epoch = LeaderEpoch(now.leader_epoch + 1)
     draft.lead(tp, Leadership(choice.leader, choice.isr, epoch, draft.state.epoch, 0))
     online = [b for b in draft.partition(tp).replicas if draft.state.is_online(b, tp)]
-    _online(draft, tp, online, is_new=False)
+    _set_online(draft, tp, online, is_new=False)
     return None
 
 
-def _online(
+def _set_online(
     draft: Draft, tp: TopicPartition, recipients: Iterable[BrokerId], *, is_new: bool
 ) -> None:
     draft.put(tp, replace(draft.partition(tp), state=PartitionState.ONLINE))
-    draft.tell.leader_and_isr(recipients, tp, is_new=is_new)
-    draft.tell.metadata(draft.state.brokers, (tp,))
+    draft.requests.leader_and_isr(recipients, tp, is_new=is_new)
+    draft.requests.metadata(draft.state.brokers, (tp,))

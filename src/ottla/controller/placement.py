@@ -1,9 +1,9 @@
-"""Where the replicas of new partitions go.
+"""Replica placement for new partitions.
 
-Pure: the two throws of the dice come in as numbers. Leaders go round the brokers from a random
-start; followers come after their leader at a distance that grows by one each time round, so that
-the partitions led by one broker have their copies on different others. With racks, the brokers
-are lined up so that racks alternate, and a partition takes every rack once before any twice.
+Pure: two random numbers are handed in. Leaders are assigned round-robin from a random broker;
+followers come after their leader at a distance that grows by one in each round, so that the
+partitions led by one broker have their replicas on different others. With racks, the brokers are
+ordered so that racks alternate, and a partition uses every rack once before any twice.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from ottla.model.ids import BrokerId
 
 
 class PlacementRandomness(NamedTuple):
-    """Two throws: where leaders start, and how far off followers start (any size; modulo taken)."""
+    """Two random numbers of any size: the first leader, and the first distance of followers."""
 
     start: int
     shift: int
 
 
-NOT_ROLLED: Final = PlacementRandomness(0, 0)
+NO_RANDOMNESS: Final = PlacementRandomness(0, 0)
 
 
 def place(
     brokers: Mapping[BrokerId, BrokerState],
     numbers: range,
     replication_factor: int,
-    roll: PlacementRandomness,
+    randomness: PlacementRandomness,
 ) -> dict[int, Replicas]:
     """Replicas for the partitions `numbers` of one topic."""
     if replication_factor > len(brokers):
@@ -41,33 +41,37 @@ def place(
             f"only {len(brokers)} broker(s) are registered.",
         )
     racks = {broker.id: broker.rack for broker in brokers.values()}
-    if None in racks.values():  # racks count only when every broker tells its own
+    if None in racks.values():  # racks are used only if every broker has one
         racks = dict.fromkeys(racks, "")
-    line = _alternating(racks)
-    lap = len(line)
+    ordered = _alternating(racks)
+    round_size = len(ordered)
     return {
-        number: _around(
-            line, racks, roll.start + number, roll.shift + number // lap, replication_factor
+        number: _replicas_from(
+            ordered,
+            racks,
+            randomness.start + number,
+            randomness.shift + number // round_size,
+            replication_factor,
         )
         for number in numbers
     }
 
 
-def _around(
-    line: Sequence[BrokerId],
+def _replicas_from(
+    ordered: Sequence[BrokerId],
     racks: Mapping[BrokerId, str | None],
     first: int,
     shift: int,
-    needed: int,
+    replication_factor: int,
 ) -> Replicas:
-    """The replicas of a partition led from position `first` of the line."""
+    """The replicas of a partition whose leader is at position `first`."""
     rack_count = len(set(racks.values()))
-    leader = line[first % len(line)]
+    leader = ordered[first % len(ordered)]
     chosen, used = [leader], {racks[leader]}
     for follower in count(shift * rack_count):
-        if len(chosen) == needed:
+        if len(chosen) == replication_factor:
             break
-        broker = line[(first + 1 + follower % (len(line) - 1)) % len(line)]
+        broker = ordered[(first + 1 + follower % (len(ordered) - 1)) % len(ordered)]
         fresh_rack = racks[broker] not in used or len(used) == rack_count
         if broker not in chosen and fresh_rack:
             chosen.append(broker)
@@ -76,7 +80,7 @@ def _around(
 
 
 def _alternating(racks: Mapping[BrokerId, str | None]) -> list[BrokerId]:
-    """Brokers by id within a rack, one rack after the other."""
+    """Brokers sorted by id within their rack, with alternating racks."""
     by_rack: dict[str, list[BrokerId]] = {}
     for broker in sorted(racks):
         by_rack.setdefault(racks[broker] or "", []).append(broker)

@@ -1,9 +1,8 @@
-"""Moving a partition's replicas from some brokers to others.
+"""Partition reassignment.
 
-Owns the two phases. First the new replicas join the old ones, and the topic's node says which are
-coming and which will go, so that another controller can take over. When all that shall stay are
-in sync, the leader moves if it must, the old replicas are removed, and the node says only what is.
-Pure.
+Owns the two phases. First the new replicas are added to the old ones, and the topic's node lists
+both, so that another controller can take over. When all target replicas are in sync, the leader
+moves if it must, the old replicas are removed, and the node lists the target replicas only. Pure.
 """
 
 from __future__ import annotations
@@ -23,26 +22,26 @@ R = ReplicaState
 
 
 def on_reassignment_requested(state: ControllerState, event: ReassignmentRequested) -> Step:
-    """Start, redirect or call off. The answer tells for each partition why it was refused."""
+    """Start, change or cancel. The reply has for each partition the reason of a refusal."""
     draft = Draft(state)
     answer: dict[TopicPartition, KafkaError | None] = {}
     for tp, target in event.moves.items():
         try:
-            _begin(draft, tp, _checked(state, tp, target, keep_factor=event.keep_factor))
+            _start(draft, tp, _check_target(state, tp, target, keep_factor=event.keep_factor))
         except KafkaError as refusal:
             answer[tp] = refusal
         else:
             answer[tp] = None
-    if event.ask is None:
+    if event.request_id is None:
         draft.writes.append(store_operations.delete_reassignment())
     else:
-        draft.reply(event.ask, answer)
+        draft.reply(event.request_id, answer)
     resume_reassignments(draft)
     return draft.step()
 
 
 def resume_reassignments(draft: Draft) -> None:
-    """Go on with every move: start replicas on brokers that came, end what is in sync."""
+    """Continue all reassignments: start replicas on live brokers, complete those in sync."""
     moving = [
         TopicPartition(name, number)
         for name, topic in draft.topics.items()
@@ -55,12 +54,12 @@ def resume_reassignments(draft: Draft) -> None:
         if set(partition.target) <= set(partition.isr):
             _finish(draft, tp)
         else:
-            _start_new(draft, tp)
+            _start_replicas(draft, tp)
     if moving:
         deletion.retry_deletions(draft)
 
 
-def _checked(
+def _check_target(
     state: ControllerState, tp: TopicPartition, target: Replicas | None, *, keep_factor: bool
 ) -> Replicas:
     topic = state.topics.get(tp.topic)
@@ -80,37 +79,37 @@ def _checked(
     return target
 
 
-def _begin(draft: Draft, tp: TopicPartition, target: Replicas) -> None:
-    """Write where it goes; a replica no longer wanted of an earlier move is dropped at once."""
+def _start(draft: Draft, tp: TopicPartition, target: Replicas) -> None:
+    """Write the target; replicas that only an earlier reassignment added are removed at once."""
     partition = draft.partition(tp)
     origin = tuple(broker for broker in partition.replicas if broker not in partition.adding)
-    everybody = target + tuple(broker for broker in origin if broker not in target)
-    unwanted = [broker for broker in partition.replicas if broker not in everybody]
+    all_replicas = target + tuple(broker for broker in origin if broker not in target)
+    dropped = [broker for broker in partition.replicas if broker not in all_replicas]
     moving = replace(
         partition,
-        replicas=everybody,
+        replicas=all_replicas,
         adding=tuple(broker for broker in target if broker not in origin),
         removing=tuple(broker for broker in origin if broker not in target),
     )
     _assign(draft, tp, moving)
-    _remove(draft, tp, unwanted)
+    _remove(draft, tp, dropped)
     if moving.is_moving:
-        _start_new(draft, tp)
-        partitions.bump_epoch(draft, tp, _online(draft, tp, everybody))
+        _start_replicas(draft, tp)
+        partitions.bump_epoch(draft, tp, _online(draft, tp, all_replicas))
 
 
-def _start_new(draft: Draft, tp: TopicPartition) -> None:
+def _start_replicas(draft: Draft, tp: TopicPartition) -> None:
     partition = draft.partition(tp)
-    fresh = [
+    new = [
         Replica(tp, broker)
         for broker in partition.adding
         if replicas.state_of(partition, broker) is R.NON_EXISTENT and broker in draft.state.brokers
     ]
-    replicas.move(draft, fresh, R.NEW)
+    replicas.move(draft, new, R.NEW)
 
 
 def _finish(draft: Draft, tp: TopicPartition) -> None:
-    """All that shall stay are in sync: hand over, remove the rest, write what is now so."""
+    """All target replicas are in sync: move the leader, remove the others, write the result."""
     partition = draft.partition(tp)
     started = [
         Replica(tp, broker)
@@ -120,26 +119,26 @@ def _finish(draft: Draft, tp: TopicPartition) -> None:
     replicas.move(draft, started, R.ONLINE)
     if partition.leader in partition.target and draft.state.is_online(partition.leader, tp):
         partitions.bump_epoch(draft, tp, _online(draft, tp, partition.replicas))
-    elif partitions.bring_online(draft, [tp], partitions.reassigned):
-        return  # nobody of the target can lead yet: what comes back will resume this
-    gone = partition.removing
+    elif partitions.bring_online(draft, [tp], partitions.reassigned_election):
+        return  # no target replica can lead yet; resumed when a broker comes back
+    removed = partition.removing
     _assign(
         draft, tp, replace(draft.partition(tp), replicas=partition.target, adding=(), removing=())
     )
-    _remove(draft, tp, gone)
-    draft.tell.metadata(draft.state.brokers, (tp,))
+    _remove(draft, tp, removed)
+    draft.requests.metadata(draft.state.brokers, (tp,))
 
 
 def _remove(
     draft: Draft, tp: TopicPartition, brokers: tuple[BrokerId, ...] | list[BrokerId]
 ) -> None:
-    """Stop and delete. Nobody waits for the answer: a replica left over is found at its start."""
-    gone = [Replica(tp, broker) for broker in brokers]
-    known = [
-        r for r in gone if replicas.state_of(draft.partition(tp), r.broker) is not R.NON_EXISTENT
+    """Stop and delete. The reply is not awaited: a leftover is deleted when its broker starts."""
+    removed = [Replica(tp, broker) for broker in brokers]
+    existing = [
+        r for r in removed if replicas.state_of(draft.partition(tp), r.broker) is not R.NON_EXISTENT
     ]
     for to in (R.OFFLINE, R.DELETION_STARTED, R.DELETION_SUCCESSFUL, R.NON_EXISTENT):
-        replicas.move(draft, known, to)
+        replicas.move(draft, existing, to)
 
 
 def _assign(draft: Draft, tp: TopicPartition, partition: PartitionAssignment) -> None:

@@ -1,6 +1,6 @@
 """The replica state machine: from new through online and offline to deleted.
 
-Owns what each move does to one replica of one partition. An illegal move is noted and skipped.
+Owns the effects of each transition of a replica. An illegal transition is logged and skipped.
 """
 
 from __future__ import annotations
@@ -35,25 +35,28 @@ def move(draft: Draft, replicas: Iterable[Replica], to: ReplicaState) -> None:
         partition = draft.partition(tp)
         now = state_of(partition, broker)
         if to not in REPLICA_MOVES[now]:
-            draft.note(f"replica {broker} of {tp} cannot go from {now.value} to {to.value}")
+            draft.warn(
+                f"ignored illegal state change of replica {broker} of partition {tp} from "
+                f"{now.value} to {to.value}"
+            )
             continue
         match to:
             case R.NEW:
-                _tell(draft, tp, broker, is_new=True)
+                _send_leadership(draft, tp, broker, is_new=True)
             case R.ONLINE if now is R.NEW:
-                _belongs(draft, tp, broker)
+                _add_to_assignment(draft, tp, broker)
             case R.ONLINE:
-                _tell(draft, tp, broker, is_new=False)
+                _send_leadership(draft, tp, broker, is_new=False)
             case R.OFFLINE:
-                if broker in draft.state.brokers:  # and not one that is only now coming back
-                    draft.tell.stop(broker, tp, delete=False)
-                _leave_isr(draft, tp, broker)
+                if broker in draft.state.brokers:  # not for a broker that is just joining
+                    draft.requests.stop(broker, tp, delete=False)
+                _remove_from_isr(draft, tp, broker)
             case R.DELETION_STARTED:
-                draft.tell.stop(broker, tp, delete=True)
-        _set(draft, tp, broker, to)
+                draft.requests.stop(broker, tp, delete=True)
+        _set_state(draft, tp, broker, to)
 
 
-def _set(draft: Draft, tp: TopicPartition, broker: BrokerId, to: ReplicaState) -> None:
+def _set_state(draft: Draft, tp: TopicPartition, broker: BrokerId, to: ReplicaState) -> None:
     partition = draft.partition(tp)
     states = {**partition.replica_states, broker: to}
     if to is R.NON_EXISTENT:
@@ -61,35 +64,35 @@ def _set(draft: Draft, tp: TopicPartition, broker: BrokerId, to: ReplicaState) -
     draft.put(tp, replace(partition, replica_states=states))
 
 
-def _tell(draft: Draft, tp: TopicPartition, broker: BrokerId, *, is_new: bool) -> None:
-    """A replica can start only when there is a leader to name."""
+def _send_leadership(draft: Draft, tp: TopicPartition, broker: BrokerId, *, is_new: bool) -> None:
+    """A replica can start only if the partition has a leader."""
     if draft.partition(tp).leadership is not None:
-        draft.tell.leader_and_isr((broker,), tp, is_new=is_new)
-        draft.tell.metadata(draft.state.brokers, (tp,))
+        draft.requests.leader_and_isr((broker,), tp, is_new=is_new)
+        draft.requests.metadata(draft.state.brokers, (tp,))
 
 
-def _belongs(draft: Draft, tp: TopicPartition, broker: BrokerId) -> None:
+def _add_to_assignment(draft: Draft, tp: TopicPartition, broker: BrokerId) -> None:
     partition = draft.partition(tp)
     if broker not in partition.replicas:
-        draft.note(f"replica {broker} of {tp} was not in its assignment")
+        draft.warn(f"replica {broker} is missing in the assignment of partition {tp}; added it")
         draft.put(tp, replace(partition, replicas=(*partition.replicas, broker)))
 
 
-def _leave_isr(draft: Draft, tp: TopicPartition, broker: BrokerId) -> None:
-    """An offline replica is not in sync, unless it is the last: that one's data still counts."""
+def _remove_from_isr(draft: Draft, tp: TopicPartition, broker: BrokerId) -> None:
+    """The last in-sync replica stays in the ISR: only it has all records."""
     partition = draft.partition(tp)
     leadership = partition.leadership
     if tp.topic in draft.state.deletions:
-        return  # nobody will ask again who was in sync
+        return  # the ISR no longer matters
     if leadership is None or broker not in leadership.isr:
-        draft.tell.metadata(draft.state.brokers, (tp,))
+        draft.requests.metadata(draft.state.brokers, (tp,))
         return
     isr = tuple(member for member in leadership.isr if member != broker) or leadership.isr
     leader = NO_BROKER if leadership.leader == broker else leadership.leader
     if (leader, isr) == (leadership.leader, leadership.isr):
-        return  # the last one was offline already
+        return  # it is the last one and not the leader: nothing changes
     epoch = LeaderEpoch(leadership.leader_epoch + 1)
     draft.lead(tp, Leadership(leader, isr, epoch, draft.state.epoch, 0))
     others = [b for b in partition.replicas if b != broker and draft.state.is_online(b, tp)]
-    draft.tell.leader_and_isr(others, tp)
-    draft.tell.metadata(draft.state.brokers, (tp,))
+    draft.requests.leader_and_isr(others, tp)
+    draft.requests.metadata(draft.state.brokers, (tp,))

@@ -1,8 +1,8 @@
-"""What one event has to say, collected by broker until the event is over.
+"""The requests of one event, collected by broker until the event has been handled.
 
-Owns who hears about which partition. Never decides, never encodes. Requests are rendered from the
-state the event ended in, so a partition that moved twice is told once, as it ended, and a broker
-that left in the same event is told nothing.
+Owns which broker gets which partition. Never decides, never encodes. Requests are built from the
+final state of the event, so a partition that changed twice is sent once, and a broker that left in
+the same event gets nothing.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from ottla.controller.state import ControllerState
 from ottla.model.ids import NO_EPOCH, BrokerId, LeaderEpoch, TopicPartition
 
 DELETED_EPOCH = LeaderEpoch(-2)
-"""In a StopReplica: whatever epoch the replica has, its topic is going."""
+"""In a StopReplica of a deleted topic: applies whatever epoch the replica has."""
 
 
 class RequestBatch:
     def __init__(self) -> None:
         self._led: dict[BrokerId, dict[TopicPartition, bool]] = {}
         self._stopped: dict[BrokerId, dict[TopicPartition, bool]] = {}
-        self._told: dict[BrokerId, dict[TopicPartition, PublishedPartition | None]] = {}
-        self._introduced: set[BrokerId] = set()
+        self._metadata_updates: dict[BrokerId, dict[TopicPartition, PublishedPartition | None]] = {}
+        self._live_brokers_first: set[BrokerId] = set()
         self._full: set[BrokerId] = set()
 
     def leader_and_isr(
         self, brokers: Iterable[BrokerId], tp: TopicPartition, *, is_new: bool = False
     ) -> None:
-        """These brokers hold a replica of it and must know who leads."""
+        """Send these brokers, which have a replica, the leadership of the partition."""
         for broker in brokers:
             led = self._led.setdefault(broker, {})
             led[tp] = led.get(tp, False) or is_new
@@ -46,48 +46,50 @@ class RequestBatch:
         stopped[tp] = stopped.get(tp, False) or delete
 
     def metadata(self, brokers: Iterable[BrokerId], tps: Iterable[TopicPartition]) -> None:
-        news = tuple(tps)
+        partitions = tuple(tps)
         for broker in brokers:
-            told = self._told.setdefault(broker, {})
-            for tp in news:
-                told.setdefault(tp, None)  # what was fixed as deleted stays so
+            updates = self._metadata_updates.setdefault(broker, {})
+            for tp in partitions:
+                updates.setdefault(tp, None)  # an update marked as deleted stays so
 
-    def deleted(self, brokers: Iterable[BrokerId], gone: Iterable[PublishedPartition]) -> None:
-        """These forget the partitions. What they hear is fixed now: the topic will be gone."""
-        farewell = {published.tp: published for published in gone}
+    def deleted(
+        self, brokers: Iterable[BrokerId], partitions: Iterable[PublishedPartition]
+    ) -> None:
+        """Tell brokers to drop the partitions; built now, because the topic leaves the state."""
+        updates = {published.tp: published for published in partitions}
         for broker in brokers:
-            self._told.setdefault(broker, {}).update(farewell)
+            self._metadata_updates.setdefault(broker, {}).update(updates)
 
-    def introduce(self, brokers: Iterable[BrokerId]) -> None:
-        """These hear who is alive before anything else: LeaderAndIsr names brokers by id."""
-        self._introduced.update(brokers)
+    def send_live_brokers_first(self, brokers: Iterable[BrokerId]) -> None:
+        """Send these the live brokers before anything else: LeaderAndIsr has only broker ids."""
+        self._live_brokers_first.update(brokers)
 
-    def in_full(self, brokers: Iterable[BrokerId]) -> None:
-        """What these hear of their replicas in this event is all there is."""
+    def mark_full(self, brokers: Iterable[BrokerId]) -> None:
+        """The LeaderAndIsr for these brokers names all their replicas."""
         self._full.update(brokers)
 
     def sends(self, state: ControllerState) -> Iterator[Send]:
-        """Who lives, then who leads, then metadata, then stops: the order brokers need."""
-        there = state.brokers.keys()
-        if introduced := sorted(self._introduced & there):
-            yield UpdateMetadata(tuple(introduced), ())
-        for broker in sorted(self._led.keys() & there):
+        """Live brokers, LeaderAndIsr, metadata, StopReplica: the order that brokers need."""
+        live = state.brokers.keys()
+        if brokers_first := sorted(self._live_brokers_first & live):
+            yield UpdateMetadata(tuple(brokers_first), ())
+        for broker in sorted(self._led.keys() & live):
             if led := tuple(_led(state, broker, self._led[broker])):
                 yield LeaderAndIsr(broker, led, broker in self._full)
         yield from self._metadata(state)
-        for broker in sorted(self._stopped.keys() & there):
+        for broker in sorted(self._stopped.keys() & live):
             replicas = tuple(_stopped(state, self._stopped[broker]))
             yield StopReplica(broker, replicas)
 
     def _metadata(self, state: ControllerState) -> Iterator[UpdateMetadata]:
-        """Brokers that hear the same share one rendering."""
+        """Brokers with the same updates share one request."""
         groups: dict[frozenset[TopicPartition], list[BrokerId]] = {}
-        for broker in sorted(self._told.keys() & state.brokers.keys()):
-            groups.setdefault(frozenset(self._told[broker]), []).append(broker)
+        for broker in sorted(self._metadata_updates.keys() & state.brokers.keys()):
+            groups.setdefault(frozenset(self._metadata_updates[broker]), []).append(broker)
         for brokers in groups.values():
-            told = self._told[brokers[0]]
-            if told or not self._introduced.issuperset(brokers):
-                partitions = (item or published(state, tp) for tp, item in told.items())
+            updates = self._metadata_updates[brokers[0]]
+            if updates or not self._live_brokers_first.issuperset(brokers):
+                partitions = (item or published(state, tp) for tp, item in updates.items())
                 yield UpdateMetadata(tuple(brokers), tuple(partitions))
 
 
@@ -106,7 +108,7 @@ def _led(
     for tp, is_new in led.items():
         topic = state.topics[tp.topic]
         partition = topic.partitions[tp.partition]
-        if broker in partition.replicas:  # one that just lost its replica hears a StopReplica
+        if broker in partition.replicas:  # otherwise it gets a StopReplica
             yield PartitionLeadership(tp, topic.id, partition, is_new)
 
 

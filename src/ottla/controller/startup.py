@@ -1,7 +1,7 @@
-"""The first thing an active controller does: believe what the store holds, and tell everybody.
+"""The first event of an active controller: take over the state from the store.
 
-Owns the order of CTL-17: brokers hear who is alive, replicas come online, partitions without a
-leader get one, and what an earlier controller left unfinished goes on. Pure.
+Owns the order of CTL-17: brokers get the live brokers, replicas come online, partitions without a
+leader get one, and unfinished work of an earlier controller is resumed. Pure.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ from ottla.model.ids import TopicPartition
 
 
 def on_elected(state: ControllerState, event: Elected) -> Step:
-    wanted = event.deletions if state.rules.delete_topic_enable else frozenset[str]()
-    waiting = {name: going.asks for name, going in state.deletions.items()}
+    requested = event.deletions if state.rules.delete_topic_enable else frozenset[str]()
+    waiting = {name: ongoing.request_ids for name, ongoing in state.deletions.items()}
     deletions = {
-        name: Deletion(asks=waiting.get(name, ())) for name in sorted(wanted & event.topics.keys())
+        name: Deletion(request_ids=waiting.get(name, ()))
+        for name in sorted(requested & event.topics.keys())
     }
-    believed = {name: _believed(topic, event) for name, topic in event.topics.items()}
+    loaded_topics = {name: _with_states(topic, event) for name, topic in event.topics.items()}
     draft = Draft(
         replace(
             state,
             epoch=event.epoch,
             epoch_version=event.epoch_version,
             brokers=event.brokers,
-            topics=believed,
+            topics=loaded_topics,
             deletions=deletions,
             unclean=event.unclean,
         )
@@ -52,40 +53,40 @@ def on_elected(state: ControllerState, event: Elected) -> Step:
     draft.writes += store_operations.delete_all(event.notifications)
     refused = event.deletions - deletions.keys()
     draft.writes += [store_operations.delete_deletion(name) for name in sorted(refused)]
-    draft.tell.introduce(event.brokers)
-    everything = [tp for tp, _ in draft.state.partitions()]
-    draft.tell.metadata(event.brokers, everything)
+    draft.requests.send_live_brokers_first(event.brokers)
+    all_partitions = [tp for tp, _ in draft.state.partitions()]
+    draft.requests.metadata(event.brokers, all_partitions)
     brokers.start_replicas(draft, event.brokers)
-    _lead(draft, event, everything)
-    _leave_behind_the_dead(draft, everything)
+    _elect_leaders(draft, event, all_partitions)
+    _remove_dead_from_isrs(draft, all_partitions)
     reassignment.resume_reassignments(draft)
     deletion.resume_deletions(draft)
     return draft.step()
 
 
-def _lead(draft: Draft, event: Elected, tps: list[TopicPartition]) -> None:
+def _elect_leaders(draft: Draft, event: Elected, tps: list[TopicPartition]) -> None:
     staying = [tp for tp in tps if tp.topic not in draft.state.deletions]
-    unborn = [tp for tp in staying if draft.partition(tp).state is PartitionState.NON_EXISTENT]
-    for name in sorted({tp.topic for tp in unborn} | event.ids.keys()):
+    new = [tp for tp in staying if draft.partition(tp).state is PartitionState.NON_EXISTENT]
+    for name in sorted({tp.topic for tp in new} | event.ids.keys()):
         topics.topic_from_store(draft, name, event.ids.get(name))
-    topics.bring_online(draft, unborn)
+    topics.bring_online(draft, new)
     leaderless = [tp for tp in staying if draft.partition(tp).state is PartitionState.OFFLINE]
-    partitions.bring_online(draft, leaderless, partitions.offline)
-    if event.returned:
-        _begin_anew(draft, set(staying) - {*unborn, *leaderless})
+    partitions.bring_online(draft, leaderless, partitions.offline_election)
+    if event.restarted:
+        _bump_own_epochs(draft, set(staying) - {*new, *leaderless})
 
 
-def _begin_anew(draft: Draft, tps: set[TopicPartition]) -> None:
-    """A leader that was away leads on, under a new epoch: its log may end earlier than it did, and
-    a reader that had seen more must be able to tell."""
+def _bump_own_epochs(draft: Draft, tps: set[TopicPartition]) -> None:
+    """A restarted leader gets a new epoch: its log may be shorter than before, and consumers that
+    have read further must be able to detect that."""
     for tp in sorted(tps):
         leadership = draft.partition(tp).leadership
         if leadership is not None and leadership.leader == draft.state.broker_id:
             partitions.bump_epoch(draft, tp, draft.live_replicas(tp))
 
 
-def _leave_behind_the_dead(draft: Draft, tps: list[TopicPartition]) -> None:
-    """Brokers that died while nobody was controller leave the ISRs now."""
+def _remove_dead_from_isrs(draft: Draft, tps: list[TopicPartition]) -> None:
+    """Remove brokers that died while there was no controller from the ISRs."""
     staying = [tp for tp in tps if tp.topic not in draft.state.deletions]
     dead = [
         replica
@@ -95,8 +96,8 @@ def _leave_behind_the_dead(draft: Draft, tps: list[TopicPartition]) -> None:
     replicas.move(draft, dead, ReplicaState.OFFLINE)
 
 
-def _believed(topic: TopicAssignment, event: Elected) -> TopicAssignment:
-    """States follow from who is alive; a partition that never had a leader is yet to be born."""
+def _with_states(topic: TopicAssignment, event: Elected) -> TopicAssignment:
+    """Derive the states from the live brokers; a partition without leadership is still new."""
     return replace(
         topic,
         partitions={

@@ -1,8 +1,8 @@
-"""What the active controller knows: brokers, topics, partitions, and what is being done to them.
+"""The state of the active controller: brokers, topics, partitions and running deletions.
 
-Owns the values and the two tables of legal moves. Never decides: `machine.py` and the files
-beside it do. Everything here is immutable; one event's changes are gathered in a `Draft`, which
-yields the next state. An event whose store writes fail has therefore never happened.
+Owns the values and the two tables of legal state changes. Never decides: `machine.py` and the
+modules beside it do. Everything here is immutable; the changes of one event are collected in a
+`Draft`, which returns the next state. An event whose store writes fail has no effect.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ReplicaState(Enum):
 P, R = PartitionState, ReplicaState
 
 PARTITION_MOVES: Final[Mapping[PartitionState, frozenset[PartitionState]]] = MappingProxyType(
-    {  # from -> where it may go
+    {  # state -> legal next states
         P.NON_EXISTENT: frozenset({P.NEW}),
         P.NEW: frozenset({P.ONLINE, P.OFFLINE}),
         P.ONLINE: frozenset({P.ONLINE, P.OFFLINE}),
@@ -73,7 +73,7 @@ REPLICA_MOVES: Final[Mapping[ReplicaState, frozenset[ReplicaState]]] = MappingPr
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
-    """A registered broker; its epoch tells a restart from one that never left."""
+    """A registered broker; a restart changes its epoch."""
 
     id: BrokerId
     epoch: BrokerEpoch
@@ -83,7 +83,7 @@ class BrokerState:
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """Who leads a partition, who is in sync, and the version of the node that says so."""
+    """Leader and ISR of a partition, and the version of its state node."""
 
     leader: BrokerId
     isr: Replicas
@@ -94,7 +94,7 @@ class Leadership:
 
 @dataclass(frozen=True, slots=True)
 class PartitionAssignment:
-    """Where a partition's replicas are meant to be, and how each of them does.
+    """The replicas of a partition and the state of each.
 
     While a reassignment runs, `replicas` holds the old ones and `adding`, and keeps those in
     `removing` until the end.
@@ -117,7 +117,7 @@ class PartitionAssignment:
 
     @property
     def target(self) -> Replicas:
-        """The replicas it will have when a running reassignment is done."""
+        """The replicas after a running reassignment."""
         return tuple(broker for broker in self.replicas if broker not in self.removing)
 
     @property
@@ -135,11 +135,11 @@ class TopicAssignment:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A topic on its way out. `asks` are the requests that wait for the end of it."""
+    """A running topic deletion. `request_ids`: the requests that wait for it."""
 
     started: bool = False
     ineligible: bool = False
-    asks: tuple[int, ...] = ()
+    request_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class TopicRules:
     default_replication_factor: int = 1
     leader_imbalance_per_broker_percentage: int = 10
     partitions_per_request_max: int = 10_000
-    """As Kafka's own controller has it: more in one request is a policy violation."""
+    """As in Kafka's controller: more in one request is a policy violation."""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> Self:
@@ -175,7 +175,7 @@ class ControllerState:
     shutting_down: frozenset[BrokerId] = frozenset()
     topics: Mapping[str, TopicAssignment] = field(default_factory=dict)
     failed_directories: Mapping[BrokerId, frozenset[TopicPartition]] = field(default_factory=dict)
-    """Replicas on log directories that a live broker lost."""
+    """Replicas on failed log directories of live brokers."""
     deletions: Mapping[str, Deletion] = field(default_factory=dict)
     unclean: Mapping[str, bool] = field(default_factory=dict)
     """Topics with their own `unclean.leader.election.enable`."""
@@ -183,11 +183,11 @@ class ControllerState:
 
     @property
     def live(self) -> frozenset[BrokerId]:
-        """Brokers that may be given work; those shutting down still listen but get none."""
+        """Brokers that may lead partitions: not those that are shutting down."""
         return frozenset(self.brokers) - self.shutting_down
 
     def is_online(self, broker: BrokerId, tp: TopicPartition) -> bool:
-        """The broker is there, and so is its log directory for this partition."""
+        """The broker is registered and its log directory of this partition works."""
         return broker in self.brokers and tp not in self.failed_directories.get(broker, ())
 
     def allows_unclean(self, topic: str) -> bool:
@@ -199,7 +199,7 @@ class ControllerState:
                 yield TopicPartition(name, number), partition
 
     def offline_partition_count(self) -> int:
-        """Partitions without a leader, those being deleted left out."""
+        """Partitions without a leader, except those being deleted."""
         return sum(
             partition.state is P.OFFLINE
             for tp, partition in self.partitions()

@@ -1,6 +1,6 @@
 """The controller's writes, as operations on the store.
 
-Owns which nodes make up a topic and in which order they come and go. Never performs a write.
+Owns which nodes make up a topic, and the order in which they are created and deleted. Never writes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ottla.store.port import Create, Delete, Op, Set
 
 
 def create_topic(name: str, topic: TopicAssignment, config: Mapping[str, str]) -> list[Op]:
-    """With its settings, and a note of them for brokers that hold no replica of it."""
+    """With its settings, and a notification for brokers that have no replica of it."""
     ops: list[Op] = [
         Create(paths.topic_config(name), ConfigNode(config).encode()),
         Create(paths.topic(name), _node(topic).encode()),
@@ -28,7 +28,7 @@ def create_topic(name: str, topic: TopicAssignment, config: Mapping[str, str]) -
 
 
 def create_partitions_node(name: str) -> Op:
-    """The parent of a found topic's states: whoever wrote the topic may have left it out."""
+    """The parent of the partition states: tools that write a topic may omit it."""
     return Create(paths.partitions(name))
 
 
@@ -37,7 +37,7 @@ def set_topic(name: str, topic: TopicAssignment, version: int) -> Op:
 
 
 def delete_topic(name: str, topic: TopicAssignment) -> list[Op]:
-    """Children before parents; the request to delete last, so that it can be resumed."""
+    """Children before parents; the deletion request last, so that it can be resumed."""
     ops: list[Op] = []
     for number, partition in topic.partitions.items():
         tp = TopicPartition(name, number)

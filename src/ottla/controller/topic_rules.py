@@ -1,6 +1,6 @@
-"""What a topic may be called, and which numbers and assignments it may be asked for.
+"""Checks of topic names, partition counts, replication factors and assignments.
 
-Pure checks that raise the refusal the client must hear. Owns no state.
+Pure checks that raise the error for the client. Owns no state.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ottla.model.ids import CONSUMER_OFFSETS, TRANSACTION_STATE, BrokerId
 
 
 def automatic(name: str, config: BrokerConfig, live_brokers: int) -> NewTopic:
-    """A topic that somebody uses before it exists: defaults, unless it is one of our own."""
+    """A topic that is created on first use: with defaults, unless it is an internal topic."""
     if name == CONSUMER_OFFSETS:
         return NewTopic(
             name,
@@ -67,19 +67,19 @@ def check_name(name: str) -> None:
         raise KafkaError(ErrorCode.invalid_topic_exception, f"Topic name is invalid: {reason}")
 
 
-def spelled(name: str) -> str:
-    """As metrics spell it."""
+def metric_name(name: str) -> str:
+    """The name of a topic in metrics."""
     return name.replace(".", "_")
 
 
-def check_collision(name: str, others: Mapping[str, str]) -> None:
-    """Metrics replace dots by underscores: names that would then be one may not both exist.
+def check_collision(name: str, names: Mapping[str, str]) -> None:
+    """Metrics replace dots by underscores: names that would then be equal may not both exist.
 
-    The others come by how metrics spell them.
+    `names` has the existing topics by their metric names.
     """
     if "." not in name and "_" not in name:
         return
-    other = others.get(spelled(name))
+    other = names.get(metric_name(name))
     if other is not None:
         raise KafkaError(
             ErrorCode.invalid_topic_exception,
@@ -103,8 +103,8 @@ def check_replication_factor(factor: int) -> None:
         )
 
 
-def check_assignment(assignment: Mapping[int, Replicas], known: Collection[BrokerId]) -> None:
-    """Partitions counted from zero, each with the same number of different known brokers."""
+def check_assignment(assignment: Mapping[int, Replicas], registered: Collection[BrokerId]) -> None:
+    """Partitions numbered from zero, each with the same number of distinct registered brokers."""
     if sorted(assignment) != list(range(len(assignment))):
         raise KafkaError(
             ErrorCode.invalid_replica_assignment,
@@ -112,16 +112,16 @@ def check_assignment(assignment: Mapping[int, Replicas], known: Collection[Broke
         )
     factor = len(assignment[0])
     for number in range(len(assignment)):
-        check_replicas(assignment[number], known, factor)
+        check_replicas(assignment[number], registered, factor)
 
 
-def check_replicas(replicas: Replicas, known: Collection[BrokerId], factor: int) -> None:
+def check_replicas(replicas: Replicas, registered: Collection[BrokerId], factor: int) -> None:
     reason = None
     if not replicas:
         reason = "an empty replica list"
     elif len(set(replicas)) < len(replicas):
         reason = "the same broker twice in one partition"
-    elif unknown := [broker for broker in replicas if broker not in known]:
+    elif unknown := [broker for broker in replicas if broker not in registered]:
         reason = f"broker {unknown[0]}, but no such broker is registered"
     elif len(replicas) != factor:
         reason = (

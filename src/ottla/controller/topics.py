@@ -1,8 +1,8 @@
-"""New topics and new partitions, asked for or found in the store.
+"""New topics and new partitions, requested by clients or found in the store.
 
-Owns what is checked before a topic exists and how its partitions come up. A topic asked for is
-written whole in one go, its nodes, its settings and its first leaders, so nobody ever sees half of
-it. Pure.
+Owns what is checked before a topic is created and how its partitions come online. A requested
+topic is written in one step, with its nodes, settings and first leaders, so that it is never
+partly visible. Pure.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ UNCLEAN = "unclean.leader.election.enable"
 
 
 class Created(NamedTuple):
-    """What a topic asked for has become, or would have."""
+    """The result of a topic creation, or of its validation."""
 
     id: TopicId
     partition_count: int
@@ -48,14 +48,14 @@ class Created(NamedTuple):
 
 
 def on_topic_creation_requested(state: ControllerState, event: TopicCreationRequested) -> Step:
-    """Create what can be; the answer holds what became of each name, or why it was refused."""
+    """Create the valid topics; the reply has a result or an error for each name."""
     draft = Draft(state)
     answer: dict[str, Created | KafkaError] = {}
     budget = _budget(state, event)
-    spelled = {topic_rules.spelled(name): name for name in state.topics}
+    metric_names = {topic_rules.metric_name(name): name for name in state.topics}
     for new in event.topics:
         try:
-            assignment = _assignment(draft, new, budget, spelled)
+            assignment = _assignment(draft, new, budget, metric_names)
         except KafkaError as refusal:
             answer[new.name] = refusal
             continue
@@ -66,8 +66,8 @@ def on_topic_creation_requested(state: ControllerState, event: TopicCreationRequ
         )
         if not event.validate_only:
             _create(draft, new, assignment)
-            spelled[topic_rules.spelled(new.name)] = new.name
-    draft.reply(event.ask, answer)
+            metric_names[topic_rules.metric_name(new.name)] = new.name
+    draft.reply(event.request_id, answer)
     return draft.step()
 
 
@@ -79,7 +79,7 @@ def on_partition_creation_requested(
     budget = _budget(state, event)
     for more in event.topics:
         try:
-            added = _added(draft, more, budget)
+            added = _new_partitions(draft, more, budget)
         except KafkaError as refusal:
             answer[more.name] = refusal
             continue
@@ -87,25 +87,27 @@ def on_partition_creation_requested(
         answer[more.name] = None
         if not event.validate_only:
             topic = draft.topics[more.name]
-            grown = _grown(topic, added)
+            grown = _with_partitions(topic, added)
             draft.writes.append(store_operations.set_topic(more.name, grown, topic.version))
             draft.put_topic(more.name, replace(grown, version=topic.version + 1))
             bring_online(draft, [TopicPartition(more.name, number) for number in added])
-    draft.reply(event.ask, answer)
+    draft.reply(event.request_id, answer)
     return draft.step()
 
 
 def on_topics_changed(state: ControllerState, event: TopicsReloaded) -> Step:
-    """Topics that others wrote come up; topics whose nodes are gone are forgotten."""
+    """Bring topics written by others online; drop topics whose nodes were deleted."""
     draft = Draft(state)
-    gone = state.topics.keys() - event.names
-    for name in sorted(gone):
-        for ask in state.deletions[name].asks if name in state.deletions else ():
-            draft.reply(ask, ErrorCode.none)
+    deleted = state.topics.keys() - event.names
+    for name in sorted(deleted):
+        for request_id in state.deletions[name].request_ids if name in state.deletions else ():
+            draft.reply(request_id, ErrorCode.none)
         draft.drop_topic(name)
-    if gone & state.deletions.keys():
-        left = {name: going for name, going in state.deletions.items() if name not in gone}
-        draft.state = replace(draft.state, deletions=left)
+    if deleted & state.deletions.keys():
+        remaining = {
+            name: ongoing for name, ongoing in state.deletions.items() if name not in deleted
+        }
+        draft.state = replace(draft.state, deletions=remaining)
     for name in sorted(event.new.keys() - state.topics.keys()):
         draft.put_topic(name, event.new[name])
         topic_from_store(draft, name, event.ids.get(name))
@@ -114,7 +116,7 @@ def on_topics_changed(state: ControllerState, event: TopicsReloaded) -> Step:
 
 
 def on_partitions_changed(state: ControllerState, event: PartitionsReloaded) -> Step:
-    """Somebody added partitions to a topic's node. To a topic being deleted nothing is added."""
+    """Partitions were added to a topic's node; undone if the topic is being deleted."""
     topic = state.topics.get(event.name)
     if topic is None or event.topic.version <= topic.version:
         return Step(state)
@@ -129,13 +131,15 @@ def on_partitions_changed(state: ControllerState, event: PartitionsReloaded) -> 
             draft.writes.append(store_operations.set_topic(event.name, topic, event.topic.version))
             draft.put_topic(event.name, replace(topic, version=event.topic.version + 1))
         return draft.step()
-    draft.put_topic(event.name, replace(_grown(topic, added), version=event.topic.version))
+    draft.put_topic(
+        event.name, replace(_with_partitions(topic, added), version=event.topic.version)
+    )
     bring_online(draft, [TopicPartition(event.name, number) for number in added])
     return draft.step()
 
 
 def on_unclean_election_enabled(state: ControllerState, event: UncleanElectionEnabled) -> Step:
-    """A topic may now elect outside its ISR: those of its partitions that wait try again."""
+    """Unclean election was enabled for a topic: elect leaders for its offline partitions."""
     unclean = {name: allowed for name, allowed in state.unclean.items() if name != event.topic}
     if event.allowed is not None:
         unclean[event.topic] = event.allowed
@@ -152,18 +156,18 @@ def on_rules_changed(state: ControllerState, event: RulesChanged) -> Step:
 
 
 def _elect_offline(draft: Draft, names: Iterable[str]) -> None:
-    waiting = [
+    offline = [
         TopicPartition(name, number)
         for name in names
         if name in draft.topics and name not in draft.state.deletions
         for number, partition in draft.topics[name].partitions.items()
         if partition.state is PartitionState.OFFLINE
     ]
-    partitions.bring_online(draft, waiting, partitions.offline)
+    partitions.bring_online(draft, offline, partitions.offline_election)
 
 
 def topic_from_store(draft: Draft, name: str, id: TopicId | None) -> None:
-    """Complete what others wrote: the parent of the states, and an id where there is none."""
+    """Complete a topic written by others: the parent of the states, and an id if missing."""
     draft.writes.append(store_operations.create_partitions_node(name))
     topic = draft.topics[name]
     if id is not None and topic.id == NO_TOPIC_ID:
@@ -173,13 +177,13 @@ def topic_from_store(draft: Draft, name: str, id: TopicId | None) -> None:
 
 
 def bring_online(draft: Draft, tps: Iterable[TopicPartition]) -> None:
-    """New partitions get replicas, a first leader, and are told to everybody."""
+    """Start the replicas of new partitions, elect a first leader, update all metadata."""
     tps = list(tps)
     partitions.move(draft, tps, PartitionState.NEW)
     replicas.move(draft, replicas.of(draft, tps), ReplicaState.NEW)
-    partitions.bring_online(draft, tps, partitions.offline)
-    there = [r for r in replicas.of(draft, tps) if r.broker in draft.state.brokers]
-    replicas.move(draft, there, ReplicaState.ONLINE)
+    partitions.bring_online(draft, tps, partitions.offline_election)
+    live = [r for r in replicas.of(draft, tps) if r.broker in draft.state.brokers]
+    replicas.move(draft, live, ReplicaState.ONLINE)
 
 
 def _create(draft: Draft, new: NewTopic, assignment: Mapping[int, Replicas]) -> None:
@@ -195,12 +199,12 @@ def _create(draft: Draft, new: NewTopic, assignment: Mapping[int, Replicas]) -> 
 
 
 def _assignment(
-    draft: Draft, new: NewTopic, budget: int, spelled: Mapping[str, str]
+    draft: Draft, new: NewTopic, budget: int, metric_names: Mapping[str, str]
 ) -> Mapping[int, Replicas]:
     topic_rules.check_name(new.name)
     if new.name in draft.topics:
         raise KafkaError(ErrorCode.topic_already_exists, f"Topic '{new.name}' already exists.")
-    topic_rules.check_collision(new.name, spelled)
+    topic_rules.check_collision(new.name, metric_names)
     if new.assignment:
         if (new.partition_count, new.replication_factor) != (-1, -1):
             raise KafkaError(
@@ -219,10 +223,10 @@ def _assignment(
     topic_rules.check_partition_count(count)
     topic_rules.check_replication_factor(factor)
     _check_budget(count, budget)
-    return placement.place(draft.state.brokers, range(count), factor, new.roll)
+    return placement.place(draft.state.brokers, range(count), factor, new.randomness)
 
 
-def _added(draft: Draft, more: MorePartitions, budget: int) -> Mapping[int, Replicas]:
+def _new_partitions(draft: Draft, more: MorePartitions, budget: int) -> Mapping[int, Replicas]:
     topic = draft.topics.get(more.name)
     if topic is None or more.name in draft.state.deletions:
         raise KafkaError(ErrorCode.unknown_topic_or_partition)
@@ -243,35 +247,35 @@ def _added(draft: Draft, more: MorePartitions, budget: int) -> Mapping[int, Repl
     _check_budget(more.total - now, budget)
     factor = len(topic.partitions[0].replicas)
     if more.assignment is None:
-        roll = _continuing(topic.partitions[0].replicas[0], draft.state.brokers)
-        return placement.place(draft.state.brokers, range(now, more.total), factor, roll)
+        randomness = _continue_placement(topic.partitions[0].replicas[0], draft.state.brokers)
+        return placement.place(draft.state.brokers, range(now, more.total), factor, randomness)
     if len(more.assignment) != more.total - now:
         raise KafkaError(
             ErrorCode.invalid_replica_assignment,
             f"Attempted to add {more.total - now} additional partition(s), but only "
             f"{len(more.assignment)} assignment(s) were specified.",
         )
-    for chosen in more.assignment:
-        topic_rules.check_replicas(chosen, draft.state.brokers.keys(), factor)
+    for replicas_ in more.assignment:
+        topic_rules.check_replicas(replicas_, draft.state.brokers.keys(), factor)
     return dict(enumerate(more.assignment, start=now))
 
 
-def _continuing(first: BrokerId, brokers: Iterable[BrokerId]) -> PlacementRandomness:
-    """Go on round the brokers as if the topic had been this large from the start."""
+def _continue_placement(first: BrokerId, brokers: Iterable[BrokerId]) -> PlacementRandomness:
+    """Continue the round-robin placement as if the topic had been created this large."""
     start = sum(broker < first for broker in brokers)
     return PlacementRandomness(start, start)
 
 
-def _grown(topic: TopicAssignment, added: Mapping[int, Replicas]) -> TopicAssignment:
-    fresh = {number: PartitionAssignment(replicas) for number, replicas in added.items()}
-    return replace(topic, partitions={**topic.partitions, **fresh})
+def _with_partitions(topic: TopicAssignment, added: Mapping[int, Replicas]) -> TopicAssignment:
+    new = {number: PartitionAssignment(replicas) for number, replicas in added.items()}
+    return replace(topic, partitions={**topic.partitions, **new})
 
 
 def _budget(
     state: ControllerState, event: TopicCreationRequested | PartitionCreationRequested
 ) -> int:
-    most = state.rules.partitions_per_request_max
-    return most if event.budget is None else event.budget
+    limit = state.rules.partitions_per_request_max
+    return limit if event.budget is None else event.budget
 
 
 def _check_budget(count: int, budget: int) -> None:

@@ -1,7 +1,7 @@
-"""Holds the newest image of the cluster; the one place where it is replaced.
+"""Holds the newest image of the cluster; the only place where it is replaced.
 
-Owns: which image is current, and the refusal of an old controller's word. Never asks anybody: it
-lags behind the controller by whatever the network takes.
+Owns: which image is current, and the refusal of updates from a stale controller. Never requests
+metadata: it lags behind the controller by the network's delay.
 """
 
 from __future__ import annotations
@@ -15,25 +15,27 @@ from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId, TopicPartition
 
 KINDS: Final = 6
-"""Of readers, such as a version and a listener; who has not asked for longest is dropped."""
+"""Kinds of readers (such as API version and listener); the least recently used is dropped."""
 SPARE: Final = 100
-"""Topics that are gone, before they are looked for."""
+"""Deleted topics that may stay cached before they are removed."""
 
 
 class DerivedValues:
+    """Values computed from topics, such as encoded replies, cached until the topic changes."""
+
     def __init__(self) -> None:
         self._kinds: dict[Hashable, DerivedKind] = {}
 
     def kind(self, image: Image, name: Hashable) -> DerivedKind:
-        """What there is for this kind of reader, while the same brokers are alive."""
-        known = self._kinds.pop(name, None)
-        if known is None or known.brokers != image.brokers:
-            known = DerivedKind(image.brokers)
-        self._kinds[name] = known
+        """The cache for this kind of reader; emptied when the live brokers change."""
+        cached = self._kinds.pop(name, None)
+        if cached is None or cached.brokers != image.brokers:
+            cached = DerivedKind(image.brokers)
+        self._kinds[name] = cached
         if len(self._kinds) > KINDS:
             del self._kinds[next(iter(self._kinds))]
-        known.forget_others(image)
-        return known
+        cached.drop_deleted(image)
+        return cached
 
 
 class DerivedKind:
@@ -41,20 +43,21 @@ class DerivedKind:
 
     def __init__(self, brokers: Mapping[BrokerId, BrokerMetadata]) -> None:
         self.brokers = brokers
-        self._made: dict[str, tuple[TopicMetadata, Any]] = {}
+        self._values: dict[str, tuple[TopicMetadata, Any]] = {}
 
     def find(self, name: str, topic: TopicMetadata) -> Any | None:
-        """What was made of the topic before, if it is still the same."""
-        made = self._made.get(name)
-        return made[1] if made is not None and made[0] is topic else None
+        """The cached value, if the topic has not changed since."""
+        entry = self._values.get(name)
+        return entry[1] if entry is not None and entry[0] is topic else None
 
-    def put(self, name: str, topic: TopicMetadata, made: object) -> None:
-        """Keep what was made of the topic."""
-        self._made[name] = topic, made
+    def put(self, name: str, topic: TopicMetadata, value: object) -> None:
+        self._values[name] = topic, value
 
-    def forget_others(self, image: Image) -> None:
-        if len(self._made) > len(image.topics) + SPARE:
-            self._made = {name: one for name, one in self._made.items() if name in image.topics}
+    def drop_deleted(self, image: Image) -> None:
+        if len(self._values) > len(image.topics) + SPARE:
+            self._values = {
+                name: entry for name, entry in self._values.items() if name in image.topics
+            }
 
 
 log = logging.getLogger(__name__)
@@ -69,7 +72,7 @@ class MetadataCache:
         self._broker_id = broker_id
 
     def apply(self, update: Update) -> list[TopicPartition]:
-        """Install what the controller says; the partitions that are gone with it."""
+        """Install an update from the controller; returns the partitions it deletes."""
         if update.controller_epoch < self.image.controller_epoch:
             raise KafkaError(
                 ErrorCode.stale_controller_epoch,
@@ -81,16 +84,16 @@ class MetadataCache:
         return deleted
 
     def _compare_listeners(self) -> None:
-        """Clients that found us through one listener could not reach a broker without it."""
-        here = self.image.brokers.get(self._broker_id)
-        if here is None:
+        """A client connected through one listener cannot reach a broker that lacks it."""
+        own = self.image.brokers.get(self._broker_id)
+        if own is None:
             return
         for broker in self.image.brokers.values():
-            if broker.endpoints.keys() != here.endpoints.keys():
+            if broker.endpoints.keys() != own.endpoints.keys():
                 log.error(
-                    "broker %d has the listeners %s, but this broker, %d, has %s",
+                    "listeners differ across brokers: broker %d has %s, broker %d has %s",
                     broker.id,
                     ", ".join(sorted(broker.endpoints)),
                     self._broker_id,
-                    ", ".join(sorted(here.endpoints)),
+                    ", ".join(sorted(own.endpoints)),
                 )

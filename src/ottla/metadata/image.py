@@ -1,8 +1,8 @@
-"""One immutable picture of the cluster.
+"""One immutable snapshot of the cluster metadata.
 
-Owns: who is alive, which topics exist, who leads each partition. `changed_by` makes the next
-picture and shares with it whatever did not change, so that one topic among thousands costs one
-shallow copy. Never talks to anybody; a reader keeps one image for a whole request.
+Owns: live brokers, topics, and the leader of each partition. `changed_by` returns the next image,
+which shares everything that did not change, so an update of one topic among thousands costs one
+shallow copy. Never sends or receives; a reader uses one image for a whole request.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ottla.model.ids import (
 )
 
 DELETED: Final = BrokerId(-2)
-"""Leader of a partition that is being deleted."""
+"""The leader in updates that delete a partition."""
 
-_NOTHING: Final[Mapping[int, PartitionMetadata]] = MappingProxyType({})
+_NO_PARTITIONS: Final[Mapping[int, PartitionMetadata]] = MappingProxyType({})
 
 
 class Endpoint(NamedTuple):
-    """Where a broker can be reached through one listener."""
+    """The address of one listener of a broker."""
 
     host: str
     port: int
@@ -66,7 +66,7 @@ class TopicMetadata(NamedTuple):
 
 
 class Update(NamedTuple):
-    """What one UpdateMetadata says."""
+    """The content of one UpdateMetadata request."""
 
     controller_id: BrokerId
     controller_epoch: ControllerEpoch
@@ -92,26 +92,26 @@ class Image(NamedTuple):
 
     def node(self, broker: BrokerId, listener: str) -> Node | None:
         """The broker, if it is alive and has that listener."""
-        known = self.brokers.get(broker)
-        endpoint = known.endpoints.get(listener) if known else None
-        if known is None or endpoint is None:
+        registered = self.brokers.get(broker)
+        endpoint = registered.endpoints.get(listener) if registered else None
+        if registered is None or endpoint is None:
             return None
-        return Node(broker, endpoint.host, endpoint.port, known.rack)
+        return Node(broker, endpoint.host, endpoint.port, registered.rack)
 
     def nodes(self, listener: str) -> list[Node]:
         """Every live broker that has that listener."""
-        found = (self.node(broker, listener) for broker in self.brokers)
-        return [node for node in found if node is not None]
+        nodes = (self.node(broker, listener) for broker in self.brokers)
+        return [node for node in nodes if node is not None]
 
     def replica_nodes(self, tp: TopicPartition, listener: str) -> dict[BrokerId, Node]:
-        """Where the live replicas of a partition can be reached."""
+        """The nodes of the live replicas of a partition."""
         partition = self.partition(tp)
         replicas = partition.replicas if partition else ()
-        found = ((broker, self.node(broker, listener)) for broker in replicas)
-        return {broker: node for broker, node in found if node is not None}
+        nodes = ((broker, self.node(broker, listener)) for broker in replicas)
+        return {broker: node for broker, node in nodes if node is not None}
 
     def changed_by(self, update: Update) -> tuple[Image, list[TopicPartition]]:
-        """The next image, and the partitions that are gone from it."""
+        """The next image, and the partitions that the update deletes."""
         controller = update.controller_id if update.controller_id >= 0 else None
         image = self._replace(
             controller_id=controller,
@@ -143,9 +143,9 @@ def _changed(
     deleted: list[TopicPartition] = []
     for tp, topic_id, partition in update.partitions:
         if tp.topic not in fresh:
-            known = _same(topics.get(tp.topic), topic_id)
-            fresh[tp.topic] = dict(known.partitions)
-            topics[tp.topic] = TopicMetadata(known.id, fresh[tp.topic])
+            topic = _topic_with_id(topics.get(tp.topic), topic_id)
+            fresh[tp.topic] = dict(topic.partitions)
+            topics[tp.topic] = TopicMetadata(topic.id, fresh[tp.topic])
         if partition.leader != DELETED:
             fresh[tp.topic][tp.partition] = partition
         elif fresh[tp.topic].pop(tp.partition, None) is not None:
@@ -156,11 +156,11 @@ def _changed(
     return topics, deleted
 
 
-def _same(known: TopicMetadata | None, topic_id: TopicId) -> TopicMetadata:
-    """The topic as known, unless the update speaks of a later one of the same name."""
-    if known is None or topic_id not in (NO_TOPIC_ID, known.id):
-        return TopicMetadata(topic_id, _NOTHING)
-    return known
+def _topic_with_id(topic: TopicMetadata | None, topic_id: TopicId) -> TopicMetadata:
+    """The topic, or an empty one if the update is about a newer topic of the same name."""
+    if topic is None or topic_id not in (NO_TOPIC_ID, topic.id):
+        return TopicMetadata(topic_id, _NO_PARTITIONS)
+    return topic
 
 
 def _id(topics: Mapping[str, TopicMetadata], name: str) -> TopicId:

@@ -1,5 +1,5 @@
-"""Who may do what.
+"""Authorization: ACLs and the authorizer that evaluates them.
 
-- `acl`         rules about principals, operations and resources, and what follows from them (pure)
-- `authorizer`  the rules that hold now, asked for every request
+- `acl`         ACLs: principals, operations, resources, and how they are evaluated (pure)
+- `authorizer`  decides by the ACLs in force whether a request is allowed
 """

@@ -1,8 +1,8 @@
-"""Access rules: who may, or may not, do what with which resource. Pure.
+"""ACLs: which principal may, or may not, do which operation on which resource. Pure.
 
-Owns the words of Kafka's ACLs with their numbers, and what follows from a set of rules: a denial
-beats every permission, permissions to change a thing include describing it, and what no rule speaks
-of is refused, or allowed where the cluster is set up so. Never knows where rules are kept.
+Owns Kafka's ACL enumerations with their codes, and how a set of ACLs is evaluated: DENY wins over
+ALLOW, READ, WRITE, DELETE and ALTER include DESCRIBE, and a resource without ACLs is denied, unless
+`allow.everyone.if.no.acl.found` is set. Never knows where ACLs are stored.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Operation(IntEnum):
 
 
 class Kind(IntEnum):
-    """What a rule is about."""
+    """Resource types."""
 
     UNKNOWN = 0
     ANY = 1
@@ -50,7 +50,7 @@ class Kind(IntEnum):
 
 
 class Pattern(IntEnum):
-    """How a rule's name is compared with a resource's; the first three are for filters."""
+    """How the name of an ACL matches resource names; the first three are for filters."""
 
     UNKNOWN = 0
     ANY = 1
@@ -85,7 +85,7 @@ MEANINGFUL: Final = {
     Kind.DELEGATION_TOKEN: (Operation.DESCRIBE,),
     Kind.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
 }  # fmt: skip
-"""What can be done with a resource of each kind."""
+"""The operations that apply to each resource type."""
 
 _INCLUDED_IN: Final = {
     Operation.DESCRIBE: frozenset(
@@ -93,11 +93,11 @@ _INCLUDED_IN: Final = {
     ),
     Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
 }
-"""What a permission for something else permits as well; a denial of it denies no more."""
+"""Operations whose ALLOW includes this one; a DENY includes nothing else."""
 
 
 class Rule(NamedTuple):
-    """One ACL: a resource or a family of them, and who may or may not do one thing with it."""
+    """One ACL: a resource pattern, and a principal that may or may not do an operation on it."""
 
     kind: Kind
     name: str
@@ -108,19 +108,19 @@ class Rule(NamedTuple):
     permission: Permission
 
     @property
-    def is_about_all(self) -> bool:
+    def matches_all_names(self) -> bool:
         return self.name == EVERY_NAME and self.pattern is Pattern.LITERAL
 
     def covers(self, name: str) -> bool:
-        """Whether it speaks of the resource of this name."""
+        """Whether it applies to the resource of this name."""
         if self.pattern is Pattern.PREFIXED:
             return name.startswith(self.name)
         return self.name in (name, EVERY_NAME)
 
-    def concerns(self, principal: str, host: str) -> bool:
+    def applies_to(self, principal: str, host: str) -> bool:
         return self.principal in (principal, ANYBODY) and self.host in (host, ANYWHERE)
 
-    def speaks_of(self, operation: Operation) -> bool:
+    def includes(self, operation: Operation) -> bool:
         if self.operation in (Operation.ALL, operation):
             return True
         return self.permission is Permission.ALLOW and self.operation in _INCLUDED_IN.get(
@@ -129,7 +129,7 @@ class Rule(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """Which rules are meant; None and the ANY of each word stand for all."""
+    """Selects ACLs; None and the ANY of each enumeration match everything."""
 
     kind: Kind
     name: str | None
@@ -142,21 +142,21 @@ class Filter(NamedTuple):
     def accepts(self, rule: Rule) -> bool:
         return (
             self.kind in (Kind.ANY, rule.kind)
-            and self._names(rule)
+            and self._matches_name(rule)
             and self.principal in (None, rule.principal)
             and self.host in (None, rule.host)
             and self.operation in (Operation.ANY, rule.operation)
             and self.permission in (Permission.ANY, rule.permission)
         )
 
-    def _names(self, rule: Rule) -> bool:
+    def _matches_name(self, rule: Rule) -> bool:
         if self.pattern is Pattern.MATCH:
             return self.name is None or rule.covers(self.name)
         return self.pattern in (Pattern.ANY, rule.pattern) and self.name in (None, rule.name)
 
 
 class Rules:
-    """A set of rules that never changes, arranged by what they are about."""
+    """An immutable set of ACLs, indexed by resource."""
 
     __slots__ = ("_literal", "_named", "_prefixed", "all")
 
@@ -172,20 +172,20 @@ class Rules:
             else:
                 self._literal.setdefault((rule.kind, rule.name), []).append(rule)
 
-    def matching(self, wanted: Filter) -> list[Rule]:
+    def matching(self, acl_filter: Filter) -> list[Rule]:
         rules: Iterable[Rule] = self.all
-        if wanted.name is not None and wanted.pattern is not Pattern.MATCH:
-            rules = self._named.get(wanted.name, ())  # only what is called so can be meant
-        return sorted(rule for rule in rules if wanted.accepts(rule))
+        if acl_filter.name is not None and acl_filter.pattern is not Pattern.MATCH:
+            rules = self._named.get(acl_filter.name, ())  # the others cannot match
+        return sorted(rule for rule in rules if acl_filter.accepts(rule))
 
     def allow(
         self, principal: str, host: str, operation: Operation, kind: Kind, name: str
     ) -> bool | None:
-        """Whether it is allowed; None when no rule speaks of the resource at all."""
+        """Whether it is allowed; None if the resource has no ACL."""
         allowed: bool | None = None
-        for rule in self._about(kind, name):
+        for rule in self._rules_of(kind, name):
             allowed = bool(allowed)
-            if rule.concerns(principal, host) and rule.speaks_of(operation):
+            if rule.applies_to(principal, host) and rule.includes(operation):
                 if rule.permission is Permission.DENY:
                     return False
                 allowed = True
@@ -194,19 +194,19 @@ class Rules:
     def allow_some(
         self, principal: str, host: str, operation: Operation, kind: Kind
     ) -> bool | None:
-        """Whether it is allowed with at least one resource of a kind; None when no rule says."""
-        spoken = [
+        """Whether it is allowed on at least one resource of a type; None if no ACL decides."""
+        applicable = [
             rule
             for rule in self.all
-            if rule.kind is kind and rule.concerns(principal, host) and rule.speaks_of(operation)
+            if rule.kind is kind and rule.applies_to(principal, host) and rule.includes(operation)
         ]
-        denials = [rule for rule in spoken if rule.permission is Permission.DENY]
-        if any(rule.is_about_all for rule in denials):
+        denials = [rule for rule in applicable if rule.permission is Permission.DENY]
+        if any(rule.matches_all_names for rule in denials):
             return False
-        permits = (rule for rule in spoken if rule.permission is Permission.ALLOW)
-        return any(not _buried(permit, denials) for permit in permits) or None
+        allows = (rule for rule in applicable if rule.permission is Permission.ALLOW)
+        return any(not _is_overridden(allow, denials) for allow in allows) or None
 
-    def _about(self, kind: Kind, name: str) -> Iterator[Rule]:
+    def _rules_of(self, kind: Kind, name: str) -> Iterator[Rule]:
         yield from self._literal.get((kind, name), ())
         if name != EVERY_NAME:
             yield from self._literal.get((kind, EVERY_NAME), ())
@@ -215,13 +215,13 @@ class Rules:
                 yield rule
 
 
-def _buried(permit: Rule, denials: Iterable[Rule]) -> bool:
-    """Whether everything that a permission speaks of is denied by one rule."""
-    if permit.is_about_all:
+def _is_overridden(allow: Rule, denials: Iterable[Rule]) -> bool:
+    """Whether one DENY covers everything that an ALLOW covers."""
+    if allow.matches_all_names:
         return False
     return any(
-        permit.name.startswith(denial.name)
+        allow.name.startswith(denial.name)
         if denial.pattern is Pattern.PREFIXED
-        else denial.name == permit.name and permit.pattern is Pattern.LITERAL
+        else denial.name == allow.name and allow.pattern is Pattern.LITERAL
         for denial in denials
     )

@@ -1,7 +1,7 @@
-"""Whether a request may have what it asks for.
+"""Decides whether a request is authorized.
 
-Owns the rules that hold now and what was decided by them. Every refusal is a line in the audit log
-(`ottla.security.audit`). Never knows where rules come from, nor what an API means.
+Owns the ACLs in force and a cache of decisions. Every denial is a line in the audit log
+(`ottla.security.audit`). Never knows where ACLs are stored, nor what an API does.
 
 A broker without an authorizer has an `Authorizer` as well, one that allows everything.
 """
@@ -16,12 +16,12 @@ from ottla.security.acl import CLUSTER_NAME, MEANINGFUL, Kind, Operation, Rules
 
 audit = logging.getLogger("ottla.security.audit")
 
-REMEMBERED_MAX: Final = 10_000
-"""Decisions kept for whoever asks again; beyond that all are forgotten and made anew."""
+CACHED_DECISIONS_MAX: Final = 10_000
+"""Decisions in the cache; when it is full, it is cleared."""
 
 
-class Who(Protocol):
-    """Whoever asks: `principal` is who they are, `address` from where."""
+class Requester(Protocol):
+    """The client that sent a request, and its address."""
 
     principal: str
     address: str
@@ -29,9 +29,9 @@ class Who(Protocol):
 
 
 class Authorizer:
-    """Decides by rules, or allows everything while it is not in force."""
+    """Decides by ACLs, or allows everything if it is not in force."""
 
-    __slots__ = ("_decided", "_open_by_default", "_super_users", "in_force", "rules")
+    __slots__ = ("_decisions", "_open_by_default", "_super_users", "in_force", "rules")
 
     def __init__(
         self,
@@ -42,57 +42,63 @@ class Authorizer:
     ) -> None:
         self.in_force = in_force
         self.rules: Rules | None = None
-        """None until they have been read: nobody but super users may do anything."""
+        """None until they have been read: only super users and brokers are authorized."""
         self._super_users = frozenset(super_users)
         self._open_by_default = open_by_default
-        self._decided: dict[tuple[str, str, Operation, Kind, str], bool] = {}
+        self._decisions: dict[tuple[str, str, Operation, Kind, str], bool] = {}
 
     def follow(self, rules: Rules) -> None:
-        """These rules hold from now on."""
+        """Use these ACLs from now on."""
         self.rules = rules
-        self._decided.clear()
+        self._decisions.clear()
 
     def allows(
-        self, who: Who, operation: Operation, kind: Kind, name: str, *, noted: bool = True
+        self,
+        requester: Requester,
+        operation: Operation,
+        kind: Kind,
+        name: str,
+        *,
+        log_denial: bool = True,
     ) -> bool:
-        """`noted` is False for a question that refuses nothing, such as what to leave out."""
-        if not self.in_force or self._is_trusted(who):
+        """`log_denial` is False if nothing is refused, such as when a list is filtered."""
+        if not self.in_force or self._is_trusted(requester):
             return True
-        asked = (who.principal, who.address, operation, kind, name)
-        allowed = self._decided.get(asked)
+        key = (requester.principal, requester.address, operation, kind, name)
+        allowed = self._decisions.get(key)
         if allowed is None:
-            allowed = self._decided[asked] = self._decide(*asked)
-            if len(self._decided) > REMEMBERED_MAX:
-                self._decided.clear()
-        if not allowed and noted:
+            allowed = self._decisions[key] = self._decide(*key)
+            if len(self._decisions) > CACHED_DECISIONS_MAX:
+                self._decisions.clear()
+        if not allowed and log_denial:
             audit.info(
-                "%s from %s may not %s %s %r",
-                who.principal, who.address, operation.name, kind.name, name,
+                "denied: principal=%s host=%s operation=%s resource_type=%s resource_name=%r",
+                requester.principal, requester.address, operation.name, kind.name, name,
             )  # fmt: skip
         return allowed
 
-    def allows_some(self, who: Who, operation: Operation, kind: Kind) -> bool:
-        """Whether it is allowed with at least one resource of a kind."""
-        if not self.in_force or self._is_trusted(who):
+    def allows_some(self, requester: Requester, operation: Operation, kind: Kind) -> bool:
+        """Whether it is allowed on at least one resource of a type."""
+        if not self.in_force or self._is_trusted(requester):
             return True
         if self.rules is None:
             return False
-        allowed = self.rules.allow_some(who.principal, who.address, operation, kind)
+        allowed = self.rules.allow_some(requester.principal, requester.address, operation, kind)
         return self._open_by_default if allowed is None else allowed
 
-    def allows_on_cluster(self, who: Who, operation: Operation) -> bool:
-        return self.allows(who, operation, Kind.CLUSTER, CLUSTER_NAME)
+    def allows_on_cluster(self, requester: Requester, operation: Operation) -> bool:
+        return self.allows(requester, operation, Kind.CLUSTER, CLUSTER_NAME)
 
-    def operations(self, who: Who, kind: Kind, name: str) -> int:
-        """All that is allowed with a resource, a bit for each operation, as replies tell it."""
+    def operations(self, requester: Requester, kind: Kind, name: str) -> int:
+        """The allowed operations on a resource as a bit field, as replies carry it."""
         return sum(
             1 << operation
             for operation in MEANINGFUL[kind]
-            if self.allows(who, operation, kind, name, noted=False)
+            if self.allows(requester, operation, kind, name, log_denial=False)
         )
 
-    def _is_trusted(self, who: Who) -> bool:
-        return who.is_broker or who.principal in self._super_users
+    def _is_trusted(self, requester: Requester) -> bool:
+        return requester.is_broker or requester.principal in self._super_users
 
     def _decide(
         self, principal: str, host: str, operation: Operation, kind: Kind, name: str

@@ -1,9 +1,8 @@
-"""Access rules kept in the store: written by whoever is asked, heard by every broker.
+"""ACLs in the metadata store: written by the broker that handles the request, read by all.
 
-Owns the nodes of Kafka's ACLs and the notes of changes beside them: literal names below
-`/kafka-acl`, prefixes below `/kafka-acl-extended`. A broker reads all rules before it serves
-anybody, and again whenever a note appears; what it changed itself holds at once. Never decides by a
-rule: the authorizer does.
+Owns the nodes of Kafka's ACLs and their change notifications: literal names below `/kafka-acl`,
+prefixes below `/kafka-acl-extended`. A broker reads all ACLs before it serves clients, and again
+after each notification; its own changes apply at once. Never authorizes: the authorizer does.
 """
 
 from __future__ import annotations
@@ -36,34 +35,37 @@ from ottla.store.port import (
 
 log = logging.getLogger(__name__)
 
-NOTES_KEPT: Final = 100
+NOTIFICATIONS_RETAINED: Final = 100
 STORE_RETRY_S: Final = 0.5
 
-PLACES_AT_ONCE: Final = 50
-"""Nodes that are written at a time."""
+RESOURCES_AT_ONCE: Final = 50
+"""Nodes in one write."""
 FILTERS_AT_ONCE: Final = 5
-"""Filters between two turns of the loop: each may look at every rule."""
+"""Filters between two turns of the event loop: each may scan all ACLs."""
 
-Place = tuple[Kind, str, Pattern]
-"""What the rules of one node are about."""
+Resource = tuple[Kind, str, Pattern]
+"""The resource that the ACLs of one node apply to."""
 Change: TypeAlias = Callable[[frozenset[Rule], frozenset[Rule]], frozenset[Rule]]
-"""What becomes of the rules that are kept, for those that are asked about."""
+"""(stored ACLs, ACLs of the request) -> ACLs to store."""
 
 
-def _spelled(word: Kind | Operation | Permission) -> str:
-    """TRANSACTIONAL_ID as Kafka's nodes spell it: TransactionalId."""
-    return word.name.title().replace("_", "")
+def _node_word(value: Kind | Operation | Permission) -> str:
+    """TRANSACTIONAL_ID as Kafka writes it into nodes: TransactionalId."""
+    return value.name.title().replace("_", "")
 
 
-KINDS: Final = {_spelled(kind): kind for kind in Kind if kind > Kind.ANY}
-OPERATIONS: Final = {_spelled(one): one for one in Operation if one > Operation.ANY}
-PERMISSIONS: Final = {_spelled(one): one for one in Permission if one > Permission.ANY}
+KINDS: Final = {_node_word(kind): kind for kind in Kind if kind > Kind.ANY}
+OPERATIONS: Final = {_node_word(value): value for value in Operation if value > Operation.ANY}
+PERMISSIONS: Final = {_node_word(value): value for value in Permission if value > Permission.ANY}
 _ROOTS: Final = {Pattern.LITERAL: paths.ACLS, Pattern.PREFIXED: paths.ACLS_PREFIXED}
-_NOTES: Final = {Pattern.LITERAL: paths.ACL_CHANGES, Pattern.PREFIXED: paths.ACL_CHANGES_PREFIXED}
+_CHANGE_PATHS: Final = {
+    Pattern.LITERAL: paths.ACL_CHANGES,
+    Pattern.PREFIXED: paths.ACL_CHANGES_PREFIXED,
+}
 
 
 class AclStore:
-    """For a broker without an authorizer it does nothing, and its store has none of these nodes."""
+    """Without an authorizer it does nothing and creates none of these nodes."""
 
     def __init__(self, store: Store, authorizer: Authorizer) -> None:
         self._store = store
@@ -74,51 +76,59 @@ class AclStore:
         self._writers = 0
 
     async def load(self) -> None:
-        """All rules. Watched first, so that no change is missed."""
+        """Read all ACLs. The watch is set first, so that no change is missed."""
         if not self._authorizer.in_force:
             return
         self._store.on_session(self._session_changed)
-        await self._lay_ground()
+        await self._create_parents()
         await self._read()
 
     async def run(self) -> None:
-        """Hear of changes until cancelled."""
+        """Read the ACLs again after each change, until cancelled."""
         while True:
             await self._changed.wait()
             self._changed.clear()
             if self._writers:
-                continue  # whoever writes says so again when that is done
+                continue  # `_change_all` sets the event again when it is done
             try:
                 await self._read()
-            except (StoreUnavailable, SessionExpired) as gone:
+            except (StoreUnavailable, SessionExpired) as error:
                 self._watched.clear()
-                log.warning("access rules cannot be read: %s", gone)
+                log.warning("cannot read ACLs from the metadata store, retrying: %s", error)
                 await asyncio.sleep(STORE_RETRY_S)
                 self._changed.set()
 
     async def add(self, rules: Iterable[Rule]) -> None:
-        """Keep these rules as well; they hold here when this returns."""
-        await self._change_all(_by_place(rules), frozenset.union)
+        """Store these ACLs; they are in force on this broker when this returns."""
+        await self._change_all(_by_resource(rules), frozenset.union)
         await self._read()
 
     async def remove(self, filters: Sequence[Filter]) -> list[list[Rule]]:
-        """Drop what each filter accepts, and say what that was."""
+        """Delete the ACLs that match a filter; returns the deleted ones for each filter."""
         await self._read()
         rules = self._authorizer.rules or Rules()
-        removed = [rules.matching(one) async for one in in_slices(filters, FILTERS_AT_ONCE)]
-        gone = {rule for some in removed for rule in some}
-        await self._change_all(_by_place(gone), frozenset.difference)
+        removed = [
+            rules.matching(acl_filter) async for acl_filter in in_slices(filters, FILTERS_AT_ONCE)
+        ]
+        all_removed = {rule for matching in removed for rule in matching}
+        await self._change_all(_by_resource(all_removed), frozenset.difference)
         await self._read()
         return removed
 
-    async def _change_all(self, places: Mapping[Place, frozenset[Rule]], change: Change) -> None:
-        """Many places share a write. What this broker writes it reads once, at the end."""
+    async def _change_all(
+        self, resources: Mapping[Resource, frozenset[Rule]], change: Change
+    ) -> None:
+        """Write many resources at a time; this broker reads the result once, at the end."""
         self._writers += 1
         try:
-            for some in sliced(list(places.items()), PLACES_AT_ONCE):
+            for some in sliced(list(resources.items()), RESOURCES_AT_ONCE):
                 rewrites = [
-                    Rewrite(_path(place), partial(_changed, place, change, rules), _note(place))
-                    for place, rules in some
+                    Rewrite(
+                        _path(resource),
+                        partial(_change_op, resource, change, rules),
+                        _notification(resource),
+                    )
+                    for resource, rules in some
                 ]
                 await rewrite_all(self._store, rewrites)
                 await asyncio.sleep(0)
@@ -126,104 +136,108 @@ class AclStore:
             self._writers -= 1
             self._changed.set()
 
-    async def _lay_ground(self) -> None:
+    async def _create_parents(self) -> None:
         kinds = [f"{root}/{kind}" for root in _ROOTS.values() for kind in KINDS]
         parents = dict.fromkeys(parent for path in kinds for parent in paths.ancestors(path))
-        for path in [*parents, *kinds, *_NOTES.values()]:
+        for path in [*parents, *kinds, *_CHANGE_PATHS.values()]:
             if await self._store.get(path) is None:
                 try:
                     await self._store.create(path)
                 except NodeExists:
-                    continue  # another broker came first
+                    continue  # another broker created it
 
     async def _read(self) -> None:
-        async with self._reading:  # or an older reading might come to hold after a newer one
-            notes = [await self._notes(path) for path in _NOTES.values()]
-            places = [
+        async with self._reading:  # or an older reading might replace a newer one
+            notifications = [
+                await self._read_notifications(path) for path in _CHANGE_PATHS.values()
+            ]
+            resources = [
                 (kind, paths.plain(name), pattern)
                 for pattern, root in _ROOTS.items()
-                for spelled, kind in KINDS.items()
-                for name in await self._store.children(f"{root}/{spelled}")
+                for word, kind in KINDS.items()
+                for name in await self._store.children(f"{root}/{word}")
             ]
-            found: list[Rule] = []
-            for some in sliced(places):
+            rules_read: list[Rule] = []
+            for some in sliced(resources):
                 await asyncio.sleep(0)
-                nodes = await self._store.get_many([_path(place) for place in some])
-                for place, node in zip(some, nodes, strict=True):
-                    found += _rules(place, node)
-            rules = Rules(found)
+                nodes = await self._store.get_many([_path(resource) for resource in some])
+                for resource, node in zip(some, nodes, strict=True):
+                    rules_read += _rules(resource, node)
+            rules = Rules(rules_read)
             await asyncio.sleep(0)
             if self._authorizer.rules is None or rules.all != self._authorizer.rules.all:
                 self._authorizer.follow(rules)
-        for path, names in zip(_NOTES.values(), notes, strict=True):
-            await delete_notifications(self._store, path, sorted(names), NOTES_KEPT)
+        for path, names in zip(_CHANGE_PATHS.values(), notifications, strict=True):
+            await delete_notifications(self._store, path, sorted(names), NOTIFICATIONS_RETAINED)
 
-    async def _notes(self, path: str) -> list[str]:
+    async def _read_notifications(self, path: str) -> list[str]:
         if path in self._watched:
             return await self._store.children(path)
         self._watched.add(path)
         try:
-            return await self._store.watch_children(path, self._told)
+            return await self._store.watch_children(path, self._on_watch_fired)
         except (StoreUnavailable, SessionExpired):
-            self._watched.discard(path)  # or nobody would ever watch it
+            self._watched.discard(path)  # or it would never be watched again
             raise
 
-    def _told(self, path: str) -> None:
+    def _on_watch_fired(self, path: str) -> None:
         self._watched.discard(path)
         self._changed.set()
 
     def _session_changed(self, state: Session) -> None:
         if state is Session.EXPIRED:
-            self._watched.clear()  # the watches went with their session
+            self._watched.clear()  # watches end with their session
         elif state is Session.CONNECTED:
             self._changed.set()
 
 
-def _changed(place: Place, change: Change, some: frozenset[Rule], node: Node | None) -> Op | None:
-    """What must be written to the node of a place; None if it says so already."""
-    kept = frozenset(_rules(place, node))
-    wanted = change(kept, some)
-    return None if wanted == kept else _write(_path(place), node, wanted)
+def _change_op(
+    resource: Resource, change: Change, some: frozenset[Rule], node: Node | None
+) -> Op | None:
+    """The write that makes the change to a resource's node; None if there is nothing to change."""
+    stored = frozenset(_rules(resource, node))
+    changed = change(stored, some)
+    return None if changed == stored else _write(_path(resource), node, changed)
 
 
-def _by_place(rules: Iterable[Rule]) -> dict[Place, frozenset[Rule]]:
-    places: dict[Place, frozenset[Rule]] = {}
+def _by_resource(rules: Iterable[Rule]) -> dict[Resource, frozenset[Rule]]:
+    resources: dict[Resource, frozenset[Rule]] = {}
     for rule in rules:
-        place = (rule.kind, rule.name, rule.pattern)
-        places[place] = places.get(place, frozenset()) | {rule}
-    return places
+        resource = (rule.kind, rule.name, rule.pattern)
+        resources[resource] = resources.get(resource, frozenset()) | {rule}
+    return resources
 
 
-def _path(place: Place) -> str:
-    kind, name, pattern = place
-    return f"{_ROOTS[pattern]}/{_spelled(kind)}/{paths.quoted(name)}"
+def _path(resource: Resource) -> str:
+    kind, name, pattern = resource
+    return f"{_ROOTS[pattern]}/{_node_word(kind)}/{paths.quoted(name)}"
 
 
-def _write(path: str, node: Node | None, wanted: frozenset[Rule]) -> Op:
-    if not wanted:
-        assert node is not None, "nothing was kept, and nothing is wanted"
+def _write(path: str, node: Node | None, rules: frozenset[Rule]) -> Op:
+    if not rules:
+        assert node is not None, f"{path} does not exist and there are no ACLs to write"
         return Delete(path, node.version)
     texts = [
-        RuleText(rule.principal, _spelled(rule.permission), _spelled(rule.operation), rule.host)
-        for rule in sorted(wanted)
+        RuleText(rule.principal, _node_word(rule.permission), _node_word(rule.operation), rule.host)
+        for rule in sorted(rules)
     ]
     data = AclNode(texts).encode()
     return Create(path, data) if node is None else Set(path, data, node.version)
 
 
-def _note(place: Place) -> Op:
-    kind, name, pattern = place
-    data = AclChangeNode(_spelled(kind), name, pattern.name).encode()
-    return Create(f"{_NOTES[pattern]}/{paths.ACL_CHANGE_PREFIX}", data, sequential=True)
+def _notification(resource: Resource) -> Op:
+    kind, name, pattern = resource
+    data = AclChangeNode(_node_word(kind), name, pattern.name).encode()
+    return Create(f"{_CHANGE_PATHS[pattern]}/{paths.ACL_CHANGE_PREFIX}", data, sequential=True)
 
 
-def _rules(place: Place, node: Node | None) -> list[Rule]:
+def _rules(resource: Resource, node: Node | None) -> list[Rule]:
     if node is None:
         return []
     try:
         return [
             Rule(
-                *place,
+                *resource,
                 text.principal,
                 text.host,
                 OPERATIONS[text.operation],
@@ -232,6 +246,9 @@ def _rules(place: Place, node: Node | None) -> list[Rule]:
             for text in AclNode.decode(node.data).rules
         ]
     except (BadNode, KeyError) as error:
-        # Without its permissions nobody gains anything, but a denial must not be lost either.
-        log.error("access rules of %s cannot be read; nobody may use it: %s", place, error)
-        return [Rule(*place, "User:*", "*", Operation.ALL, Permission.DENY)]
+        # Dropping permissions would be safe, but dropping a denial would not.
+        log.error(
+            "cannot parse ACLs for %s %r (%s); denying all access to it until node %s is fixed: %s",
+            resource[0].name, resource[1], resource[2].name, _path(resource), error,
+        )  # fmt: skip
+        return [Rule(*resource, "User:*", "*", Operation.ALL, Permission.DENY)]

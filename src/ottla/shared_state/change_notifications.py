@@ -1,7 +1,7 @@
-"""Nodes whose changes are noted beside them, so that every broker hears of each.
+"""Nodes whose changes are announced by notification nodes, which all brokers watch.
 
-Owns how such a node is written by several brokers at a time, and how old notes go. Never knows what
-is in a node or a note.
+Owns how several brokers write such a node concurrently, and how old notifications are deleted.
+Never interprets a node or a notification.
 """
 
 from __future__ import annotations
@@ -17,61 +17,63 @@ from ottla.store.port import BadVersion, Create, Delete, Node, NodeExists, NoNod
 
 
 async def write_with_notification(
-    store: Store, path: str, write: Callable[[Node | None], Op | None], note: Op
+    store: Store, path: str, write: Callable[[Node | None], Op | None], notification: Op
 ) -> None:
-    """Do what `write` makes of the node, and note it; None is nothing to do."""
+    """Perform the operation `write` returns for the node, with `notification`; None: do nothing."""
     while True:
-        wanted = write(await store.get(path))
-        if wanted is None:
+        op = write(await store.get(path))
+        if op is None:
             return
         try:
-            await store.multi([wanted, note])
-        except (BadVersion, NodeExists, NoNode) as refused:
-            if refused.at > 0:
-                raise  # it is the note that has no place, and never will
-            continue  # somebody else changed it: change what they made of it
+            await store.multi([op, notification])
+        except (BadVersion, NodeExists, NoNode) as conflict:
+            if conflict.at > 0:
+                raise  # the parent of the notification does not exist: a retry cannot help
+            continue  # another broker changed the node: apply the change to the new value
         return
 
 
 class Rewrite(NamedTuple):
-    """What shall become of one node, and the note of it."""
+    """A change of one node, and its notification."""
 
     path: str
     write: Callable[[Node | None], Op | None]
-    note: Op
+    notification: Op
 
 
 async def rewrite_all(store: Store, rewrites: Sequence[Rewrite]) -> None:
-    """Several nodes in one write, or one by one if somebody else changes them meanwhile."""
-    nodes = await store.get_many([one.path for one in rewrites])
+    """Write several nodes at once, or one by one if another broker changes them meanwhile."""
+    nodes = await store.get_many([rewrite.path for rewrite in rewrites])
     ops: list[Op] = []
-    for one, node in zip(rewrites, nodes, strict=True):
-        wanted = one.write(node)
-        if wanted is not None:
-            ops += [wanted, one.note]
+    for rewrite, node in zip(rewrites, nodes, strict=True):
+        op = rewrite.write(node)
+        if op is not None:
+            ops += [op, rewrite.notification]
     if not ops:
         return
     try:
         await store.multi(ops)
     except (BadVersion, NodeExists, NoNode):
-        for one in rewrites:
-            await write_with_notification(store, one.path, one.write, one.note)
+        for path, write, notification in rewrites:
+            await write_with_notification(store, path, write, notification)
 
 
-async def delete_notifications(store: Store, folder: str, notes: Sequence[str], kept: int) -> None:
-    """Notes that everybody has had time to read go; they come in their order."""
-    old: list[Op] = [Delete(f"{folder}/{note}") for note in notes[:-kept]]
+async def delete_notifications(
+    store: Store, parent: str, names: Sequence[str], retained: int
+) -> None:
+    """Delete the oldest notifications; `names` are sorted by age, the last ones are retained."""
+    old: list[Op] = [Delete(f"{parent}/{name}") for name in names[:-retained]]
     for some in sliced(old):
         try:
             await store.multi(some)
-        except NoNode:  # another broker tidies up as well
-            for one in some:
+        except NoNode:  # another broker deletes them too
+            for op in some:
                 with suppress(NoNode):
-                    await store.multi([one])
+                    await store.multi([op])
 
 
 def config_change_notification(entity: str) -> Op:
-    """Every broker hears that the settings of this entity changed."""
+    """Tells every broker that the settings of this entity changed."""
     return Create(
         f"{paths.CONFIG_CHANGES}/{paths.CONFIG_CHANGE_PREFIX}",
         ConfigChangeNode(entity).encode(),

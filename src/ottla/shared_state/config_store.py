@@ -1,8 +1,9 @@
-"""Settings kept in the store: written by whoever is asked, heard by every broker.
+"""Dynamic settings in the metadata store: written by the broker that handles the request, read by
+all.
 
-Owns the nodes below `/config` and the notes of changes beside them. Each broker reads all settings
-that concern it at its start and again whenever a note names them, and hands them to its
-`DynamicConfig`; nothing needs a restart. Never judges a value: `config/changes.py` does.
+Owns the nodes below `/config` and their change notifications. Each broker reads all settings that
+concern it at its start, reads them again when a notification names them, and hands them to its
+`DynamicConfig`; nothing needs a restart. Never validates a value: `config/changes.py` does.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from ottla.store.port import (
 
 log = logging.getLogger(__name__)
 
-NOTES_KEPT: Final = 1_000
+NOTIFICATIONS_RETAINED: Final = 1_000
 """A broker that missed more changes than this reads everything again."""
 STORE_RETRY_S: Final = 0.5
 
@@ -48,48 +49,50 @@ class ConfigStore:
         self._broker_id = broker_id
         self._changed = asyncio.Event()
         self._watching = False
-        self._last_note = -1
+        self._last_notification = -1
 
     async def load(self) -> None:
-        """Everything that concerns this broker. Watched first, so that no change is missed."""
+        """Read all settings. The watch is set first, so that no change is missed."""
         self._store.on_session(self._session_changed)
-        notes = await self._notes()
-        self._last_note = max(map(_number, notes), default=self._last_note)
+        notifications = await self._read_notifications()
+        self._last_notification = max(map(_number, notifications), default=self._last_notification)
         await self._load_all()
 
     async def run(self) -> None:
-        """Hear of changes until cancelled."""
+        """Apply changes until cancelled."""
         while True:
             await self._changed.wait()
             self._changed.clear()
             try:
-                await self._hear()
-            except (StoreUnavailable, SessionExpired) as gone:
+                await self._read_changes()
+            except (StoreUnavailable, SessionExpired) as error:
                 self._watching = False
-                log.warning("settings cannot be read: %s", gone)
+                log.warning(
+                    "cannot read dynamic settings from the metadata store, retrying: %s", error
+                )
                 await asyncio.sleep(STORE_RETRY_S)
                 self._changed.set()
 
     async def load_topics(self, names: Iterable[str]) -> None:
-        """What is stored for these topics now holds. Called before a replica of one is made."""
+        """Apply the stored settings of these topics; called before a replica is created."""
         for name, overrides in (await self._stored(names, paths.topic_config)).items():
             if overrides != self._config.topic_overrides(name):
                 self._config.set_topic(name, overrides)
 
     async def change_topic(self, name: str, change: Callable[[Overrides], Overrides]) -> None:
-        """Write what `change` makes of the stored overrides, note it, and apply it here at once."""
+        """Write what `change` returns for the stored overrides, and apply it here at once."""
         await self._change(paths.topic_config(name), f"topics/{name}", change)
         await self.load_topics([name])
 
     async def change_group(self, name: str, change: Callable[[Overrides], Overrides]) -> None:
-        """The same for a group, which need not be there."""
+        """The same for a group, which need not exist."""
         await self._change(paths.group_config(name), f"groups/{paths.quoted(name)}", change)
         await self._load_groups([name])
 
     async def change_broker(
         self, broker_id: BrokerId | None, change: Callable[[Overrides], Overrides]
     ) -> None:
-        """And for one broker, or for all."""
+        """The same for one broker, or with None for all."""
         entity = paths.name(paths.broker_config(broker_id))
         await self._change(paths.broker_config(broker_id), f"brokers/{entity}", change)
         await self._load_brokers()
@@ -98,48 +101,56 @@ class ConfigStore:
         self, path: str, entity: str, change: Callable[[Overrides], Overrides]
     ) -> None:
         def write(node: Node | None) -> Op:
-            wanted = ConfigNode(change(_overrides(node))).encode()
-            return Create(path, wanted) if node is None else Set(path, wanted, node.version)
+            data = ConfigNode(change(_overrides(path, node))).encode()
+            return Create(path, data) if node is None else Set(path, data, node.version)
 
         await write_with_notification(self._store, path, write, config_change_notification(entity))
 
-    def _told(self, _: str) -> None:
+    def _on_watch_fired(self, _: str) -> None:
         self._watching = False
         self._changed.set()
 
     def _session_changed(self, state: Session) -> None:
         if state is Session.EXPIRED:
-            self._watching = False  # the watch went with its session
+            self._watching = False  # the watch ends with its session
         elif state is Session.CONNECTED:
             self._changed.set()
 
-    async def _notes(self) -> list[str]:
+    async def _read_notifications(self) -> list[str]:
         if self._watching:
             names = await self._store.children(paths.CONFIG_CHANGES)
         else:
             self._watching = True
-            names = await self._store.watch_children(paths.CONFIG_CHANGES, self._told)
+            names = await self._store.watch_children(paths.CONFIG_CHANGES, self._on_watch_fired)
         return [name for name in names if name.removeprefix(paths.CONFIG_CHANGE_PREFIX).isdigit()]
 
-    async def _hear(self) -> None:
-        notes = sorted(await self._notes(), key=_number)
-        new = [note for note in notes if _number(note) > self._last_note]
+    async def _read_changes(self) -> None:
+        notifications = sorted(await self._read_notifications(), key=_number)
+        new = [
+            notification
+            for notification in notifications
+            if _number(notification) > self._last_notification
+        ]
         if not new:
             return
-        missed = _number(new[0]) > self._last_note + 1
-        self._last_note = _number(new[-1])
+        missed = _number(new[0]) > self._last_notification + 1
+        self._last_notification = _number(new[-1])
         if missed:
             await self._load_all()
         else:
             await self._apply(new)
-        await delete_notifications(self._store, paths.CONFIG_CHANGES, notes, NOTES_KEPT)
+        await delete_notifications(
+            self._store, paths.CONFIG_CHANGES, notifications, NOTIFICATIONS_RETAINED
+        )
 
-    async def _apply(self, notes: list[str]) -> None:
-        nodes = await self._store.get_many([f"{paths.CONFIG_CHANGES}/{note}" for note in notes])
+    async def _apply(self, notifications: list[str]) -> None:
+        nodes = await self._store.get_many(
+            [f"{paths.CONFIG_CHANGES}/{notification}" for notification in notifications]
+        )
         entities = {_entity(node) for node in nodes if node is not None}
         await self.load_topics(sorted(name for kind, name in entities if kind == "topics"))
         await self._load_groups(
-            sorted(paths.plain(it) for kind, it in entities if kind == "groups")
+            sorted(paths.plain(name) for kind, name in entities if kind == "groups")
         )
         if any(kind == "brokers" for kind, _ in entities):
             await self._load_brokers()
@@ -158,27 +169,28 @@ class ConfigStore:
     ) -> dict[str, Overrides]:
         names = list(names)
         nodes = await self._store.get_many([path(name) for name in names])
-        return {name: _overrides(node) for name, node in zip(names, nodes, strict=True)}
+        return {name: _overrides(path(name), node) for name, node in zip(names, nodes, strict=True)}
 
     async def _load_brokers(self) -> None:
-        every, own = await self._store.get_many(
-            [paths.broker_config(None), paths.broker_config(self._broker_id)]
-        )
-        if _overrides(every) != self._config.cluster:
-            self._config.set_cluster(_overrides(every))
-        if _overrides(own) != self._config.broker:
-            self._config.set_broker(_overrides(own))
+        cluster_path, broker_path = paths.broker_config(None), paths.broker_config(self._broker_id)
+        cluster_node, broker_node = await self._store.get_many([cluster_path, broker_path])
+        cluster = _overrides(cluster_path, cluster_node)
+        if cluster != self._config.cluster:
+            self._config.set_cluster(cluster)
+        broker = _overrides(broker_path, broker_node)
+        if broker != self._config.broker:
+            self._config.set_broker(broker)
 
 
-def _number(note: str) -> int:
-    return int(note.removeprefix(paths.CONFIG_CHANGE_PREFIX))
+def _number(notification: str) -> int:
+    return int(notification.removeprefix(paths.CONFIG_CHANGE_PREFIX))
 
 
-def _overrides(node: Node | None) -> Overrides:
+def _overrides(path: str, node: Node | None) -> Overrides:
     try:
         return {} if node is None else ConfigNode.decode(node.data).overrides
     except BadNode as error:
-        log.error("stored settings cannot be read and are left out: %s", error)
+        log.error("cannot parse settings in node %s, ignoring them: %s", path, error)
         return {}
 
 
@@ -186,6 +198,6 @@ def _entity(node: Node) -> tuple[str, str]:
     try:
         kind, _, name = ConfigChangeNode.decode(node.data).entity.partition("/")
     except BadNode as error:
-        log.error("a note of changed settings cannot be read: %s", error)
+        log.error("cannot parse a settings change notification, ignoring it: %s", error)
         return "", ""
     return kind, name

@@ -1,7 +1,8 @@
-"""Producer ids: no two producers of a cluster ever get the same one.
+"""Producer ids, unique in the cluster.
 
-Owns the block this broker took. A block of 1000 is taken by compare-and-set on one node; what is
-left of it at a restart is lost, which is cheaper than remembering. Never gives an id twice.
+Owns the block of ids that this broker has reserved. A block of 1000 is reserved by compare-and-set
+on one node; ids unused at a restart are lost, which is cheaper than storing them. Never returns an
+id twice.
 """
 
 from __future__ import annotations
@@ -30,29 +31,32 @@ class ProducerIds:
     async def next(self) -> ProducerId:
         while self._next == self._end:
             await self._refill()
-        taken = ProducerId(self._next)
+        producer_id = ProducerId(self._next)
         self._next += 1
-        return taken
+        return producer_id
 
     async def _refill(self) -> None:
-        """The first who finds the block empty takes the next; the others wait for it."""
+        """The first caller that finds the block empty reserves the next; others wait for it."""
         if self._refilling is not None:
             await asyncio.shield(self._refilling)
             return
         self._refilling = asyncio.get_running_loop().create_future()
         try:
-            start = await self._take_block()
+            start = await self._reserve_block()
             self._next, self._end = start, start + BLOCK
         finally:
             self._refilling.set_result(None)
             self._refilling = None
 
-    async def _take_block(self) -> int:
+    async def _reserve_block(self) -> int:
         while True:
             node = await self._store.get(paths.PRODUCER_ID_BLOCK)
             start = 0 if node is None else ProducerIdBlockNode.decode(node.data).last + 1
             if start > LAST_ID - BLOCK:
-                raise KafkaError(ErrorCode.unknown_server_error, "all producer ids are used up")
+                raise KafkaError(
+                    ErrorCode.unknown_server_error,
+                    "no producer ids left: all blocks of this cluster are reserved",
+                )
             block = ProducerIdBlockNode(
                 self._broker_id, ProducerId(start), ProducerId(start + BLOCK - 1)
             )
@@ -62,5 +66,5 @@ class ProducerIds:
                 else:
                     await self._store.set(paths.PRODUCER_ID_BLOCK, block.encode(), node.version)
             except (BadVersion, NodeExists):
-                continue  # another broker was quicker
+                continue  # another broker reserved this block
             return start

@@ -1,7 +1,7 @@
-"""This broker's own node in the store: what tells the others that it is there.
+"""The registration of this broker in the metadata store.
 
-Owns the broker's epoch and the ground of the tree: its fixed nodes, the cluster's id, generated
-broker ids. Never watches others.
+Owns the broker's node and epoch, the persistent root nodes, the cluster id and generated broker
+ids. Never watches other brokers.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ RETRY_S: Final = 0.5
 
 
 class RegistrationError(UserError):
-    """Somebody is there whom this broker cannot be beside: it must not run."""
+    """Another broker is registered that prevents this one from running."""
 
 
 async def create_root_nodes(store: Store, cluster_id: str | None, dice: Random) -> str:
-    """Make the fixed nodes where they are missing, and say which cluster this is.
+    """Create the root nodes that are missing; returns the cluster id.
 
-    `cluster_id` is what the log directories remember; a tree without an id takes it over.
+    `cluster_id` comes from `meta.properties`; it is written to a store that has no cluster id.
     """
     while True:
-        known = await store.get_many([*paths.ROOTS, paths.CLUSTER_ID])
-        missing = [path for path, node in zip(paths.ROOTS, known[:-1], strict=True) if node is None]
+        *roots, id_node = await store.get_many([*paths.ROOTS, paths.CLUSTER_ID])
+        missing = [path for path, node in zip(paths.ROOTS, roots, strict=True) if node is None]
         ops: list[Op] = [Create(path) for path in missing]
-        if known[-1] is not None:
-            id = ClusterIdNode.decode(known[-1].data).id
+        if id_node is not None:
+            id = ClusterIdNode.decode(id_node.data).id
         else:
             id = cluster_id or _new_cluster_id(dice)
             ops.append(Create(paths.CLUSTER_ID, ClusterIdNode(id).encode()))
@@ -49,12 +49,12 @@ async def create_root_nodes(store: Store, cluster_id: str | None, dice: Random) 
         try:
             await store.multi(ops)
         except NodeExists:
-            continue  # another broker starts at the same time: see what it made
+            continue  # another broker starts at the same time: read what it created
         return id
 
 
 async def generate_broker_id(store: Store, reserved_max: int) -> BrokerId:
-    """An id no operator may use and no other broker gets: the version of one node counts them."""
+    """A unique id above `reserved.broker.max.id`: the version of one node counts them."""
     return BrokerId(reserved_max + await store.set(paths.BROKER_SEQUENCE, b""))
 
 
@@ -77,7 +77,7 @@ class Registration:
         self._rack = rack
 
     async def register(self, patience_ms: int = 0) -> BrokerEpoch:
-        """Appear. A node left by our own earlier life is waited out until patience ends."""
+        """Create the broker's node, if need be after an earlier session of ours has expired."""
         path = paths.broker(self.broker_id)
         deadline = self._clock.mono_ms() + patience_ms
         node = BrokerNode(self._endpoints, self._clock.wall_ms(), self._rack)
@@ -92,18 +92,18 @@ class Registration:
                     ) from None
                 await asyncio.sleep(RETRY_S)
                 continue
-            made = await self._store.get(path)
-            assert made is not None, f"{path} vanished while it was registered"
-            await self._check_alone()  # one of two that came at once may stay, or none; never both
-            self.epoch = BrokerEpoch(made.created)
+            registered = await self._store.get(path)
+            assert registered is not None, f"{path} was deleted during the registration"
+            await self._check_alone()  # if two brokers register at once, at most one may stay
+            self.epoch = BrokerEpoch(registered.created)
             self.on_epoch(self.epoch)
             log.info("broker %d registered with epoch %d", self.broker_id, self.epoch)
             return self.epoch
 
     async def update(self) -> None:
-        """Publish what was described since; the broker stays who it is.
+        """Write the current description into the broker's node; its epoch stays the same.
 
-        Where the store is silent, or has lost us, that is done once it has us again.
+        Retried until the store is available and the broker is registered.
         """
         node = BrokerNode(self._endpoints, self._clock.wall_ms(), self._rack)
         while True:
@@ -119,8 +119,9 @@ class Registration:
         others = [id for id in await self._store.children(paths.BROKER_IDS) if id != self._name]
         if others:
             raise RegistrationError(
-                f"broker {others[0]} is registered where broker {self._name} would be: clusters of "
-                "several brokers are not offered; give each a zookeeper.connect path of its own"
+                f"broker {others[0]} is already registered in the metadata store of broker "
+                f"{self._name}: clusters of several brokers are not supported; give each broker a "
+                "zookeeper.connect path of its own"
             )
 
     @property
@@ -129,11 +130,11 @@ class Registration:
 
 
 def _ignore(epoch: BrokerEpoch) -> None:
-    """Nobody wants to know."""
+    """The default of `on_epoch`."""
 
 
 def _new_cluster_id(dice: Random) -> str:
-    """22 characters of URL-safe base64, like Kafka's, and not like a command line option."""
+    """22 characters of URL-safe base64, as Kafka's; never with a leading dash, like an option."""
     while True:
         id = urlsafe_b64encode(dice.getrandbits(128).to_bytes(16, "big")).decode().rstrip("=")
         if not id.startswith("-"):

@@ -1,6 +1,6 @@
-"""How access rules are kept in the tree: Kafka's JSON, both ways.
+"""ACLs as nodes of the tree: Kafka's JSON, encoded and decoded.
 
-Owns the fields of these nodes, as `nodes` does those of all others. Never knows what a rule means.
+Owns the fields of these nodes, as `nodes` does for all others. Never evaluates an ACL.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ottla.store.nodes import BadNode, dump, load
 
 
 class RuleText(NamedTuple):
-    """One access rule of a resource, in Kafka's spelling."""
+    """One ACL of a resource, as Kafka writes it."""
 
     principal: str
     permission: str
@@ -21,7 +21,7 @@ class RuleText(NamedTuple):
 
 
 class AclNode(NamedTuple):
-    """/kafka-acl/<type>/<name>: the access rules of one resource, or of a prefix."""
+    """/kafka-acl/<type>/<name>: the ACLs of one resource, or of a prefix."""
 
     rules: Sequence[RuleText]
 
@@ -41,13 +41,13 @@ class AclNode(NamedTuple):
     def decode(cls, data: bytes) -> Self:
         keys = ("principal", "permissionType", "operation", "host")
         try:
-            return cls([RuleText(*map(one.get, keys)) for one in load(data, "acls")["acls"]])
+            return cls([RuleText(*map(acl.get, keys)) for acl in load(data, "acls")["acls"]])
         except (AttributeError, TypeError) as error:
-            raise BadNode(f"access rules {data[:100]!r}") from error
+            raise BadNode(f"invalid ACLs: {data[:100]!r}") from error
 
 
 class AclChangeNode(NamedTuple):
-    """/kafka-acl-changes/acl_changes_<n>: of which resource rules changed."""
+    """/kafka-acl-changes/acl_changes_<n>: the resource whose ACLs changed."""
 
     kind: str
     name: str
@@ -56,5 +56,5 @@ class AclChangeNode(NamedTuple):
     def encode(self) -> bytes:
         if self.pattern == "LITERAL":
             return f"{self.kind}:{self.name}".encode()
-        told = {"resourceType": self.kind, "name": self.name, "patternType": self.pattern}
-        return dump({"version": 1, **told})
+        fields = {"resourceType": self.kind, "name": self.name, "patternType": self.pattern}
+        return dump({"version": 1, **fields})

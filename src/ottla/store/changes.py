@@ -1,7 +1,7 @@
 """A fired watch turned into a typed change.
 
-Owns: which path means what. Reading through `Watcher` sets the watch again in the same breath, so
-nothing that happens between a change and its reading is missed. Never interprets what it read.
+Owns: which change each path stands for. `Watcher` reads and sets the watch in one operation, so no
+change between the two is missed. Never interprets what it read.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from ottla.store.port import Node, Store
 
 
 class ControllerMoved(NamedTuple):
-    """/controller came, changed or went."""
+    """/controller was created, changed or deleted."""
 
 
 class BrokersChanged(NamedTuple):
-    """A broker registered or is gone."""
+    """A broker registered, or its registration ended."""
 
 
 class TopicsChanged(NamedTuple):
@@ -38,31 +38,31 @@ class LogDirsFailed(NamedTuple):
 
 
 class ConfigsChanged(NamedTuple):
-    """Somebody's settings changed."""
+    """Settings changed."""
 
 
 class ReassignmentNodeChanged(NamedTuple):
-    """Partitions are to move."""
+    """A reassignment was requested."""
 
 
 class PreferredElectionNodeChanged(NamedTuple):
-    """Preferred replicas are to lead again."""
+    """An election of preferred replicas was requested."""
 
 
 class BrokerChanged(NamedTuple):
-    """One broker registered again with other fields, or is gone."""
+    """One broker changed its registration, or the registration ended."""
 
     broker: int
 
 
 class PartitionsChanged(NamedTuple):
-    """A topic got more partitions, or its replicas are moving."""
+    """A topic got more partitions, or a reassignment of its replicas."""
 
     topic: str
 
 
 class StateChanged(NamedTuple):
-    """Who leads a partition, or who is in sync, was written by somebody."""
+    """The leader or the ISR of a partition was written."""
 
     topic: str
     partition: int
@@ -83,7 +83,7 @@ Change: TypeAlias = (
     | StateChanged
 )
 
-_OF_CHILDREN: Final[Mapping[str, Change]] = {
+_CHANGES_OF_CHILDREN: Final[Mapping[str, Change]] = {
     paths.BROKER_IDS: BrokersChanged(),
     paths.TOPICS: TopicsChanged(),
     paths.DELETE_TOPICS: DeletionNodesChanged(),
@@ -91,7 +91,7 @@ _OF_CHILDREN: Final[Mapping[str, Change]] = {
     paths.LOG_DIR_EVENTS: LogDirsFailed(),
     paths.CONFIG_CHANGES: ConfigsChanged(),
 }
-_OF_DATA: Final[Mapping[str, Change]] = {
+_CHANGES_OF_DATA: Final[Mapping[str, Change]] = {
     paths.CONTROLLER: ControllerMoved(),
     paths.REASSIGN_PARTITIONS: ReassignmentNodeChanged(),
     paths.PREFERRED_ELECTION: PreferredElectionNodeChanged(),
@@ -99,9 +99,9 @@ _OF_DATA: Final[Mapping[str, Change]] = {
 
 
 def change_of_data(path: str) -> Change:
-    """What it means that the data of this node changed."""
-    if path in _OF_DATA:
-        return _OF_DATA[path]
+    """The change that new data of this node stands for."""
+    if path in _CHANGES_OF_DATA:
+        return _CHANGES_OF_DATA[path]
     match path.split("/")[1:]:
         case ["brokers", "ids", broker]:
             return BrokerChanged(int(broker))
@@ -109,20 +109,20 @@ def change_of_data(path: str) -> Change:
             return PartitionsChanged(topic)
         case ["brokers", "topics", topic, "partitions", partition, "state"]:
             return StateChanged(topic, int(partition))
-    raise AssertionError(f"nobody watches the data of {path}")
+    raise AssertionError(f"no data watch is defined for {path}")
 
 
 class Watcher:
-    """Reads that tell of the next change."""
+    """Reads that report the next change of what they read."""
 
-    def __init__(self, store: Store, tell: Callable[[Change], None]) -> None:
+    def __init__(self, store: Store, on_change: Callable[[Change], None]) -> None:
         self._store = store
-        self._tell = tell
+        self._on_change = on_change
 
     async def data(self, path: str) -> Node | None:
         change = change_of_data(path)
-        return await self._store.watch_data(path, lambda _: self._tell(change))
+        return await self._store.watch_data(path, lambda _: self._on_change(change))
 
     async def children(self, path: str) -> list[str]:
-        change = _OF_CHILDREN[path]
-        return await self._store.watch_children(path, lambda _: self._tell(change))
+        change = _CHANGES_OF_CHILDREN[path]
+        return await self._store.watch_children(path, lambda _: self._on_change(change))

@@ -1,11 +1,11 @@
-"""The tree in a SQLite file inside the broker: the home of a single node.
+"""The tree in a SQLite file inside the broker: the backend of a single node.
 
-Owns: the tree in memory, from which every read is answered at once, and the queue of writes. A
-write is drafted over the tree, committed on a thread of its own, and only then merged: nobody
-sees what a power cut could take back. Writes that arrive during a commit share the next one.
+Owns: the tree in memory, which serves all reads, and the queue of writes. A write is drafted over
+the tree, committed on a separate thread, and only then merged: readers never see data that a power
+failure could undo. Writes that arrive during a commit share the next one.
 
-Never waits on the event loop for the disk. A full disk refuses the writes of that commit; any
-other failure of the disk is for good, because what a failed flush left behind is unknown.
+Never blocks the event loop on the disk. If the disk is full, the writes of that commit fail; any
+other disk error is permanent, because the state after a failed flush is unknown.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from ottla.store.sqlite_database import FILE_NAME, SqliteDatabase
 from ottla.store.tree import Draft, Entry, Tree
 from ottla.store.watch_registry import WatchRegistry
 
-_SESSION = 1  # the one there can be
+_SESSION = 1  # the only one
 
 
 class Durable(Protocol):
-    """Where the tree is kept: `database.Database`."""
+    """Where the tree is stored: `sqlite_database.SqliteDatabase`."""
 
     def open(self) -> Tree: ...
 
@@ -65,8 +65,8 @@ class EmbeddedStore(Store):
         self._thread = ThreadPoolExecutor(1, "store")
         self._open = False
         self._queue: list[_Write] = []
-        self._quiet = asyncio.Event()
-        self._quiet.set()
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._failure: StoreUnavailable | None = None
 
     @classmethod
@@ -78,14 +78,14 @@ class EmbeddedStore(Store):
         loop = asyncio.get_running_loop()
         self._tree = await loop.run_in_executor(self._thread, self._durable.open)
         self._open = True
-        self._tell(Session.CONNECTED)
+        self._notify_listeners(Session.CONNECTED)
 
     async def close(self) -> None:
         if not self._open:
             return
         self._open = False
-        self._watches.forget()
-        await self._quiet.wait()  # what was asked for before is still written
+        self._watches.clear()
+        await self._idle.wait()  # writes requested before are still committed
         await asyncio.get_running_loop().run_in_executor(self._thread, self._durable.close)
         self._thread.shutdown()
 
@@ -94,8 +94,8 @@ class EmbeddedStore(Store):
 
     async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
         self._check(paths[0] if paths else "/")
-        found = (self._tree.find(path) for path in paths)
-        return [entry.node() if entry else None for entry in found]
+        entries = (self._tree.find(path) for path in paths)
+        return [entry.node() if entry else None for entry in entries]
 
     async def children(self, path: str) -> list[str]:
         self._check(path)
@@ -108,8 +108,8 @@ class EmbeddedStore(Store):
         loop = asyncio.get_running_loop()
         write = _Write(ops, loop.create_future())
         self._queue.append(write)
-        if self._quiet.is_set():
-            self._quiet.clear()
+        if self._idle.is_set():
+            self._idle.clear()
             loop.call_soon(self._commit)  # writes of this turn of the loop share the commit
         return await write.done
 
@@ -128,26 +128,26 @@ class EmbeddedStore(Store):
             raise SessionExpired(path)
 
     def _commit(self) -> None:
-        """Draft everything that is queued and give it to the disk."""
+        """Draft all queued writes and commit them."""
         draft = Draft(self._tree)
         outcomes = [_Outcome(write.done, _attempt(draft, write.ops)) for write in self._queue]
         self._queue.clear()
         work = partial(self._durable.commit, draft.entries, draft.zxid)
         committed = asyncio.get_running_loop().run_in_executor(self._thread, work)
-        committed.add_done_callback(partial(self._committed, draft, outcomes))
+        committed.add_done_callback(partial(self._on_committed, draft, outcomes))
 
-    def _committed(
+    def _on_committed(
         self, draft: Draft, outcomes: Sequence[_Outcome], committed: asyncio.Future[None]
     ) -> None:
         error = committed.exception()
         if error is None:
             self._tree.merge(draft)
-            self._watches.fire(draft.changed, draft.reparented, self._soon)
+            self._watches.fire(draft.changed, draft.reparented, self._call_watch)
         else:
-            self._failed(error)
+            self._on_failure(error)
         for done, results in outcomes:
             if done.done():
-                continue  # the caller was cancelled; its write stands all the same
+                continue  # the caller was cancelled; its write is committed nevertheless
             if error is not None:
                 done.set_exception(error)
             elif isinstance(results, StoreError):
@@ -157,17 +157,17 @@ class EmbeddedStore(Store):
         if self._queue:
             self._commit()
         else:
-            self._quiet.set()
+            self._idle.set()
 
-    def _failed(self, error: BaseException) -> None:
+    def _on_failure(self, error: BaseException) -> None:
         if isinstance(error, StoreUnavailable) and error.errno != errno.ENOSPC:
             self._failure = error
-            self._tell(Session.SUSPENDED)
+            self._notify_listeners(Session.SUSPENDED)
 
-    def _soon(self, watch: Watch, path: str) -> None:
+    def _call_watch(self, watch: Watch, path: str) -> None:
         asyncio.get_running_loop().call_soon(watch, path)
 
-    def _tell(self, state: Session) -> None:
+    def _notify_listeners(self, state: Session) -> None:
         for listener in self._listeners:
             asyncio.get_running_loop().call_soon(listener, state)
 
@@ -175,5 +175,5 @@ class EmbeddedStore(Store):
 def _attempt(draft: Draft, ops: Sequence[Op]) -> list[Result] | StoreError:
     try:
         return draft.apply(ops, _SESSION)
-    except StoreError as refusal:
-        return refusal
+    except StoreError as error:
+        return error

@@ -1,8 +1,8 @@
 """One tree shared by several sessions in one process: for simulation and tests.
 
-`Ensemble` stands for the servers, `MemoryStore` for one client's session. Everything happens in a
-fixed order, so a seed replays. Faults are injected at the ensemble: a session can be cut off,
-joined again, or expired.
+`Ensemble` stands for the servers, `MemoryStore` for one client's session. The order of events is
+deterministic, so a seed can be replayed. Faults are injected at the ensemble: a session can be
+suspended, resumed or expired.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Ensemble:
         return results
 
     def end(self, session: int) -> None:
-        """The session is over: its ephemerals vanish, which others may be watching."""
+        """End the session: its ephemeral nodes are deleted, and watches on them fire."""
         self._sessions.pop(session, None)
         draft = Draft(self.tree)
         for path in self.tree.owned_by(session):
@@ -61,14 +61,14 @@ class Ensemble:
         self._publish(draft)
 
     def expire(self, store: MemoryStore) -> None:
-        """As when a client was silent for too long; it hears of it at once."""
+        """Expire the session as after a timeout; the client is notified at once."""
         self.end(store.session)
         store.turn(Session.EXPIRED)
 
     def _publish(self, draft: Draft) -> None:
         self.tree.merge(draft)
         for store in self._sessions.values():
-            store.watches.fire(draft.changed, draft.reparented, store.soon)
+            store.watches.fire(draft.changed, draft.reparented, store.call_watch)
 
 
 class MemoryStore(Store):
@@ -90,34 +90,34 @@ class MemoryStore(Store):
     async def close(self) -> None:
         if self._state is not Session.EXPIRED:
             self._state = Session.EXPIRED
-            self.watches.forget()
+            self.watches.clear()
             self._ensemble.end(self.session)
 
     def on_session(self, listener: Callable[[Session], None]) -> None:
         self._listeners.append(listener)
 
     def turn(self, state: Session) -> None:
-        """Change what this session sees; a test or a simulation calls this to cut it off."""
+        """Set the state of the session; tests and simulations call this to suspend it."""
         if state is Session.EXPIRED:
-            self.watches.forget()
+            self.watches.clear()
         self._state = state
         for listener in self._listeners:
             asyncio.get_running_loop().call_soon(listener, state)
 
-    def soon(self, watch: Watch, path: str) -> None:
+    def call_watch(self, watch: Watch, path: str) -> None:
         asyncio.get_running_loop().call_soon(self._deliver, watch, path)
 
     async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
-        await self._reach(paths[0] if paths else "/")
-        found = (self._ensemble.tree.find(path) for path in paths)
-        return [entry.node() if entry else None for entry in found]
+        await self._check_session(paths[0] if paths else "/")
+        entries = (self._ensemble.tree.find(path) for path in paths)
+        return [entry.node() if entry else None for entry in entries]
 
     async def children(self, path: str) -> list[str]:
-        await self._reach(path)
+        await self._check_session(path)
         return self._ensemble.tree.children(path)
 
     async def multi(self, ops: Sequence[Op]) -> list[Result]:
-        await self._reach(ops[0].path if ops else "/")
+        await self._check_session(ops[0].path if ops else "/")
         return self._ensemble.write(ops, self.session)
 
     async def watch_data(self, path: str, watch: Watch) -> Node | None:
@@ -130,12 +130,12 @@ class MemoryStore(Store):
         self.watches.on_children(path, watch)
         return names
 
-    async def _reach(self, path: str) -> None:
+    async def _check_session(self, path: str) -> None:
         await self._pause()
         if self._state is Session.EXPIRED:
             raise SessionExpired(path)
         if self._state is Session.SUSPENDED:
-            raise StoreUnavailable(errno.EHOSTUNREACH, "no word from the metadata store", path)
+            raise StoreUnavailable(errno.EHOSTUNREACH, "no reply from the metadata store", path)
 
     def _deliver(self, watch: Watch, path: str) -> None:
         if self._state is not Session.EXPIRED:

@@ -1,7 +1,7 @@
-"""What is kept in the tree: Kafka's JSON, both ways.
+"""The nodes of the tree: Kafka's JSON, encoded and decoded.
 
-Owns: the fields and versions of every node. Never touches a store. Each class has `encode` and
-`decode` side by side; a field unknown to us is ignored, a node that cannot be read is `BadNode`.
+Owns: the fields and versions of every node. Never accesses a store. Each class has `encode` and
+`decode` side by side; unknown fields are ignored, a node that cannot be parsed raises `BadNode`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ottla.model.ids import (
 
 
 class BadNode(ValueError):
-    """The bytes of a node are not what its path promises."""
+    """The data of a node cannot be parsed."""
 
 
 class ControllerNode(NamedTuple):
@@ -56,7 +56,7 @@ class ControllerEpochNode(NamedTuple):
         try:
             return cls(ControllerEpoch(int(data)))
         except ValueError as error:
-            raise BadNode(f"controller epoch {data!r}") from error
+            raise BadNode(f"invalid controller epoch: {data!r}") from error
 
 
 class EndpointNode(NamedTuple):
@@ -76,7 +76,7 @@ class EndpointNode(NamedTuple):
         name, separator, address = text.partition("://")
         host, colon, port = address.rpartition(":")
         if not (separator and colon and port.isdigit()):
-            raise BadNode(f"endpoint {text!r}")
+            raise BadNode(f"invalid endpoint: {text!r}, expected NAME://HOST:PORT")
         return cls(name, host.strip("[]"), int(port), protocols.get(name, name))
 
 
@@ -110,7 +110,7 @@ class BrokerNode(NamedTuple):
 
 
 class TopicNode(NamedTuple):
-    """/brokers/topics/<topic>: where the replicas of each partition are, and are moving."""
+    """/brokers/topics/<topic>: the replicas of each partition, and running reassignments."""
 
     topic_id: TopicId
     partitions: Mapping[int, tuple[BrokerId, ...]]
@@ -142,7 +142,7 @@ class TopicNode(NamedTuple):
 
 
 class StateNode(NamedTuple):
-    """/brokers/topics/<topic>/partitions/<p>/state: who leads, and who is in sync."""
+    """/brokers/topics/<topic>/partitions/<p>/state: leader and ISR."""
 
     leader: BrokerId
     leader_epoch: LeaderEpoch
@@ -186,7 +186,7 @@ class PartitionsNode(NamedTuple):
 
 
 class ReassignmentNode(NamedTuple):
-    """/admin/reassign_partitions: where partitions are asked to move."""
+    """/admin/reassign_partitions: requested reassignments."""
 
     replicas: Mapping[TopicPartition, tuple[BrokerId, ...]]
 
@@ -204,7 +204,7 @@ class ReassignmentNode(NamedTuple):
 
 
 class LogDirsNode(NamedTuple):
-    """/brokers/log_dirs/<id>, ours: the log directories a broker has had, and where they were."""
+    """/brokers/log_dirs/<id>, not Kafka's: log directories of a broker, with their paths."""
 
     paths: Mapping[UUID, str]
 
@@ -219,7 +219,7 @@ class LogDirsNode(NamedTuple):
 
 
 class LogDirEventNode(NamedTuple):
-    """/log_dir_event_notification/log_dir_event_<n>: a broker lost a directory."""
+    """/log_dir_event_notification/log_dir_event_<n>: a log directory of a broker failed."""
 
     broker: BrokerId
 
@@ -271,7 +271,7 @@ class ClusterIdNode(NamedTuple):
 
 
 class ProducerIdBlockNode(NamedTuple):
-    """/latest_producer_id_block: the last block of producer ids taken; both ends belong to it."""
+    """/latest_producer_id_block: the last reserved block of producer ids, both ends included."""
 
     broker: BrokerId
     first: ProducerId
@@ -295,7 +295,7 @@ class ProducerIdBlockNode(NamedTuple):
 
 
 def id_text(id_: UUID) -> str:
-    """Kafka's spelling of a UUID: 22 characters of URL-safe base64."""
+    """A UUID as Kafka writes it: 22 characters of URL-safe base64."""
     return urlsafe_b64encode(id_.bytes).decode().rstrip("=")
 
 
@@ -303,20 +303,20 @@ def id_of(text: str) -> UUID:
     try:
         return UUID(bytes=urlsafe_b64decode(text + "=="))
     except (BadBase64, ValueError) as error:
-        raise BadNode(f"id {text!r}") from error
+        raise BadNode(f"invalid id: {text!r}, expected 22 characters of base64") from error
 
 
 def dump(fields: Mapping[str, object]) -> bytes:
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
-def load(data: bytes, *needed: str) -> dict[str, Any]:
+def load(data: bytes, *required: str) -> dict[str, Any]:
     try:
         fields = json.loads(data)
     except ValueError as error:
         raise BadNode(f"not JSON: {data[:80]!r}") from error
-    if not isinstance(fields, dict) or any(key not in fields for key in needed):
-        raise BadNode(f"expected {', '.join(needed)}: {data[:80]!r}")
+    if not isinstance(fields, dict) or any(key not in fields for key in required):
+        raise BadNode(f"expected an object with {', '.join(required)}: {data[:80]!r}")
     return fields
 
 
@@ -333,4 +333,4 @@ def _partition(item: Mapping[str, Any]) -> TopicPartition:
     try:
         return TopicPartition(item["topic"], item["partition"])
     except KeyError as error:
-        raise BadNode(f"expected topic and partition: {item}") from error
+        raise BadNode(f"expected an object with topic and partition: {item}") from error

@@ -1,4 +1,4 @@
-"""Where things are kept: Kafka's own paths, so that its tools find them."""
+"""Kafka's own paths in the tree, so that its tools find the nodes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ BROKER_SEQUENCE: Final = "/brokers/seqid"
 CLUSTER_ID: Final = "/cluster/id"
 CONFIG_BROKERS: Final = "/config/brokers"
 CONFIG_CHANGES: Final = "/config/changes"
-CONFIG_GROUPS: Final = "/config/groups"  # ours: Kafka has settings of groups only without ZooKeeper
+CONFIG_GROUPS: Final = "/config/groups"  # not Kafka's: it has group settings only in KRaft mode
 CONFIG_TOPICS: Final = "/config/topics"
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 DELETE_TOPICS: Final = "/admin/delete_topics"
 ISR_CHANGES: Final = "/isr_change_notification"
-LOG_DIRS: Final = "/brokers/log_dirs"  # ours
+LOG_DIRS: Final = "/brokers/log_dirs"  # not Kafka's
 LOG_DIR_EVENTS: Final = "/log_dir_event_notification"
 PREFERRED_ELECTION: Final = "/admin/preferred_replica_election"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
@@ -37,9 +37,9 @@ ISR_CHANGE_PREFIX: Final = "isr_change_"
 LOG_DIR_EVENT_PREFIX: Final = "log_dir_event_"
 CONFIG_CHANGE_PREFIX: Final = "config_change_"
 DEFAULT_ENTITY: Final = "<default>"
-_FOREIGN: Final = re.compile("[%/\x00-\x1f\x7f-\x9f\ue000-\uf8ff\ufff0-\uffff]")
+_NOT_ALLOWED: Final = re.compile("[%/\x00-\x1f\x7f-\x9f\ue000-\uf8ff\ufff0-\uffff]")
 
-# What a new tree holds before the first broker registers, parents first.
+# Created before the first broker registers, parents first.
 ROOTS: Final = (
     "/brokers",
     BROKER_IDS,
@@ -101,12 +101,13 @@ def broker_config(broker_id: BrokerId | None) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name that others chose, as one step of a path: ZooKeeper takes only part of Unicode."""
-    step = _FOREIGN.sub(lambda found: quote(found[0], safe=""), name)
+    """A user's name as one step of a path: ZooKeeper accepts only part of Unicode."""
+    step = _NOT_ALLOWED.sub(lambda match: quote(match[0], safe=""), name)
     return step.replace(".", "%2E") if step in (".", "..") else step
 
 
 def plain(step: str) -> str:
+    """The inverse of `quoted`."""
     return unquote(step)
 
 
@@ -120,7 +121,7 @@ def name(path: str) -> str:
 
 def ancestors(path: str) -> Iterator[str]:
     """Every parent of `path` but the root, outermost first."""
-    at = path.find("/", 1)
-    while at != -1:
-        yield path[:at]
-        at = path.find("/", at + 1)
+    end = path.find("/", 1)
+    while end != -1:
+        yield path[:end]
+        end = path.find("/", end + 1)

@@ -1,11 +1,11 @@
-"""What a metadata store is.
+"""The interface of a metadata store.
 
-A tree of small nodes, each with a version that grows by one per change. A write may demand the
-version it saw; several writes may be joined into one that happens whole or not at all. Ephemeral
-nodes vanish with the session that made them. A watch fires once, on the event loop, after a
-change; whoever wants more sets it again when reading.
+A tree of small nodes, each with a version that grows by one per change. A write may require a
+version; several writes may be combined into one atomic write. Ephemeral nodes are deleted when the
+session that created them ends. A watch fires once, on the event loop, after a change; to watch
+again, the caller reads again.
 
-Never says where the tree lives.
+Never depends on a backend.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Node(NamedTuple):
     data: bytes
     version: int
     created: int
-    """Number of the write that made it: grows for ever, across restarts (a broker's epoch)."""
+    """The number of the write that created it, growing across restarts (a broker's epoch)."""
     ephemeral: bool = False
 
 
@@ -45,7 +45,7 @@ class Delete(NamedTuple):
 
 
 class Check(NamedTuple):
-    """Change nothing; only demand this version."""
+    """Change nothing; only require this version."""
 
     path: str
     version: int
@@ -59,17 +59,17 @@ Watch: TypeAlias = Callable[[str], None]
 
 
 class Session(Enum):
-    """What has become of our session."""
+    """The state of the session."""
 
     CONNECTED = "connected"
     SUSPENDED = "suspended"
-    """No word from the store: others may already think us gone. Controller work stops here."""
+    """No reply from the store: the session may have expired. The controller pauses."""
     EXPIRED = "expired"
-    """Our ephemerals are gone; `start` begins a new session."""
+    """The ephemeral nodes are deleted; `start` opens a new session."""
 
 
 class StoreError(Exception):
-    """A write or read the store refused. In a multi, `at` is the operation at fault."""
+    """The store refused a read or write. In a multi, `at` is the index of the refused operation."""
 
     def __init__(self, path: str, at: int = 0) -> None:
         super().__init__(f"{type(self).__name__}: {path}")
@@ -78,27 +78,27 @@ class StoreError(Exception):
 
 
 class NodeExists(StoreError):
-    """Create found a node already there."""
+    """The node to create already exists."""
 
 
 class NoNode(StoreError):
-    """The node, or the parent of a new one, is not there."""
+    """The node, or the parent of a node to create, does not exist."""
 
 
 class BadVersion(StoreError):
-    """Somebody changed the node since it was read."""
+    """The node has been changed since it was read."""
 
 
 class NotEmpty(StoreError):
-    """Delete found children."""
+    """The node to delete has children."""
 
 
 class EphemeralParent(StoreError):
-    """An ephemeral node cannot have children: they would outlive it."""
+    """An ephemeral node cannot have children."""
 
 
 class SessionExpired(StoreError):
-    """The session is over: nothing more happens under it."""
+    """The session has expired; `start` opens a new one."""
 
 
 class StoreUnavailable(OSError):
@@ -106,35 +106,35 @@ class StoreUnavailable(OSError):
 
 
 class Store(Protocol):
-    """One session with the tree. A home of the tree inherits the calls for a single node."""
+    """One session with the tree. Backends inherit the calls for a single node."""
 
     async def start(self) -> None:
         """Open a session; again after it expired."""
 
     async def close(self) -> None:
-        """End the session; its ephemerals vanish."""
+        """End the session; its ephemeral nodes are deleted."""
 
     def on_session(self, listener: Callable[[Session], None]) -> None:
-        """Be told, on the event loop, whenever the session's state changes."""
+        """Call `listener` on the event loop whenever the state of the session changes."""
 
     async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
-        """The nodes, in the order asked for; None where there is none."""
+        """The nodes, in the order of `paths`; None for those that do not exist."""
         ...
 
     async def children(self, path: str) -> list[str]:
-        """Names in order; NoNode if the parent is not there."""
+        """Sorted names; NoNode if the parent does not exist."""
         ...
 
     async def multi(self, ops: Sequence[Op]) -> list[Result]:
-        """All of it or none of it; StoreError.at names the operation that was refused."""
+        """All operations or none; StoreError.at is the index of the refused operation."""
         ...
 
     async def watch_data(self, path: str, watch: Watch) -> Node | None:
-        """Read, and hear once when the node is next created, changed or deleted."""
+        """Read, and call `watch` once when the node is next created, changed or deleted."""
         ...
 
     async def watch_children(self, path: str, watch: Watch) -> list[str]:
-        """Read, and hear once when a child comes or goes, or the parent is deleted."""
+        """Read, and call `watch` once when a child is created or deleted, or the parent deleted."""
         ...
 
     async def get(self, path: str) -> Node | None:
@@ -144,16 +144,16 @@ class Store(Protocol):
     async def create(
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
-        """The path made, which of a sequential node is known only now."""
-        [made] = await self.multi([Create(path, data, ephemeral, sequential)])
-        assert isinstance(made, str)
-        return made
+        """Returns the path, which the store completes for a sequential node."""
+        [created] = await self.multi([Create(path, data, ephemeral, sequential)])
+        assert isinstance(created, str)
+        return created
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
-        """The version it has now."""
-        [new] = await self.multi([Set(path, data, version)])
-        assert isinstance(new, int)
-        return new
+        """Returns the new version."""
+        [new_version] = await self.multi([Set(path, data, version)])
+        assert isinstance(new_version, int)
+        return new_version
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
         await self.multi([Delete(path, version)])

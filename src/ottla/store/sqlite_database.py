@@ -1,11 +1,11 @@
-"""The file of the embedded store: what is in it, how it is opened and written.
+"""The SQLite file of the embedded store.
 
-Owns: the SQLite file and its format, described in docs/formats/store.md. Never knows of sessions
-or watches. Synchronous: `embedded` calls it on one thread of its own. A commit returns when the
-disk has it (write-ahead log, synchronous=FULL).
+Owns: the file and its format, described in docs/formats/store.md. Never handles sessions or
+watches. Synchronous: `embedded` calls it on a single thread. A commit returns when the data is on
+the disk (write-ahead log, synchronous=FULL).
 
-Ephemerals are never stored: the process that owns them is the only one that can, so a file left
-by a killed broker holds none.
+Ephemeral nodes are never stored: they end with the process, so the file of a killed broker has
+none.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SqliteDatabase:
         self._connection: sqlite3.Connection | None = None
 
     def open(self) -> Tree:
-        """Open or create the file, keep every other process out of it, and read the tree."""
+        """Open or create the file, lock it against other processes, and read the tree."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(
@@ -63,54 +63,56 @@ class SqliteDatabase:
             raise
 
     def commit(self, entries: Mapping[str, Entry | None], zxid: int) -> None:
-        """Store all of it or none of it; returns when it is on the disk."""
+        """Store all entries or none; returns when they are on the disk."""
         assert self._connection is not None
-        run = self._connection
+        connection = self._connection
         try:
-            run.execute("BEGIN IMMEDIATE")
-            run.executemany(_PUT, _kept(entries.items()))
-            run.executemany(_REMOVE, _gone(entries.items()))
-            run.execute(_COUNT, (zxid,))
-            run.execute("COMMIT")
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(_PUT, _stored_rows(entries.items()))
+            connection.executemany(_REMOVE, _deleted_rows(entries.items()))
+            connection.execute(_COUNT, (zxid,))
+            connection.execute("COMMIT")
         except sqlite3.Error as error:
-            if run.in_transaction:
-                run.execute("ROLLBACK")
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
             full = error.sqlite_errorcode == sqlite3.SQLITE_FULL
             code = errno.ENOSPC if full else errno.EIO
             raise StoreUnavailable(code, str(error), str(self._path)) from error
-        if not self._path.exists():  # SQLite writes to a removed file without a word
-            said = "the file was removed while the broker was running"
-            raise StoreUnavailable(errno.ENOENT, said, str(self._path))
+        if not self._path.exists():  # SQLite writes to a removed file without an error
+            reason = "the file was removed while the broker was running"
+            raise StoreUnavailable(errno.ENOENT, reason, str(self._path))
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def _prepare(self, run: sqlite3.Connection) -> None:
-        run.execute("PRAGMA locking_mode = EXCLUSIVE")
-        run.execute("PRAGMA journal_mode = WAL")
-        run.execute("PRAGMA synchronous = FULL")
-        [(format_,)] = run.execute("PRAGMA user_version").fetchall()
-        [(application,)] = run.execute("PRAGMA application_id").fetchall()
-        [(tables,)] = run.execute("SELECT count(*) FROM sqlite_master").fetchall()
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        [(format_,)] = connection.execute("PRAGMA user_version").fetchall()
+        [(application,)] = connection.execute("PRAGMA application_id").fetchall()
+        [(tables,)] = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
         if tables == 0:
-            run.executescript(_SCHEMA)
+            connection.executescript(_SCHEMA)
         elif application != APPLICATION_ID:
-            raise UserError(f"{self._path} is not a metadata store of Ottla; move it away")
+            raise UserError(
+                f"{self._path} is not an Ottla metadata store; move it out of the log directory"
+            )
         elif format_ > FORMAT:
             raise UserError(
                 f"{self._path} has format {format_}, written by a newer Ottla; "
-                f"this one reads up to {FORMAT}"
+                f"this one reads formats up to {FORMAT}; upgrade Ottla"
             )
         else:
-            run.execute("BEGIN EXCLUSIVE")  # take the lock now, not at the first write
-            run.execute("COMMIT")
+            connection.execute("BEGIN EXCLUSIVE")  # take the lock now, not at the first write
+            connection.execute("COMMIT")
 
-    def _read(self, run: sqlite3.Connection) -> Tree:
-        [(zxid,)] = run.execute("SELECT value FROM counter WHERE name = 'zxid'").fetchall()
+    def _read(self, connection: sqlite3.Connection) -> Tree:
+        [(zxid,)] = connection.execute("SELECT value FROM counter WHERE name = 'zxid'").fetchall()
         tree = Tree(zxid)
-        rows = run.execute("SELECT path, data, version, created, child_changes FROM node")
+        rows = connection.execute("SELECT path, data, version, created, child_changes FROM node")
         tree.load(
             (path, Entry(data, version, created, 0, child_changes))
             for path, data, version, created, child_changes in rows
@@ -119,22 +121,25 @@ class SqliteDatabase:
 
     def _advice(self, error: sqlite3.Error) -> str:
         if "locked" in str(error):
-            return f"{self._path} is in use by another process; is a broker running on this data?"
+            return (
+                f"{self._path} is in use by another process; stop the broker that runs on this "
+                "log directory first"
+            )
         if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
-            return f"{self._path}: no space left on the disk; free some, then start again"
+            return f"{self._path}: no space left on the disk; free some space and restart"
         return (
-            f"{self._path} cannot be read ({error}); restore it from a copy, or move it away and "
-            "run `ottla adopt` on the data directory to rebuild the topics from their files"
+            f"cannot read {self._path}: {error}; restore it from a backup, or move it away and run "
+            "`ottla adopt` on the log directories to recover the topics from their files"
         )
 
 
-def _kept(changes: Iterable[tuple[str, Entry | None]]) -> Iterator[tuple[object, ...]]:
+def _stored_rows(changes: Iterable[tuple[str, Entry | None]]) -> Iterator[tuple[object, ...]]:
     for path, entry in changes:
         if entry is not None and not entry.owner:
             yield path, entry.data, entry.version, entry.created, entry.child_changes
 
 
-def _gone(changes: Iterable[tuple[str, Entry | None]]) -> Iterator[tuple[str]]:
+def _deleted_rows(changes: Iterable[tuple[str, Entry | None]]) -> Iterator[tuple[str]]:
     for path, entry in changes:
         if entry is None:
             yield (path,)

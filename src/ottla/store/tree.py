@@ -1,8 +1,8 @@
 """The tree itself, and drafts over it. Pure: no disk, no sessions, no watches.
 
-Owns: what each operation means and which it refuses. A `Draft` holds changes over a tree, or over
-another draft, without touching it: throwing it away undoes them, `merge` makes them real. So a
-multi that fails half-way leaves no trace, and a change can be made durable before anybody sees it.
+Owns: the meaning of each operation and when it is refused. A `Draft` holds changes to a tree, or to
+another draft, without modifying it: discarding the draft undoes them, `merge` applies them. A multi
+that fails half-way changes nothing, and a change can be made durable before it is visible.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ class Entry(NamedTuple):
     version: int
     created: int
     owner: int
-    """The session of an ephemeral; 0 of others."""
+    """The session of an ephemeral node; otherwise 0."""
     child_changes: int
-    """Children created so far: where the names of sequential ones come from."""
+    """Children created so far, which numbers sequential nodes."""
 
     def node(self) -> Node:
         return Node(self.data, self.version, self.created, self.owner != 0)
 
 
 class View(Protocol):
-    """What a draft needs of what it lies over."""
+    """What a draft needs from its base."""
 
     @property
     def zxid(self) -> int: ...
@@ -75,7 +75,7 @@ class Tree:
         return sorted(self._children.get(path, ()))
 
     def owned_by(self, session: int) -> list[str]:
-        """The ephemerals of a session, deepest first, in a fixed order."""
+        """The ephemeral nodes of a session, deepest first, in a fixed order."""
         owned = [path for path, entry in self._entries.items() if entry.owner == session]
         return sorted(owned, reverse=True)
 
@@ -98,7 +98,7 @@ class Tree:
             self._children.setdefault(paths.parent(path), set()).add(paths.name(path))
 
     def _remove(self, path: str) -> None:
-        self._entries.pop(path, None)  # a node may come and go within one draft
+        self._entries.pop(path, None)  # a draft may create and delete the same node
         siblings = self._children.get(paths.parent(path), set())
         siblings.discard(paths.name(path))
         if not siblings:
@@ -106,28 +106,28 @@ class Tree:
 
 
 class Draft:
-    """Changes over a view, and which paths they touch."""
+    """Changes to a view, and the paths they touch."""
 
-    def __init__(self, under: View) -> None:
-        self._under = under
-        self.zxid = under.zxid
+    def __init__(self, base: View) -> None:
+        self._base = base
+        self.zxid = base.zxid
         self.entries: dict[str, Entry | None] = {}
         self.changed: list[str] = []
         """Nodes created, set or deleted: their data watches fire."""
         self.reparented: list[str] = []
         """Parents that gained or lost a child: their child watches fire."""
-        self._balance: dict[str, int] = {}
+        self._child_difference: dict[str, int] = {}
 
     def apply(self, ops: Sequence[Op], session: int) -> list[Result]:
         """Perform all of `ops` as one write, or raise and leave this draft as it was."""
         attempt = Draft(self)
         attempt.zxid += 1
         results: list[Result] = []
-        for at, op in enumerate(ops):
+        for index, op in enumerate(ops):
             try:
                 results.append(attempt._perform(op, session))
             except StoreError as error:
-                error.at = at
+                error.at = index
                 raise
         self.merge(attempt)
         return results
@@ -137,14 +137,14 @@ class Draft:
         self.entries.update(draft.entries)
         self.changed += draft.changed
         self.reparented += draft.reparented
-        for path, difference in draft._balance.items():
-            self._balance[path] = self._balance.get(path, 0) + difference
+        for path, difference in draft._child_difference.items():
+            self._child_difference[path] = self._child_difference.get(path, 0) + difference
 
     def find(self, path: str) -> Entry | None:
-        return self.entries[path] if path in self.entries else self._under.find(path)
+        return self.entries[path] if path in self.entries else self._base.find(path)
 
     def child_count(self, path: str) -> int:
-        return self._under.child_count(path) + self._balance.get(path, 0)
+        return self._base.child_count(path) + self._child_difference.get(path, 0)
 
     def _perform(self, op: Op, session: int) -> Result:
         match op:
@@ -164,19 +164,19 @@ class Draft:
 
     def _create(self, op: Create, session: int) -> str:
         assert _is_path(op.path), op.path
-        over = paths.parent(op.path)
-        parent = self.find(over)
+        parent_path = paths.parent(op.path)
+        parent = self.find(parent_path)
         if parent is None:
-            raise NoNode(over)
+            raise NoNode(parent_path)
         if parent.owner:
-            raise EphemeralParent(over)
+            raise EphemeralParent(parent_path)
         path = f"{op.path}{parent.child_changes:010d}" if op.sequential else op.path
         if self.find(path) is not None:
             raise NodeExists(path)
-        self.entries[over] = parent._replace(child_changes=parent.child_changes + 1)
+        self.entries[parent_path] = parent._replace(child_changes=parent.child_changes + 1)
         owner = session if op.ephemeral else 0
         self.entries[path] = Entry(op.data, 0, self.zxid, owner, 0)
-        self._touched(path, over, 1)
+        self._record_change(path, parent_path, 1)
         return path
 
     def _delete(self, op: Delete) -> None:
@@ -184,7 +184,7 @@ class Draft:
         if self.child_count(op.path):
             raise NotEmpty(op.path)
         self.entries[op.path] = None
-        self._touched(op.path, paths.parent(op.path), -1)
+        self._record_change(op.path, paths.parent(op.path), -1)
 
     def _expect(self, path: str, version: int) -> Entry:
         entry = self.find(path)
@@ -194,10 +194,10 @@ class Draft:
             raise BadVersion(path)
         return entry
 
-    def _touched(self, path: str, parent: str, difference: int) -> None:
+    def _record_change(self, path: str, parent: str, difference: int) -> None:
         self.changed.append(path)
         self.reparented.append(parent)
-        self._balance[parent] = self._balance.get(parent, 0) + difference
+        self._child_difference[parent] = self._child_difference.get(parent, 0) + difference
 
 
 def _is_path(path: str) -> bool:

@@ -1,7 +1,7 @@
 """The one-shot watches of one session.
 
-Owns: who waits for which path. Never decides what changed; a store tells it, and it hands each
-watch to `soon`, which runs it on the event loop after the change can be read.
+Owns: which watches wait for which path. Never detects changes; the store passes the changed paths,
+and each watch is handed to `schedule`, which calls it on the event loop after the change.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from ottla.store.port import Watch
 
-Soon: TypeAlias = Callable[[Watch, str], object]
+Schedule: TypeAlias = Callable[[Watch, str], object]
 
 
 class WatchRegistry:
@@ -25,15 +25,15 @@ class WatchRegistry:
     def on_children(self, path: str, watch: Watch) -> None:
         self._children.setdefault(path, []).append(watch)
 
-    def fire(self, changed: Iterable[str], reparented: Iterable[str], soon: Soon) -> None:
+    def fire(self, changed: Iterable[str], reparented: Iterable[str], schedule: Schedule) -> None:
         """Each watch fires once, in the order in which the paths were touched."""
         for path in changed:
             for watch in self._data.pop(path, ()):
-                soon(watch, path)
+                schedule(watch, path)
         for path in reparented:
             for watch in self._children.pop(path, ()):
-                soon(watch, path)
+                schedule(watch, path)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         self._data.clear()
         self._children.clear()

@@ -1,11 +1,11 @@
-"""The tree on a ZooKeeper ensemble, through kazoo: the home of a cluster.
+"""The tree on a ZooKeeper ensemble, through kazoo: the backend of a cluster.
 
-Owns: the client, and the crossing between its threads and the event loop: nothing of ours ever
-runs on a thread of kazoo's. Never retries: a write whose answer was lost may have happened, and
-only the caller knows how to find out.
+Owns: the client, and the handover between its threads and the event loop: our code never runs on a
+thread of kazoo's. Never retries: a write whose reply was lost may have happened, and only the
+caller knows how to find out.
 
 kazoo reports LOST only after it has reached ZooKeeper again; until then the session is SUSPENDED,
-and every call is refused at once instead of waiting.
+and every call fails at once instead of waiting.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _STATES: Final = {
 
 
 _RECONNECT: Final = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": 1.0}
-"""An ensemble that is back is found within a second; kazoo's own pauses grow to a minute."""
+"""Reconnects within a second; with kazoo's defaults the pause grows to a minute."""
 
 
 class ZooKeeperStore(Store):
@@ -84,16 +84,16 @@ class ZooKeeperStore(Store):
         self._opened = False
         self._state = Session.EXPIRED
         self._listeners: list[Callable[[Session], None]] = []
-        self._began = asyncio.Event()
-        """Set once kazoo has a session that nobody has been given yet."""
+        self._new_session = asyncio.Event()
+        """Set when kazoo has a new session that `start` has not returned yet."""
 
     async def start(self) -> None:
         if not self._opened:
             await self._open()
             self._opened = True
-        await self._began.wait()  # after an expiry kazoo makes the next session by itself
-        self._began.clear()
-        self._tell(Session.CONNECTED)
+        await self._new_session.wait()  # after an expiry kazoo opens the next session itself
+        self._new_session.clear()
+        self._set_state(Session.CONNECTED)
 
     async def close(self) -> None:
         self._state = Session.EXPIRED
@@ -104,12 +104,12 @@ class ZooKeeperStore(Store):
         self._listeners.append(listener)
 
     async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
-        asked = [self._ask(self._client.get_async, path) for path in paths]
-        found = await asyncio.gather(*asked, return_exceptions=True)
-        return [_node_or_none(one) for one in found]
+        calls = [self._call(self._client.get_async, path) for path in paths]
+        replies = await asyncio.gather(*calls, return_exceptions=True)
+        return [_node_or_none(reply) for reply in replies]
 
     async def children(self, path: str) -> list[str]:
-        return sorted(await self._ask(self._client.get_children_async, path))
+        return sorted(await self._call(self._client.get_children_async, path))
 
     async def multi(self, ops: Sequence[Op]) -> list[Result]:
         if not ops:
@@ -118,35 +118,37 @@ class ZooKeeperStore(Store):
         transaction = self._client.transaction()
         for op in ops:
             _add(transaction, op)
-        answers = await _answer(transaction.commit_async(), ops[0].path)
-        _raise_refusal(ops, answers)
-        return [_result(op, answer) for op, answer in zip(ops, answers, strict=True)]
+        replies = await _reply(transaction.commit_async(), ops[0].path)
+        _raise_refusal(ops, replies)
+        return [_result(op, reply) for op, reply in zip(ops, replies, strict=True)]
 
     async def watch_data(self, path: str, watch: Watch) -> Node | None:
-        spring = self._spring(path, watch)
+        kazoo_watch = self._kazoo_watch(path, watch)
         try:
-            return _node(await self._ask(self._client.get_async, path, spring))
+            return _node(await self._call(self._client.get_async, path, kazoo_watch))
         except NoNode:
-            there = await self._ask(self._client.exists_async, path, spring)
-        return await self.get(path) if there else None  # created in between: watched all the same
+            exists = await self._call(self._client.exists_async, path, kazoo_watch)
+        return await self.get(path) if exists else None  # created in between; it is watched
 
     async def watch_children(self, path: str, watch: Watch) -> list[str]:
-        spring = self._spring(path, watch)
-        return sorted(await self._ask(self._client.get_children_async, path, spring))
+        kazoo_watch = self._kazoo_watch(path, watch)
+        return sorted(await self._call(self._client.get_children_async, path, kazoo_watch))
 
     async def _open(self) -> None:
         loop = asyncio.get_running_loop()
 
         def listen(state: str) -> None:
             if not loop.is_closed():
-                loop.call_soon_threadsafe(self._turned, state)
+                loop.call_soon_threadsafe(self._on_kazoo_state, state)
 
         self._client.add_listener(listen)
         try:
             await asyncio.to_thread(self._connect)
         except KazooTimeoutError as error:
             self._client.remove_listener(listen)
-            raise StoreUnavailable(errno.ETIMEDOUT, "ZooKeeper does not answer") from error
+            raise StoreUnavailable(
+                errno.ETIMEDOUT, f"no reply within {self._connect_s:g} s"
+            ) from error
 
     def _connect(self) -> None:
         self._client.start(timeout=self._connect_s)
@@ -154,15 +156,15 @@ class ZooKeeperStore(Store):
             self._client.ensure_path(self._chroot)
             self._client.chroot = self._chroot
 
-    def _turned(self, state: str) -> None:
-        """kazoo's word on the session, on the event loop."""
+    def _on_kazoo_state(self, state: str) -> None:
+        """Called on the event loop when kazoo reports a state."""
         session = _STATES[state]
         if session is Session.CONNECTED and self._state is Session.EXPIRED:
-            self._began.set()  # a new session: whoever calls `start` next has it
+            self._new_session.set()  # a new session, for the next `start`
         else:
-            self._tell(session)
+            self._set_state(session)
 
-    def _tell(self, state: Session) -> None:
+    def _set_state(self, state: Session) -> None:
         self._state = state
         for listener in self._listeners:
             asyncio.get_running_loop().call_soon(listener, state)
@@ -171,58 +173,58 @@ class ZooKeeperStore(Store):
         if self._state is Session.EXPIRED:
             raise SessionExpired(path)
         if self._state is Session.SUSPENDED:
-            raise StoreUnavailable(errno.EHOSTUNREACH, "no word from ZooKeeper", path)
+            raise StoreUnavailable(errno.EHOSTUNREACH, "no reply from ZooKeeper", path)
 
-    async def _ask(self, call: Callable[..., IAsyncResult], path: str, *rest: object) -> Any:
+    async def _call(self, call: Callable[..., IAsyncResult], path: str, *rest: object) -> Any:
         self._check(path)
-        return await _answer(call(path, *rest), path)
+        return await _reply(call(path, *rest), path)
 
-    def _spring(self, path: str, watch: Watch) -> Callable[[WatchedEvent], None]:
-        """kazoo also calls watches when a session stumbles: that is not a change of the node."""
+    def _kazoo_watch(self, path: str, watch: Watch) -> Callable[[WatchedEvent], None]:
+        """kazoo also calls watches when the session is suspended: that is not a change."""
         loop = asyncio.get_running_loop()
 
-        def sprung(event: WatchedEvent) -> None:
+        def on_event(event: WatchedEvent) -> None:
             if event.type != EventType.NONE:
                 loop.call_soon_threadsafe(watch, path)
 
-        return sprung
+        return on_event
 
 
-async def _answer(asked: IAsyncResult, path: str) -> Any:
-    """What a thread of kazoo's will say, awaited on the event loop."""
+async def _reply(call: IAsyncResult, path: str) -> Any:
+    """Wait on the event loop for a result that a thread of kazoo's sets."""
     loop = asyncio.get_running_loop()
-    said: asyncio.Future[None] = loop.create_future()
+    done: asyncio.Future[None] = loop.create_future()
 
-    def settle() -> None:
-        if not said.done():
-            said.set_result(None)
+    def set_done() -> None:
+        if not done.done():
+            done.set_result(None)
 
-    asked.rawlink(lambda _: loop.call_soon_threadsafe(settle))
-    await said
+    call.rawlink(lambda _: loop.call_soon_threadsafe(set_done))
+    await done
     try:
-        return asked.get_nowait()
+        return call.get_nowait()
     except (KazooException, KazooTimeoutError) as error:
-        raise _translated(error, path) from error
+        raise _translate(error, path) from error
 
 
-def _translated(error: Exception, path: str, at: int = 0) -> Exception:
+def _translate(error: Exception, path: str, index: int = 0) -> Exception:
     refusal = _REFUSALS.get(type(error))
     if refusal is not None:
-        return refusal(path, at)
+        return refusal(path, index)
     return StoreUnavailable(errno.EIO, f"ZooKeeper: {type(error).__name__}", path)
 
 
-def _node(answer: Any) -> Node:
-    data, stat = answer
+def _node(reply: Any) -> Node:
+    data, stat = reply
     return Node(data, stat.version, stat.czxid, stat.ephemeralOwner != 0)
 
 
-def _node_or_none(answer: Any) -> Node | None:
-    if isinstance(answer, NoNode):
+def _node_or_none(reply: Any) -> Node | None:
+    if isinstance(reply, NoNode):
         return None
-    if isinstance(answer, BaseException):
-        raise answer
-    return _node(answer)
+    if isinstance(reply, BaseException):
+        raise reply
+    return _node(reply)
 
 
 def _add(transaction: TransactionRequest, op: Op) -> None:
@@ -237,20 +239,20 @@ def _add(transaction: TransactionRequest, op: Op) -> None:
             transaction.check(op.path, op.version)
 
 
-def _raise_refusal(ops: Sequence[Op], answers: Sequence[Any]) -> None:
-    """Of a refused multi one answer is the reason; the others only say that they were undone."""
-    for at, answer in enumerate(answers):
-        if isinstance(answer, Exception) and not isinstance(
-            answer, RolledBackError | RuntimeInconsistency
+def _raise_refusal(ops: Sequence[Op], replies: Sequence[Any]) -> None:
+    """One reply of a refused multi is the reason; the others only say that they were undone."""
+    for index, reply in enumerate(replies):
+        if isinstance(reply, Exception) and not isinstance(
+            reply, RolledBackError | RuntimeInconsistency
         ):
-            raise _translated(answer, ops[at].path, at)
+            raise _translate(reply, ops[index].path, index)
 
 
-def _result(op: Op, answer: Any) -> Result:
+def _result(op: Op, reply: Any) -> Result:
     match op:
         case Create():
-            return str(answer)
+            return str(reply)
         case Set():
-            return int(answer.version)
+            return int(reply.version)
         case _:
             return None

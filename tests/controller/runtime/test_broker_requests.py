@@ -36,8 +36,8 @@ def decoded(request: Request) -> Any:
 
 @pytest.mark.spec("CTL-24", "CTL-36", "CTL-37", "CTL-18")
 def test_a_start_sends_live_brokers_then_leaders_then_metadata() -> None:
-    live, led, told = sent("elected 4 1@20:a t-0=1/1/1")
-    assert [live.key, led.key, told.key] == [UPDATE_METADATA, LEADER_AND_ISR, UPDATE_METADATA]
+    live, led, metadata = sent("elected 4 1@20:a t-0=1/1/1")
+    assert [live.key, led.key, metadata.key] == [UPDATE_METADATA, LEADER_AND_ISR, UPDATE_METADATA]
     (broker,) = decoded(live).live_brokers
     assert (broker.id, broker.rack) == (1, "a")
     assert [(e.host, e.port, e.listener) for e in broker.endpoints] == [
@@ -56,8 +56,8 @@ def test_a_start_sends_live_brokers_then_leaders_then_metadata() -> None:
 
 @pytest.mark.spec("CTL-52", "MDC-10")
 def test_a_topic_being_deleted_is_told_with_leader_minus_two_and_stopped_with_delete() -> None:
-    told, stopped = sent("delete t", "elected 4 1 t-0=1/1/1")
-    (topic,) = decoded(told).topic_states
+    metadata, stopped = sent("delete t", "elected 4 1 t-0=1/1/1")
+    (topic,) = decoded(metadata).topic_states
     assert topic.partition_states[0].leader == -2
     (topic,) = decoded(stopped).topic_states
     (state,) = topic.partition_states

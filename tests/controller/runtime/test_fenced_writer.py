@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from ottla.controller.runtime.fenced_writer import (
-    PIECE,
-    PIECE_BYTES,
+    BATCH_BYTES,
+    BATCH_OPS,
     ControllerFenced,
     FencedWriter,
 )
@@ -61,8 +61,8 @@ def test_large_steps_are_written_in_pieces_and_small_ones_at_once() -> None:
         store, writer = await opened()
         await writer.write([], 0)
         assert store.sizes == []
-        await writer.write([Create(f"/n{number}") for number in range(PIECE + 1)], 0)
-        assert store.sizes == [PIECE + 1, 2]
+        await writer.write([Create(f"/n{number}") for number in range(BATCH_OPS + 1)], 0)
+        assert store.sizes == [BATCH_OPS + 1, 2]
 
     run(story())
 
@@ -70,10 +70,10 @@ def test_large_steps_are_written_in_pieces_and_small_ones_at_once() -> None:
 def test_what_is_too_large_for_one_request_to_zookeeper_is_written_in_several() -> None:
     async def story() -> None:
         store, writer = await opened()
-        half = bytes(PIECE_BYTES // 2)
+        half = bytes(BATCH_BYTES // 2)
         await writer.write([Create("/a", half), Create("/b", half), Create("/c")], 0)
         assert store.sizes == [2, 3]
-        await writer.write([Set("/a", bytes(2 * PIECE_BYTES))], 0)  # alone: it may yet be taken
+        await writer.write([Set("/a", bytes(2 * BATCH_BYTES))], 0)  # alone: it may yet be taken
         assert store.sizes == [2, 3, 2]
 
     run(story())

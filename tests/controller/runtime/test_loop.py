@@ -32,8 +32,8 @@ T0 = TopicPartition("t", 0)
 
 async def create(node: Node, name: str, *replicas: int, partitions: int = 1) -> Created:
     chosen = {number: tuple(map(BrokerId, replicas)) for number in range(partitions)}
-    made = await node.controller.create_topics([NewTopic(name, assignment=chosen)], 5_000)
-    outcome = made[name]
+    created = await node.controller.create_topics([NewTopic(name, assignment=chosen)], 5_000)
+    outcome = created[name]
     assert isinstance(outcome, Created), outcome
     return outcome
 
@@ -44,9 +44,9 @@ def leader(node: Node, tp: TopicPartition = T0) -> int | None:
 
 
 async def stored(node: Node, path: str) -> Stored:
-    found = await node.store.get(path)
-    assert found is not None, path
-    return found
+    node_found = await node.store.get(path)
+    assert node_found is not None, path
+    return node_found
 
 
 @pytest.mark.spec("CTL-01", "CTL-02", "CTL-03", "CTL-14", "CTL-15", "CTL-20")
@@ -70,11 +70,11 @@ def test_a_created_topic_has_leaders_in_every_brokers_metadata_when_it_is_answer
         async with control_plane() as plane:
             one, two = await plane.start(1), await plane.start(2)
             await settle()
-            made = await create(one, "t", 2, 1, partitions=3)
-            assert made.partition_count == 3
-            assert one.metadata.image.topics["t"].id == made.id
+            created = await create(one, "t", 2, 1, partitions=3)
+            assert created.partition_count == 3
+            assert one.metadata.image.topics["t"].id == created.id
             await until(lambda: leader(two) == 2)
-            assert two.held.states[T0].topic_id == made.id
+            assert two.held.states[T0].topic_id == created.id
             assert two.held.states[T0].assigned.replicas == (2, 1)
             assert StateNode.decode((await stored(one, paths.partition_state(T0))).data).isr == (
                 2,
@@ -199,7 +199,7 @@ def test_who_waits_when_the_session_expires_is_told_to_ask_the_next_controller()
         async with control_plane() as plane:
             one = await plane.start(1)
             await settle()
-            number, answer = one.loop.open_ask()
+            number, answer = one.loop.open_request()
             plane.ensemble.expire(cast(MemoryStore, one.store))
             with pytest.raises(KafkaError) as refused:
                 await answer
@@ -413,8 +413,8 @@ def test_a_reassignment_written_into_the_store_is_begun() -> None:
             one, two = await plane.start(1), await plane.start(2)
             await settle()
             await create(one, "t", 1)
-            wanted = ReassignmentNode({T0: (BrokerId(2),)})
-            await one.store.create(paths.REASSIGN_PARTITIONS, wanted.encode())
+            reassignment = ReassignmentNode({T0: (BrokerId(2),)})
+            await one.store.create(paths.REASSIGN_PARTITIONS, reassignment.encode())
             await until(lambda: T0 in two.held.states)
             node = TopicNode.decode((await stored(one, paths.topic("t"))).data)
             assert node.adding == {0: (2,)}
@@ -430,8 +430,8 @@ def test_only_the_controller_watches_the_cluster() -> None:
             one, two = await plane.start(1), await plane.start(2)
             await settle()
             await create(one, "t", 1)
-            assert two.loop._readings._watched == {paths.CONTROLLER}
-            assert paths.topic("t") in one.loop._readings._watched
+            assert two.loop._reader._watched == {paths.CONTROLLER}
+            assert paths.topic("t") in one.loop._reader._watched
 
     run(story())
 
@@ -470,7 +470,7 @@ def test_leaders_are_balanced_by_themselves_after_a_while() -> None:
             await create(one, "t", 1, 2)
             codes = await one.controller.elect_leaders(ElectionKind.PREFERRED, [T0], 1_000)
             assert codes == {T0: ErrorCode.election_not_needed}
-            left = await one.controller.let_go(two.id, two.registration.epoch)
+            left = await one.controller.controlled_shutdown(two.id, two.registration.epoch)
             assert left == frozenset()
 
     run(story())

@@ -26,15 +26,15 @@ def second(image: Image) -> bool:
 def test_who_waits_goes_on_when_the_image_shows_it_and_not_before() -> None:
     async def story() -> None:
         cache = MetadataCache(BrokerId(1))
-        shown = MetadataWaiter(cache)
+        waiter = MetadataWaiter(cache)
         async with asyncio.TaskGroup() as tasks:
-            waiting = tasks.create_task(shown.until(second))
+            waiting = tasks.create_task(waiter.wait_for(second))
             for controller in (1, 2):
                 await asyncio.sleep(0)
                 assert not waiting.done()
                 cache.apply(Update(BrokerId(controller), ControllerEpoch(1), ()))
-                shown.changed()
-        await shown.until(second)
+                waiter.on_image_changed()
+        await waiter.wait_for(second)
 
     run(story())
 
@@ -42,11 +42,11 @@ def test_who_waits_goes_on_when_the_image_shows_it_and_not_before() -> None:
 def test_who_gives_up_is_forgotten() -> None:
     async def story() -> None:
         cache = MetadataCache(BrokerId(1))
-        shown = MetadataWaiter(cache)
+        waiter = MetadataWaiter(cache)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(1):
-                await shown.until(second)
-        assert shown._waiting == []
+                await waiter.wait_for(second)
+        assert waiter._waiting == []
 
     run(story())
 

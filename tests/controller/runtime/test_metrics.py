@@ -24,7 +24,7 @@ def read(registry: Registry, name: str) -> float:
 @pytest.mark.spec("MON-14", "MON-15", "CTL-33")
 def test_counts_follow_the_state() -> None:
     actor, registry = Actor(), Registry()
-    ControllerMetrics(registry, ManualClock()).watch(lambda: actor.state, lambda: 3)
+    ControllerMetrics(registry, ManualClock()).register_gauges(lambda: actor.state, lambda: 3)
     assert read(registry, f"{GROUP}_active_controller_count") == 0
     actor.run("elected 1 1 2 t-0=1,2/2/1,2 t-1=2/2/2 u-0=2/2/2")
     actor.run("brokers 1")
@@ -50,17 +50,17 @@ def test_counts_follow_the_state() -> None:
 @pytest.mark.spec("MON-16", "MON-17", "CTL-27")
 def test_events_and_requests_are_timed_by_kind_and_broker() -> None:
     clock, registry = ManualClock(), Registry()
-    measures = ControllerMetrics(registry, clock)
-    with measures.timing(ControllerState(BrokerId(1))):
+    metrics = ControllerMetrics(registry, clock)
+    with metrics.timing(ControllerState(BrokerId(1))):
         clock.ns += 4_000_000
-    measures.channel(1, lambda: 5)
-    with measures.request(1):
+    metrics.add_queue(1, lambda: 5)
+    with metrics.request(1):
         clock.ns += 7_000_000
     families = {family.name: family.metrics for family in registry.families()}
     timed = families[f"{EVENTS}_event_time_ms"][(("event", "ControllerState"),)]
     assert isinstance(timed, Histogram)
     assert (timed.count, timed.total) == (1, 4)
-    measures.channel_gone(1)
+    metrics.remove_queue(1)
     assert not any(
         ("controlled_broker", "1") in labels
         for family in registry.families()

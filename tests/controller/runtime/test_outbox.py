@@ -35,7 +35,7 @@ class Recorder:
     """A broker that answers, or does not."""
 
     def __init__(self) -> None:
-        self.heard: list[int] = []
+        self.received: list[int] = []
         self.in_flight = 0
         self.failures = 0
         self.closed = 0
@@ -55,7 +55,7 @@ class Recorder:
                 self.failures -= 1
                 raise ConnectionResetError
             call = wire.parse_call(memoryview(frame)[4:])
-            self.heard.append(wire.decode(call, memoryview(frame)[4:]).controller_epoch)
+            self.received.append(wire.decode(call, memoryview(frame)[4:]).controller_epoch)
             return wire.reply(call, {"error_code": ErrorCode.none})[4:]
         finally:
             self.in_flight -= 1
@@ -64,8 +64,8 @@ class Recorder:
         self.closed += 1
 
 
-async def outbox(links: Recorder, tasks: asyncio.TaskGroup, told: list[Event]) -> Outbox:
-    return Outbox(links, told.append, tasks, ControllerMetrics(Registry(), LoopClock()))
+async def outbox(links: Recorder, tasks: asyncio.TaskGroup, events: list[Event]) -> Outbox:
+    return Outbox(links, events.append, tasks, ControllerMetrics(Registry(), LoopClock()))
 
 
 @pytest.mark.spec("CTL-38", "CTL-39", "CTL-40", "MON-17")
@@ -75,35 +75,35 @@ def test_requests_arrive_in_order_one_at_a_time_and_are_repeated_until_answered(
         links.failures = 2
         async with asyncio.TaskGroup() as tasks:
             box = await outbox(links, tasks, [])
-            box.follow({ONE.id: ONE})
+            box.update({ONE.id: ONE})
             box.send(request(ONE, epoch) for epoch in (1, 2, 3))
             await asyncio.sleep(60)
             box.close()
-        assert links.heard == [1, 2, 3]
+        assert links.received == [1, 2, 3]
         assert links.closed == 1
 
     run(story())
 
 
 @pytest.mark.spec("CTL-40", "CTL-43")
-def test_channels_follow_the_brokers_and_a_restarted_one_gets_a_new_channel() -> None:
+def test_queues_follow_the_live_brokers_and_a_restarted_one_gets_a_new_queue() -> None:
     async def story() -> None:
         links = Recorder()
         links.silent = True
         again = BrokerState(ONE.id, BrokerEpoch(9), ())
         async with asyncio.TaskGroup() as tasks:
             box = await outbox(links, tasks, [])
-            box.follow({ONE.id: ONE})
+            box.update({ONE.id: ONE})
             box.send([request(ONE, 1)])
             await asyncio.sleep(5)
-            box.follow({again.id: again})
+            box.update({again.id: again})
             await asyncio.sleep(0)
             assert links.closed == 1
             links.silent = False
             box.send([request(again, 2)])
             await asyncio.sleep(5)
             box.close()
-        assert links.heard == [2], "what the dead one had not heard is not for the new one"
+        assert links.received == [2], "what the dead one had not heard is not for the new one"
 
     run(story())
 
@@ -111,15 +111,15 @@ def test_channels_follow_the_brokers_and_a_restarted_one_gets_a_new_channel() ->
 @pytest.mark.spec("CTL-38")
 def test_a_broker_too_far_behind_loses_its_queue_and_the_controller_hears_of_it() -> None:
     async def story() -> None:
-        links, told = Recorder(), list[Event]()
+        links, events = Recorder(), list[Event]()
         links.silent = True
         async with asyncio.TaskGroup() as tasks:
-            box = await outbox(links, tasks, told)
-            box.follow({ONE.id: ONE})
+            box = await outbox(links, tasks, events)
+            box.update({ONE.id: ONE})
             box.send(request(ONE, epoch) for epoch in range(QUEUE_MAX))
-            assert told == []
+            assert events == []
             box.send([request(ONE, 0)])
-            assert told == [BrokerBehind(ONE.id)]
+            assert events == [BrokerBehind(ONE.id)]
             box.close()
 
     run(story())

@@ -11,11 +11,11 @@ from tests.fakes.virtual_loop import run
 
 def test_an_answer_reaches_who_asked_under_that_number() -> None:
     async def story() -> None:
-        asks = PendingRequests()
-        first, one = asks.open()
-        second, two = asks.open()
-        asks.answer(second, "two")
-        asks.answer(first, "one")
+        pending = PendingRequests()
+        first, one = pending.open()
+        second, two = pending.open()
+        pending.reply(second, "two")
+        pending.reply(first, "one")
         assert (await one, await two) == ("one", "two")
 
     run(story())
@@ -23,11 +23,11 @@ def test_an_answer_reaches_who_asked_under_that_number() -> None:
 
 def test_an_answer_nobody_waits_for_is_dropped() -> None:
     async def story() -> None:
-        asks = PendingRequests()
-        number, _ = asks.open()
-        asks.close(number)
-        asks.answer(number, "late")
-        asks.answer(99, "never asked")
+        pending = PendingRequests()
+        number, _ = pending.open()
+        pending.close(number)
+        pending.reply(number, "late")
+        pending.reply(99, "never asked")
 
     run(story())
 
@@ -35,9 +35,9 @@ def test_an_answer_nobody_waits_for_is_dropped() -> None:
 @pytest.mark.spec("CTL-28")
 def test_everybody_who_waits_is_told_to_ask_another_controller() -> None:
     async def story() -> None:
-        asks = PendingRequests()
-        _, waiting = asks.open()
-        asks.refuse_all()
+        pending = PendingRequests()
+        _, waiting = pending.open()
+        pending.fail_all()
         with pytest.raises(KafkaError) as refused:
             await waiting
         assert refused.value.code is ErrorCode.not_controller

@@ -26,10 +26,10 @@ ME = ControllerState(BrokerId(1))
 
 
 async def opened() -> tuple[MemoryStore, StoreReader, list[Change]]:
-    store, told = MemoryStore(Ensemble()), list[Change]()
+    store, changes = MemoryStore(Ensemble()), list[Change]()
     await store.start()
     await create_root_nodes(store, None, Random(0))
-    return store, StoreReader(store, told.append, Random(0)), told
+    return store, StoreReader(store, changes.append, Random(0)), changes
 
 
 async def write_topic(store: MemoryStore, name: str) -> None:
@@ -44,7 +44,7 @@ async def write_topic(store: MemoryStore, name: str) -> None:
 @pytest.mark.spec("CTL-17", "CTL-32")
 def test_a_new_controller_reads_everything_there_is() -> None:
     async def story() -> None:
-        store, readings, _ = await opened()
+        store, reader, _ = await opened()
         node = BrokerNode((EndpointNode("PLAINTEXT", "h", 9),), 0, "r")
         await store.create(paths.broker(BrokerId(1)), node.encode(), ephemeral=True)
         await write_topic(store, "t")
@@ -52,7 +52,7 @@ def test_a_new_controller_reads_everything_there_is() -> None:
         await store.create(paths.topic_config("t"), unclean.encode())
         await store.create(paths.delete_topic("t"))
         await store.create(f"{paths.ISR_CHANGES}/isr_change_1")
-        seen = await readings.everything(TERM)
+        seen = await reader.read_all(TERM)
         assert (seen.epoch, seen.epoch_version) == (3, 8)
         assert seen.brokers[BrokerId(1)].rack == "r"
         leadership = seen.topics["t"].partitions[0].leadership
@@ -69,17 +69,17 @@ def test_a_new_controller_reads_everything_there_is() -> None:
 @pytest.mark.spec("CTL-18", "CTL-77")
 def test_what_was_read_is_watched_and_never_watched_twice() -> None:
     async def story() -> None:
-        store, readings, told = await opened()
+        store, reader, changes = await opened()
         await write_topic(store, "t")
-        await readings.everything(TERM)
-        await readings.everything(TERM)
+        await reader.read_all(TERM)
+        await reader.read_all(TERM)
         await write_topic(store, "u")
         await settle()
-        assert told == [TopicsChanged()]
+        assert changes == [TopicsChanged()]
         node = TopicNode(topic_id("t"), {0: (BrokerId(1),), 1: (BrokerId(1),)})
         await store.set(paths.topic("t"), node.encode())
         await settle()
-        assert told == [TopicsChanged(), PartitionsChanged("t")]
+        assert changes == [TopicsChanged(), PartitionsChanged("t")]
 
     run(story())
 
@@ -87,17 +87,17 @@ def test_what_was_read_is_watched_and_never_watched_twice() -> None:
 @pytest.mark.spec("CTL-42", "CTL-47")
 def test_a_change_becomes_the_event_of_what_is_there_now() -> None:
     async def story() -> None:
-        store, readings, _ = await opened()
+        store, reader, _ = await opened()
         node = BrokerNode((), 0)
         await store.create(paths.broker(BrokerId(2)), node.encode(), ephemeral=True)
-        seen = await readings.event(BrokersChanged(), ME)
+        seen = await reader.event(BrokersChanged(), ME)
         assert isinstance(seen, LiveBrokersChanged)
         assert list(seen.brokers) == [2]
-        assert await readings.event(PartitionsChanged("gone"), ME) is None
+        assert await reader.event(PartitionsChanged("gone"), ME) is None
         await write_topic(store, "t")
         actor = Actor()
         actor.run("elected 1 1 t-0=1/1/1")
-        grown = await readings.event(PartitionsChanged("t"), actor.state)
+        grown = await reader.event(PartitionsChanged("t"), actor.state)
         assert isinstance(grown, PartitionsReloaded)
 
     run(story())
@@ -106,25 +106,25 @@ def test_a_change_becomes_the_event_of_what_is_there_now() -> None:
 @pytest.mark.spec("CTL-49")
 def test_a_change_that_was_quicker_than_the_watch_is_told() -> None:
     async def story() -> None:
-        store, readings, told = await opened()
+        store, reader, changes = await opened()
         await write_topic(store, "t")
-        await readings.watch_topics({"t": 0})
-        assert told == []
-        readings.forget_watches()
+        await reader.watch_topics({"t": 0})
+        assert changes == []
+        reader.forget_watches()
         await store.set(paths.topic("t"), TopicNode(topic_id("t"), {}).encode())
         await settle()
-        told.clear()
-        await readings.watch_topics({"t": 0})
-        assert told == [PartitionsChanged("t")]
+        changes.clear()
+        await reader.watch_topics({"t": 0})
+        assert changes == [PartitionsChanged("t")]
 
     run(story())
 
 
 def test_a_topic_written_without_an_id_is_given_one() -> None:
     async def story() -> None:
-        store, readings, _ = await opened()
+        store, reader, _ = await opened()
         await store.create(paths.topic("t"), b'{"version":1,"partitions":{"0":[1]}}')
-        seen = await readings.topics([])
+        seen = await reader.topics([])
         assert set(seen.ids) == {"t"}
 
     run(story())
@@ -132,14 +132,14 @@ def test_a_topic_written_without_an_id_is_given_one() -> None:
 
 def test_one_broken_node_does_not_hide_the_others() -> None:
     async def story() -> None:
-        store, readings, _ = await opened()
+        store, reader, _ = await opened()
         for name in ("t", "u", "v"):
             await write_topic(store, name)
         await store.set(paths.topic("t"), b"{broken")
         await store.set(paths.partition_state(TopicPartition("u", 0)), b"{broken")
         await store.create(paths.topic_config("v"), b"{broken")
         await store.create(paths.broker(BrokerId(7)), b"{broken", ephemeral=True)
-        seen = await readings.everything(TERM)
+        seen = await reader.read_all(TERM)
         assert sorted(seen.topics) == ["u", "v"]
         assert seen.brokers == {}
         unreadable = seen.topics["u"].partitions[0].leadership

@@ -9,7 +9,7 @@ from ottla.protocol.interbroker import CONTROLLED_SHUTDOWN
 
 
 async def controlled_shutdown(request: Request, ctx: Context) -> Fields:
-    left = await ctx.services.controller.let_go(
+    left = await ctx.services.controller.controlled_shutdown(
         BrokerId(request.broker_id), BrokerEpoch(request.broker_epoch)
     )
     return {

@@ -39,7 +39,7 @@ async def update_metadata(request: Request, ctx: Context) -> Fields:
     for topic in {tp.topic for tp in deleted} - services.metadata.image.topics.keys():
         services.config.set_topic(topic, {})
     services.groups.topics_changed(_changed(before, services.metadata.image, update), deleted)
-    services.controller.shown.changed()
+    services.controller.metadata_waiter.on_image_changed()
     return {"error_code": ErrorCode.none}
 
 

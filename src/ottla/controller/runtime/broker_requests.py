@@ -1,7 +1,7 @@
-"""The controller's three requests as frames, and the brokers' replies as events.
+"""Encodes the controller's three requests, and decodes the brokers' replies as events.
 
-Owns which fields each request carries. Never sends. They are written in their newest versions:
-controller and brokers of one cluster are released together.
+Owns which fields each request carries. Never sends. The newest versions are used: controller and
+brokers of one cluster run the same release.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ottla.protocol.interbroker import LEADER_AND_ISR, STOP_REPLICA, UPDATE_META
 INCREMENTAL: Final = 1
 FULL: Final = 2
 PARTITIONS_MAX: Final = 200
-"""That one request speaks of."""
+"""In one request."""
 
 Fields = dict[str, object]
 Item = TypeVar("Item", PartitionLeadership, StoppedReplica, PublishedPartition)
@@ -50,8 +50,8 @@ class Request(NamedTuple):
     broker: BrokerState
     key: int
     fields: Fields
-    about: tuple[TopicPartition, ...]
-    """In a StopReplica, the replicas to be deleted: the only ones whose fate is waited for."""
+    deleted: tuple[TopicPartition, ...]
+    """In a StopReplica, the replicas to be deleted: only their results matter."""
     names: Mapping[TopicId, str]
     """Topic names by id, because a LeaderAndIsr reply has only the ids."""
 
@@ -60,7 +60,7 @@ class Request(NamedTuple):
         return wire.encode_request(self.key, version, correlation_id, client_id, self.fields)
 
     def event(self, frame: memoryview) -> Event | None:
-        """What the reply means, if it means anything to the controller."""
+        """The event of a reply, if the controller needs it."""
         reply = wire.decode_reply(self.key, VERSIONS[self.key][-1], frame)
         if self.key == LEADER_AND_ISR:
             codes = {
@@ -70,22 +70,21 @@ class Request(NamedTuple):
                 for item in topic.partition_errors
             }
             return LeaderAndIsrReplied(self.broker.id, self.broker.epoch, codes)
-        if self.key == STOP_REPLICA and self.about:
-            whole = reply.error_code
-            said = {
+        if self.key == STOP_REPLICA and self.deleted:
+            top_level = reply.error_code
+            by_partition = {
                 TopicPartition(item.topic_name, item.partition_index): item.error_code
                 for item in reply.partition_errors
             }
-            codes = {tp: said.get(tp, whole) for tp in self.about}
+            codes = {tp: by_partition.get(tp, top_level) for tp in self.deleted}
             return StopReplicaReplied(self.broker.id, self.broker.epoch, codes)
         return None
 
 
 def requests(state: ControllerState, sends: Iterable[Send]) -> Iterator[Request]:
-    """Every request of one step, in the order each broker must hear them.
+    """All requests of one step, in the order in which each broker must get them.
 
-    What concerns many partitions is said in several requests, so that neither this broker nor the
-    one that hears it is busy with one of them for long.
+    Large ones are split, so that neither this broker nor the receiver is blocked for long.
     """
     for send in sends:
         match send:
@@ -166,7 +165,7 @@ def _broker(broker: BrokerState) -> Fields:
 def _by_topic(
     items: Sequence[Item], fields: Callable[[Item], Fields], *, with_id: bool
 ) -> list[Fields]:
-    """Partitions of one topic stand together: that is how the messages nest them."""
+    """Group the partitions by topic, as the messages nest them."""
     in_order = sorted(items, key=lambda item: item.tp)
     topics: list[Fields] = []
     for name, group in groupby(in_order, key=lambda item: item.tp.topic):
@@ -185,7 +184,7 @@ def _leadership(leadership: Leadership | None, epoch: ControllerEpoch) -> Leader
 
 def _led(led: PartitionLeadership) -> Fields:
     partition, leadership = led.partition, led.partition.leadership
-    assert leadership is not None, f"{led.tp} has no leadership to tell"
+    assert leadership is not None, f"partition {led.tp} has no leadership to send"
     return {
         "partition_index": led.tp.partition,
         "controller_epoch": leadership.controller_epoch,

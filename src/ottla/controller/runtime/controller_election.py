@@ -1,7 +1,7 @@
-"""The office of controller: one node that exists while somebody holds it, and a count of terms.
+"""Controller election: the ephemeral node `/controller` and the counter `/controller_epoch`.
 
-Owns how it is taken: the node and the new epoch in one atomic step, so that two brokers never hold
-the same epoch. Never watches it.
+Owns how a broker wins: it writes the node and the new epoch atomically, so that two controllers
+never have the same epoch. Never watches the node.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ottla.store.port import BadVersion, Create, NodeExists, Op, Set, Store
 
 
 class ControllerTerm(NamedTuple):
-    """One controller's time in office, and the version that fences its writes."""
+    """The epoch of an active controller, and the node version that fences its writes."""
 
     epoch: ControllerEpoch
     version: int
@@ -24,18 +24,19 @@ class ControllerTerm(NamedTuple):
 async def try_to_become_controller(
     store: Store, broker_id: BrokerId, now_ms: int
 ) -> ControllerTerm | None:
-    """Take it if it is free; None when somebody else was quicker."""
+    """Become the controller if there is none; None if another broker was faster."""
     node = await store.get(paths.CONTROLLER_EPOCH)
     if node is None:
         term = ControllerTerm(ControllerEpoch(1), 0)
-        count: Op = Create(paths.CONTROLLER_EPOCH, ControllerEpochNode(term.epoch).encode())
+        write_epoch: Op = Create(paths.CONTROLLER_EPOCH, ControllerEpochNode(term.epoch).encode())
     else:
         last = ControllerEpochNode.decode(node.data).epoch
         term = ControllerTerm(ControllerEpoch(last + 1), node.version + 1)
-        count = Set(paths.CONTROLLER_EPOCH, ControllerEpochNode(term.epoch).encode(), node.version)
-    mine = ControllerNode(broker_id, now_ms).encode()
+        data = ControllerEpochNode(term.epoch).encode()
+        write_epoch = Set(paths.CONTROLLER_EPOCH, data, node.version)
+    registration = ControllerNode(broker_id, now_ms).encode()
     try:
-        await store.multi([Create(paths.CONTROLLER, mine, ephemeral=True), count])
+        await store.multi([Create(paths.CONTROLLER, registration, ephemeral=True), write_epoch])
     except (NodeExists, BadVersion):
         return None
     return term

@@ -1,6 +1,6 @@
-"""Performs the controller's writes: fenced, in pieces a store can swallow.
+"""Performs the controller's writes: fenced, in batches of limited size.
 
-Owns the fence: every piece checks the version of `/controller_epoch` in the same atomic write, so
+Owns the fence: every batch checks the version of `/controller_epoch` in the same atomic write, so
 a controller that has been replaced cannot change anything. Never decides what to write.
 """
 
@@ -23,12 +23,12 @@ from ottla.store.port import (
     StoreError,
 )
 
-PIECE: Final = 500
+BATCH_OPS: Final = 500
 """Operations in one atomic write. A step that needs more is resumed from the store if cut short."""
-PIECE_BYTES: Final = 500_000
-"""And their size: ZooKeeper hangs up on a request of a megabyte."""
+BATCH_BYTES: Final = 500_000
+"""Their size: ZooKeeper closes the connection on a request of a megabyte."""
 OP_BYTES: Final = 80
-"""What an operation takes beside its path and data."""
+"""The size of an operation without its path and data."""
 
 
 class ControllerFenced(Exception):
@@ -40,46 +40,46 @@ class FencedWriter:
         self._store = store
 
     async def write(self, ops: Sequence[Op], epoch_version: int) -> None:
-        """All of them, or StoreError from the first piece that met something unexpected."""
+        """Write all operations; StoreError from the first batch with a conflict."""
         fence = Check(paths.CONTROLLER_EPOCH, epoch_version)
-        for piece in _pieces(ops):
-            await self._write_piece(fence, piece)
+        for batch in _batches(ops):
+            await self._write_batch(fence, batch)
 
-    async def _write_piece(self, fence: Check, piece: list[Op]) -> None:
-        while piece:
+    async def _write_batch(self, fence: Check, batch: list[Op]) -> None:
+        while batch:
             try:
-                await self._store.multi([fence, *piece])
+                await self._store.multi([fence, *batch])
                 return
-            except StoreError as refused:
-                if refused.at == 0 and isinstance(refused, BadVersion | NoNode):
-                    raise ControllerFenced from refused
-                piece = _without_obstacle(piece, refused)
+            except StoreError as conflict:
+                if conflict.at == 0 and isinstance(conflict, BadVersion | NoNode):
+                    raise ControllerFenced from conflict
+                batch = _resolve_conflict(batch, conflict)
 
 
-def _pieces(ops: Sequence[Op]) -> Iterator[list[Op]]:
-    piece: list[Op] = []
+def _batches(ops: Sequence[Op]) -> Iterator[list[Op]]:
+    batch: list[Op] = []
     size = 0
     for op in ops:
         bytes_ = OP_BYTES + len(op.path) + (len(op.data) if isinstance(op, Create | Set) else 0)
-        if piece and (len(piece) == PIECE or size + bytes_ > PIECE_BYTES):
-            yield piece
-            piece, size = [], 0
-        piece.append(op)
+        if batch and (len(batch) == BATCH_OPS or size + bytes_ > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(op)
         size += bytes_
-    if piece:
-        yield piece
+    if batch:
+        yield batch
 
 
-def _without_obstacle(piece: list[Op], refused: StoreError) -> list[Op]:
-    """What is gone need not be deleted, what is there need not be made; all else is a conflict."""
-    at = refused.at - 1  # the fence stands before them
-    op = piece[at]
-    before, after = piece[:at], piece[at + 1 :]
-    if isinstance(op, Delete) and isinstance(refused, NoNode):
+def _resolve_conflict(batch: list[Op], conflict: StoreError) -> list[Op]:
+    """Skip deletes of missing nodes and creates of existing empty ones; raise anything else."""
+    index = conflict.at - 1  # the fence is the first operation
+    op = batch[index]
+    before, after = batch[:index], batch[index + 1 :]
+    if isinstance(op, Delete) and isinstance(conflict, NoNode):
         return [*before, *after]
-    if isinstance(op, Create) and isinstance(refused, NodeExists):
+    if isinstance(op, Create) and isinstance(conflict, NodeExists):
         if not op.data:
             return [*before, *after]
-        if paths.parent(op.path) == paths.CONFIG_TOPICS:  # left over from a topic long gone
+        if paths.parent(op.path) == paths.CONFIG_TOPICS:  # left over from a deleted topic
             return [*before, Set(op.path, op.data), *after]
-    raise refused
+    raise conflict

@@ -1,7 +1,7 @@
-"""Waiting until this broker's metadata shows what was asked for.
+"""Waits until this broker's metadata cache shows a change.
 
-Owns who waits. The controller's answer says that something has been decided; a client that hears
-of it must also find it, here, with its next request.
+Owns the waiting requests. The controller's reply says that a change is decided; a client that gets
+the reply must also see the change with its next request to this broker.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class MetadataWaiter:
         self._metadata = metadata
         self._waiting: list[tuple[Condition, asyncio.Future[None]]] = []
 
-    async def until(self, condition: Condition) -> None:
-        """Return once the image fulfils it; the caller sets the time limit."""
+    async def wait_for(self, condition: Condition) -> None:
+        """Return once the condition is true of the image; the caller sets the timeout."""
         if condition(self._metadata.image):
             return
         entry = (condition, asyncio.get_running_loop().create_future())
@@ -33,8 +33,7 @@ class MetadataWaiter:
             if entry in self._waiting:
                 self._waiting.remove(entry)
 
-    def changed(self) -> None:
-        """The image is a new one."""
+    def on_image_changed(self) -> None:
         if not self._waiting:
             return
         image, waiting = self._metadata.image, self._waiting

@@ -1,6 +1,6 @@
-"""What can be read about a controller from outside: counts, and the time each event took.
+"""The metrics of a controller: counts, and the time each event took.
 
-Owns the names. The numbers are worked out from the state when somebody asks; only times are kept.
+Owns the names. Counts are computed from the state when metrics are scraped; only times are stored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ControllerMetrics:
 
     @contextmanager
     def timing(self, item: object) -> Iterator[None]:
-        """How long one kind of event takes: frequent or slow ones mean trouble."""
+        """Measure the time spent on one event."""
         with self._time(
             f"{EVENTS}_event_time_ms",
             "Time the controller spent on one event.",
@@ -34,12 +34,12 @@ class ControllerMetrics:
         ):
             yield
 
-    def waited(self, ms: float) -> None:
+    def observe_queue_time(self, ms: float) -> None:
         self._registry.histogram(
             f"{EVENTS}_event_queue_time_ms", "Time an event waited for the controller."
         ).observe(ms)
 
-    def channel(self, broker: int, waiting: Callable[[], int]) -> None:
+    def add_queue(self, broker: int, waiting: Callable[[], int]) -> None:
         self._registry.gauge(
             f"{CHANNELS}_queue_size",
             "Requests waiting for a broker.",
@@ -47,12 +47,12 @@ class ControllerMetrics:
             controlled_broker=str(broker),
         )
 
-    def channel_gone(self, broker: int) -> None:
+    def remove_queue(self, broker: int) -> None:
         self._registry.forget(controlled_broker=str(broker))
 
     @contextmanager
     def request(self, broker: int) -> Iterator[None]:
-        """Until a broker answered, or failed to."""
+        """Measure the time until a broker replied or failed."""
         with self._time(
             f"{CHANNELS}_request_rate_and_queue_time_ms",
             "Time until a broker answered the controller.",
@@ -66,11 +66,13 @@ class ControllerMetrics:
         try:
             yield
         finally:
-            taken_ms = (self._clock.mono_ns() - started) / 1e6
-            self._registry.histogram(name, doc, **labels).observe(taken_ms)
+            elapsed_ms = (self._clock.mono_ns() - started) / 1e6
+            self._registry.histogram(name, doc, **labels).observe(elapsed_ms)
 
-    def watch(self, read: Callable[[], ControllerState], queued: Callable[[], int]) -> None:
-        """Publish everything that follows from the state; all zero when not in office."""
+    def register_gauges(
+        self, read: Callable[[], ControllerState], queued: Callable[[], int]
+    ) -> None:
+        """Register the gauges; all are zero on a broker that is not the active controller."""
         gauge = self._registry.gauge
         counts: dict[str, tuple[str, Callable[[ControllerState], int]]] = {
             "active_controller_count": ("1 on the active controller.", _active),
@@ -88,7 +90,7 @@ class ControllerMetrics:
             "topics_to_delete_count": ("Topics being deleted.", lambda s: len(s.deletions)),
             "topics_ineligible_to_delete_count": (
                 "Topics whose deletion must wait.",
-                lambda s: sum(going.ineligible for going in s.deletions.values()),
+                lambda s: sum(deletion.ineligible for deletion in s.deletions.values()),
             ),
             "replicas_to_delete_count": ("Replicas being deleted.", _replicas_to_delete),
             "replicas_ineligible_to_delete_count": (

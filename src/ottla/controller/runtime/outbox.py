@@ -1,11 +1,11 @@
-"""One ordered queue of requests per broker, each sent until it is answered.
+"""One ordered request queue per broker; each request is sent until the broker replies.
 
-Owns the channels: they follow the live brokers. One request is in flight per broker, so a broker
-hears things in the order they were decided. Never decides what to send, never writes to the store:
-whatever is put here has been written.
+Owns the queues: one per live broker. One request per broker is in flight, so a broker gets requests
+in the order of the decisions. Never decides what to send, never writes to the store: the decisions
+behind the requests have been written.
 
-A channel's queue is bounded. When a broker is so slow that it fills, what waits is dropped and the
-controller is told: it will say everything again, once, instead of every step in between.
+A queue is bounded. When a broker is so slow that its queue is full, the queue is dropped and the
+controller notified: it sends its full state once, instead of every step in between.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ CLIENT_ID: Final = "controller"
 QUEUE_MAX: Final = 1_000
 RETRY_S: Final = 0.1
 
-Tell = Callable[[Event], None]
+OnEvent = Callable[[Event], None]
 
 
 class BrokerLink(Protocol):
-    """A way to one broker. The reply comes without its size; OSError when there is none."""
+    """A connection to one broker. The reply comes without its size; OSError on failure."""
 
     async def call(self, frame: bytes) -> bytes | memoryview: ...
 
@@ -42,19 +42,19 @@ class BrokerLink(Protocol):
 
 class BrokerLinks(Protocol):
     def open(self, broker: BrokerState) -> BrokerLink:
-        """Connecting happens at the first call."""
+        """Connects at the first call."""
 
 
 class BrokerQueue:
-    """The task of one broker."""
+    """The request queue of one broker and the task that sends from it."""
 
     def __init__(
-        self, broker: BrokerState, link: BrokerLink, tell: Tell, measures: ControllerMetrics
+        self, broker: BrokerState, link: BrokerLink, on_event: OnEvent, metrics: ControllerMetrics
     ) -> None:
         self.broker = broker
         self._link = link
-        self._tell = tell
-        self._measures = measures
+        self._on_event = on_event
+        self._metrics = metrics
         self._queue: asyncio.Queue[Request] = asyncio.Queue(QUEUE_MAX)
         self._correlation_id = 0
 
@@ -64,10 +64,15 @@ class BrokerQueue:
 
     def put(self, request: Request) -> None:
         if self._queue.full():
-            log.warning("broker %d is %d requests behind", self.broker.id, self.waiting)
+            log.warning(
+                "request queue of broker %d is full (%d requests), dropping it and sending the "
+                "full state again",
+                self.broker.id,
+                self.waiting,
+            )
             while not self._queue.empty():
                 self._queue.get_nowait()
-            self._tell(BrokerBehind(self.broker.id))
+            self._on_event(BrokerBehind(self.broker.id))
             return
         self._queue.put_nowait(request)
 
@@ -83,49 +88,53 @@ class BrokerQueue:
             self._correlation_id += 1
             frame = request.frame(self._correlation_id, CLIENT_ID)
             try:
-                with self._measures.request(self.broker.id):
+                with self._metrics.request(self.broker.id):
                     reply = await self._link.call(frame)
                 event = request.event(memoryview(reply))
-            except (OSError, Disconnect) as gone:
-                log.info("broker %d did not answer: %s", self.broker.id, gone)
-                await asyncio.sleep(RETRY_S)  # as long as it is registered, it must hear this
+            except (OSError, Disconnect) as error:
+                log.info("no reply from broker %d, retrying: %s", self.broker.id, error)
+                await asyncio.sleep(RETRY_S)  # until its registration ends
                 continue
             if event is not None:
-                self._tell(event)
+                self._on_event(event)
             return
 
 
 class Outbox:
     def __init__(
-        self, links: BrokerLinks, tell: Tell, tasks: asyncio.TaskGroup, measures: ControllerMetrics
+        self,
+        links: BrokerLinks,
+        on_event: OnEvent,
+        tasks: asyncio.TaskGroup,
+        metrics: ControllerMetrics,
     ) -> None:
         self._links = links
-        self._tell = tell
+        self._on_event = on_event
         self._tasks = tasks
-        self._measures = measures
-        self._channels: dict[BrokerId, tuple[BrokerQueue, asyncio.Task[None]]] = {}
+        self._metrics = metrics
+        self._queues: dict[BrokerId, tuple[BrokerQueue, asyncio.Task[None]]] = {}
 
-    def follow(self, brokers: Mapping[BrokerId, BrokerState]) -> None:
-        """Channels for those who came, none for those who left, new ones for those who moved."""
-        for id, (channel, task) in list(self._channels.items()):
-            if brokers.get(id) != channel.broker:
+    def update(self, brokers: Mapping[BrokerId, BrokerState]) -> None:
+        """Open the queues of new brokers, close those of removed and changed ones."""
+        for id, (queue, task) in list(self._queues.items()):
+            if brokers.get(id) != queue.broker:
                 task.cancel()
-                self._measures.channel_gone(id)
-                del self._channels[id]
+                self._metrics.remove_queue(id)
+                del self._queues[id]
         for id, broker in brokers.items():
-            if id not in self._channels:
+            if id not in self._queues:
                 link = self._links.open(broker)
-                channel = BrokerQueue(broker, link, self._tell, self._measures)
-                self._measures.channel(id, partial(_waiting, channel))
-                self._channels[id] = (channel, self._tasks.create_task(channel.run()))
+                queue = BrokerQueue(broker, link, self._on_event, self._metrics)
+                self._metrics.add_queue(id, partial(_waiting, queue))
+                self._queues[id] = (queue, self._tasks.create_task(queue.run()))
 
     def send(self, requests: Iterable[Request]) -> None:
         for request in requests:
-            self._channels[request.broker.id][0].put(request)
+            self._queues[request.broker.id][0].put(request)
 
     def close(self) -> None:
-        self.follow({})
+        self.update({})
 
 
-def _waiting(channel: BrokerQueue) -> int:
-    return channel.waiting
+def _waiting(queue: BrokerQueue) -> int:
+    return queue.waiting

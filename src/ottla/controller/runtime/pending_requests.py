@@ -1,6 +1,6 @@
-"""Questions to the controller that wait for their answers.
+"""Requests to the controller that wait for a reply.
 
-Owns the numbers and the futures behind them. Never knows what is asked.
+Owns their ids and futures. Never knows what they request.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from ottla.model.errors import ErrorCode, KafkaError
 
 class PendingRequests:
     def __init__(self) -> None:
-        self._numbers = count(1)
+        self._ids = count(1)
         self._open: dict[int, asyncio.Future[object]] = {}
 
     def open(self) -> tuple[int, asyncio.Future[object]]:
-        number = next(self._numbers)
+        request_id = next(self._ids)
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        self._open[number] = future
-        return number, future
+        self._open[request_id] = future
+        return request_id, future
 
-    def answer(self, number: int, answer: object) -> None:
-        """Nobody may be waiting any more: then the answer is dropped."""
-        future = self._open.pop(number, None)
+    def reply(self, request_id: int, reply: object) -> None:
+        """Dropped if the caller no longer waits."""
+        future = self._open.pop(request_id, None)
         if future is not None and not future.done():
-            future.set_result(answer)
+            future.set_result(reply)
 
-    def close(self, number: int) -> None:
-        self._open.pop(number, None)
+    def close(self, request_id: int) -> None:
+        self._open.pop(request_id, None)
 
-    def refuse_all(self) -> None:
-        """No longer in office, or unable to act: ask the next one, or again."""
+    def fail_all(self) -> None:
+        """NOT_CONTROLLER for all: this broker resigned or cannot act; clients retry."""
         for future in self._open.values():
             if not future.done():
                 future.set_exception(KafkaError(ErrorCode.not_controller))

@@ -1,14 +1,15 @@
-"""Reads the store for the controller: what is there becomes an event.
+"""Reads the store for the controller and turns the content into events.
 
-Owns which nodes are read for which event, and which paths are being watched. A watch is set in the
-same breath as the reading, so nothing is missed between; a path that is still watched is not
-watched twice. Never decides anything.
+Owns which nodes are read for which event, and which paths are watched. Reading and setting a watch
+is one operation, so no change in between is missed; a path is never watched twice. Never decides
+anything.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from random import Random
 from typing import TypeVar
 
@@ -75,27 +76,28 @@ from ottla.store.port import Node, Store
 
 log = logging.getLogger(__name__)
 
-Read = TypeVar("Read")
+Decoded = TypeVar("Decoded")
 
 
 class StoreReader:
-    def __init__(self, store: Store, tell: Callable[[Change], None], dice: Random) -> None:
+    def __init__(self, store: Store, on_change: Callable[[Change], None], dice: Random) -> None:
         self._store = store
-        self._tell = tell
+        self._on_change = on_change
         self._dice = dice
         self._watched: set[str] = set()
 
     def forget_watches(self) -> None:
-        """The session they belonged to is over."""
+        """Their session has expired."""
         self._watched.clear()
 
     async def controller(self) -> BrokerId | None:
-        """Who is controller; a node that cannot be read counts as none."""
-        node = _read(ControllerNode.decode, await self._data(paths.CONTROLLER))
+        """The active controller; a node that cannot be parsed counts as none."""
+        data = await self._data(paths.CONTROLLER)
+        node = _decode(ControllerNode.decode, paths.CONTROLLER, data)
         return None if node is None else node.broker
 
-    async def everything(self, term: ControllerTerm) -> Elected:
-        """All that a new controller must know, watched from here on."""
+    async def read_all(self, term: ControllerTerm) -> Elected:
+        """Read the whole state for a new controller, and watch it from now on."""
         await self._data(paths.PREFERRED_ELECTION)
         await self._data(paths.REASSIGN_PARTITIONS)
         isr_changes = await self._children(paths.ISR_CHANGES)
@@ -118,7 +120,7 @@ class StoreReader:
         )
 
     async def event(self, change: Change, state: ControllerState) -> Event | None:
-        """What a change amounts to, once the store has been read."""
+        """Read what has changed; returns the event."""
         match change:
             case BrokersChanged() | BrokerChanged():
                 return await self._brokers()
@@ -142,12 +144,12 @@ class StoreReader:
     async def _brokers(self) -> LiveBrokersChanged:
         names = await self._children(paths.BROKER_IDS)
         ids = [BrokerId(int(name)) for name in names if name.isdigit()]
-        found = [_broker(id, await self._data(paths.broker(id))) for id in sorted(ids)]
-        return LiveBrokersChanged({broker.id: broker for broker in found if broker is not None})
+        brokers = [_broker(id, await self._data(paths.broker(id))) for id in sorted(ids)]
+        return LiveBrokersChanged({broker.id: broker for broker in brokers if broker is not None})
 
-    async def topics(self, known: Iterable[str]) -> TopicsReloaded:
+    async def topics(self, loaded: Iterable[str]) -> TopicsReloaded:
         names = frozenset(await self._children(paths.TOPICS))
-        new = await self._topics(sorted(names - set(known)))
+        new = await self._topics(sorted(names - set(loaded)))
         return TopicsReloaded(names, new, self._ids(new))
 
     async def partitions(self, name: str) -> PartitionsReloaded | None:
@@ -155,11 +157,11 @@ class StoreReader:
         return PartitionsReloaded(name, topics[name]) if topics else None
 
     async def watch_topics(self, versions: Mapping[str, int]) -> None:
-        """Hear of changes to topics that this controller wrote itself."""
+        """Watch topics that this controller wrote itself."""
         for name, version in versions.items():
             node = await self._data(paths.topic(name))
             if node is not None and node.version != version:
-                self._tell(PartitionsChanged(name))  # somebody was quicker than the watch
+                self._on_change(PartitionsChanged(name))  # changed before the watch was set
 
     async def _deletions(self) -> DeletionsFound:
         return DeletionsFound(frozenset(await self._children(paths.DELETE_TOPICS)))
@@ -168,57 +170,58 @@ class StoreReader:
         names = await self._children(paths.ISR_CHANGES)
         notifications = [f"{paths.ISR_CHANGES}/{name}" for name in names]
         nodes = await self._store.get_many(notifications)
-        told = [_read(PartitionsNode.decode, node) for node in nodes]
-        changed = {tp for partitions in told if partitions for tp in partitions.partitions}
+        contents = map(partial(_decode, PartitionsNode.decode), notifications, nodes)
+        changed = {tp for content in contents if content for tp in content.partitions}
         states = await self.states(sorted(changed))
         return StatesChanged(states.states, tuple(notifications))
 
     async def states(self, tps: Sequence[TopicPartition]) -> StatesReloaded:
         nodes = await self._store.get_many([paths.partition_state(tp) for tp in tps])
-        found = {tp: _leadership(node) for tp, node in zip(tps, nodes, strict=True)}
-        return StatesReloaded({tp: led for tp, led in found.items() if led is not None})
+        states = {tp: _leadership(tp, node) for tp, node in zip(tps, nodes, strict=True)}
+        return StatesReloaded({tp: state for tp, state in states.items() if state is not None})
 
     async def _log_dirs(self) -> LogDirFailuresFound:
         names = await self._children(paths.LOG_DIR_EVENTS)
         notifications = [f"{paths.LOG_DIR_EVENTS}/{name}" for name in names]
         nodes = await self._store.get_many(notifications)
-        events = [_read(LogDirEventNode.decode, node) for node in nodes]
+        events = map(partial(_decode, LogDirEventNode.decode), notifications, nodes)
         return LogDirFailuresFound(frozenset(e.broker for e in events if e), tuple(notifications))
 
     async def _preferred_election(self) -> ElectionRequested | None:
         node = await self._data(paths.PREFERRED_ELECTION)
         if node is None:
             return None
-        asked = _read(PartitionsNode.decode, node)
-        partitions = () if asked is None else asked.partitions
+        request = _decode(PartitionsNode.decode, paths.PREFERRED_ELECTION, node)
+        partitions = () if request is None else request.partitions
         return ElectionRequested(None, ElectionKind.PREFERRED, partitions)
 
     async def _reassignment(self) -> ReassignmentRequested | None:
         node = await self._data(paths.REASSIGN_PARTITIONS)
         if node is None:
             return None
-        asked = _read(ReassignmentNode.decode, node)
-        return ReassignmentRequested(None, {} if asked is None else asked.replicas)
+        request = _decode(ReassignmentNode.decode, paths.REASSIGN_PARTITIONS, node)
+        return ReassignmentRequested(None, {} if request is None else request.replicas)
 
     async def _topics(self, names: Sequence[str]) -> dict[str, TopicAssignment]:
-        found: dict[str, tuple[TopicNode, int]] = {}
+        topics: dict[str, tuple[TopicNode, int]] = {}
         for name in names:
             node = await self._data(paths.topic(name))
-            topic = _read(TopicNode.decode, node)
+            topic = _decode(TopicNode.decode, paths.topic(name), node)
             if node is not None and topic is not None:
-                found[name] = (topic, node.version)
+                topics[name] = (topic, node.version)
         tps = [
-            TopicPartition(name, n) for name, (topic, _) in found.items() for n in topic.partitions
+            TopicPartition(name, n) for name, (topic, _) in topics.items() for n in topic.partitions
         ]
         states = (await self.states(tps)).states
         return {
-            name: _topic(name, topic, version, states) for name, (topic, version) in found.items()
+            name: _topic(name, topic, version, states) for name, (topic, version) in topics.items()
         }
 
     async def _unclean(self, topics: Iterable[str]) -> dict[str, bool]:
         names = list(topics)
-        nodes = await self._store.get_many([paths.topic_config(name) for name in names])
-        configs = [_read(ConfigNode.decode, node) for node in nodes]
+        config_paths = [paths.topic_config(name) for name in names]
+        nodes = await self._store.get_many(config_paths)
+        configs = map(partial(_decode, ConfigNode.decode), config_paths, nodes)
         return {
             name: config.overrides[UNCLEAN].strip().lower() == "true"
             for name, config in zip(names, configs, strict=True)
@@ -236,7 +239,7 @@ class StoreReader:
         return await self._watcher(path).data(path)
 
     async def _children(self, path: str) -> list[str]:
-        watch = f"{path}/"  # told apart from a watch on the node's data
+        watch = f"{path}/"  # distinct from a watch on the node's data
         if watch in self._watched:
             return await self._store.children(path)
         self._watched.add(watch)
@@ -245,40 +248,40 @@ class StoreReader:
     def _watcher(self, watch: str) -> Watcher:
         def fired(change: Change) -> None:
             self._watched.discard(watch)
-            self._tell(change)
+            self._on_change(change)
 
         return Watcher(self._store, fired)
 
 
 def new_topic_id(dice: Random) -> TopicId:
-    """Never one that reads like a command line option, nor one of Kafka's reserved ids."""
+    """Never one with a leading dash, like an option, nor one of Kafka's reserved ids."""
     while True:
         id = TopicId(int=dice.getrandbits(128), version=4)
         if not id_text(id).startswith("-"):
             return id
 
 
-def _read(decode: Callable[[bytes], Read], node: Node | None) -> Read | None:
-    """A node that cannot be read counts as not there: one broken node must not stop a cluster."""
+def _decode(decode: Callable[[bytes], Decoded], path: str, node: Node | None) -> Decoded | None:
+    """None for a node that cannot be parsed: one broken node must not stop the cluster."""
     try:
         return None if node is None else decode(node.data)
     except BadNode as error:
-        log.error("a node of the store cannot be read and is left out: %s", error)
+        log.error("cannot parse node %s of the metadata store, ignoring it: %s", path, error)
         return None
 
 
 def _broker(id: BrokerId, node: Node | None) -> BrokerState | None:
-    registered = _read(BrokerNode.decode, node)
+    registered = _decode(BrokerNode.decode, paths.broker(id), node)
     if node is None or registered is None:
         return None
     return BrokerState(id, BrokerEpoch(node.created), registered.endpoints, registered.rack)
 
 
-def _leadership(node: Node | None) -> Leadership | None:
+def _leadership(tp: TopicPartition, node: Node | None) -> Leadership | None:
     if node is None:
         return None
-    state = _read(StateNode.decode, node)
-    if state is None:  # nobody can say who was in sync: nobody leads until an operator decides
+    state = _decode(StateNode.decode, paths.partition_state(tp), node)
+    if state is None:  # the ISR is unknown: no leader until an operator decides
         return Leadership(NO_BROKER, (), NO_EPOCH, ControllerEpoch(0), node.version)
     return Leadership(
         state.leader, state.isr, state.leader_epoch, state.controller_epoch, node.version
