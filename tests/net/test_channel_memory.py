@@ -66,7 +66,7 @@ async def test_who_waits_too_long_for_memory_is_closed_with_a_reason(
     await a_pass()
     assert waits.transport.is_closing()
     assert "no memory for a request of 3000004 bytes" in caplog.text
-    assert "queued.max.request.bytes is 4194304" in caplog.text
+    assert "queued.max.request.bytes=4194304" in caplog.text
     assert rig.network.buffers.admission.waiting == 0
 
 
@@ -81,7 +81,7 @@ async def test_when_too_many_wait_for_memory_newcomers_are_closed(
         line.send(large[:300_000])
     await a_pass()
     assert [line.transport.is_closing() for line in lines] == [False] * 4 + [True] * 4
-    assert "3 others wait already" in caplog.text
+    assert "3 other requests are already waiting" in caplog.text
     small = rig.connect(echo)
     small.send(request(7))
     assert small.replies == [7]
@@ -125,5 +125,5 @@ async def test_of_many_whose_replies_wait_the_one_with_the_most_is_closed(
     await a_pass()
     await a_pass()
     assert [line.transport.is_closing() for line in lines] == [True, False, False]
-    assert "of at most 2000000" in caplog.text
+    assert "the limit is 2000000" in caplog.text
     assert rig.network.replies.total < 2_000_000

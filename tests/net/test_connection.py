@@ -188,7 +188,7 @@ def test_a_fault_of_ours_is_logged_and_ends_only_this_connection(
     arrive(one, 1)
     with caplog.at_level(logging.ERROR):
         one.turn(0, 0)
-    assert one.ending == "ZeroDivisionError while answering"
+    assert one.ending == "internal error while handling a request: ZeroDivisionError"
     assert "ours" in caplog.text
 
 

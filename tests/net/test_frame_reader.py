@@ -110,9 +110,9 @@ def test_the_api_key_of_the_frame_last_taken_is_known() -> None:
 @pytest.mark.parametrize(
     ("first", "reason"),
     [
-        (struct.pack(">i", -1), "-1 bytes, too small"),
-        (struct.pack(">i", 0), "0 bytes, too small"),
-        (struct.pack(">i", 7), "7 bytes, too small"),
+        (struct.pack(">i", -1), "size -1 is too small"),
+        (struct.pack(">i", 0), "size 0 is too small"),
+        (struct.pack(">i", 7), "size 7 is too small"),
         (struct.pack(">i", -(2**31)), "too small"),
         (struct.pack(">i", MB + 1), "above socket.request.max.bytes"),
         (struct.pack(">i", 2**31 - 1), "above socket.request.max.bytes"),

@@ -84,7 +84,7 @@ async def test_a_listener_with_a_limit_of_its_own_does_not_hold_up_others() -> N
 async def test_who_waits_to_be_let_in_is_closed_when_the_listener_ends() -> None:
     rig = Rig(NetLimits(max_connections=1))
     here, waits = rig.connect(echo), rig.connect(echo)
-    rig.network.newcomers.turn_away("PLAINTEXT", "the listener is closed")
+    rig.network.newcomers.turn_away("PLAINTEXT", "listener PLAINTEXT is closed")
     assert waits.transport.is_closing()
     assert not here.transport.is_closing()
     waits.lose()

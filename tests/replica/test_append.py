@@ -383,7 +383,7 @@ def test_a_rewrite_that_fails_in_an_unforeseen_way_does_not_hold_up_the_partitio
             assert (await side.append(b"b")).base_offset == 0
 
     run(story())
-    assert "t-0 could not be rewritten" in caplog.text
+    assert "failed to rewrite a batch for t-0" in caplog.text
 
 
 def test_records_that_take_long_to_examine_are_examined_off_the_loop_and_in_order(

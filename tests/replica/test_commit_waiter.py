@@ -152,7 +152,7 @@ def test_whoever_hears_may_wait_again_and_its_fault_costs_the_others_nothing(
             assert heard[1:] == [("again", ErrorCode.none)]
 
     run(story())
-    assert "whoever waited for a commit failed" in caplog.text
+    assert "a callback waiting for a commit of" in caplog.text
 
 
 def test_what_lesser_acks_committed_before_the_disk_had_it_waits_for_the_disk() -> None:

@@ -130,7 +130,7 @@ def test_a_set_that_was_changed_elsewhere_is_not_believed(
 
     caplog.set_level(logging.WARNING)
     run(story())
-    assert "changed elsewhere" in caplog.text
+    assert "ISR change of t-0 rejected" in caplog.text
 
 
 def test_a_leader_deposed_while_the_store_is_asked_keeps_its_hands_off() -> None:

@@ -125,8 +125,10 @@ class Purgatory(Generic[Key]):
             if not op.completed:
                 try:
                     finished += op.try_complete()
-                except Exception:  # one operation's fault must not cost the others their turn
-                    log.exception("%s: trying %s failed", self.name, type(op).__name__)
+                except Exception:  # one failing operation must not prevent the others
+                    log.exception(
+                        "purgatory %s: try_complete of %s failed", self.name, type(op).__name__
+                    )
         self._sweep(key)
         return finished
 

@@ -104,5 +104,5 @@ class Timers:
 def _expire(entry: Entry) -> None:
     try:
         entry.expired()
-    except Exception:  # one timeout's fault must not cost the others theirs
-        log.exception("a timeout of %s failed", type(entry).__name__)
+    except Exception:  # one failing timeout must not prevent the others
+        log.exception("timeout handler of %s failed", type(entry).__name__)

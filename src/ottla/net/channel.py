@@ -178,14 +178,17 @@ class Channel(asyncio.BufferedProtocol):
             if min(silent_ns, stuck_ns or silent_ns) > STALL_GRACE_MS * MS:
                 self._abort()
         elif stuck_ns > idle_ns:
-            self.evict("it does not take its replies")
+            self.evict(f"the client has not read its replies for {stuck_ns // MS} ms")
         elif silent_ns > idle_ns and self.idle:
             self._close()
         elif self._ticket is not None:
             if now_ns - self._wait_ns > MEMORY_WAIT_MAX_MS * MS:
-                connection.end(f"{self._lack()}, for {MEMORY_WAIT_MAX_MS} ms")
+                connection.end(f"{self._no_memory()} within {MEMORY_WAIT_MAX_MS} ms")
         elif self._stalls(now_ns, silent_ns):
-            connection.end(f"a request of which {self._inbox.left} bytes came takes too long")
+            connection.end(
+                f"request timed out: received {self._inbox.left} bytes "
+                f"in {(now_ns - self._partial_ns) // MS} ms"
+            )
         if silent_ns > SWEEP_MS * MS:
             self._inbox.trim()
 
@@ -276,7 +279,10 @@ class Channel(asyncio.BufferedProtocol):
         self.unsent.append((writer.promised, flush_ns, slots))
         self._note_replies()
         if writer.unsent_bytes > UNSENT_MAX_BYTES and len(self.unsent) > 1:
-            self.evict(f"it has not taken {writer.unsent_bytes} bytes of replies")
+            self.evict(
+                f"the client has not read {writer.unsent_bytes} bytes of replies, "
+                f"the limit is {UNSENT_MAX_BYTES}"
+            )
         return now_ns
 
     def _sent(self, slots: list[RequestSlot], flush_ns: int, sent_ns: int) -> None:
@@ -302,7 +308,7 @@ class Channel(asyncio.BufferedProtocol):
 
     def _cannot_send(self, error: OSError) -> None:
         if not isinstance(error, ConnectionError):  # peers may go, files may not
-            self._network.complaints.closed(self.peer, f"its reply could not be sent: {error}")
+            self._network.complaints.closed(self.peer, f"cannot send reply: {error}")
         self._abort()
 
     def _woken(self) -> None:
@@ -316,12 +322,14 @@ class Channel(asyncio.BufferedProtocol):
         admission = network.buffers.admission
         self._ticket = admission.wait(inbox.lacks(), inbox.left, self._fed)
         if self._ticket is None:
-            self.connection.end(f"{self._lack()}, and {admission.waiting} others wait already")
+            self.connection.end(
+                f"{self._no_memory()}; {admission.waiting} other requests are already waiting"
+            )
 
-    def _lack(self) -> str:
+    def _no_memory(self) -> str:
         return (
-            f"there is no memory for a request of {self._inbox.lacks()} bytes "
-            f"(queued.max.request.bytes is {self._network.buffers.admission.limit})"
+            f"no memory for a request of {self._inbox.lacks()} bytes "
+            f"(queued.max.request.bytes={self._network.buffers.admission.limit})"
         )
 
     def _fed(self) -> None:

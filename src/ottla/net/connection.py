@@ -126,8 +126,8 @@ class Connection:
         except Disconnect as refusal:
             self.end(str(refusal))
         except Exception as error:
-            log.exception("a request from %s failed", self.peer)
-            self.end(f"{type(error).__name__} while answering")
+            log.exception("failed to handle a request from %s on listener %s", peer, peer.listener)
+            self.end(f"internal error while handling a request: {type(error).__name__}")
         self._answering = None
         return limit - left, started_ns
 

@@ -25,16 +25,16 @@ class ConnectionCounts:
         """Which limit of its own address one more connection would break."""
         most = limits.connections_from(address)
         if self._addresses[address] >= most:
-            return f"{address} has max.connections.per.ip ({most}) connections already"
+            return f"too many connections from {address}: max.connections.per.ip ({most}) reached"
         return None
 
     def must_wait(self, limits: NetLimits, listener: str) -> str | None:
         """Why there is no place for one more on this listener; the broker's own has always one."""
         most = limits.connections_to(listener)
         if self._listeners[listener] >= most:
-            return f"{listener} has max.connections ({most}) connections already"
+            return f"too many connections on listener {listener}: max.connections ({most}) reached"
         if self.full(limits) and listener != limits.protected_listener:
-            return f"the broker has max.connections ({limits.max_connections}) already"
+            return f"too many connections: max.connections ({limits.max_connections}) reached"
         return None
 
     def full(self, limits: NetLimits) -> bool:

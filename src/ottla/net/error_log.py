@@ -20,11 +20,13 @@ LONGEST: Final = 200
 def hint(first: bytes) -> str:
     """Advice for the operator who reads the log; empty when nothing is recognised."""
     if first.startswith(HTTP):
-        return "this looks like HTTP: the port speaks Kafka's protocol, metrics have their own port"
+        return (
+            "this looks like HTTP: this port serves the Kafka protocol, metrics have their own port"
+        )
     if first.startswith(TLS_HANDSHAKE):
-        return "this looks like a TLS hello: the listener is not encrypted, or the wrong port"
+        return "this looks like a TLS handshake: this listener uses PLAINTEXT, not SSL"
     if first.startswith(b"SSH-"):
-        return "this looks like SSH"
+        return "this looks like SSH: this port serves the Kafka protocol"
     return ""
 
 
@@ -56,14 +58,17 @@ class PeerErrorLog:
         window = self._clock.mono_ms() // WINDOW_MS
         if window != self._window:
             if self._withheld:
-                log.warning("%d more connections were closed for faults", self._withheld)
+                log.warning(
+                    "closed %d more connections because of peer errors; log lines suppressed",
+                    self._withheld,
+                )
             self._window, self._written, self._withheld = window, 0, 0
         if self._written >= LINES_PER_WINDOW:
             self._withheld += 1
             return
         self._written += 1
         log.warning(
-            "closed the connection of %s to %s: %s",
+            "closed connection from %s on listener %s: %s",
             escaped(str(peer)),
             escaped(peer.listener),
             escaped(reason, 500),

@@ -245,8 +245,8 @@ class FrameReader:
         if self._smallest <= size <= self.max_bytes:
             return
         if size > self.max_bytes:
-            reason = f"a request of {size} bytes, above socket.request.max.bytes ({self.max_bytes})"
+            reason = f"request size {size} is above socket.request.max.bytes ({self.max_bytes})"
         else:
-            reason = f"a request of {size} bytes, too small for a header"
+            reason = f"request size {size} is too small for a request header"
         advice = hint(bytes(self._view[self._start : self._start + 4]))
         raise Disconnect(f"{reason}; {advice}" if advice else reason)

@@ -81,7 +81,7 @@ class Listener:
 
     async def serve(self) -> None:
         """Accept connections from now on."""
-        assert self._server is not None, "bind comes first"
+        assert self._server is not None, "call bind() before serve()"
         await self._server.start_serving()
 
     async def stop(self, drain_ms: int) -> None:
@@ -91,7 +91,7 @@ class Listener:
             return
         await _accept_no_more(server)
         name = self.endpoint.name
-        self._network.newcomers.turn_away(name, "the listener is closed")
+        self._network.newcomers.turn_away(name, f"listener {name} is closed")
         for live in self._network.live_of(name):
             live.retire()
         try:
@@ -99,7 +99,7 @@ class Listener:
                 await self._network.emptied(name)
         except TimeoutError:
             for live in self._network.live_of(name):
-                live.evict("the broker stops and cannot wait for it any longer")
+                live.evict(f"listener {name} stops; not finished within {drain_ms} ms")
             await self._network.emptied(name)
         self._network.closed()
 

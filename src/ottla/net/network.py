@@ -106,7 +106,10 @@ class Network:
             self.live[newcomer] = None
             oldest = least_recently_used(self.live, newcomer.listener_name) if full else None
             if oldest is not None:
-                oldest.evict("it was idle the longest when max.connections was reached")
+                oldest.evict(
+                    f"max.connections ({self.limits.max_connections}) reached: "
+                    "closing the least recently used connection"
+                )
         elif entry is Entry.WAITS:
             self._let_in()
         else:
@@ -180,8 +183,8 @@ class Network:
         replies = self.replies
         if 0 <= replies.limit < replies.total and replies.of(largest):
             largest.evict(
-                f"it has not taken {replies.of(largest)} bytes of replies, the most of all, and "
-                f"all of them together are {replies.total}, of at most {replies.limit}"
+                f"the client has not read {replies.of(largest)} bytes of replies, the most of all "
+                f"clients; unread replies take {replies.total} bytes, the limit is {replies.limit}"
             )
 
     def run_blocking(self, work: Callable[[], object]) -> asyncio.Future[Any]:
@@ -190,7 +193,7 @@ class Network:
     def _offer_metrics(self) -> None:
         gauge = self.metrics.registry.gauge
         queue = self.queue
-        doc = "Connections with requests that wait to be started."
+        doc = "Connections with requests waiting to be handled."
         gauge("kafka_network_requestchannel_request_queue_size", doc, lambda: queue.data_size)
         gauge(
             "kafka_network_requestchannel_control_plane_request_queue_size",
@@ -199,13 +202,13 @@ class Network:
         )
         gauge(
             "kafka_network_requestchannel_response_queue_size",
-            "Sends that their peers have not taken whole.",
+            "Replies that are not completely sent.",
             lambda: sum(len(live.unsent) for live in self.live),
         )
         admission = self.buffers.admission
         gauge(
             "kafka_network_socketserver_memory_pool_used",
-            "Bytes of requests that arrive or are handled.",
+            "Bytes of requests being received or handled.",
             lambda: admission.used,
         )
         gauge(
@@ -220,12 +223,12 @@ class Network:
         )
         gauge(
             "kafka_network_socketserver_unsent_reply_bytes",
-            "Bytes of replies in memory that their peers have not taken.",
+            "Bytes of replies in memory that clients have not read.",
             lambda: self.replies.total,
         )
         self.metrics.registry.series(
             "kafka_server_socketservermetrics_client_versions",
-            "Connections by client software, API, and the version of it that they speak.",
+            "Connections by client software, API and API version.",
             self._client_versions,
         )
         self.metrics.watch_loop()

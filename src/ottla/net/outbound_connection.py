@@ -78,6 +78,7 @@ class OutboundConnection:
     ) -> None:
         self.host = host
         self.port = port
+        self._address = f"{host}:{port}"
         self._greet = greet
         self._clock = clock
         self._dice = dice
@@ -102,7 +103,7 @@ class OutboundConnection:
                 return await exchange.ask(request)
         except TimeoutError:
             if exchange is not None:
-                exchange.end(f"{self.host}:{self.port} did not answer in {timeout_ms} ms")
+                exchange.end(f"no reply from {self._address} within {timeout_ms} ms")
             raise
 
     def post(self, request: Sequence[Bytes]) -> asyncio.Future[memoryview] | None:
@@ -148,7 +149,7 @@ class OutboundConnection:
     def hang_up(self) -> None:
         """End the connection there is; the next call makes another."""
         if self._exchange is not None:
-            self._exchange.end("the connection was closed on this side")
+            self._exchange.end(f"connection to {self._address} was closed locally")
 
     async def _connected(self) -> Exchange:
         """The live connection; the first who needs one makes it, others wait for that one."""
@@ -164,7 +165,7 @@ class OutboundConnection:
             finally:
                 self._opening.set_result(None)
                 self._opening = None
-        raise ConnectionError("the connection was closed on this side")
+        raise ConnectionError(f"connection to {self._address} was closed locally")
 
     async def _open(self) -> Exchange:
         wait_ms = self._not_before_ms - self._clock.mono_ms()
@@ -183,7 +184,9 @@ class OutboundConnection:
 
     async def _dial(self) -> Exchange:
         transport, exchange = await asyncio.get_running_loop().create_connection(
-            lambda: Exchange(ReplyReader(self._limits.read_bytes, self._limits.max_reply_bytes)),
+            lambda: Exchange(
+                ReplyReader(self._limits.read_bytes, self._limits.max_reply_bytes), self._address
+            ),
             self.host,
             self.port,
         )
@@ -195,7 +198,7 @@ class OutboundConnection:
             if self._limits.bulk_buffer_bytes is not None:
                 receive_in_bulk(transport, self._limits.bulk_buffer_bytes)
         except BaseException:
-            exchange.end("the greeting failed")
+            exchange.end(f"handshake with {self._address} failed")
             raise
         return exchange
 
@@ -203,8 +206,9 @@ class OutboundConnection:
 class Exchange(asyncio.BufferedProtocol):
     """Requests and replies on one connection, matched by order and checked by correlation id."""
 
-    def __init__(self, replies: ReplyReader) -> None:
+    def __init__(self, replies: ReplyReader, address: str) -> None:
         self.open = False
+        self._address = address
         self._replies = replies
         self._waiting: deque[tuple[bytes, asyncio.Future[memoryview]]] = deque()
 
@@ -217,7 +221,7 @@ class Exchange(asyncio.BufferedProtocol):
         try:
             self._writer.send(request)
         except OSError as error:
-            self.end(f"the peer went away: {error}")
+            self.end(f"{self._address} closed the connection: {error}")
 
     def ask(self, request: bytes) -> asyncio.Future[memoryview]:
         return self.ask_parts((request,))
@@ -268,21 +272,31 @@ class Exchange(asyncio.BufferedProtocol):
 
     def _progressed(self) -> None:
         if self._writer.failed is not None:
-            self.end(f"the peer went away: {self._writer.failed}")
+            self.end(f"{self._address} closed the connection: {self._writer.failed}")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.end(f"the peer went away: {exc}" if exc else "the peer went away")
+        self.end(f"{self._address} closed the connection" + (f": {exc}" if exc else ""))
 
     def _answered(self, frame: memoryview) -> None:
         if not self._waiting:
-            raise Disconnect("a reply that nobody asked for")
+            raise Disconnect(
+                f"unexpected reply from {self._address}: no request is waiting for one"
+            )
         correlation, reply = self._waiting.popleft()
         if frame[: CORRELATION.size] != correlation:
             self._waiting.appendleft((correlation, reply))
-            raise Disconnect("a reply with another correlation id than asked for")
+            raise Disconnect(
+                f"wrong correlation id in a reply from {self._address}: "
+                f"expected {_number(correlation)}, received {_number(frame)}"
+            )
         if not reply.done():  # its caller may have stopped waiting
             reply.set_result(frame)
 
 
+def _number(correlation: Bytes) -> int:
+    number: int = CORRELATION.unpack_from(correlation)[0]
+    return number
+
+
 def _has_no_files(work: Callable[[], object]) -> asyncio.Future[object]:
-    raise AssertionError("a request is bytes: nothing of it has to be read from a disk")
+    raise AssertionError("requests contain no files: nothing has to be read from disk")

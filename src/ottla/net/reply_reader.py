@@ -61,7 +61,10 @@ class ReplyReader:
         while self._end - start >= SIZE.size:
             (size,) = SIZE.unpack_from(self._shared, start)
             if not SMALLEST_REPLY <= size <= self._max_bytes:
-                raise Disconnect(f"a reply of {size} bytes")
+                raise Disconnect(
+                    f"invalid reply size {size}: "
+                    f"must be between {SMALLEST_REPLY} and {self._max_bytes} bytes"
+                )
             begin, stop = start + SIZE.size, start + SIZE.size + size
             if stop > self._end:
                 if stop - start > len(self._shared):

@@ -21,7 +21,7 @@ BYTES: Final = frozenset({bytes, bytearray, memoryview})
 BUFFERS_MAX: Final = 512  # of one system call; the kernel's own limit is 1024
 JOIN_MAX_BYTES: Final = 64 << 10
 SMALL_FILE_BYTES: Final = 16 << 10  # below this reading and writing is quicker than sendfile
-CUT_SHORT: Final = "a file ended before the part of it that was promised"
+CUT_SHORT: Final = "cannot send reply: the file is shorter than the slice to send"
 
 RunBlocking: TypeAlias = Callable[[Callable[[], object]], "Future[Any]"]
 """Runs a function on a thread; the future is done on the loop."""

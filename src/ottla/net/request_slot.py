@@ -141,7 +141,7 @@ class RequestSlot:
 
     def reply(self, parts: Sequence[Part]) -> None:
         """Answer with these bytes and files, size prefix included."""
-        assert self.parts is None, "a request is answered once"
+        assert self.parts is None, "this request is already answered"
         self.parts = parts
         self._order.replied(self)
 

@@ -118,7 +118,7 @@ class SocketTransport:
     def _duplicate(self) -> socket.socket:
         if self._own is None:
             if self._fd < 0:
-                raise OSError("the connection is closed")
+                raise OSError("cannot send: the connection is closed")
             self._own = socket.socket(fileno=os.dup(self._fd))
         return self._own
 

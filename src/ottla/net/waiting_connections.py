@@ -64,8 +64,8 @@ class Newcomers:
             self._enter(limits, peer)
             return Entry.IN, ""
         if self._of_listener[peer.listener] >= limits.socket_listen_backlog_size:
-            said = reason or f"connections to {peer.listener} come faster than their rate allows"
-            return Entry.REFUSED, f"{said}, and socket.listen.backlog.size others wait"
+            reason = reason or f"max.connection.creation.rate of listener {peer.listener} exceeded"
+            return Entry.REFUSED, f"{reason}; socket.listen.backlog.size others already wait"
         self._waiting[newcomer] = None
         self._of_listener[peer.listener] += 1
         return Entry.WAITS, ""

@@ -312,7 +312,9 @@ class Appender:
         except KafkaError as refusal:
             self._refused(work, at, partition.key, records, refusal)
         except Exception:  # one set's fault must not hold up the partition for ever
-            log.exception("a record set for %s could not be rewritten", partition.key)
+            log.exception(
+                "failed to rewrite a batch for %s; replied UNKNOWN_SERVER_ERROR", partition.key
+            )
             unforeseen = KafkaError(ErrorCode.unknown_server_error)
             self._refused(work, at, partition.key, records, unforeseen)
         self._one_less(work)

@@ -69,20 +69,20 @@ class CommitWaiter:
         waits = self._waits.get(key)
         if waits is None:
             return
-        told: list[tuple[Done, ErrorCode]] = []
+        finished: list[tuple[Done, ErrorCode]] = []
         left: list[_Wait] = []
         for wait in waits:
             code = wait.partition.acknowledged(wait.epoch, wait.end)
             if code is None:
                 left.append(wait)
             else:
-                told.append((wait.done, code))
+                finished.append((wait.done, code))
         if left:
             self._waits[key] = left
         else:
             del self._waits[key]
-        for done, code in told:
-            _tell(done, code)
+        for done, code in finished:
+            _call(done, code, key)
 
     def _set_timer(self, expires_ms: int) -> None:
         if self._timer is not None:
@@ -95,9 +95,9 @@ class CommitWaiter:
         """End what is overdue: nearly always nothing, for what waits came after this was set."""
         self._timer = None
         now_ms = self._clock.mono_ms()
-        late: list[Done] = []
+        late: list[tuple[Done, TopicPartition]] = []
         for key, waits in list(self._waits.items()):
-            late += [wait.done for wait in waits if wait.expires_ms <= now_ms]
+            late += [(wait.done, key) for wait in waits if wait.expires_ms <= now_ms]
             left = [wait for wait in waits if wait.expires_ms > now_ms]
             if left:
                 self._waits[key] = left
@@ -105,12 +105,12 @@ class CommitWaiter:
                 del self._waits[key]
         if self._waits:
             self._set_timer(min(w.expires_ms for waits in self._waits.values() for w in waits))
-        for done in late:
-            _tell(done, ErrorCode.request_timed_out)
+        for done, key in late:
+            _call(done, ErrorCode.request_timed_out, key)
 
 
-def _tell(done: Done, code: ErrorCode) -> None:
+def _call(done: Done, code: ErrorCode, key: TopicPartition) -> None:
     try:
         done(code)
-    except Exception:  # one waiter's fault must not cost the others their turn
-        log.exception("whoever waited for a commit failed")
+    except Exception:  # one failing callback must not prevent the others
+        log.exception("a callback waiting for a commit of %s failed", key)

@@ -55,11 +55,13 @@ class CompactionLoop:
         self._config = config
         self._uncleanable: dict[TopicPartition, Log] = {}
         group = "kafka_log_logcleaner"
-        self._cleaned = registry.counter(f"{group}_cleaned_bytes_total", "Bytes read to compact.")
+        self._cleaned = registry.counter(
+            f"{group}_cleaned_bytes_total", "Bytes read by compaction."
+        )
         self._rounds = registry.counter(f"{group}_rounds_total", "Logs compacted.")
         registry.gauge(
             f"{group}_uncleanable_partitions_count",
-            "Partitions that cannot be compacted because something in them cannot be read.",
+            "Partitions excluded from compaction because a batch in them is corrupt.",
             lambda: sum(map(self._is_current, self._uncleanable.values())),
         )
 
@@ -85,16 +87,20 @@ class CompactionLoop:
             await self._carry_out(partition, cleaning)
             if self._is_current(one):
                 await self._remember(partition.key, cleaning.end)
-        except CleaningAborted as moved:
-            log.info("%s", moved)
+        except CleaningAborted as aborted:
+            log.info("compaction aborted: %s", aborted)
         except CorruptBatch as fault:
-            log.error("%s cannot be compacted: %s", partition.key, fault)
+            log.error(
+                "cannot compact %s: %s; skipping it until the broker restarts",
+                partition.key,
+                fault,
+            )
             self._uncleanable[partition.key] = one
         except OSError as error:
             if self._is_current(one):
                 self._hosted.fail(partition, error)
             else:
-                log.info("%s: deleted or moved while it was being compacted", one.partition)
+                log.info("compaction aborted: %s was deleted or moved meanwhile", one.partition)
         return True
 
     async def _remember(self, key: TopicPartition, end: Offset) -> None:

@@ -65,7 +65,7 @@ class HostedPartitions:
         self.traffic = traffic
         self._metadata = metadata
         self.on_fault: Callable[[HostedPartition, Exception], None] | None = None
-        self.want_flush: Callable[[HostedPartition], None] = _nobody_flushes
+        self.want_flush: Callable[[HostedPartition], None] = _no_flush_loop
         """An append waits for the disk; set by whoever flushes."""
         self.listeners: list[RoleListener] = []
         self._online: dict[TopicPartition, HostedPartition] = {}
@@ -130,7 +130,7 @@ class HostedPartitions:
 
     def fail(self, partition: HostedPartition, fault: Exception) -> KafkaError:
         """Its log cannot be gone on with (`FAULTS`): it goes offline, and this says so."""
-        assert self.on_fault is not None, "whoever builds the broker knows what a fault means"
+        assert self.on_fault is not None, "on_fault must be set before partitions are hosted"
         self.on_fault(partition, fault)
         return KafkaError(ErrorCode.kafka_storage_error)
 
@@ -166,5 +166,5 @@ class HostedPartitions:
         return moved
 
 
-def _nobody_flushes(partition: HostedPartition) -> None:
-    raise AssertionError(f"nobody flushes {partition.key}")
+def _no_flush_loop(partition: HostedPartition) -> None:
+    raise AssertionError(f"no FlushLoop is set to flush {partition.key}")

@@ -50,10 +50,10 @@ class IsrLoop:
         self._writer = writer
         self._spawn = spawn
         self._shrinks = registry.counter(
-            "kafka_server_replicamanager_isr_shrinks_total", "Replicas taken out of an in-sync set."
+            "kafka_server_replicamanager_isr_shrinks_total", "Replicas removed from an ISR."
         )
         self._expands = registry.counter(
-            "kafka_server_replicamanager_isr_expands_total", "Replicas taken into an in-sync set."
+            "kafka_server_replicamanager_isr_expands_total", "Replicas added to an ISR."
         )
 
     async def run(self) -> None:
@@ -91,12 +91,16 @@ class IsrLoop:
         if partition.leadership is not leadership:  # deposed while the store was asked
             return
         if version is None:
-            log.warning("%s: the in-sync set changed elsewhere; waiting to be told", partition.key)
+            log.warning(
+                "ISR change of %s rejected: its state in the metadata store has changed; "
+                "waiting for LeaderAndIsr from the controller",
+                partition.key,
+            )
             return
         partition.isr_is(isr, version)
         if partition.waits_for_flush:
             self._flushes.want(partition)
         self._shrinks.value += len(before - isr)
         self._expands.value += len(isr - before)
-        log.info("%s: in-sync set %s -> %s", partition.key, sorted(before), sorted(isr))
+        log.info("ISR of %s changed from %s to %s", partition.key, sorted(before), sorted(isr))
         self._hosted.advance(partition)

@@ -56,8 +56,13 @@ class StoreIsrWriter:
                 taken = await self._store.set(path, wanted.encode(), version)
             except (BadVersion, NoNode):
                 return None
-            except (StoreUnavailable, SessionExpired) as gone:
-                log.warning("%s: the store cannot be reached (%s); trying again", path, gone)
+            except (StoreUnavailable, SessionExpired) as error:
+                log.warning(
+                    "cannot write ISR of %s to the metadata store: %s; retrying in %s s",
+                    partition.key,
+                    error,
+                    RETRY_S,
+                )
                 await asyncio.sleep(RETRY_S)
                 continue
             self._changed.add(partition.key)

@@ -13,14 +13,17 @@ from ottla.replica.services import ReplicaServices
 def offer_gauges(registry: Registry, services: ReplicaServices) -> None:
     hosted, sessions = services.hosted, services.sessions
     gauges: dict[str, tuple[str, Gauge]] = {
-        "replicamanager_partition_count": ("Partitions held here.", lambda: len(hosted)),
-        "replicamanager_leader_count": ("Partitions led here.", lambda: _led(hosted)),
+        "replicamanager_partition_count": (
+            "Partitions hosted by this broker.",
+            lambda: len(hosted),
+        ),
+        "replicamanager_leader_count": ("Partitions led by this broker.", lambda: _led(hosted)),
         "replicamanager_under_replicated_partitions": (
-            "Led here, with fewer in sync than assigned.",
+            "Partitions led here with fewer in-sync replicas than assigned replicas.",
             lambda: _under_replicated(hosted),
         ),
         "replicamanager_under_min_isr_partition_count": (
-            "Led here, with fewer in sync than acks=all needs.",
+            "Partitions led here with fewer in-sync replicas than acks=all needs.",
             lambda: _under_min_isr(hosted),
         ),
         "replicamanager_offline_replica_count": (
@@ -40,7 +43,7 @@ def offer_gauges(registry: Registry, services: ReplicaServices) -> None:
         registry.gauge(f"kafka_server_{name}", doc, read)
     registry.tally(
         "kafka_server_fetchsessioncache_incremental_fetch_session_evictions_total",
-        "Fetch sessions that had to go for another.",
+        "Fetch sessions evicted to make room for others.",
         lambda: sessions.evictions,
     )
     directories = services.directories
@@ -67,7 +70,7 @@ def _offer_purgatory_gauges(registry: Registry, parked: Parked, beside: Sized = 
     )
     registry.gauge(
         f"{group}_num_delayed_operations",
-        "Operations that wait.",
+        "Delayed operations.",
         lambda: parked.delayed + len(beside),
         delayed_operation=name,
     )
@@ -78,7 +81,7 @@ def _offer_log_gauges(registry: Registry, hosted: HostedPartitions) -> None:
     gauges: dict[str, tuple[str, Callable[[Log], int]]] = {
         "size": ("Bytes of a log.", lambda log: log.size),
         "num_log_segments": ("Segments of a log.", lambda log: len(log.segments)),
-        "log_start_offset": ("First offset that a log keeps.", lambda log: log.start_offset),
+        "log_start_offset": ("First offset of a log.", lambda log: log.start_offset),
         "log_end_offset": ("Offset of a log's next record.", lambda log: log.end_offset),
     }
     for name, (doc, read) in gauges.items():

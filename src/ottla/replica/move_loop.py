@@ -57,15 +57,15 @@ class MoveLoop:
         for key, future in list(self._directories.futures.items()):
             try:
                 went_on |= await self._step(key, future)
-            except KafkaError as gone:
-                log.info("the move of %s ends: %s", key, gone)
+            except KafkaError as refusal:
+                log.info("cancelled move of %s to %s: %s", key, future.directory.path, refusal)
                 self._moves.give_up(key)
             except CorruptBatch as fault:
                 self._moves.give_up(key)
                 if (partition := self._hosted.find(key)) is not None:
                     self._hosted.fail(partition, fault)
             except OSError as error:
-                log.error("the move of %s failed: %s", key, error)
+                log.error("failed to move %s to %s: %s", key, future.directory.path, error)
                 self._directories.failed(future.directory.path, error)
             await asyncio.sleep(0)
         return went_on
@@ -83,5 +83,5 @@ class MoveLoop:
         if partition is None or partition.flushing or partition.rewriting is not None:
             return False  # what is under way belongs to the old log
         partition.log = self._moves.finish(key)
-        log.info("%s moved to %s", key, partition.log.dir.parent)
+        log.info("moved %s to %s", key, partition.log.dir.parent)
         return True

@@ -15,12 +15,12 @@ _ALL: Final = {
     "messages_in": "Records appended for producers.",
     "bytes_in": "Bytes appended for producers.",
     "bytes_out": "Bytes sent to consumers.",
-    "bytes_rejected": "Bytes of record sets that were refused.",
+    "bytes_rejected": "Bytes of rejected batches.",
     "replication_bytes_out": "Bytes sent to followers.",
-    "total_produce_requests": "Record sets that producers asked to append.",
-    "total_fetch_requests": "Partitions that were asked for in fetches.",
-    "failed_produce_requests": "Record sets that were refused.",
-    "failed_fetch_requests": "Partitions of fetches that were refused.",
+    "total_produce_requests": "Partitions in produce requests.",
+    "total_fetch_requests": "Partitions in fetch requests.",
+    "failed_produce_requests": "Partitions in produce requests that failed.",
+    "failed_fetch_requests": "Partitions in fetch requests that failed.",
 }
 
 

@@ -114,7 +114,9 @@ class Transitions:
                 partition.follow(state.assigned)
             hosted.role_changed(partition)
         except (OSError, KafkaError) as error:
-            log.error("%s cannot be hosted: %s", state.key, error)
+            log.error(
+                "cannot open the log of %s: %s; marking the replica offline", state.key, error
+            )
             hosted.lose([state.key])
             return ErrorCode.kafka_storage_error
         return ErrorCode.none
@@ -125,7 +127,9 @@ class Transitions:
             return found
         if not state.is_new and len(self._directories.online) < len(self._directories.all):
             # It may well be in the directory that is offline: an empty one must not replace it.
-            raise OSError(errno.EIO, "a log directory is offline and may hold it")
+            raise OSError(
+                errno.EIO, "not creating an empty log: an offline log directory may contain it"
+            )
         config = self._topic_config(state.key.topic)
         return self._directories.create(state.key, state.topic_id, config)
 
@@ -137,7 +141,9 @@ class Transitions:
             try:
                 await self._hosted.around.off.run(directory.sync)
             except OSError as error:
-                log.error("%s cannot be synced: %s", directory.path, error)
+                log.error(
+                    "cannot sync log directory %s: %s; marking it offline", directory.path, error
+                )
                 self._directories.failed(directory.path, error)
                 lost = [key for key, some in touched.items() if directory in some]
                 self._hosted.lose(lost)
@@ -157,7 +163,9 @@ class Transitions:
             if one.delete and self._directories.get(one.key) is not None:
                 touched[one.key] = self._directories.delete(one.key)
         except OSError as error:
-            log.error("%s cannot be deleted: %s", one.key, error)
+            log.error(
+                "cannot delete the log of %s: %s; marking the replica offline", one.key, error
+            )
             self._hosted.lose([one.key])
             return ErrorCode.kafka_storage_error
         return ErrorCode.none
