@@ -32,7 +32,7 @@ def test_newcomers_to_a_listener_wait_at_its_limit() -> None:
     census = ConnectionCounts()
     limits = NetLimits(listener_max_connections={"A": 1})
     census.came("A", "10.0.0.1")
-    assert "A has max.connections (1)" in (census.must_wait(limits, "A") or "")
+    assert "listener A: max.connections (1) reached" in (census.must_wait(limits, "A") or "")
     assert census.must_wait(limits, "B") is None
 
 
@@ -41,7 +41,7 @@ def test_at_the_brokers_limit_all_wait_but_those_who_come_through_the_listener_o
     census = ConnectionCounts()
     limits = NetLimits(max_connections=1, protected_listener="INTERNAL")
     census.came("EXTERNAL", "10.0.0.1")
-    assert "the broker has max.connections (1)" in (census.must_wait(limits, "EXTERNAL") or "")
+    assert "too many connections: max.connections (1) reached" in (census.must_wait(limits, "EXTERNAL") or "")
     assert census.must_wait(limits, "INTERNAL") is None
 
 

@@ -40,7 +40,7 @@ def test_a_full_listener_has_newcomers_wait_in_order_and_refuses_when_too_many_d
     callers = [Caller() for _ in range(4)]
     said = entries(newcomers, limits, *callers)
     assert said == [Entry.IN, Entry.WAITS, Entry.WAITS, Entry.REFUSED]
-    assert "A has max.connections (1)" in newcomers.came(Caller(), limits, 0)[1]
+    assert "listener A: max.connections (1) reached" in newcomers.came(Caller(), limits, 0)[1]
     assert newcomers.next(limits, 0) == (None, 0)
     census.left("A", "10.0.0.1")
     assert newcomers.came(Caller("A"), limits, 0)[0] is Entry.REFUSED, "nobody overtakes"
