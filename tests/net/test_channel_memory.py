@@ -6,11 +6,10 @@ import pytest
 
 from ottla.net.limits import MEMORY_WAIT_MAX_MS, UNSENT_PAUSE_BYTES, NetLimits
 from tests.net.frames import request
-from tests.net.rig import Parked, Rig, Unread, a_pass, echo, on_a_loop
+from tests.net.rig import Parked, Rig, Unread, a_pass, echo
 
 
 @pytest.mark.spec("NET-20", "NET-25")
-@on_a_loop
 async def test_a_large_frame_waits_for_memory_while_others_have_it() -> None:
     rig = Rig(NetLimits(queued_max_request_bytes=1 << 20))
     first, second = rig.connect(echo), rig.connect(echo)
@@ -31,7 +30,6 @@ async def test_a_large_frame_waits_for_memory_while_others_have_it() -> None:
 
 
 @pytest.mark.spec("NET-20")
-@on_a_loop
 async def test_a_frame_that_stalls_is_closed_sooner_when_others_wait_for_its_memory() -> None:
     rig = Rig(NetLimits(queued_max_request_bytes=4 << 20))
     stalled, waits = rig.connect(echo), rig.connect(echo)
@@ -49,7 +47,6 @@ async def test_a_frame_that_stalls_is_closed_sooner_when_others_wait_for_its_mem
     assert waits.replies == [1]
 
 
-@on_a_loop
 async def test_who_waits_too_long_for_memory_is_closed_with_a_reason(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -70,7 +67,6 @@ async def test_who_waits_too_long_for_memory_is_closed_with_a_reason(
     assert rig.network.buffers.admission.waiting == 0
 
 
-@on_a_loop
 async def test_when_too_many_wait_for_memory_newcomers_are_closed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -88,7 +84,6 @@ async def test_when_too_many_wait_for_memory_newcomers_are_closed(
 
 
 @pytest.mark.spec("NET-12")
-@on_a_loop
 async def test_replies_that_wait_for_an_earlier_one_stop_the_reading_when_they_are_large() -> None:
     """A peer that asks for much behind a request that waits is given no more than its share."""
     rig, parked = Rig(), Parked()
@@ -110,7 +105,6 @@ async def test_replies_that_wait_for_an_earlier_one_stop_the_reading_when_they_a
     assert rig.network.replies.total == 0
 
 
-@on_a_loop
 async def test_of_many_whose_replies_wait_the_one_with_the_most_is_closed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

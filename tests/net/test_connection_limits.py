@@ -41,7 +41,9 @@ def test_at_the_brokers_limit_all_wait_but_those_who_come_through_the_listener_o
     census = ConnectionCounts()
     limits = NetLimits(max_connections=1, protected_listener="INTERNAL")
     census.came("EXTERNAL", "10.0.0.1")
-    assert "too many connections: max.connections (1) reached" in (census.must_wait(limits, "EXTERNAL") or "")
+    assert "too many connections: max.connections (1) reached" in (
+        census.must_wait(limits, "EXTERNAL") or ""
+    )
     assert census.must_wait(limits, "INTERNAL") is None
 
 
