@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pytest
 
@@ -44,7 +44,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not inspect.iscoroutinefunction(function):
         return None
     names = inspect.signature(function).parameters
-    arguments = {name: pyfuncitem.funcargs[name] for name in names}
+    arguments: dict[str, Any] = {name: pyfuncitem.funcargs[name] for name in names}
     if LOOP_FACTORY in arguments or pyfuncitem.get_closest_marker(REAL_LOOP) is not None:
         with asyncio.Runner(loop_factory=arguments.get(LOOP_FACTORY)) as runner:
             runner.run(function(**arguments))
