@@ -82,7 +82,7 @@ async def serving(answer: Answer, limits: NetLimits | None = None) -> AsyncItera
     finally:
         await served.hang_up()
         await listener.stop(1_000)
-        assert network.census.total == 0
+        assert network.connection_counts.total == 0
         assert network.buffers.kept_bytes == 0
 
 

@@ -109,7 +109,7 @@ class FakeReplyOrder:
         self.replies: list[RequestSlot] = []
         self.reasons: list[str] = []
 
-    def replied(self, slot: RequestSlot) -> None:
+    def on_reply(self, slot: RequestSlot) -> None:
         self.replies.append(slot)
 
     def end(self, reason: str) -> None:

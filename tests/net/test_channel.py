@@ -373,13 +373,13 @@ async def test_a_peer_that_goes_away_leaves_nothing_behind() -> None:
     line = rig.connect(parked)
     line.send(request(1) + request(2, size=500_000)[:100_000])
     assert rig.network.buffers.kept_bytes > 0
-    assert rig.network.census.total == 1
+    assert rig.network.connection_counts.total == 1
     line.lose()
     parked.answer(1)
     await a_pass()
     assert line.replies == []
     assert rig.network.buffers.kept_bytes == 0
-    assert (rig.network.census.total, rig.network.live, rig.network.dirty) == (0, {}, [])
+    assert (rig.network.connection_counts.total, rig.network.live, rig.network.dirty) == (0, {}, [])
 
 
 async def test_a_connection_that_falls_silent_gives_its_memory_back() -> None:
@@ -396,8 +396,8 @@ async def test_a_retired_connection_answers_what_it_started_and_closes() -> None
     rig, parked = Rig(), Parked()
     idle, busy = rig.connect(echo), rig.connect(parked)
     busy.send(request(1))
-    for live in rig.network.live_of("PLAINTEXT"):
-        live.retire()
+    for live in rig.network.connections_of("PLAINTEXT"):
+        live.drain()
     assert idle.transport.closed
     assert busy.transport.paused
     assert not busy.transport.is_closing()

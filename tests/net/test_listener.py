@@ -60,13 +60,13 @@ async def test_connections_that_wait_to_be_accepted_are_read_without_another_wor
             ]
             for number, each in enumerate(early):
                 each.sendall(request(number))
-            assert served.network.census.total == 0
+            assert served.network.connection_counts.total == 0
             for number, each in enumerate(early):
                 each.setblocking(False)
                 loop = asyncio.get_running_loop()
                 reply = await asyncio.wait_for(loop.sock_recv(each, 1_000), 10)
                 assert numbers_in(reply) == [number]
-            assert served.network.census.total == 30
+            assert served.network.connection_counts.total == 30
 
 
 @on_every_loop
@@ -244,7 +244,7 @@ async def test_stopping_does_not_wait_longer_than_it_was_told_to(loop_factory: L
 
 @pytest.mark.spec("NET-02", "NET-34", "NET-35")
 @pytest.mark.real_loop
-async def test_every_listener_has_its_own_door_and_they_share_the_rest() -> None:
+async def test_every_listener_has_its_own_socket_and_they_share_the_rest() -> None:
     async with serving(echo) as served:
         other = Listener(
             Place("CONTROLLER"), lambda _, slot: slot.reply([reply(42)]), served.network,
@@ -256,7 +256,7 @@ async def test_every_listener_has_its_own_door_and_they_share_the_rest() -> None
         there.writer.write(request(1))
         assert await here.numbers(1) == [1]
         assert await there.numbers(1) == [42]
-        assert served.network.census.total == 2
+        assert served.network.connection_counts.total == 2
         assert other.connection_count == 1
         await served_too.hang_up()
         await other.stop(1_000)

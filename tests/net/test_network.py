@@ -52,7 +52,7 @@ async def test_at_the_broker_wide_limit_newcomers_wait_and_those_too_many_are_re
     assert refused.transport.aborted
     assert not any(line.transport.is_closing() for line in (here, second, third))
     refused.lose()
-    assert rig.network.census.total == 1, "who was never counted in is not counted out"
+    assert rig.network.connection_counts.total == 1, "who was never counted in is not counted out"
     counter = rig.registry.counter(
         "kafka_server_socketservermetrics_connections_refused_total", "", listener="PLAINTEXT"
     )
@@ -61,7 +61,7 @@ async def test_at_the_broker_wide_limit_newcomers_wait_and_those_too_many_are_re
     await a_pass()
     assert second.replies == [2]
     third.lose()
-    assert (rig.network.census.total, len(rig.network.newcomers)) == (1, 0)
+    assert (rig.network.connection_counts.total, len(rig.network.waiting_connections)) == (1, 0)
 
 
 @pytest.mark.spec("NET-39", "SEC-09")
@@ -75,17 +75,17 @@ async def test_a_listener_with_a_limit_of_its_own_does_not_hold_up_others() -> N
     rig.network.apply(NetLimits(listener_max_connections={"EXTERNAL": 2}))
     await a_pass()
     assert waits.replies == [2], "a limit that is raised lets it in"
-    assert rig.network.census.of_listener("EXTERNAL") == 2
+    assert rig.network.connection_counts.of_listener("EXTERNAL") == 2
 
 
 async def test_who_waits_to_be_let_in_is_closed_when_the_listener_ends() -> None:
     rig = Rig(NetLimits(max_connections=1))
     here, waits = rig.connect(echo), rig.connect(echo)
-    rig.network.newcomers.turn_away("PLAINTEXT", "listener PLAINTEXT is closed")
+    rig.network.waiting_connections.close_waiting("PLAINTEXT", "listener PLAINTEXT is closed")
     assert waits.transport.is_closing()
     assert not here.transport.is_closing()
     waits.lose()
-    assert rig.network.census.total == 1
+    assert rig.network.connection_counts.total == 1
 
 
 @pytest.mark.spec("SEC-09")
@@ -96,12 +96,12 @@ async def test_connections_that_come_faster_than_allowed_wait_for_their_turn() -
         line.send(request(number))
     assert [len(line.replies) for line in lines] == [1, 1, 0, 0, 0]
     rig.clock.ns += SECOND
-    rig.network._let_in()
+    rig.network._admit_waiting()
     await a_pass()
     assert [len(line.replies) for line in lines] == [1, 1, 1, 1, 0]
     for line in lines:
         line.lose()
-    assert (rig.network.census.total, len(rig.network.newcomers)) == (0, 0)
+    assert (rig.network.connection_counts.total, len(rig.network.waiting_connections)) == (0, 0)
 
 
 @pytest.mark.spec("NET-39")
@@ -142,7 +142,7 @@ async def test_new_limits_hold_at_once_for_old_and_new_connections() -> None:
 @pytest.mark.spec("MON-09", "MON-11")
 async def test_queues_and_connections_can_be_watched() -> None:
     rig, parked = Rig(), Parked()
-    rig.network.opened()
+    rig.network.on_listener_opened()
     stuck, many = rig.connect(parked), rig.connect(echo)
     control = rig.connect(echo, listener="CONTROLLER", control=True)
     stuck.send(request(1))
@@ -166,17 +166,17 @@ async def test_queues_and_connections_can_be_watched() -> None:
     }
     idle = "kafka_server_kafkarequesthandlerpool_request_handler_avg_idle_percent"
     assert gauge(rig.registry, idle) == 1.0
-    rig.network.closed()
+    rig.network.on_listener_closed()
 
 
 async def test_the_last_listener_to_close_stops_the_sweep() -> None:
     rig = Rig()
-    rig.network.opened()
-    rig.network.opened()
-    rig.network.closed()
+    rig.network.on_listener_opened()
+    rig.network.on_listener_opened()
+    rig.network.on_listener_closed()
     assert rig.network._sweeper is not None
     assert not rig.network._sweeper.cancelled()
-    rig.network.closed()
+    rig.network.on_listener_closed()
     assert rig.network._sweeper.cancelled()
 
 
@@ -184,16 +184,16 @@ async def test_a_sweep_never_looks_at_all_of_many_connections_at_once() -> None:
     rig = Rig(NetLimits(connections_max_idle_ms=1_000))
     lines = [rig.connect(echo) for _ in range(SWEEP_SLICE + 100)]
     rig.clock.ns += 2 * SECOND
-    rig.network.opened()
+    rig.network.on_listener_opened()
     assert sum(line.transport.closed for line in lines) == SWEEP_SLICE
     await asyncio.sleep(2 * SWEEP_SLICE_MS / 1e3)
     assert all(line.transport.closed for line in lines)
-    rig.network.closed()
+    rig.network.on_listener_closed()
 
 
 async def test_what_each_client_software_speaks_is_counted_while_it_is_connected() -> None:
     rig = Rig(NetLimits())
-    rig.network.opened()
+    rig.network.on_listener_opened()
     here, there = rig.connect(echo), rig.connect(echo)
     for live in rig.network.live:
         live.connection.peer.software_name = "kcat"
@@ -211,4 +211,4 @@ async def test_what_each_client_software_speaks_is_counted_while_it_is_connected
     assert count == 1
     here.lose()
     assert list(family.series()) == []
-    rig.network.closed()
+    rig.network.on_listener_closed()

@@ -10,7 +10,7 @@ from tests.net.rig import FakeReplyOrder
 
 def test_a_second_answer_is_a_broken_invariant() -> None:
     slot = RequestSlot(FakeReplyOrder(), 0, 0, 0)
-    slot.nothing()
+    slot.reply_nothing()
     with pytest.raises(AssertionError):
         slot.reply([b"x"])
 

@@ -140,17 +140,17 @@ async def test_a_transport_without_a_socket_is_copied_through_at_its_own_pace(
     assert wire.write(memoryview(b"a")) == 1
     assert wire.write_all([b"b", b"c"], more=True) == 2
     assert wire.send_file(FakeSlice(path, 3, 4), 0, 1) == 4
-    wire.paused()
+    wire.on_paused()
     assert wire.write(b"x") == 0
     assert wire.send_file(FakeSlice(path, 3, 4), 0, 4) == 0
     told: list[str] = []
     wire.call_when_writable(lambda: told.append("more"))
     assert told == []
-    wire.resumed()
+    wire.on_resumed()
     assert told == ["more"]
     assert bytes(transport.written) == b"abc3456"
     wire.close()
-    wire.resumed()
+    wire.on_resumed()
     assert told == ["more"]
 
 

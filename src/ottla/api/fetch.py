@@ -126,7 +126,7 @@ class _Fetch:
         self._refused = refused
         parked = services.replicas.reads.fetch(wanted, self._terms, self._answer)
         if parked is not None:
-            slot.on_gone = parked.forget
+            slot.on_disconnect = parked.forget
 
     def _answer(self, fetched: list[PartitionFetchResult]) -> None:
         if not self._slot.alive:

@@ -94,7 +94,7 @@ class MetricsServer:
     async def _turn(self) -> None:
         """Wait until one more may be answered."""
         wait_ms = self._rate.wait_ms(ANSWERS_PER_SECOND, self._clock.mono_ms())
-        self._rate.came()  # who comes next waits for as much longer
+        self._rate.count_one()  # who comes next waits for as much longer
         if wait_ms:
             await asyncio.sleep(wait_ms / 1e3)
 

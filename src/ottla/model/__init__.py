@@ -3,8 +3,8 @@
 Imports nothing else of ours. Everything above may import it.
 
 - `ids`      what things are called: brokers, partitions, epochs, offsets
-- `errors`   how a refusal, and a connection that must end, are said
+- `errors`   Kafka errors, disconnects and user errors
 - `clock`    time for waiting and time for stamping
 - `metrics`  numbers that others may read
-- `memory`   memory that is used again once nobody looks at it
+- `memory`   a pool of buffers that are reused
 """

@@ -1,7 +1,7 @@
-"""Log lines about peers, a bounded number of them.
+"""Rate-limited log lines about peers.
 
-Owns: how many lines were written lately and how many were not.
-Never: lets a peer choose what the log looks like, or how much of it there is.
+Owns: how many lines were written and suppressed in the current interval.
+Never: lets a peer control the content or the size of the log.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def hint(first: bytes) -> str:
 
 def escaped(text: str, longest: int = LONGEST) -> str:
     """`text` from a peer, safe to show: one line, printable, of bounded length."""
-    shown = text if len(text) <= longest else text[:longest] + "..."
-    if shown.isprintable():
-        return shown
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
+    short = text if len(text) <= longest else text[:longest] + "..."
+    if short.isprintable():
+        return short
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in short)
 
 
 log = logging.getLogger(__name__)
@@ -51,20 +51,20 @@ class PeerErrorLog:
         self._clock = clock
         self._window = -1
         self._written = 0
-        self._withheld = 0
+        self._suppressed = 0
 
     def closed(self, peer: Peer, reason: str) -> None:
-        """Say that `peer` was cut off, and why."""
+        """Log that the connection of `peer` was closed, and why."""
         window = self._clock.mono_ms() // WINDOW_MS
         if window != self._window:
-            if self._withheld:
+            if self._suppressed:
                 log.warning(
                     "closed %d more connections because of peer errors; log lines suppressed",
-                    self._withheld,
+                    self._suppressed,
                 )
-            self._window, self._written, self._withheld = window, 0, 0
+            self._window, self._written, self._suppressed = window, 0, 0
         if self._written >= LINES_PER_WINDOW:
-            self._withheld += 1
+            self._suppressed += 1
             return
         self._written += 1
         log.warning(

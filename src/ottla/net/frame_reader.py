@@ -6,7 +6,7 @@ Never: reads a socket, copies a whole frame, believes a size before the bytes ha
 A frame is a 4-byte size and that many bytes. It is handed out as a view of the memory that was
 read into, and is good until `settle`. What is left of an unfinished frame is stashed when it is
 small and stays in its buffer when it is large. The memory of a large frame is asked for whole
-before its body is read; without it the inbox is `starved` until it is given some.
+before its body is read; without it the reader is `starved` until it is given some.
 """
 
 from __future__ import annotations
@@ -29,8 +29,18 @@ class FrameReader:
     """The receiving half of one connection."""
 
     __slots__ = (
-        "_buffers", "_end", "_kept", "_shared", "_smallest", "_start", "_view", "_wanted",
-        "api", "granted", "max_bytes", "starved",
+        "_buffers",
+        "_end",
+        "_kept",
+        "_needed_end",
+        "_shared",
+        "_smallest",
+        "_start",
+        "_view",
+        "api",
+        "granted",
+        "max_bytes",
+        "starved",
     )  # fmt: skip
 
     def __init__(self, buffers: Buffers, max_bytes: int, smallest: int = SMALLEST_FRAME) -> None:
@@ -45,7 +55,7 @@ class FrameReader:
         self._view = NOTHING
         self._start = 0
         self._end = 0
-        self._wanted = 0  # where the bytes must reach in a kept buffer for anything to happen
+        self._needed_end = 0  # where the bytes must reach in a kept buffer for anything to happen
 
     @property
     def left(self) -> int:
@@ -82,7 +92,7 @@ class FrameReader:
         """`count` bytes were put into `space()`. False: still only a part of a large frame."""
         if self._kept is not None:
             self._end += count
-            return self._end >= self._wanted
+            return self._end >= self._needed_end
         self._end += count - self._start
         self._start = 0
         self._view = self._buffers.shared.view
@@ -133,7 +143,7 @@ class FrameReader:
         if self.left <= STASH_MAX:
             self._stash()
 
-    def lacks(self) -> int:
+    def missing_memory(self) -> int:
         """How much memory it has to be given before it can go on; 0: none any more."""
         if self.left <= STASH_MAX:
             self.starved = False  # frames were taken meanwhile
@@ -146,7 +156,7 @@ class FrameReader:
         self.starved = False
         if self.left > STASH_MAX:
             self._move(self._buffers.make(granted))
-            self._wanted = self._need()
+            self._needed_end = self._need()
         else:
             self._release()  # what was here has been taken meanwhile
 
@@ -170,24 +180,24 @@ class FrameReader:
     def _keep(self) -> None:
         """A large part of a frame is in the shared buffer: keep it, or copy it out."""
         size = max(self._need(), self.left)
-        if not self._asked(self._buffers.cost_of_keeping(size)):
+        if not self._request_memory(self._buffers.cost_of_keeping(size)):
             return
         kept = self._buffers.keep_shared() if size <= self._buffers.shared.size else None
         if kept is None:
             self._move(self._buffers.make(size))
-            self._wanted = self._need()
+            self._needed_end = self._need()
         else:
             self._kept = kept
             self._make_room(kept)
         self._shared = False
 
-    def _asked(self, size: int) -> bool:
+    def _request_memory(self, size: int) -> bool:
         """Be granted `size` bytes in all. False: give up what it has, and wait for them.
 
         Whoever waits has been granted nothing, or all might wait for all.
         """
         admission = self._buffers.admission
-        if admission.ask(size):
+        if admission.try_acquire(size):
             self._release()
             self.granted = size
             return True
@@ -203,14 +213,14 @@ class FrameReader:
     def _make_room(self, kept: Buffer) -> None:
         """See to it that the frame that is arriving can go on arriving."""
         left = self._end - self._start
-        self._wanted = 0
+        self._needed_end = 0
         if left == 0:
             self._start = self._end = 0
             if self._buffers.admission.contended:
                 self._stash()  # others wait for what it keeps for its next frame
             return
         need = self._need()
-        if need > self.granted and not self._asked(max(need, kept.size)):
+        if need > self.granted and not self._request_memory(max(need, kept.size)):
             return
         if need > kept.size:
             kept = self._buffers.make(need)
@@ -218,7 +228,7 @@ class FrameReader:
         elif self._start + need > kept.size:
             kept.room[:left] = self._view[self._start : self._end]
             self._start, self._end = 0, left
-        self._wanted = self._start + need
+        self._needed_end = self._start + need
 
     def _need(self) -> int:
         """How many bytes the first frame has, its size included, as far as that is known."""
@@ -232,7 +242,7 @@ class FrameReader:
         to.room[:left] = self._view[self._start : self._end]
         self._drop_kept()
         self._kept = to
-        self._wanted = 0
+        self._needed_end = 0
         self._view = to.view
         self._start, self._end = 0, left
 
