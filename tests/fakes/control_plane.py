@@ -72,7 +72,7 @@ class Held:
     def topics_changed(self, names: Iterable[str], gone: Iterable[TopicPartition]) -> None:
         """Of groups and committed offsets there are none here."""
 
-    async def become(
+    async def apply_leader_and_isr(
         self, states: Iterable[PartitionTransition]
     ) -> dict[TopicPartition, ErrorCode]:
         codes = {}
@@ -84,7 +84,9 @@ class Held:
                 self.states[state.key] = state
         return codes
 
-    async def stop(self, stops: Iterable[PartitionStop]) -> dict[TopicPartition, ErrorCode]:
+    async def stop_replicas(
+        self, stops: Iterable[PartitionStop]
+    ) -> dict[TopicPartition, ErrorCode]:
         codes = {}
         for stop in stops:
             self.states.pop(stop.key, None)

@@ -142,7 +142,7 @@ async def test_too_few_in_sync_after_the_append_is_said_too() -> None:
         partition = await side.lead(replicas=TWO)
         waiting = side.start_append(b"a", acks=-1)
         side.config.set_topic("t", {"min.insync.replicas": "2"})
-        leadership = partition.led()
+        leadership = partition.require_leadership()
         leadership.isr = frozenset({ME})
         partition.log.raise_high_watermark(1)
         side.hosted.waiting.produce.check(TP)
@@ -178,10 +178,10 @@ async def test_where_a_partition_is_decides_what_is_answered() -> None:
         nowhere = await side.append(b"x")
         assert nowhere.error_code is ErrorCode.unknown_topic_or_partition
         await side.lead()
-        side.hosted.drop(TP)
+        side.hosted.remove(TP)
         elsewhere = await side.append(b"x")
         assert elsewhere.error_code is ErrorCode.not_leader_or_follower
-        side.hosted.lose([TP])
+        side.hosted.mark_offline([TP])
         lost = await side.append(b"x")
         assert lost.error_code is ErrorCode.kafka_storage_error
 
@@ -400,7 +400,7 @@ async def test_the_first_record_set_is_announced_once() -> None:
     async with data_side() as side:
         await side.lead()
         heard: list[int] = []
-        side.services.appends.on_first = lambda: heard.append(1)
+        side.services.appends.on_first_append = lambda: heard.append(1)
         await side.append(b"a")
         await side.append(b"b")
         assert heard == [1]

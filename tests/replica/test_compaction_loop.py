@@ -122,7 +122,7 @@ async def test_nothing_is_compacted_faster_than_the_operator_allows() -> None:
 
 
 async def stopped(side: DataSide, stop: PartitionStop) -> None:
-    await side.services.transitions.stop([stop])
+    await side.services.transitions.stop_replicas([stop])
 
 
 async def test_a_topic_deleted_while_it_is_compacted_harms_nobody() -> None:
@@ -182,7 +182,7 @@ async def test_rot_makes_one_log_uncleanable_and_the_rest_go_on() -> None:
         assert cleaned(side, sound) == 6
         assert side.count("kafka_log_logcleaner_uncleanable_partitions_count") == 1
         stop = PartitionStop(TP, LeaderEpoch(-2), delete=True)
-        await side.services.transitions.stop([stop])
+        await side.services.transitions.stop_replicas([stop])
         await side.lead()
         assert side.count("kafka_log_logcleaner_uncleanable_partitions_count") == 0
         fresh = await fill(side)

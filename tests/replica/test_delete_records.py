@@ -123,7 +123,7 @@ async def test_who_waits_hears_when_the_leadership_or_the_disk_is_lost() -> None
             if ends == "follow":
                 loop.call_later(0.1, lambda: side.run(become_follower(side)))
             else:
-                loop.call_later(0.1, lambda: side.hosted.lose([TP]))
+                loop.call_later(0.1, lambda: side.hosted.mark_offline([TP]))
             done = await delete(side, 3 + epoch)
             expected = {
                 "follow": ErrorCode.not_leader_or_follower,

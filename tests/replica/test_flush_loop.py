@@ -133,7 +133,7 @@ async def test_a_shrinking_in_sync_set_makes_the_disk_count_before_anything_is_a
         side.run(*side.data.loops())
         waiting = side.start_append(b"a", acks=-1, timeout_ms=600_000)
         side.pool.held = True
-        while partition.led().isr != {ME}:
+        while partition.require_leadership().isr != {ME}:
             await side.until(side.clock.mono_ms() + 1_000)
         await side.settle()
         assert not waiting.done()
@@ -360,7 +360,7 @@ async def test_who_waits_for_a_flush_that_cannot_begin_hears_of_it() -> None:
         await side.append(b"a")
         side.disk.capacity_bytes = side.disk.written_bytes
         with pytest.raises(OSError, match="No space"):
-            await FlushLoop(side.hosted).until(partition, 1)
+            await FlushLoop(side.hosted).wait_until_flushed(partition, 1)
         side.disk.capacity_bytes = None
         assert side.hosted.offline == {TP}
 
@@ -381,7 +381,7 @@ async def test_who_waits_for_an_offset_hears_when_it_is_on_the_disk_and_not_befo
         partition = await side.lead()
         await side.append(b"x")
         side.pool.held = True
-        waiting = asyncio.ensure_future(FlushLoop(side.hosted).until(partition, 1))
+        waiting = asyncio.ensure_future(FlushLoop(side.hosted).wait_until_flushed(partition, 1))
         await side.settle()
         assert not waiting.done()
         side.pool.run_all()
@@ -395,4 +395,4 @@ async def test_who_waits_for_an_offset_hears_that_the_disk_failed() -> None:
         await side.append(b"x")
         side.disk.sync_error = OSError(errno.EIO, "bad sector")
         with pytest.raises(OSError, match="bad sector"):
-            await FlushLoop(side.hosted).until(partition, 1)
+            await FlushLoop(side.hosted).wait_until_flushed(partition, 1)

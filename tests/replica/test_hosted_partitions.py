@@ -24,20 +24,20 @@ async def test_a_partition_is_online_offline_elsewhere_or_nowhere() -> None:
         assert said_of(side, TP) is ErrorCode.unknown_topic_or_partition
         partition = await side.lead()
         assert hosted.get(TP) is hosted.find(TP) is partition
-        hosted.lose([TP])
+        hosted.mark_offline([TP])
         assert said_of(side, TP) is ErrorCode.kafka_storage_error
         assert hosted.offline == {TP}
         with pytest.raises(KafkaError) as refusal:
-            partition.led()
+            partition.require_leadership()
         assert refusal.value.code is ErrorCode.kafka_storage_error, "who holds it hears it too"
-        hosted.drop(TP)
+        hosted.remove(TP)
         assert said_of(side, TP) is ErrorCode.not_leader_or_follower, "others may lead it"
         assert hosted.offline == frozenset()
 
 
 async def test_a_corrupt_log_found_at_the_start_is_offline_before_anybody_asks() -> None:
     async with data_side() as side:
-        side.hosted.lose([TP])
+        side.hosted.mark_offline([TP])
         assert side.hosted.find(TP) is None
         assert said_of(side, TP) is ErrorCode.kafka_storage_error
 
@@ -48,7 +48,7 @@ async def test_all_partitions_can_be_walked_while_some_go() -> None:
             await side.lead(TopicPartition("t", index))
         assert len(side.hosted) == 5
         for partition in side.hosted:
-            side.hosted.drop(partition.key)
+            side.hosted.remove(partition.key)
         assert len(side.hosted) == 0
 
 
@@ -59,12 +59,12 @@ async def test_a_topics_numbers_go_with_its_last_partition_here() -> None:
         await side.lead(SECOND)
         await side.append(b"x")
         name = "kafka_server_brokertopicmetrics_messages_in_total"
-        side.hosted.drop(SECOND)
+        side.hosted.remove(SECOND)
         assert side.count(name, topic="t") == 1
-        side.hosted.lose([TP])
+        side.hosted.mark_offline([TP])
         with pytest.raises(KeyError):
             side.count(name, topic="t")
-        side.hosted.drop(TP)
+        side.hosted.remove(TP)
         await side.lead(SECOND, epoch=1)
         assert side.count(name, topic="t") == 0, "another life of it starts anew"
 
@@ -77,7 +77,7 @@ async def test_only_who_can_be_helped_is_woken_when_the_watermark_stays() -> Non
         consumer = side.start_fetch(0)
         side.hosted.advance(partition)
         assert (produce.done(), consumer.done()) == (False, False)
-        partition.follower_asked(OTHER, 1, 0)
+        partition.record_follower_fetch(OTHER, 1, 0)
         side.hosted.advance(partition)
         assert (produce.done(), consumer.done()) == (True, True)
 

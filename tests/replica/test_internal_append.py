@@ -91,7 +91,7 @@ async def test_who_does_not_lead_and_too_large_a_batch_are_refused() -> None:
         await side.follow(epoch=1)
         assert appended(side) == [ErrorCode.not_leader_or_follower]
         assert partition.log.end_offset == 0
-        assert partition.traffic.failed_produce_requests.value == 2
+        assert partition.topic_metrics.failed_produce_requests.value == 2
 
 
 async def test_a_disk_that_fails_says_so() -> None:

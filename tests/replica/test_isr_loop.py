@@ -31,7 +31,7 @@ async def pass_ms(side: DataSide, ms: int) -> None:
 
 
 async def until_alone(side: DataSide, partition: HostedPartition) -> None:
-    while partition.led().isr != ALONE:
+    while partition.require_leadership().isr != ALONE:
         await pass_ms(side, 100)
 
 
@@ -44,7 +44,7 @@ async def test_a_stuck_follower_leaves_within_one_and_a_half_times_the_limit() -
         began = side.clock.mono_ms()
         await waiting
         assert LAG_MS < side.clock.mono_ms() - began <= LAG_MS * 1.5
-        assert partition.led().isr == ALONE
+        assert partition.require_leadership().isr == ALONE
         assert await stored_isr(side) == (ME,)
         assert partition.log.high_watermark == 1, "without the slowest it moves on"
         assert side.count("kafka_server_replicamanager_isr_shrinks_total") == 1
@@ -59,7 +59,7 @@ async def test_a_follower_that_keeps_fetching_stays_however_many_records_it_lack
             await side.append(*[b"x"] * 3)
             side.start_fetch(offset * 3, replica_id=OTHER, max_wait_ms=0)
             await pass_ms(side, 1_000)
-        assert partition.led().isr == BOTH
+        assert partition.require_leadership().isr == BOTH
 
 
 @pytest.mark.spec("REP-33", "REP-34", "REP-63", "MON-19")
@@ -71,10 +71,10 @@ async def test_a_follower_that_caught_up_joins_again_on_its_fetch() -> None:
         await until_alone(side, partition)
         side.start_fetch(1, replica_id=OTHER, max_wait_ms=0)
         await side.settle()
-        assert partition.led().isr == ALONE, "it lacks what is committed"
+        assert partition.require_leadership().isr == ALONE, "it lacks what is committed"
         side.start_fetch(2, replica_id=OTHER, max_wait_ms=0)
         await side.settle()
-        assert partition.led().isr == BOTH
+        assert partition.require_leadership().isr == BOTH
         assert await stored_isr(side) == TWO
         assert side.count("kafka_server_replicamanager_isr_expands_total") == 1
 
@@ -87,7 +87,7 @@ async def test_a_proposed_member_counts_before_the_store_has_answered() -> None:
         side.store.turn(Session.SUSPENDED)
         side.start_fetch(1, replica_id=OTHER, max_wait_ms=0)
         await side.settle()
-        assert partition.led().proposed == BOTH
+        assert partition.require_leadership().proposed == BOTH
         waiting = side.start_append(b"b", acks=-1, timeout_ms=60_000)
         await pass_ms(side, LAG_MS * 2)
         assert not waiting.done(), "a later leader may know it as a member"
@@ -95,7 +95,10 @@ async def test_a_proposed_member_counts_before_the_store_has_answered() -> None:
         assert (await waiting).error_code is ErrorCode.none
         side.store.turn(Session.CONNECTED)
         await pass_ms(side, 1_000)
-        assert (partition.led().isr, partition.led().proposed) == (BOTH, None)
+        assert (partition.require_leadership().isr, partition.require_leadership().proposed) == (
+            BOTH,
+            None,
+        )
 
 
 @pytest.mark.spec("REP-29", "REP-35")
@@ -111,7 +114,7 @@ async def test_a_set_that_was_changed_elsewhere_is_not_believed(
         side.run(*side.data.loops())
         await side.append(b"a")
         await pass_ms(side, LAG_MS * 3)
-        assert partition.led().isr == BOTH
+        assert partition.require_leadership().isr == BOTH
         assert partition.log.high_watermark == 0
         assert await stored_isr(side) == TWO
     assert "ISR change of t-0 rejected" in caplog.text
@@ -125,7 +128,7 @@ async def test_a_leader_deposed_while_the_store_is_asked_keeps_its_hands_off() -
         await side.settle()
         assert partition.leadership is None
         again = await side.lead(epoch=2, replicas=TWO, isr=(ME,))
-        assert again.led().proposed is None
+        assert again.require_leadership().proposed is None
 
 
 @pytest.mark.spec("MON-18")
@@ -136,5 +139,5 @@ async def test_partitions_without_followers_or_led_elsewhere_are_never_proposed_
         side.run(*side.data.loops())
         await side.append(b"a")
         await pass_ms(side, LAG_MS * 4)
-        assert partition.led().proposed is None
+        assert partition.require_leadership().proposed is None
         assert side.count("kafka_server_replicamanager_under_replicated_partitions") == 0

@@ -8,7 +8,7 @@ import errno
 import pytest
 
 from ottla.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
-from ottla.replica.isr_writer import LATEST_MS, QUIET_MS, StoreIsrWriter, due
+from ottla.replica.isr_writer import LATEST_MS, QUIET_MS, StoreIsrWriter, announcement_due
 from ottla.store import paths
 from ottla.store.memory import MemoryStore
 from ottla.store.nodes import PartitionsNode, StateNode
@@ -48,7 +48,7 @@ async def test_a_set_is_written_under_the_version_it_rests_on() -> None:
     async with data_side() as side:
         partition = await side.lead(replicas=(ME, OTHER))
         writer = StoreIsrWriter(side.store, side.clock)
-        version = partition.led().version
+        version = partition.require_leadership().version
         assert await writer.write(partition, ALONE, version) == version + 1
         stored, at = await state(side)
         assert (stored.isr, stored.leader, stored.leader_epoch) == ((ME,), ME, 0)
@@ -75,7 +75,7 @@ async def test_an_answer_that_was_lost_does_not_lose_the_write() -> None:
         store = LosesAnswers(side.ensemble)
         await store.start()
         writer = StoreIsrWriter(store, side.clock)
-        version = partition.led().version
+        version = partition.require_leadership().version
         assert await writer.write(partition, ALONE, version) == version + 1
 
 
@@ -85,7 +85,7 @@ async def test_a_store_out_of_reach_is_asked_again_until_it_answers(state: Sessi
         partition = await side.lead(replicas=(ME, OTHER))
         writer = StoreIsrWriter(side.store, side.clock)
         side.store.turn(state)
-        version = partition.led().version
+        version = partition.require_leadership().version
 
         async def back() -> None:
             await asyncio.sleep(10)
@@ -111,7 +111,7 @@ def test_changes_are_announced_after_a_quiet_spell_or_after_a_minute(
     pending: bool, changed_ago: int, announced_ago: int, expected: bool
 ) -> None:
     now = 1_000_000
-    assert due(now, pending, now - changed_ago, now - announced_ago) is expected
+    assert announcement_due(now, pending, now - changed_ago, now - announced_ago) is expected
 
 
 @pytest.mark.spec("REP-31", "REP-34")
@@ -122,7 +122,7 @@ async def test_one_announcement_names_every_partition_that_changed() -> None:
         keys = [TopicPartition("t", 1), TP]
         for key in keys:
             partition = await side.lead(key, replicas=(ME, OTHER))
-            await writer.write(partition, ALONE, partition.led().version)
+            await writer.write(partition, ALONE, partition.require_leadership().version)
         await side.until(4_000)
         assert await announced(side) == [], "somebody may be flapping"
         await side.until(10_000)
@@ -137,7 +137,7 @@ async def test_a_flapping_set_is_announced_once_a_minute() -> None:
         writer = StoreIsrWriter(side.store, side.clock)
         side.run(writer.run())
         partition = await side.lead(replicas=(ME, OTHER))
-        version = partition.led().version
+        version = partition.require_leadership().version
         sets = [ALONE, BOTH]
         while side.clock.mono_ms() < 130_000:
             isr = sets[version % 2]
@@ -152,7 +152,7 @@ async def test_an_announcement_that_did_not_get_through_is_made_later() -> None:
     async with data_side() as side:
         writer = StoreIsrWriter(side.store, side.clock)
         partition = await side.lead(replicas=(ME, OTHER))
-        await writer.write(partition, ALONE, partition.led().version)
+        await writer.write(partition, ALONE, partition.require_leadership().version)
         side.store.turn(Session.SUSPENDED)
         await writer.announce()
         side.store.turn(Session.CONNECTED)
@@ -166,5 +166,5 @@ async def test_brokers_are_written_in_order_so_that_equal_sets_are_equal_bytes()
         replicas = tuple(map(BrokerId, (0, 9, 4, 2)))
         partition = await side.lead(replicas=replicas)
         writer = StoreIsrWriter(side.store, side.clock)
-        await writer.write(partition, frozenset(replicas), partition.led().version)
+        await writer.write(partition, frozenset(replicas), partition.require_leadership().version)
         assert (await state(side))[0].isr == tuple(sorted(replicas))

@@ -44,7 +44,9 @@ async def grow(side: DataSide, partition: HostedPartition, segments: int) -> Non
 
 
 async def delete(side: DataSide, key: TopicPartition) -> None:
-    await side.services.transitions.stop([PartitionStop(key, LeaderEpoch(-2), delete=True)])
+    await side.services.transitions.stop_replicas(
+        [PartitionStop(key, LeaderEpoch(-2), delete=True)]
+    )
 
 
 @pytest.mark.spec("LOG-62", "LOG-63")

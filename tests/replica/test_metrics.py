@@ -74,7 +74,7 @@ async def test_each_log_tells_its_size_and_where_it_begins_and_ends() -> None:
             "log_start_offset": {labels: 1},
             "log_end_offset": {labels: 2},
         }
-        side.hosted.drop(TP)
+        side.hosted.remove(TP)
         series = [family.series for family in side.registry.families() if family.series]
         assert [list(one()) for one in series] == [[]] * 4
 

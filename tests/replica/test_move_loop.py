@@ -100,7 +100,7 @@ async def test_a_deleted_partition_ends_its_move() -> None:
         side.pool.held = True
         await side.settle()
         stop = PartitionStop(TP, LeaderEpoch(-2), delete=True)
-        stopping = asyncio.ensure_future(side.services.transitions.stop([stop]))
+        stopping = asyncio.ensure_future(side.services.transitions.stop_replicas([stop]))
         await side.settle()  # the directories are synced on the pool, which is held
         side.pool.held = False
         side.pool.run_all()

@@ -58,7 +58,7 @@ async def test_a_new_leader_knows_nothing_of_where_its_followers_are() -> None:
         side.start_fetch(1, replica_id=OTHER)
         assert partition.log.high_watermark == 1
         await side.lead(epoch=1, replicas=TWO)
-        assert partition.led().followers[OTHER].end == -1
+        assert partition.require_leadership().followers[OTHER].end == -1
         append(side, partition, b"b")
         assert partition.log.high_watermark == 1
 
@@ -78,10 +78,10 @@ async def test_a_client_with_another_leader_epoch_is_told_which_side_is_behind(
     async with data_side() as side:
         partition = await side.lead(epoch=3)
         if code is None:
-            assert partition.led(epoch).epoch == 3
+            assert partition.require_leadership(epoch).epoch == 3
         else:
             with pytest.raises(KafkaError) as refusal:
-                partition.led(epoch)
+                partition.require_leadership(epoch)
             assert refusal.value.code is code
 
 
@@ -98,9 +98,9 @@ async def test_a_follower_takes_no_appends() -> None:
 async def test_a_lost_partition_says_that_its_storage_failed() -> None:
     async with data_side() as side:
         partition = await side.lead()
-        side.hosted.lose([TP])
+        side.hosted.mark_offline([TP])
         with pytest.raises(KafkaError) as refusal:
-            partition.led()
+            partition.require_leadership()
         assert refusal.value.code is ErrorCode.kafka_storage_error
         assert partition.acknowledged(partition.leader_epoch, 0) is refusal.value.code
 
@@ -111,8 +111,8 @@ async def test_the_watermark_stays_while_fewer_are_in_sync_than_the_topic_demand
         partition = await side.lead(replicas=TWO, isr=(ME,))
         append(side, partition, b"a", acks=1)
         assert partition.log.high_watermark == 0
-        partition.isr_is(frozenset(TWO), version=1)
-        partition.follower_asked(OTHER, 1, 0)
+        partition.set_isr(frozenset(TWO), version=1)
+        partition.record_follower_fetch(OTHER, 1, 0)
         assert partition.advance()
         assert partition.log.high_watermark == 1
 
@@ -151,7 +151,7 @@ async def test_a_leader_that_is_left_alone_waits_for_the_disk_with_what_nobody_e
         side.pool.held = True
         append(side, partition, b"a", acks=1)
         assert not partition.waits_for_flush
-        partition.isr_is(frozenset({ME}), 1)
+        partition.set_isr(frozenset({ME}), 1)
         assert partition.waits_for_flush
         assert not partition.advance()
         side.pool.held = False

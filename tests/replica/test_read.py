@@ -150,7 +150,7 @@ async def test_who_asks_for_the_wrong_partition_or_epoch_hears_what_is_wrong() -
         assert named is ErrorCode.none, "its name has become known meanwhile"
         await side.follow(epoch=4)
         assert await refusal(side) is ErrorCode.not_leader_or_follower
-        side.hosted.lose([TP])
+        side.hosted.mark_offline([TP])
         assert await refusal(side) is ErrorCode.kafka_storage_error
 
 
@@ -247,7 +247,7 @@ async def test_a_follower_that_must_cut_its_log_counts_for_nothing_until_it_has(
         partition.log.raise_start_offset(1)
         side.fetch(wanted(offset, last_fetched_epoch=epoch), replica_id=OTHER)
         assert not waiting.done()
-        assert partition.led().followers[OTHER].end == -1
+        assert partition.require_leadership().followers[OTHER].end == -1
         side.fetch(wanted(2, last_fetched_epoch=4), replica_id=OTHER)
         assert waiting.done()
 

@@ -126,7 +126,9 @@ async def test_waiting_ends_with_the_partition_and_with_its_disk() -> None:
     async with data_side(dirs=("/a", "/b")) as side:
         await side.lead()
         parked = side.start_fetch(0)
-        await side.services.transitions.stop([PartitionStop(TP, LeaderEpoch(-2), delete=True)])
+        await side.services.transitions.stop_replicas(
+            [PartitionStop(TP, LeaderEpoch(-2), delete=True)]
+        )
         assert parked.result()[0].part.error_code is ErrorCode.not_leader_or_follower
         partition = await side.lead()
         parked = side.start_fetch(0)

@@ -109,7 +109,7 @@ async def test_a_partition_deleted_during_a_flush_does_not_cost_its_directory() 
         side.pool.held = True
         under_way = side.start_append(b"a", acks=-1)
         await side.settle()
-        side.hosted.drop(TP)
+        side.hosted.remove(TP)
         side.directories.delete(TP)
         [removal] = side.directories.removals.due()
         removal.run()

@@ -101,7 +101,7 @@ async def test_only_the_first_batch_of_a_transaction_in_a_partition_is_asked_abo
 
 async def test_a_batch_waits_for_the_gate_and_the_producers_next_ones_behind_it() -> None:
     async with data_side() as side:
-        gate = side.services.appends.gate = Gate()
+        gate = side.services.appends.verifier = Gate()
         await side.lead()
         first = produce(side, b"a")
         second = produce(side, b"b", 1)
@@ -118,7 +118,7 @@ async def test_a_batch_waits_for_the_gate_and_the_producers_next_ones_behind_it(
 
 async def test_what_was_admitted_is_refused_where_the_partition_has_gone_meanwhile() -> None:
     async with data_side() as side:
-        gate = side.services.appends.gate = Gate()
+        gate = side.services.appends.verifier = Gate()
         await side.lead()
         first = produce(side, b"a")
         await side.follow(epoch=1)
@@ -130,7 +130,7 @@ async def test_whoever_is_not_admitted_leaves_nothing_and_those_behind_are_asked
     None
 ):
     async with data_side() as side:
-        gate = side.services.appends.gate = Gate()
+        gate = side.services.appends.verifier = Gate()
         await side.lead()
         first, second = produce(side, b"a", txn=NEW), produce(side, b"b", 1, txn=NEW)
         gate.waiting.pop()(E.concurrent_transactions)
@@ -144,10 +144,10 @@ async def test_whoever_is_not_admitted_leaves_nothing_and_those_behind_are_asked
 
 async def test_a_gate_that_answers_at_once_costs_no_copy_and_no_wait() -> None:
     async with data_side() as side:
-        side.services.appends.gate = Gate(E.none)
+        side.services.appends.verifier = Gate(E.none)
         await side.lead()
         assert produce(side, b"a").result().error_code is E.none
-        side.services.appends.gate = Gate(E.invalid_txn_state)
+        side.services.appends.verifier = Gate(E.invalid_txn_state)
         assert produce(side, b"b", 1).result().error_code is E.none
         refused = produce(side, b"c", producer=9)
         assert refused.result().error_code is E.invalid_txn_state
@@ -155,7 +155,7 @@ async def test_a_gate_that_answers_at_once_costs_no_copy_and_no_wait() -> None:
 
 async def test_a_batch_that_must_be_rewritten_waits_for_the_gate_first() -> None:
     async with data_side({"compression.type": "gzip"}) as side:
-        gate = side.services.appends.gate = Gate()
+        gate = side.services.appends.verifier = Gate()
         await side.lead()
         first, second = produce(side, b"a"), produce(side, b"b", 1)
         side.pool.held = True

@@ -38,11 +38,13 @@ def state(
 
 
 async def become(side: DataSide, wanted: PartitionTransition) -> ErrorCode:
-    return (await side.services.transitions.become([wanted]))[wanted.key]
+    return (await side.services.transitions.apply_leader_and_isr([wanted]))[wanted.key]
 
 
 async def stop(side: DataSide, epoch: int, *, delete: bool = False) -> ErrorCode:
-    codes = await side.services.transitions.stop([PartitionStop(TP, LeaderEpoch(epoch), delete)])
+    codes = await side.services.transitions.stop_replicas(
+        [PartitionStop(TP, LeaderEpoch(epoch), delete)]
+    )
     return codes[TP]
 
 
@@ -74,7 +76,7 @@ async def test_a_partition_is_made_led_and_followed_as_told() -> None:
     async with data_side() as side:
         assert await become(side, state(0)) is ErrorCode.none
         partition = side.hosted.get(TP)
-        assert partition.led().replicas == (ME, OTHER)
+        assert partition.require_leadership().replicas == (ME, OTHER)
         assert partition.log.topic_id == TOPIC_ID
         assert await become(side, state(1, leader=OTHER)) is ErrorCode.none
         assert partition.leadership is None
@@ -190,7 +192,7 @@ async def test_a_stop_from_before_the_present_leader_is_refused() -> None:
     async with data_side() as side:
         await become(side, state(5))
         assert await stop(side, 4, delete=True) is ErrorCode.fenced_leader_epoch
-        assert side.hosted.get(TP).led().epoch == 5
+        assert side.hosted.get(TP).require_leadership().epoch == 5
         assert await stop(side, -2, delete=True) is ErrorCode.none, "a topic that goes"
 
 
@@ -215,7 +217,9 @@ async def test_many_partitions_at_once_leave_others_their_turn() -> None:
         side.run(other())
         fresh = state(is_new=True)
         keys = [TopicPartition("many", index) for index in range(3 * TURN)]
-        await side.services.transitions.become([fresh._replace(key=key) for key in keys])
+        await side.services.transitions.apply_leader_and_isr(
+            [fresh._replace(key=key) for key in keys]
+        )
         assert seen == [TURN, 2 * TURN]
 
 
@@ -223,9 +227,11 @@ async def test_many_deletions_sync_their_directory_once() -> None:
     async with data_side() as side:
         fresh = state(is_new=True)
         keys = [TopicPartition("many", index) for index in range(3 * TURN)]
-        await side.services.transitions.become([fresh._replace(key=key) for key in keys])
+        await side.services.transitions.apply_leader_and_isr(
+            [fresh._replace(key=key) for key in keys]
+        )
         side.disk.syncs = 0
         stops = [PartitionStop(key, LeaderEpoch(-2), delete=True) for key in keys]
-        codes = await side.services.transitions.stop(stops)
+        codes = await side.services.transitions.stop_replicas(stops)
         assert set(codes.values()) == {ErrorCode.none}
         assert side.disk.syncs == 1

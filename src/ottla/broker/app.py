@@ -186,7 +186,7 @@ class App:
         self, control: ControlPlane, data: DataPlane, told: tuple[Endpoint, ...]
     ) -> None:
         self._describe(control, told)
-        control.registration.on_epoch = data.services.transitions.begin_life
+        control.registration.on_epoch = data.services.transitions.set_broker_epoch
         await control.registration.register(self.config.zookeeper_session_timeout_ms)
 
     async def _moved(self, control: ControlPlane, told: tuple[Endpoint, ...]) -> None:

@@ -39,7 +39,7 @@ from ottla.replica.hosted_partitions import HostedPartitions, PartitionWaiters
 from ottla.replica.isr_loop import IsrLoop
 from ottla.replica.isr_writer import StoreIsrWriter
 from ottla.replica.maintenance_loop import MaintenanceLoop
-from ottla.replica.metrics import offer_gauges
+from ottla.replica.metrics import register_gauges
 from ottla.replica.move_loop import MoveLoop
 from ottla.replica.partition import HostedPartition
 from ottla.replica.read import Reader
@@ -125,19 +125,21 @@ class DataPlane:
             transitions=Transitions(self.hosted, directories, config.topic, flushes),
             directories=directories,
             moves=self._moves,
-            traffic=traffic,
+            topic_metrics=traffic,
         )
         directories.on_failure = self._directory_failed
         self.hosted.on_fault = self._log_failed
         if config.current.record_validation != "header":
-            self.services.appends.on_first = lambda: spawn(load_kernels(self._around.off))
+            self.services.appends.on_first_append = lambda: spawn(
+                load_kernels(self._around.thread_pool)
+            )
         config.on_broker(self._broker_settings_changed)
         config.on_topic(self._topic_settings_changed)
-        offer_gauges(registry, self.services)
+        register_gauges(registry, self.services)
 
     async def load(self) -> None:
         """Open every log; the controller says later what each is for."""
-        self.hosted.lose(await load(self._directories, self._config, self._pace()))
+        self.hosted.mark_offline(await load(self._directories, self._config, self._pace()))
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         return [
@@ -163,7 +165,7 @@ class DataPlane:
 
     def _pace(self) -> ProgressInterval:
         around = self._around
-        return progress_interval(self._directories, self._config, around.off, around.clock)
+        return progress_interval(self._directories, self._config, around.thread_pool, around.clock)
 
     # A log or a directory that failed
 
@@ -179,7 +181,7 @@ class DataPlane:
         held = self._directories.held.pop(partition.key, None)
         if held is None:
             return  # it failed while it was failing
-        self.hosted.lose([partition.key])
+        self.hosted.mark_offline([partition.key])
         with self._directories.guard(held.directory):
             try:
                 quarantine_log(held.log, fault)
@@ -188,14 +190,14 @@ class DataPlane:
         self._spawn(self._tell_controller(held.directory))
 
     def _directory_failed(self, directory: LogDirectory, lost: list[TopicPartition]) -> None:
-        self.hosted.lose(lost)
+        self.hosted.mark_offline(lost)
         self._spawn(self._tell_controller(directory))
 
     async def _tell_controller(self, directory: LogDirectory) -> None:
         self.check_directories()
         path = f"{paths.LOG_DIR_EVENTS}/{paths.LOG_DIR_EVENT_PREFIX}"
         try:
-            event = LogDirEventNode(self._around.me).encode()
+            event = LogDirEventNode(self._around.broker_id).encode()
             await self._store.create(path, event, sequential=True)
         except (StoreError, StoreUnavailable) as gone:
             log.error("the controller cannot be told of %s: %s", directory.path, gone)

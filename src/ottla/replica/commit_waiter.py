@@ -1,11 +1,11 @@
-"""Who waits until what the broker wrote itself is committed: coordinators, for the most part.
+"""Waits until batches written by the broker itself, mostly by coordinators, are committed.
 
-Owns the waits, by partition and in the order they came, and the one timer for all that take
-too long. Never decides what is committed: the partition does. Whoever changes a partition's
-watermark or role says so with `check`.
+Owns the waits, by partition and in order of arrival, and one timer for all their timeouts. Never
+decides what is committed: the partition does. Callers that change a partition's watermark or role
+call `check`.
 
 A client's produce waits in a purgatory instead, under several keys and with a timer of its own. For
-what a coordinator writes that cost as much as the append; a transaction has three such waits. Hot:
+a coordinator's writes that cost as much as the append; a transaction has three such waits. Hot:
 benchmarks/transactions.py.
 """
 
@@ -42,7 +42,7 @@ class CommitWaiter:
         self._clock = clock
         self._waits: dict[TopicPartition, list[_Wait]] = {}
         self._timer: Call | None = None
-        self._rings_ms = 0
+        self._timer_expires_ms = 0
 
     def __len__(self) -> int:
         return sum(map(len, self._waits.values()))
@@ -61,11 +61,11 @@ class CommitWaiter:
             self._waits[partition.log.partition] = [wait]
         else:
             waits.append(wait)
-        if self._timer is None or expires_ms < self._rings_ms:
+        if self._timer is None or expires_ms < self._timer_expires_ms:
             self._set_timer(expires_ms)
 
     def check(self, key: TopicPartition) -> None:
-        """Something about `key` changed: tell whoever has waited for that."""
+        """`key` has changed: call back the waits that are finished."""
         waits = self._waits.get(key)
         if waits is None:
             return
@@ -87,12 +87,12 @@ class CommitWaiter:
     def _set_timer(self, expires_ms: int) -> None:
         if self._timer is not None:
             self._timers.cancel(self._timer)
-        self._rings_ms = expires_ms
+        self._timer_expires_ms = expires_ms
         self._timer = Call(self._expire)
         self._timers.add(self._timer, max(1, expires_ms - self._clock.mono_ms()))
 
     def _expire(self) -> None:
-        """End what is overdue: nearly always nothing, for what waits came after this was set."""
+        """Time out overdue waits; mostly there are none, because later waits reuse the timer."""
         self._timer = None
         now_ms = self._clock.mono_ms()
         late: list[tuple[Done, TopicPartition]] = []

@@ -58,27 +58,27 @@ class IsrLoop:
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(self._hosted.around.lag_max_ms / 2_000)
+            await asyncio.sleep(self._hosted.environment.lag_max_ms / 2_000)
             self.shrink()
 
     def shrink(self) -> None:
         """Propose, for each partition led here, a set without those that fell behind."""
-        around = self._hosted.around
-        now_ms = around.clock.mono_ms()
+        environment = self._hosted.environment
+        now_ms = environment.clock.mono_ms()
         for partition in self._hosted:
             leadership = partition.leadership
             if leadership is None or not leadership.followers:
                 continue
-            kept = leadership.to_keep(
+            kept = leadership.isr_without_lagging(
                 leader_end=partition.log.end_offset,
                 now_ms=now_ms,
-                lag_max_ms=around.lag_max_ms,
+                lag_max_ms=environment.lag_max_ms,
             )
             if kept is not None:
                 self.propose(partition, kept)
 
     def propose(self, partition: HostedPartition, isr: frozenset[BrokerId]) -> None:
-        leadership = partition.led()
+        leadership = partition.require_leadership()
         leadership.proposed = isr
         self._spawn(self._commit(partition, leadership, isr))
 
@@ -97,9 +97,9 @@ class IsrLoop:
                 partition.key,
             )
             return
-        partition.isr_is(isr, version)
+        partition.set_isr(isr, version)
         if partition.waits_for_flush:
-            self._flushes.want(partition)
+            self._flushes.request(partition)
         self._shrinks.value += len(before - isr)
         self._expands.value += len(isr - before)
         log.info("ISR of %s changed from %s to %s", partition.key, sorted(before), sorted(isr))
