@@ -129,5 +129,5 @@ def _until(ready: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + _WAIT_S
     while not ready():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited too long for {what}")
+            raise TimeoutError(f"timed out waiting for {what}")
         time.sleep(0.02)

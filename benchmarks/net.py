@@ -175,7 +175,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--uvloop", action="store_true")
     parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--buffers", type=int, default=102_400, help="socket buffers, -1: system")
+    parser.add_argument(
+        "--buffers", type=int, default=102_400, help="set the socket buffer size; -1: the system's"
+    )
     parser.add_argument("--only", choices=["small", "receive", "send"])
     asked = parser.parse_args()
     limits = NetLimits(

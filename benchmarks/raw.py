@@ -163,7 +163,7 @@ class _Reader:
         while size:
             got = self._connection.recv_into(self._scratch[: min(size, len(self._scratch))])
             if not got:
-                raise ConnectionError("the broker hung up")
+                raise ConnectionError("the broker closed the connection")
             size -= got
 
 
@@ -183,7 +183,7 @@ def _pump(connection: socket.socket, sent: Sequence[bytes], count: int, topic: s
 def _receive(connection: socket.socket, size: int) -> bytes:
     data = connection.recv(size, socket.MSG_WAITALL)
     if len(data) < size:
-        raise ConnectionError("the broker hung up")
+        raise ConnectionError("the broker closed the connection")
     return data
 
 

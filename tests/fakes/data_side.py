@@ -205,7 +205,7 @@ class DataSide:
                 metric = family.metrics[tuple(sorted(labels.items()))]
                 assert not isinstance(metric, Histogram)
                 return metric.value if isinstance(metric, Counter | Tally) else metric()
-        raise AssertionError(f"there is no {name}")
+        raise AssertionError(f"no metric {name} is registered")
 
 
 TERMS: Final = FetchOptions(CONSUMER, 500, 1, 1 << 20, Isolation.READ_UNCOMMITTED)

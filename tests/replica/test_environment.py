@@ -13,8 +13,8 @@ from tests.fakes.inline_pool import InlinePool
 async def test_work_is_done_by_the_pool_and_its_result_comes_back_to_the_loop() -> None:
     pool = InlinePool()
     pool.held = True
-    off = ThreadPool(asyncio.get_running_loop(), pool)
-    waiting = off.run(divmod, 7, 2)
+    thread_pool = ThreadPool(asyncio.get_running_loop(), pool)
+    waiting = thread_pool.run(divmod, 7, 2)
     await asyncio.sleep(0)
     assert not waiting.done()
     pool.run_all()
@@ -22,6 +22,6 @@ async def test_work_is_done_by_the_pool_and_its_result_comes_back_to_the_loop() 
 
 
 async def test_what_goes_wrong_comes_back_too() -> None:
-    off = ThreadPool(asyncio.get_running_loop(), InlinePool())
+    thread_pool = ThreadPool(asyncio.get_running_loop(), InlinePool())
     with pytest.raises(ZeroDivisionError):
-        await off.run(divmod, 7, 0)
+        await thread_pool.run(divmod, 7, 0)

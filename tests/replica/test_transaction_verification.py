@@ -21,7 +21,7 @@ E = ErrorCode
 OLD, NEW = TransactionalBatch("tx"), TransactionalBatch("tx", adds=True)
 
 
-class Gate:
+class FakeVerifier:
     """Answers when the test says so, unless it has an answer already."""
 
     def __init__(self, at_once: ErrorCode | None = None) -> None:
@@ -101,7 +101,7 @@ async def test_only_the_first_batch_of_a_transaction_in_a_partition_is_asked_abo
 
 async def test_a_batch_waits_for_the_gate_and_the_producers_next_ones_behind_it() -> None:
     async with data_side() as side:
-        gate = side.services.appends.verifier = Gate()
+        verifier = side.services.appends.verifier = FakeVerifier()
         await side.lead()
         first = produce(side, b"a")
         second = produce(side, b"b", 1)
@@ -109,20 +109,20 @@ async def test_a_batch_waits_for_the_gate_and_the_producers_next_ones_behind_it(
         await side.settle()
         assert other.done()
         assert not first.done()
-        assert gate.asked == [(OLD, TP, 7, 0)]
-        gate.waiting.pop()(E.none)
+        assert verifier.asked == [(OLD, TP, 7, 0)]
+        verifier.waiting.pop()(E.none)
         assert (first.result().error_code, second.result().error_code) == (E.none, E.none)
-        assert len(gate.asked) == 1
+        assert len(verifier.asked) == 1
         assert values_of(await side.read()) == [b"other", b"a", b"b"]
 
 
 async def test_what_was_admitted_is_refused_where_the_partition_has_gone_meanwhile() -> None:
     async with data_side() as side:
-        gate = side.services.appends.verifier = Gate()
+        verifier = side.services.appends.verifier = FakeVerifier()
         await side.lead()
         first = produce(side, b"a")
         await side.follow(epoch=1)
-        gate.waiting.pop()(E.none)
+        verifier.waiting.pop()(E.none)
         assert (await first).error_code is E.not_leader_or_follower
 
 
@@ -130,24 +130,24 @@ async def test_whoever_is_not_admitted_leaves_nothing_and_those_behind_are_asked
     None
 ):
     async with data_side() as side:
-        gate = side.services.appends.verifier = Gate()
+        verifier = side.services.appends.verifier = FakeVerifier()
         await side.lead()
         first, second = produce(side, b"a", txn=NEW), produce(side, b"b", 1, txn=NEW)
-        gate.waiting.pop()(E.concurrent_transactions)
+        verifier.waiting.pop()(E.concurrent_transactions)
         assert first.result().error_code is E.concurrent_transactions
         assert second.result().error_code is E.out_of_order_sequence_number
         again = produce(side, b"a", txn=NEW)
-        gate.waiting.pop()(E.none)
+        verifier.waiting.pop()(E.none)
         assert again.result().error_code is E.none
         assert values_of(await side.read()) == [b"a"]
 
 
 async def test_a_gate_that_answers_at_once_costs_no_copy_and_no_wait() -> None:
     async with data_side() as side:
-        side.services.appends.verifier = Gate(E.none)
+        side.services.appends.verifier = FakeVerifier(E.none)
         await side.lead()
         assert produce(side, b"a").result().error_code is E.none
-        side.services.appends.verifier = Gate(E.invalid_txn_state)
+        side.services.appends.verifier = FakeVerifier(E.invalid_txn_state)
         assert produce(side, b"b", 1).result().error_code is E.none
         refused = produce(side, b"c", producer=9)
         assert refused.result().error_code is E.invalid_txn_state
@@ -155,11 +155,11 @@ async def test_a_gate_that_answers_at_once_costs_no_copy_and_no_wait() -> None:
 
 async def test_a_batch_that_must_be_rewritten_waits_for_the_gate_first() -> None:
     async with data_side({"compression.type": "gzip"}) as side:
-        gate = side.services.appends.verifier = Gate()
+        verifier = side.services.appends.verifier = FakeVerifier()
         await side.lead()
         first, second = produce(side, b"a"), produce(side, b"b", 1)
         side.pool.held = True
-        gate.waiting.pop()(E.none)
+        verifier.waiting.pop()(E.none)
         other = produce(side, b"other", producer=8, transactional=False)
         await side.settle()
         assert not first.done()
