@@ -135,8 +135,8 @@ class _Reader:
         offsets = dict.fromkeys(partitions, 0)
         waiting = list(partitions)
         while waiting:
-            asked, waiting = waiting[:PARTITIONS_A_FETCH], waiting[PARTITIONS_A_FETCH:]
-            places = [(partition, offsets[partition]) for partition in asked]
+            fetched, waiting = waiting[:PARTITIONS_A_FETCH], waiting[PARTITIONS_A_FETCH:]
+            places = [(partition, offsets[partition]) for partition in fetched]
             request = frames.fetch(self._topic, places, partition_max_bytes=PARTITION_MAX_BYTES)
             self._connection.sendall(request)
             waiting += self._reply(offsets)
@@ -230,5 +230,5 @@ DO: Final[Mapping[str, Callable[[Mapping[str, Any]], Figures]]] = {
 
 
 if __name__ == "__main__":
-    asked = json.loads(sys.argv[1])
-    print(json.dumps(DO[asked["do"]](asked)))
+    job = json.loads(sys.argv[1])
+    print(json.dumps(DO[job["do"]](job)))

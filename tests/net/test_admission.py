@@ -13,8 +13,10 @@ from ottla.net.admission import MEDIUM_BYTES, Admission, Ticket
 MB = 1 << 20
 
 
-def waits(admission: Admission, size: int, called: list[int], held: int = 0) -> Ticket | None:
-    return admission.wait(size, held, lambda: called.append(size))
+def waits(
+    admission: Admission, size: int, called: list[int], partial_bytes: int = 0
+) -> Ticket | None:
+    return admission.wait(size, partial_bytes, lambda: called.append(size))
 
 
 @pytest.mark.spec("NET-20")
@@ -69,13 +71,13 @@ def test_a_frame_of_medium_size_is_granted_though_requests_in_progress_hold_ever
 def test_beginnings_of_frames_that_wait_are_bounded_too() -> None:
     admission, called = Admission(40 * MB), list[int]()
     assert admission.try_acquire(30 * MB)
-    tickets = [waits(admission, 30 * MB, called, held=MB) for _ in range(12)]
+    tickets = [waits(admission, 30 * MB, called, partial_bytes=MB) for _ in range(12)]
     assert [ticket is not None for ticket in tickets] == [True] * 10 + [False] * 2
     assert tickets[0] is not None
     admission.leave(tickets[0])
     admission.leave(tickets[0])
-    assert admission.held == 9 * MB
-    assert waits(admission, 30 * MB, called, held=MB) is not None
+    assert admission.partial_bytes == 9 * MB
+    assert waits(admission, 30 * MB, called, partial_bytes=MB) is not None
 
 
 def test_who_leaves_the_line_lets_the_next_one_through() -> None:
@@ -125,4 +127,4 @@ def test_whatever_is_asked_for_is_granted_in_the_end_and_the_limit_holds(
         done += 1
         assert admission.used == sum(running) <= max(limit, 0) + largest + MEDIUM_BYTES
     assert done == len(sizes)
-    assert (admission.used, admission.held, admission.waiting) == (0, 0, 0)
+    assert (admission.used, admission.partial_bytes, admission.waiting) == (0, 0, 0)

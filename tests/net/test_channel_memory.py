@@ -26,7 +26,7 @@ async def test_a_large_frame_waits_for_memory_while_others_have_it() -> None:
     for line in (first, second):
         line.lose()
     admission = rig.network.buffers.admission
-    assert (admission.used, admission.held, admission.waiting) == (0, 0, 0)
+    assert (admission.used, admission.partial_bytes, admission.waiting) == (0, 0, 0)
 
 
 @pytest.mark.spec("NET-20")

@@ -30,11 +30,11 @@ PARTIAL_SHARE: Final = 4
 class Ticket:
     """A place in the line. `resume` is called once its bytes are granted."""
 
-    __slots__ = ("held", "resume", "size")
+    __slots__ = ("partial_bytes", "resume", "size")
 
-    def __init__(self, size: int, held: int, resume: Callable[[], None]) -> None:
+    def __init__(self, size: int, partial_bytes: int, resume: Callable[[], None]) -> None:
         self.size = size
-        self.held = held
+        self.partial_bytes = partial_bytes
         self.resume = resume
 
 
@@ -53,8 +53,8 @@ class Admission:
 
     def __init__(self, limit: int = -1) -> None:
         self.limit = limit
-        self.used = 0  # granted to frames, or held by requests that are being handled
-        self.held = 0  # beginnings of frames that wait
+        self.used = 0  # granted to frames, or partial_bytes by requests that are being handled
+        self.partial_bytes = 0  # beginnings of frames that wait
         self._medium = _Line()
         self._large = _Line()
 
@@ -85,12 +85,12 @@ class Admission:
         self.used += size
         return True
 
-    def wait(self, size: int, held: int, resume: Callable[[], None]) -> Ticket | None:
-        """Wait for `size` bytes with `held` of them here already; None: there is no room to."""
-        if self.held + held > self.partial_max and self.contended:
+    def wait(self, size: int, partial_bytes: int, resume: Callable[[], None]) -> Ticket | None:
+        """Wait for `size` bytes, `partial_bytes` of them received already; None: refused."""
+        if self.partial_bytes + partial_bytes > self.partial_max and self.contended:
             return None
-        ticket = Ticket(size, held, resume)
-        self.held += held
+        ticket = Ticket(size, partial_bytes, resume)
+        self.partial_bytes += partial_bytes
         self._line(size).waiting.append(ticket)
         return ticket
 
@@ -99,7 +99,7 @@ class Admission:
         line = self._line(ticket.size)
         if ticket in line.waiting:
             line.waiting.remove(ticket)
-            self.held -= ticket.held
+            self.partial_bytes -= ticket.partial_bytes
             self._serve()
 
     def release(self, size: int) -> None:
@@ -127,7 +127,7 @@ class Admission:
                 ticket = line.waiting.popleft()
                 line.granted += ticket.size
                 self.used += ticket.size
-                self.held -= ticket.held
+                self.partial_bytes -= ticket.partial_bytes
                 ticket.resume()
 
     def _line(self, size: int) -> _Line:

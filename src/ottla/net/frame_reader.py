@@ -31,8 +31,8 @@ class FrameReader:
     __slots__ = (
         "_buffers",
         "_end",
-        "_kept",
         "_needed_end",
+        "_own_buffer",
         "_shared",
         "_smallest",
         "_start",
@@ -50,12 +50,12 @@ class FrameReader:
         self.starved = False  # a large frame may not go on yet: no memory
         self.api = -1  # the API key of the frame last taken
         self._buffers = buffers
-        self._kept: Buffer | None = None
+        self._own_buffer: Buffer | None = None
         self._shared = False  # our bytes are in the shared buffer, until `settle`
         self._view = NOTHING
         self._start = 0
         self._end = 0
-        self._needed_end = 0  # where the bytes must reach in a kept buffer for anything to happen
+        self._needed_end = 0  # where the bytes must reach in its own buffer for anything to happen
 
     @property
     def left(self) -> int:
@@ -74,13 +74,13 @@ class FrameReader:
     @property
     def is_full(self) -> bool:
         """There is no space, until frames are taken or memory is found: do not read."""
-        return self.starved or (self._kept is not None and self._end >= self._kept.size)
+        return self.starved or (self._own_buffer is not None and self._end >= self._own_buffer.size)
 
     def space(self) -> memoryview:
         """Where the next bytes go. Never empty after `settle`, unless frames wait or starved."""
-        kept = self._kept
-        if kept is not None:
-            return kept.room[self._end :]
+        buffer = self._own_buffer
+        if buffer is not None:
+            return buffer.room[self._end :]
         room = self._buffers.shared.room
         left = self._end - self._start
         if left:
@@ -90,7 +90,7 @@ class FrameReader:
 
     def filled(self, count: int) -> bool:
         """`count` bytes were put into `space()`. False: still only a part of a large frame."""
-        if self._kept is not None:
+        if self._own_buffer is not None:
             self._end += count
             return self._end >= self._needed_end
         self._end += count - self._start
@@ -123,22 +123,22 @@ class FrameReader:
     def settle(self) -> None:
         """After the frames were answered: let go of the memory that is not needed any more."""
         left = self._end - self._start
-        kept = self._kept
-        if left == 0 and kept is None:
+        buffer = self._own_buffer
+        if left == 0 and buffer is None:
             self._shared = False
             self._view = NOTHING
             self._start = self._end = 0
-        elif left <= STASH_MAX and (self._shared or (kept is not None and kept.lent)):
+        elif left <= STASH_MAX and (self._shared or (buffer is not None and buffer.lent)):
             self._stash()
         elif self._shared:
             self._keep()
-        elif kept is not None:
-            self._make_room(kept)
+        elif buffer is not None:
+            self._make_room(buffer)
 
     def trim(self) -> None:
         """Nothing has come for a while: hold no more memory than what is here."""
-        kept = self._kept
-        if kept is None:
+        buffer = self._own_buffer
+        if buffer is None:
             return
         if self.left <= STASH_MAX:
             self._stash()
@@ -166,7 +166,7 @@ class FrameReader:
         self._view = NOTHING
         self._shared = False
         self.starved = False
-        self._drop_kept()
+        self._drop_own_buffer()
         self._release()
 
     def _stash(self) -> None:
@@ -174,7 +174,7 @@ class FrameReader:
         self._end -= self._start
         self._start = 0
         self._shared = False
-        self._drop_kept()
+        self._drop_own_buffer()
         self._release()
 
     def _keep(self) -> None:
@@ -182,13 +182,13 @@ class FrameReader:
         size = max(self._need(), self.left)
         if not self._request_memory(self._buffers.cost_of_keeping(size)):
             return
-        kept = self._buffers.keep_shared() if size <= self._buffers.shared.size else None
-        if kept is None:
+        buffer = self._buffers.keep_shared() if size <= self._buffers.shared.size else None
+        if buffer is None:
             self._move(self._buffers.make(size))
             self._needed_end = self._need()
         else:
-            self._kept = kept
-            self._make_room(kept)
+            self._own_buffer = buffer
+            self._make_room(buffer)
         self._shared = False
 
     def _request_memory(self, size: int) -> bool:
@@ -210,7 +210,7 @@ class FrameReader:
         if granted:
             self._buffers.admission.release(granted)
 
-    def _make_room(self, kept: Buffer) -> None:
+    def _make_room(self, buffer: Buffer) -> None:
         """See to it that the frame that is arriving can go on arriving."""
         left = self._end - self._start
         self._needed_end = 0
@@ -220,13 +220,13 @@ class FrameReader:
                 self._stash()  # others wait for what it keeps for its next frame
             return
         need = self._need()
-        if need > self.granted and not self._request_memory(max(need, kept.size)):
+        if need > self.granted and not self._request_memory(max(need, buffer.size)):
             return
-        if need > kept.size:
-            kept = self._buffers.make(need)
-            self._move(kept)
-        elif self._start + need > kept.size:
-            kept.room[:left] = self._view[self._start : self._end]
+        if need > buffer.size:
+            buffer = self._buffers.make(need)
+            self._move(buffer)
+        elif self._start + need > buffer.size:
+            buffer.room[:left] = self._view[self._start : self._end]
             self._start, self._end = 0, left
         self._needed_end = self._start + need
 
@@ -240,16 +240,16 @@ class FrameReader:
     def _move(self, to: Buffer) -> None:
         left = self._end - self._start
         to.room[:left] = self._view[self._start : self._end]
-        self._drop_kept()
-        self._kept = to
+        self._drop_own_buffer()
+        self._own_buffer = to
         self._needed_end = 0
         self._view = to.view
         self._start, self._end = 0, left
 
-    def _drop_kept(self) -> None:
-        kept, self._kept = self._kept, None
-        if kept is not None:
-            self._buffers.give_back(kept)
+    def _drop_own_buffer(self) -> None:
+        buffer, self._own_buffer = self._own_buffer, None
+        if buffer is not None:
+            self._buffers.give_back(buffer)
 
     def _check(self, size: int) -> None:
         if self._smallest <= size <= self.max_bytes:

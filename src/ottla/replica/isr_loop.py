@@ -69,13 +69,13 @@ class IsrLoop:
             leadership = partition.leadership
             if leadership is None or not leadership.followers:
                 continue
-            kept = leadership.isr_without_lagging(
+            isr = leadership.isr_without_lagging(
                 leader_end=partition.log.end_offset,
                 now_ms=now_ms,
                 lag_max_ms=environment.lag_max_ms,
             )
-            if kept is not None:
-                self.propose(partition, kept)
+            if isr is not None:
+                self.propose(partition, isr)
 
     def propose(self, partition: HostedPartition, isr: frozenset[BrokerId]) -> None:
         leadership = partition.require_leadership()

@@ -249,9 +249,9 @@ class Reader:
         leadership = partition.require_leadership(request.leader_epoch)
         if reader >= 0 and reader not in leadership.followers:
             # It may see what no replica has yet, so it must be one.
-            known = request.leader_epoch >= 0
+            has_epoch = request.leader_epoch >= 0
             raise KafkaError(
-                ErrorCode.unknown_leader_epoch if known else ErrorCode.not_leader_or_follower
+                ErrorCode.unknown_leader_epoch if has_epoch else ErrorCode.not_leader_or_follower
             )
         return partition
 
