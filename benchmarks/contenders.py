@@ -69,12 +69,12 @@ class Contender(NamedTuple):
 
     def drive(self, driver: str, **load: Any) -> dict[str, float]:
         """Runs a load driver in a process of its own; its figures, and the server's CPU seconds."""
-        asked = json.dumps({"bootstrap": self.bootstrap, **load})
+        job = json.dumps({"bootstrap": self.bootstrap, **load})
         before = cpu_s(self.node.pid)
-        command = [sys.executable, "-m", f"benchmarks.{driver}", asked]
+        command = [sys.executable, "-m", f"benchmarks.{driver}", job]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise RuntimeError(f"{self.name}: {driver} {asked}:\n{done.stderr[-3000:]}")
+            raise RuntimeError(f"{self.name}: {driver} {job}:\n{done.stderr[-3000:]}")
         figures: dict[str, float] = json.loads(done.stdout)
         return {**figures, "cpu_s": cpu_s(self.node.pid) - before}
 
@@ -112,9 +112,9 @@ def _is_served(admin: AdminClient, topic: str, partitions: int) -> bool:
     if len(admin.list_topics(topic, timeout=_WAIT_S).topics[topic].partitions) < partitions:
         return False
     latest: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    asked = {TopicPartition(topic, number): latest for number in range(partitions)}
+    specs = {TopicPartition(topic, number): latest for number in range(partitions)}
     try:
-        _done(admin.list_offsets(asked))
+        _done(admin.list_offsets(specs))
     except KafkaException:
         return False
     return True
@@ -129,5 +129,5 @@ def _until(ready: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + _WAIT_S
     while not ready():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited too long for {what}")
+            raise TimeoutError(f"timed out waiting for {what}")
         time.sleep(0.02)

@@ -59,7 +59,7 @@ class Crowd:
     def _receive(self, number: int) -> None:
         got = self._connections[number].recv(_RECEIVE)
         if not got:
-            raise ConnectionError("the broker hung up")
+            raise ConnectionError("the broker closed the connection")
         got = self._partial.pop(number, b"") + got
         if len(got) < _SIZE.size or len(got) < _SIZE.size + _SIZE.unpack_from(got)[0]:
             self._partial[number] = got

@@ -33,8 +33,8 @@ class Load:
 
     def produce(self, count: int, acks: int) -> dict[str, float]:
         """kafka-producer-perf-test, as fast as it goes."""
-        asked = {"--num-records": count, "--record-size": self._size, "--throughput": -1}
-        words = self._tool_words(asked)
+        options = {"--num-records": count, "--record-size": self._size, "--throughput": -1}
+        words = self._tool_words(options)
         words += ["--command-property", f"acks={'all' if acks < 0 else acks}"]
         said, spent = self._run("server", "kafka-producer-perf-test", words)
         return self._figures(count, count / perf_test_rate(said), spent)
@@ -52,9 +52,9 @@ class Load:
         said, spent = self._run("server", "kafka-consumer-perf-test", words)
         return self._figures(count, count / consumer_perf_rate(said), spent)
 
-    def _tool_words(self, asked: dict[str, int]) -> list[str]:
+    def _tool_words(self, options: dict[str, int]) -> list[str]:
         common = {"--bootstrap-server": self._contender.bootstrap, "--topic": self._topic}
-        return [str(word) for pair in (common | asked).items() for word in pair]
+        return [str(word) for pair in (common | options).items() for word in pair]
 
     def _run(self, kind: str, program: str, words: Sequence[str]) -> tuple[str, float]:
         if program in kafka_cache.TOOLS:

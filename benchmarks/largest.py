@@ -37,7 +37,7 @@ class Size:
     def names(self) -> list[str]:
         return [f"many-{number}" for number in range(self.topics)]
 
-    def asked(self) -> Iterator[tuple[str, list[int]]]:
+    def topics_requested(self) -> Iterator[tuple[str, list[int]]]:
         """Topics with the partitions asked for: those there are, then such as there are not."""
         left = self.items
         for name in self.names:
@@ -50,7 +50,7 @@ class Size:
 
     def known(self) -> Iterator[tuple[UUID, list[int]]]:
         """The same by id."""
-        for name, indexes in self.asked():
+        for name, indexes in self.topics_requested():
             yield self.ids.get(name, UUID(int=7)), indexes
 
     def named(self, prefix: str) -> list[str]:
@@ -100,7 +100,7 @@ def _fetch(size: Size) -> Fields:
 def _list_offsets(size: Size) -> Fields:
     topics = [
         {"name": name, "partitions": [{"partition_index": i, "timestamp": -1} for i in indexes]}
-        for name, indexes in size.asked()
+        for name, indexes in size.topics_requested()
     ]
     return {"replica_id": -1, "isolation_level": 0, "topics": topics, "timeout": TIMEOUT_MS}
 
@@ -120,7 +120,7 @@ def _states(size: Size, state: Callable[[int], Fields], *, with_id: bool) -> lis
             "partition_states": [state(i) for i in indexes],
             **({"topic_id": size.ids.get(name, UUID(int=7))} if with_id else {}),
         }
-        for name, indexes in size.asked()
+        for name, indexes in size.topics_requested()
     ]
 
 
@@ -163,7 +163,9 @@ def _offset_commit(size: Size) -> Fields:
 
 
 def _txn_offset_commit(size: Size) -> Fields:
-    topics = [{"name": name, "partitions": _commits(indexes)} for name, indexes in size.asked()]
+    topics = [
+        {"name": name, "partitions": _commits(indexes)} for name, indexes in size.topics_requested()
+    ]
     return {
         "transactional_id": "large", "group_id": "large", "producer_id": 1, "producer_epoch": 0,
         "topics": topics,
@@ -180,7 +182,7 @@ def _many_groups(size: Size) -> Fields:
 
 
 def _ids(size: Size, key: str = "partitions", name: str = "name") -> list[Fields]:
-    return [{name: topic, key: indexes} for topic, indexes in size.asked()]
+    return [{name: topic, key: indexes} for topic, indexes in size.topics_requested()]
 
 
 def _acl(name: str) -> Fields:
@@ -251,7 +253,7 @@ def _added(size: Size) -> Fields:
 def _moves(size: Size) -> Fields:
     topics = [
         {"name": name, "partitions": [{"partition_index": i, "replicas": [1]} for i in indexes]}
-        for name, indexes in size.asked()
+        for name, indexes in size.topics_requested()
     ]
     return {"timeout": TIMEOUT_MS, "topics": topics}
 
@@ -281,14 +283,14 @@ def _heartbeat(size: Size) -> Fields:
 def _by_topic(size: Size) -> list[Fields]:
     return [
         {"name": name, "partitions": [{"partition_index": i} for i in indexes]}
-        for name, indexes in size.asked()
+        for name, indexes in size.topics_requested()
     ]
 
 
 def _epochs(size: Size) -> Fields:
     topics = [
         {"topic": name, "partitions": [{"partition": i, "leader_epoch": 0} for i in indexes]}
-        for name, indexes in size.asked()
+        for name, indexes in size.topics_requested()
     ]
     return {"replica_id": -1, "topics": topics}
 
@@ -296,7 +298,7 @@ def _epochs(size: Size) -> Fields:
 def _records_deleted(size: Size) -> Fields:
     topics = [
         {"name": name, "partitions": [{"partition_index": i, "offset": -1} for i in indexes]}
-        for name, indexes in size.asked()
+        for name, indexes in size.topics_requested()
     ]
     return {"topics": topics, "timeout": TIMEOUT_MS}
 

@@ -129,7 +129,7 @@ def _answered(bootstrap: str) -> None:
     deadline = time.monotonic() + _WAIT_S
     while not nodes.answers(int(port)):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{host} does not answer")
+            raise TimeoutError(f"no reply from {host}")
         time.sleep(0.002)
 
 

@@ -194,7 +194,7 @@ def _wait_for_groups(node: nodes.Node) -> None:
             ):
                 return
             time.sleep(0.1)
-    raise TimeoutError("no coordinator of groups")
+    raise TimeoutError("timed out waiting for the group coordinator")
 
 
 if __name__ == "__main__":

@@ -175,18 +175,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--uvloop", action="store_true")
     parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--buffers", type=int, default=102_400, help="socket buffers, -1: system")
+    parser.add_argument(
+        "--buffers", type=int, default=102_400, help="set the socket buffer size; -1: the system's"
+    )
     parser.add_argument("--only", choices=["small", "receive", "send"])
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     limits = NetLimits(
-        socket_send_buffer_bytes=asked.buffers, socket_receive_buffer_bytes=asked.buffers
+        socket_send_buffer_bytes=arguments.buffers, socket_receive_buffer_bytes=arguments.buffers
     )
     with tempfile.TemporaryFile() as file:
         file.write(bytes(MB))
         file.flush()
         for plan in plans(file.fileno()):
-            if asked.only in (None, plan.name):
-                result = measure(plan, limits, use_uvloop=asked.uvloop, seconds=asked.seconds)
+            if arguments.only in (None, plan.name):
+                result = measure(
+                    plan, limits, use_uvloop=arguments.uvloop, seconds=arguments.seconds
+                )
                 rate = result.requests / result.seconds
                 each_us = result.cpu_seconds / result.requests * 1e6
                 print(f"{plan.name:8} {plan.show(rate):24} {each_us:8.1f} us of server CPU each")

@@ -135,8 +135,8 @@ class _Reader:
         offsets = dict.fromkeys(partitions, 0)
         waiting = list(partitions)
         while waiting:
-            asked, waiting = waiting[:PARTITIONS_A_FETCH], waiting[PARTITIONS_A_FETCH:]
-            places = [(partition, offsets[partition]) for partition in asked]
+            fetched, waiting = waiting[:PARTITIONS_A_FETCH], waiting[PARTITIONS_A_FETCH:]
+            places = [(partition, offsets[partition]) for partition in fetched]
             request = frames.fetch(self._topic, places, partition_max_bytes=PARTITION_MAX_BYTES)
             self._connection.sendall(request)
             waiting += self._reply(offsets)
@@ -163,7 +163,7 @@ class _Reader:
         while size:
             got = self._connection.recv_into(self._scratch[: min(size, len(self._scratch))])
             if not got:
-                raise ConnectionError("the broker hung up")
+                raise ConnectionError("the broker closed the connection")
             size -= got
 
 
@@ -183,7 +183,7 @@ def _pump(connection: socket.socket, sent: Sequence[bytes], count: int, topic: s
 def _receive(connection: socket.socket, size: int) -> bytes:
     data = connection.recv(size, socket.MSG_WAITALL)
     if len(data) < size:
-        raise ConnectionError("the broker hung up")
+        raise ConnectionError("the broker closed the connection")
     return data
 
 
@@ -230,5 +230,5 @@ DO: Final[Mapping[str, Callable[[Mapping[str, Any]], Figures]]] = {
 
 
 if __name__ == "__main__":
-    asked = json.loads(sys.argv[1])
-    print(json.dumps(DO[asked["do"]](asked)))
+    job = json.loads(sys.argv[1])
+    print(json.dumps(DO[job["do"]](job)))

@@ -136,5 +136,5 @@ DO: Final[Mapping[str, Callable[[Mapping[str, Any]], Figures]]] = {
 
 
 if __name__ == "__main__":
-    asked = json.loads(sys.argv[1])
-    print(json.dumps(DO[asked["do"]](asked)))
+    job = json.loads(sys.argv[1])
+    print(json.dumps(DO[job["do"]](job)))

@@ -78,11 +78,11 @@ def main(args: Sequence[str]) -> int:
 
 def _options(args: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks")
-    parser.add_argument("--full", action="store_true", help="every scenario, five rounds")
-    parser.add_argument("--only", default="", help="scenarios whose name holds this")
-    parser.add_argument("--rounds", type=int, help="turns of each contender")
+    parser.add_argument("--full", action="store_true", help="run every scenario, five rounds")
+    parser.add_argument("--only", default="", help="run only scenarios whose name contains this")
+    parser.add_argument("--rounds", type=int, help="set the rounds of each contender")
     parser.add_argument("--json", type=Path, default=Path("build/benchmarks.json"))
-    parser.add_argument("--folder", help="where data is written; the usual temporary folder")
+    parser.add_argument("--folder", help="write data here; default: the temporary folder")
     options = parser.parse_args(args)
     options.rounds = options.rounds or (5 if options.full else 3)
     return options

@@ -89,7 +89,7 @@ def _read_back(bootstrap: str) -> None:
         except (OSError, struct.error):
             pass  # not listening yet, or not ready to answer
         time.sleep(0.002)
-    raise TimeoutError("no record could be read back")
+    raise TimeoutError("timed out reading back a record")
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes:

@@ -191,8 +191,8 @@ class _Newer(_Producer):
 
 
 if __name__ == "__main__":
-    asked = sys.argv[1] if len(sys.argv) > 1 else ""
-    if asked.startswith("{"):
-        print(json.dumps(drive(json.loads(asked))))
+    arguments = sys.argv[1] if len(sys.argv) > 1 else ""
+    if arguments.startswith("{"):
+        print(json.dumps(drive(json.loads(arguments))))
     else:
-        sys.exit(main(float(asked)) if asked else main())
+        sys.exit(main(float(arguments)) if arguments else main())

@@ -1,5 +1,6 @@
 """What every test can count on: a broker, Hypothesis without deadlines, seeds for simulations.
 
+`async def` tests run on virtual time (`tests/fakes/async_tests.py`).
 A test with an argument `sim_seed` runs once for each seed of `make sim SEED=… N=…`.
 """
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # The first for a checkout that is not installed.
-pytest_plugins = ["ottla.testing.plugin", "tests.skips"]
+pytest_plugins = ["ottla.testing.plugin", "tests.skips", "tests.fakes.async_tests"]
 
 # Deadlines measure the machine, which is shared, and not the code.
 settings.register_profile("ottla", deadline=None, suppress_health_check=[HealthCheck.too_slow])

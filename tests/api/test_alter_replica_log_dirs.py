@@ -74,7 +74,7 @@ def test_a_partition_that_is_not_here_yet_is_made_where_it_was_asked_for() -> No
     async def story() -> None:
         async with api_side(dirs=DIRS) as side:
             await side.data.lead()
-            side.data.hosted.drop(TP)
+            side.data.hosted.remove(TP)
             side.data.directories.delete(TP)
             assert await move(side.caller, "/b", TP) == {TP: ErrorCode.replica_not_available}
             partition = await side.data.lead(epoch=1)

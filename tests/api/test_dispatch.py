@@ -270,7 +270,7 @@ def test_requests_of_one_connection_start_in_order_also_a_hot_one_behind_a_task(
 
     def hot(call: Call, sent: memoryview, slot: RequestSlot, _: Services) -> None:
         started.append(f"hot {call.correlation_id} {len(sent)}")
-        slot.nothing()
+        slot.reply_nothing()
 
     async def story() -> None:
         async with api_side() as side, asyncio.TaskGroup() as tasks:

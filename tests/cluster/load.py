@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from ottla.testing.history import FINAL, Event, Fault, Outcome, Poll, Send
+from tests.cluster.process import wait_for
 
 SOON: Final = {"reconnect.backoff.ms": "20", "reconnect.backoff.max.ms": "100"}
 DELIVERY_S: Final = 120
@@ -217,3 +218,9 @@ def _polls(process: str, messages: Sequence[Message]) -> list[Poll]:
         assert isinstance(value, bytes)
         found.setdefault(where, []).append((offset, name_in(value)))
     return [Poll(process, where, 0, tuple(records)) for where, records in found.items()]
+
+
+def wait_for_progress(load: Load, records: int = 20) -> None:
+    """Until the broker has acknowledged so many more records."""
+    before = load.acknowledged
+    wait_for(lambda: load.acknowledged > before + records, what="acknowledgements")

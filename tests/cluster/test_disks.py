@@ -54,7 +54,7 @@ def fill_until_refused(line: Line, topic: str, size: int = 200_000) -> int:
             assert answer.error_code is FAILED
             return number
         assert answer.base_offset == number
-    raise AssertionError("the disk never filled up")
+    raise AssertionError("the disk did not become full")
 
 
 def on_directory(topics: list[str], directory: Path) -> list[str]:

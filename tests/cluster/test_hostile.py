@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -34,6 +33,7 @@ from tests.asking import (
 )
 from tests.bad_input.batches import packed
 from tests.cluster.load import create_topic, produce, value_of, values
+from tests.cluster.memory_use import rss_after_first_record
 from tests.cluster.process import BrokerProcess, wait_for
 
 MIB = 1 << 20
@@ -51,15 +51,6 @@ def many_files(wanted: int) -> Iterator[int]:
         yield max(soft, may)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-def warmed(broker: BrokerProcess, topic: str = "t") -> int:
-    """What it holds once a record has come, and the native kernels with it."""
-    with Line(broker.address) as line:
-        assert produced(line, topic, batch("v")).error_code is ErrorCode.none
-    if find_spec("numba") is not None:
-        wait_for(lambda: "native kernels" in broker.said, what="the kernels")
-    return broker.rss_bytes
 
 
 def median_ms(line: Line, topic: str, count: int = 200) -> float:
@@ -81,7 +72,7 @@ def test_ten_thousand_idle_connections_cost_little_and_nobody_else(tmp_path: Pat
         count = min(10_000, files - 500)
         with Line(broker.address) as line:
             create_topics(line, ["t"])
-            before = warmed(broker)
+            before = rss_after_first_record(broker)
             alone_ms = median_ms(line, "t")
             for _ in range(count):
                 stack.enter_context(Line(broker.address))
@@ -97,7 +88,7 @@ def test_frames_that_never_end_hold_no_more_than_what_was_sent(tmp_path: Path) -
     """Each claims the largest request there may be and sends a few bytes of it."""
     with BrokerProcess(tmp_path) as broker, ExitStack() as stack:
         create_topic(broker.address, "t")
-        before = warmed(broker)
+        before = rss_after_first_record(broker)
         head = struct.pack(">ihhi", 100 * MIB, PRODUCE, 9, 1)
         for _ in range(500):
             stack.enter_context(Line(broker.address)).send(head + bytes(100))
@@ -146,7 +137,7 @@ def test_slow_readers_of_large_replies_hold_no_memory(tmp_path: Path) -> None:
         create_topic(broker.address, "large")
         names = [f"n-{number}" for number in range(200)]
         produce(broker.address, "large", names, size=100_000)
-        before = warmed(broker, "large")
+        before = rss_after_first_record(broker, "large")
         fields = fetch_fields("large", partition_max_bytes=50 * MIB)
         fetch = wire.encode_request(FETCH, 12, 1, "slow", {**fields, "max_bytes": 50 * MIB})
         slow = [stack.enter_context(Line(broker.address)) for _ in range(100)]
@@ -168,7 +159,7 @@ def test_peers_that_never_read_are_held_to_their_share(tmp_path: Path) -> None:
         with Line(broker.address) as line:
             create_topics(line, [f"t{number}" for number in range(50)], partitions=10)
         ask = wire.encode_request(METADATA, 1, 1, "never", {"topics": None})
-        before = warmed(broker, "t0")
+        before = rss_after_first_record(broker, "t0")
         for _ in range(40):
             line = stack.enter_context(Line(broker.address))
             line.socket.setblocking(False)
@@ -216,7 +207,7 @@ def test_bombs_are_refused_within_bounded_memory(tmp_path: Path) -> None:
         create_topic(broker.address, "t")
         bomb = packed(gzip.compress(bytes(512 * MIB), 9), attributes=1)
         assert len(bomb) < MIB
-        before = warmed(broker)
+        before = rss_after_first_record(broker)
         peak = [0]
 
         def throw() -> None:

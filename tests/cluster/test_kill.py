@@ -10,8 +10,8 @@ from random import Random
 import pytest
 
 from ottla.testing.history import check
-from tests.cluster.load import Load, create_topic, produce, values
-from tests.cluster.process import BrokerProcess, wait_for
+from tests.cluster.load import Load, create_topic, produce, values, wait_for_progress
+from tests.cluster.process import BrokerProcess
 
 TOPIC = "load"
 PARTITIONS = 3
@@ -23,7 +23,7 @@ def kill_in_cycles(folder: Path, cycles: int, seed: int) -> None:
         create_topic(broker.address, TOPIC, PARTITIONS)
         with Load(broker.address, TOPIC, PARTITIONS) as load:
             for _ in range(cycles):
-                progress(load)
+                wait_for_progress(load)
                 time.sleep(dice.uniform(0, 0.3))
                 load.fault("kill -9")
                 broker.kill()
@@ -33,11 +33,6 @@ def kill_in_cycles(folder: Path, cycles: int, seed: int) -> None:
     assert load.failures == []
     assert check(history) == []
     assert "Traceback" not in broker.said_ever
-
-
-def progress(load: Load, records: int = 20) -> None:
-    seen = load.acknowledged
-    wait_for(lambda: load.acknowledged > seen + records, what="acknowledgements")
 
 
 @pytest.mark.spec("LOG-33", "LOG-39", "TXN-08")
@@ -90,7 +85,7 @@ def test_a_stop_under_load_is_clean_and_in_time(tmp_path: Path, number: int) -> 
     with BrokerProcess(tmp_path) as broker:
         create_topic(broker.address, TOPIC, PARTITIONS)
         with Load(broker.address, TOPIC, PARTITIONS) as load:
-            progress(load)
+            wait_for_progress(load)
             began = time.monotonic()
             broker.signal(number)
             assert broker.ends() == 0
@@ -100,7 +95,7 @@ def test_a_stop_under_load_is_clean_and_in_time(tmp_path: Path, number: int) -> 
             broker.start()
             # A recovery would have written every index of the last segments anew.
             assert {path: path.stat().st_mtime_ns for path in written} == written
-            progress(load)
+            wait_for_progress(load)
         assert load.failures == []
         assert check(load.finish()) == []
         assert broker.warnings() == []
@@ -117,12 +112,12 @@ def test_a_frozen_broker_goes_on_where_it_was(tmp_path: Path) -> None:
         impatient = {"socket.timeout.ms": 1000, "request.timeout.ms": 1000}
         with Load(broker.address, TOPIC, PARTITIONS, settings=impatient) as load:
             for _ in range(2):
-                progress(load)
+                wait_for_progress(load)
                 load.fault("SIGSTOP")
                 broker.signal(signal.SIGSTOP)
                 time.sleep(2.5)
                 broker.signal(signal.SIGCONT)
-            progress(load)
+            wait_for_progress(load)
         assert load.failures == []
         assert check(load.finish()) == []
         assert broker.process.poll() is None

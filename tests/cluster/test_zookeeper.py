@@ -19,9 +19,8 @@ from ottla.testing.history import check
 from tests.api.ruling import OPEN, described, rule
 from tests.api.ruling import created as made
 from tests.asking import Line
-from tests.cluster.load import Load, create_topic, produce, values
+from tests.cluster.load import Load, create_topic, produce, values, wait_for_progress
 from tests.cluster.process import BrokerProcess, Ended, wait_for
-from tests.cluster.test_kill import progress
 from tests.store.zookeeper_server import Server, zookeeper_server
 
 SESSION_MS = "2000"
@@ -145,10 +144,10 @@ def test_without_zookeeper_records_come_and_go_and_topics_wait_for_it(
     with broker_on(server, tmp_path, "/silence") as broker:
         create_topic(broker.address, "busy", 2)
         with Load(broker.address, "busy", 2) as load:
-            progress(load)
+            wait_for_progress(load)
             server.kill()
             load.fault("no ZooKeeper")
-            progress(load, 200)
+            wait_for_progress(load, 200)
             admin = AdminClient({"bootstrap.servers": broker.address})
             asked = admin.create_topics([NewTopic("meanwhile", 1, 1)], operation_timeout=1.0)
             with pytest.raises(KafkaException, match=r"NOT_CONTROLLER|TIMED_OUT"):
@@ -156,7 +155,7 @@ def test_without_zookeeper_records_come_and_go_and_topics_wait_for_it(
             server.start_again()
             load.fault("ZooKeeper again")
             wait_for(lambda: created(broker.address, "after"), 60, "a topic")
-            progress(load)
+            wait_for_progress(load)
         assert load.failures == []
         assert check(load.finish()) == []
         assert "Traceback" not in broker.said
@@ -170,7 +169,7 @@ def test_nothing_acknowledged_is_lost_when_broker_and_zookeeper_are_killed_by_tu
         create_topic(broker.address, "busy", 2)
         with Load(broker.address, "busy", 2) as load:
             for _ in range(3):
-                progress(load)
+                wait_for_progress(load)
                 load.fault("kill -9")
                 broker.kill()
                 broker.launch()

@@ -215,7 +215,7 @@ class Life:
         thread.start()
         thread.join(HANGS_S)
         if thread.is_alive():
-            raise Gone(f"{self.process} hangs")
+            raise Gone(f"{self.process} does not reply")
         for failure in raised:
             raise failure
 

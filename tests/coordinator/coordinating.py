@@ -37,7 +37,7 @@ class Coordinating:
             RuntimeContext(side.hosted, side.metadata, side.data.timers, tasks.create_task),
             InternalTopicLog(side.hosted, timeout_ms=timeout_ms),
         )
-        self.groups = Groups(self.runtime, ConsumerGroups(self.runtime, side.hosted.around))
+        self.groups = Groups(self.runtime, ConsumerGroups(self.runtime, side.hosted.environment))
         side.hosted.listeners.append(self.runtime)
 
     @property

@@ -31,43 +31,32 @@ class Turns:
 
 
 @pytest.mark.parametrize(("items", "size", "turns"), [(0, 3, 0), (3, 3, 0), (4, 3, 1), (10, 3, 3)])
-def test_the_loop_has_a_turn_between_slices(items: int, size: int, turns: int) -> None:
-    async def story() -> None:
-        counted = Turns()
-        counted.begin()
-        assert [item async for item in in_slices(range(items), size)] == list(range(items))
-        assert counted.end() == turns
-
-    asyncio.run(story())
+async def test_the_loop_has_a_turn_between_slices(items: int, size: int, turns: int) -> None:
+    counted = Turns()
+    counted.begin()
+    assert [item async for item in in_slices(range(items), size)] == list(range(items))
+    assert counted.end() == turns
 
 
-def test_nested_loops_share_their_slices() -> None:
+async def test_nested_loops_share_their_slices() -> None:
     """Ten topics of two partitions are thirty items."""
 
-    async def story() -> None:
-        counted = Turns()
-        counted.begin()
-        slices = Slices(20)
-        seen = [
-            (topic, index)
-            async for topic in slices.of(range(10))
-            async for index in slices.of("ab")
-        ]
-        assert len(seen) == 20
-        assert counted.end() == 1
-
-    asyncio.run(story())
+    counted = Turns()
+    counted.begin()
+    slices = Slices(20)
+    seen = [
+        (topic, index) async for topic in slices.of(range(10)) async for index in slices.of("ab")
+    ]
+    assert len(seen) == 20
+    assert counted.end() == 1
 
 
-def test_a_loop_that_is_left_early_leaves_the_rest_alone() -> None:
-    async def story() -> list[int]:
-        rest = iter(range(10))
-        async for item in in_slices(rest, 2):
-            if item == 4:
-                break
-        return list(rest)
-
-    assert asyncio.run(story()) == [5, 6, 7, 8, 9]
+async def test_a_loop_that_is_left_early_leaves_the_rest_alone() -> None:
+    rest = iter(range(10))
+    async for item in in_slices(rest, 2):
+        if item == 4:
+            break
+    assert list(rest) == [5, 6, 7, 8, 9]
 
 
 @pytest.mark.parametrize(("count", "lengths"), [(0, []), (4, [3, 1]), (6, [3, 3])])
@@ -83,23 +72,20 @@ def _work(done: list[int]) -> Generator[None, None, None]:
         yield
 
 
-def test_a_callback_steps_through_its_work_turn_by_turn() -> None:
-    async def story() -> None:
-        done: list[int] = []
-        step_through(_work(done))
-        assert done == [0], "the first step is taken at once"
-        await asyncio.sleep(0)
-        assert done == [0, 1]
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert done == [0, 1, 2]
-
-    asyncio.run(story())
+async def test_a_callback_steps_through_its_work_turn_by_turn() -> None:
+    done: list[int] = []
+    step_through(_work(done))
+    assert done == [0], "the first step is taken at once"
+    await asyncio.sleep(0)
+    assert done == [0, 1]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert done == [0, 1, 2]
 
 
-def test_what_work_returns_is_known_when_it_is_finished() -> None:
+async def test_what_work_returns_is_known_when_it_is_finished() -> None:
     def work() -> Generator[None, None, str]:
         yield
         return "done"
 
-    assert asyncio.run(finished(work())) == "done"
+    assert await finished(work()) == "done"

@@ -108,12 +108,9 @@ def test_after_close_nothing_wakes_the_loop() -> None:
     scheduler.pass_ms(100)
 
 
-def test_an_event_loop_is_a_scheduler() -> None:
-    async def run() -> None:
-        loop = asyncio.get_running_loop()
-        timers = Timers(SystemClock(), loop)
-        done = loop.create_future()
-        timers.call_later(2, lambda: done.set_result(None))
-        await asyncio.wait_for(done, 5)
-
-    asyncio.run(run())
+async def test_an_event_loop_is_a_scheduler() -> None:
+    loop = asyncio.get_running_loop()
+    timers = Timers(SystemClock(), loop)
+    done = loop.create_future()
+    timers.call_later(2, lambda: done.set_result(None))
+    await asyncio.wait_for(done, 5)

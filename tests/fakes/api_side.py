@@ -58,7 +58,7 @@ class Caller:
         assert not getattr(said, "throttle_time", None), "there are no quotas"
         return said
 
-    def replied(self, slot: RequestSlot) -> None:
+    def on_reply(self, slot: RequestSlot) -> None:
         parts = [part if isinstance(part, bytes) else part.read() for part in _parts(slot)]
         waiting = self._waiting.pop(slot)
         if not waiting.done():

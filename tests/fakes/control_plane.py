@@ -47,8 +47,8 @@ APIS: dict[int, Api] = {
 }
 
 
-class Held:
-    """Stands for `replica/`: remembers what this broker was told to be, and may have bad disks."""
+class FakeReplicas:
+    """A fake of `replica/`: records the transitions, and can fail for chosen partitions."""
 
     def __init__(self) -> None:
         self.states: dict[TopicPartition, PartitionTransition] = {}
@@ -72,7 +72,7 @@ class Held:
     def topics_changed(self, names: Iterable[str], gone: Iterable[TopicPartition]) -> None:
         """Of groups and committed offsets there are none here."""
 
-    async def become(
+    async def apply_leader_and_isr(
         self, states: Iterable[PartitionTransition]
     ) -> dict[TopicPartition, ErrorCode]:
         codes = {}
@@ -84,7 +84,9 @@ class Held:
                 self.states[state.key] = state
         return codes
 
-    async def stop(self, stops: Iterable[PartitionStop]) -> dict[TopicPartition, ErrorCode]:
+    async def stop_replicas(
+        self, stops: Iterable[PartitionStop]
+    ) -> dict[TopicPartition, ErrorCode]:
         codes = {}
         for stop in stops:
             self.states.pop(stop.key, None)
@@ -107,7 +109,7 @@ class Node:
     loop: ControllerLoop
     controller: Controller
     registry: Registry
-    held: Held
+    held: FakeReplicas
 
     def context(self, call: wire.Call, listener: str = "PLAINTEXT") -> Context:
         peer = Peer("127.0.0.1", 1, listener, "PLAINTEXT")
@@ -159,7 +161,7 @@ class _Wire:
     async def call(self, frame: bytes) -> bytes:
         await asyncio.sleep(0)
         if self._to in self._wires.cut or self._to not in self._wires.nodes:
-            raise ConnectionError("cut")
+            raise ConnectionError("disconnected by the test")
         self._wires.frames.append((self._to, int.from_bytes(frame[4:6], "big")))
         return (await self._wires.nodes[self._to].answer(frame))[4:]
 
@@ -217,7 +219,7 @@ class ControlPlane:
             acls=AclStore(store, Authorizer()),
             dice=dice,
         )
-        held = Held()
+        held = FakeReplicas()
         return Node(
             id, store, clock, registration, config, metadata, loop, controller, registry, held
         )
@@ -257,4 +259,4 @@ async def until(condition: Callable[[], bool]) -> None:
         if condition():
             return
         await asyncio.sleep(0)
-    raise AssertionError("it never came to that")
+    raise AssertionError("the condition did not become true")

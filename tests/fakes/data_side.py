@@ -82,7 +82,7 @@ class DataSide:
             spawn=tasks.create_task,
         )
         self.services = self.data.services
-        self.data.services.appends.on_first = None
+        self.data.services.appends.on_first_append = None
         self.hosted = self.data.hosted
 
     def run(self, *loops: Coroutine[Any, Any, None]) -> None:
@@ -109,7 +109,7 @@ class DataSide:
         path = paths.partition_state(key)
         version = await self._put(path, state.encode())
         assigned = LeaderAssignment(leader, LeaderEpoch(epoch), in_sync, replicas, version)
-        await self.services.transitions.become(
+        await self.services.transitions.apply_leader_and_isr(
             [PartitionTransition(key, TOPIC_ID, assigned, is_new)]
         )
         told = PartitionMetadata(leader, LeaderEpoch(epoch), in_sync, replicas)
@@ -205,7 +205,7 @@ class DataSide:
                 metric = family.metrics[tuple(sorted(labels.items()))]
                 assert not isinstance(metric, Histogram)
                 return metric.value if isinstance(metric, Counter | Tally) else metric()
-        raise AssertionError(f"there is no {name}")
+        raise AssertionError(f"no metric {name} is registered")
 
 
 TERMS: Final = FetchOptions(CONSUMER, 500, 1, 1 << 20, Isolation.READ_UNCOMMITTED)

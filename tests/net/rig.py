@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from functools import wraps
 
 from ottla.model.metrics import Registry
 from ottla.net.channel import Channel, ChannelContext
 from ottla.net.limits import NetLimits
 from ottla.net.network import Network
 from ottla.net.request_metrics import RequestMetrics
-from ottla.net.request_slot import Answer, RequestSlot
+from ottla.net.request_slot import Answer, Peer, RequestSlot
 from tests.fakes.manual_time import ManualClock
 from tests.fakes.transport import MemoryTransport
 from tests.net.frames import number_of, numbers_in, reply
 
 SECOND = 1_000_000_000
-
-
-def on_a_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    @wraps(test)
-    def run(*args: object, **kwargs: object) -> None:
-        async def main() -> None:
-            await test(*args, **kwargs)
-
-        asyncio.run(main())
-
-    return run
 
 
 async def a_pass() -> None:
@@ -111,3 +98,19 @@ class Parked:
 
 def echo(frame: memoryview, slot: RequestSlot) -> None:
     slot.reply([reply(number_of(frame))])
+
+
+class FakeReplyOrder:
+    """A connection that only records what its slots report."""
+
+    def __init__(self) -> None:
+        self.peer = Peer("10.0.0.1", 99, "INTERNAL", "SASL_PLAINTEXT")
+        self.closed = False
+        self.replies: list[RequestSlot] = []
+        self.reasons: list[str] = []
+
+    def on_reply(self, slot: RequestSlot) -> None:
+        self.replies.append(slot)
+
+    def end(self, reason: str) -> None:
+        self.reasons.append(reason)

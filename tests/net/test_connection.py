@@ -51,9 +51,9 @@ def connection(
 
 def arrive(one: Connection, *numbers: int) -> None:
     data = b"".join(map(request, numbers))
-    space = one.inbox.space()
+    space = one.reader.space()
     space[: len(data)] = data
-    one.inbox.filled(len(data))
+    one.reader.filled(len(data))
 
 
 def ready(one: Connection) -> list[int]:
@@ -125,7 +125,7 @@ def test_a_turn_ends_after_its_share_of_requests() -> None:
     arrive(one, *range(100))
     answered, _ = one.turn(0, 0)
     assert answered == REQUESTS_PER_TURN
-    assert one.inbox.has_frame
+    assert one.reader.has_frame
 
 
 @pytest.mark.spec("NET-21")
@@ -133,7 +133,7 @@ def test_an_answer_may_be_nothing_and_still_keeps_its_place() -> None:
     def answer(frame: memoryview, slot: RequestSlot) -> None:
         number = number_of(frame)
         if number == 2:
-            slot.nothing()
+            slot.reply_nothing()
         else:
             slot.reply([reply(number)])
 
@@ -188,7 +188,7 @@ def test_a_fault_of_ours_is_logged_and_ends_only_this_connection(
     arrive(one, 1)
     with caplog.at_level(logging.ERROR):
         one.turn(0, 0)
-    assert one.ending == "ZeroDivisionError while answering"
+    assert one.ending == "internal error while handling a request: ZeroDivisionError"
     assert "ours" in caplog.text
 
 
@@ -197,7 +197,7 @@ def test_a_frame_cannot_be_read_after_the_call_it_was_handed_to() -> None:
 
     def keep(frame: memoryview, slot: RequestSlot) -> None:
         kept.append(frame)
-        slot.nothing()
+        slot.reply_nothing()
 
     one = connection(keep)
     arrive(one, 1)
@@ -255,8 +255,8 @@ def test_answers_for_a_peer_that_has_gone_are_dropped_with_their_files() -> None
 def test_new_bounds_hold_for_connections_that_exist_but_do_not_revive_a_retired_one() -> None:
     one = connection(Asked(), inflight_max=5)
     one.apply(NetLimits(max_inflight_requests_per_connection=9, socket_request_max_bytes=1_000))
-    assert (one.inflight_max, one.inbox.max_bytes) == (9, 1_000)
-    one.retire()
+    assert (one.inflight_max, one.reader.max_bytes) == (9, 1_000)
+    one.drain()
     one.apply(NetLimits())
     arrive(one, 1)
     assert one.turn(0, 0)[0] == 0
@@ -288,7 +288,7 @@ def test_whoever_was_to_answer_later_hears_that_the_peer_has_gone() -> None:
     one.turn(0, 0)
     gone: list[int] = []
     for number in (2, 3):
-        asked.slots[number].on_gone = lambda number=number: gone.append(number)  # type: ignore[misc]
+        asked.slots[number].on_disconnect = lambda number=number: gone.append(number)  # type: ignore[misc]
     asked.slots[3].reply([reply(3)])
     one.close()
     assert gone == [2]  # the third was answered, of the fourth nobody wanted to know

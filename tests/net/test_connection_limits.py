@@ -18,44 +18,46 @@ class Known(NamedTuple):
 
 @pytest.mark.spec("NET-39", "NET-13", "SEC-09")
 def test_an_address_is_refused_at_its_limit_and_welcome_again_when_one_has_left() -> None:
-    census, limits = ConnectionCounts(), NetLimits(max_connections_per_ip=2)
-    census.came("A", "10.0.0.1")
-    census.came("B", "10.0.0.1")
-    assert "max.connections.per.ip (2)" in (census.refusal(limits, "10.0.0.1") or "")
-    assert census.refusal(limits, "10.0.0.2") is None
-    census.left("B", "10.0.0.1")
-    assert census.refusal(limits, "10.0.0.1") is None
+    counts, limits = ConnectionCounts(), NetLimits(max_connections_per_ip=2)
+    counts.add("A", "10.0.0.1")
+    counts.add("B", "10.0.0.1")
+    assert "max.connections.per.ip (2)" in (counts.refusal(limits, "10.0.0.1") or "")
+    assert counts.refusal(limits, "10.0.0.2") is None
+    counts.remove("B", "10.0.0.1")
+    assert counts.refusal(limits, "10.0.0.1") is None
 
 
 @pytest.mark.spec("NET-39", "SEC-09")
 def test_newcomers_to_a_listener_wait_at_its_limit() -> None:
-    census = ConnectionCounts()
+    counts = ConnectionCounts()
     limits = NetLimits(listener_max_connections={"A": 1})
-    census.came("A", "10.0.0.1")
-    assert "A has max.connections (1)" in (census.must_wait(limits, "A") or "")
-    assert census.must_wait(limits, "B") is None
+    counts.add("A", "10.0.0.1")
+    assert "listener A: max.connections (1) reached" in (counts.must_wait(limits, "A") or "")
+    assert counts.must_wait(limits, "B") is None
 
 
 @pytest.mark.spec("NET-39")
 def test_at_the_brokers_limit_all_wait_but_those_who_come_through_the_listener_of_brokers() -> None:
-    census = ConnectionCounts()
+    counts = ConnectionCounts()
     limits = NetLimits(max_connections=1, protected_listener="INTERNAL")
-    census.came("EXTERNAL", "10.0.0.1")
-    assert "the broker has max.connections (1)" in (census.must_wait(limits, "EXTERNAL") or "")
-    assert census.must_wait(limits, "INTERNAL") is None
+    counts.add("EXTERNAL", "10.0.0.1")
+    assert "too many connections: max.connections (1) reached" in (
+        counts.must_wait(limits, "EXTERNAL") or ""
+    )
+    assert counts.must_wait(limits, "INTERNAL") is None
 
 
 @pytest.mark.spec("NET-13")
 def test_counts_fall_back_to_nothing() -> None:
-    census = ConnectionCounts()
+    counts = ConnectionCounts()
     for n in range(100):
-        census.came("A", f"10.0.0.{n}")
-    assert census.full(NetLimits(max_connections=100))
-    assert not census.full(NetLimits(max_connections=101))
+        counts.add("A", f"10.0.0.{n}")
+    assert counts.full(NetLimits(max_connections=100))
+    assert not counts.full(NetLimits(max_connections=101))
     for n in range(100):
-        census.left("A", f"10.0.0.{n}")
-    assert (census.total, census.of_listener("A"), census.of_address("10.0.0.5")) == (0, 0, 0)
-    assert not census._addresses, "addresses that are gone must not be remembered"
+        counts.remove("A", f"10.0.0.{n}")
+    assert (counts.total, counts.of_listener("A"), counts.of_address("10.0.0.5")) == (0, 0, 0)
+    assert not counts._addresses, "addresses that are gone must not be remembered"
 
 
 @pytest.mark.spec("NET-14", "NET-39")

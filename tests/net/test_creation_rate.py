@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from ottla.net.creation_rate import CreationRate
 
 
-def let_in(rate: CreationRate, most: int, now_ms: int) -> int:
+def on_admitted(rate: CreationRate, most: int, now_ms: int) -> int:
     count = 0
     while not rate.wait_ms(most, now_ms):
-        rate.came()
+        rate.count_one()
         count += 1
     return count
 
@@ -20,14 +20,14 @@ def let_in(rate: CreationRate, most: int, now_ms: int) -> int:
 @pytest.mark.spec("SEC-09")
 def test_a_second_is_worth_the_rate_and_what_was_not_used_is_not_saved_up() -> None:
     rate = CreationRate()
-    assert let_in(rate, 10, 0) == 10
-    assert let_in(rate, 10, 100) == 1
-    assert let_in(rate, 10, 60_000) == 10
+    assert on_admitted(rate, 10, 0) == 10
+    assert on_admitted(rate, 10, 100) == 1
+    assert on_admitted(rate, 10, 60_000) == 10
 
 
 def test_the_wait_is_as_long_as_it_takes() -> None:
     rate = CreationRate()
-    assert let_in(rate, 4, 0) == 4
+    assert on_admitted(rate, 4, 0) == 4
     wait_ms = rate.wait_ms(4, 0)
     assert 250 <= wait_ms <= 251
     assert rate.wait_ms(4, wait_ms) == 0
@@ -35,9 +35,9 @@ def test_the_wait_is_as_long_as_it_takes() -> None:
 
 def test_another_rate_holds_at_once_and_none_at_all_lets_nobody_in_twice() -> None:
     rate = CreationRate()
-    assert let_in(rate, 1, 0) == 1
-    assert let_in(rate, 100, 0) == 100
-    assert let_in(rate, 0, 0) == 1
+    assert on_admitted(rate, 1, 0) == 1
+    assert on_admitted(rate, 100, 0) == 100
+    assert on_admitted(rate, 0, 0) == 1
     assert rate.wait_ms(0, 3_600_000) == 1_000
 
 
@@ -46,5 +46,5 @@ def test_never_more_than_the_rate_and_one_seconds_worth_before(most: int, steps:
     rate, now, count = CreationRate(), 0, 0
     for step in steps:
         now += step
-        count += let_in(rate, most, now)
+        count += on_admitted(rate, most, now)
     assert count <= most + now * most / 1000 + 1

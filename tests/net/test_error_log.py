@@ -17,7 +17,7 @@ def test_a_line_names_peer_listener_and_reason(caplog: pytest.LogCaptureFixture)
             Peer("10.0.0.1", 99, "PLAINTEXT", "PLAINTEXT"), "size -1"
         )
     assert [record.getMessage() for record in caplog.records] == [
-        "closed the connection of 10.0.0.1:99 to PLAINTEXT: size -1"
+        "closed connection from 10.0.0.1:99 on listener PLAINTEXT: size -1"
     ]
 
 

@@ -19,37 +19,37 @@ KB = 1 << 10
 MB = 1 << 20
 
 
-def put(inbox: FrameReader, data: bytes) -> int:
-    """Read as much of `data` as the inbox has space for."""
-    return offer(inbox, data)[0]
+def put(reader: FrameReader, data: bytes) -> int:
+    """Read as much of `data` as the reader has space for."""
+    return offer(reader, data)[0]
 
 
-def offer(inbox: FrameReader, data: bytes) -> tuple[int, bool]:
+def offer(reader: FrameReader, data: bytes) -> tuple[int, bool]:
     """As `put`; and whether it is worth looking for frames."""
-    space = inbox.space()
+    space = reader.space()
     count = min(len(space), len(data))
     assert count, "a loop would fail on an empty buffer"
     space[:count] = data[:count]
-    return count, inbox.filled(count)
+    return count, reader.filled(count)
 
 
-def frames_of(inbox: FrameReader) -> list[bytes]:
+def frames_of(reader: FrameReader) -> list[bytes]:
     found: list[bytes] = []
-    while (frame := inbox.next_frame()) is not None:
+    while (frame := reader.next_frame()) is not None:
         found.append(bytes(frame))
         frame.release()
-    inbox.settle()
+    reader.settle()
     return found
 
 
-def receive(inbox: FrameReader, data: bytes, piece: int) -> list[bytes]:
+def receive(reader: FrameReader, data: bytes, piece: int) -> list[bytes]:
     found: list[bytes] = []
     at = 0
     while at < len(data):
-        count, whole = offer(inbox, data[at : at + piece])
+        count, whole = offer(reader, data[at : at + piece])
         at += count
         if whole:
-            found += frames_of(inbox)
+            found += frames_of(reader)
     return found
 
 
@@ -81,38 +81,38 @@ def test_frames_come_out_whole_and_in_order_however_the_bytes_arrive(
     at = {one: 0, other: 0}
     turn = 0
     while min(at.values()) < len(data):  # two peers take turns, so buffers must not be mixed up
-        inbox = (one, other)[turn % 2]
+        reader = (one, other)[turn % 2]
         piece = pieces[turn % len(pieces)]
         turn += 1
-        if at[inbox] < len(data):
-            count, whole = offer(inbox, data[at[inbox] : at[inbox] + piece])
-            at[inbox] += count
+        if at[reader] < len(data):
+            count, whole = offer(reader, data[at[reader] : at[reader] + piece])
+            at[reader] += count
             if whole:
-                found[inbox] += frames_of(inbox)
+                found[reader] += frames_of(reader)
             elif piece % 7 == 0:
-                inbox.trim()
+                reader.trim()
     assert found[one] == found[other] == bodies
-    for inbox in (one, other):
-        inbox.close()
+    for reader in (one, other):
+        reader.close()
     assert (buffers.kept_bytes, buffers.admission.used) == (0, 0)
 
 
 def test_the_api_key_of_the_frame_last_taken_is_known() -> None:
-    inbox = FrameReader(Buffers(), MB)
-    put(inbox, request(1, api=18) + request(2, api=-3))
-    inbox.next_frame()
-    assert inbox.api == 18
-    inbox.next_frame()
-    assert inbox.api == -3
+    reader = FrameReader(Buffers(), MB)
+    put(reader, request(1, api=18) + request(2, api=-3))
+    reader.next_frame()
+    assert reader.api == 18
+    reader.next_frame()
+    assert reader.api == -3
 
 
 @pytest.mark.spec("NET-17")
 @pytest.mark.parametrize(
     ("first", "reason"),
     [
-        (struct.pack(">i", -1), "-1 bytes, too small"),
-        (struct.pack(">i", 0), "0 bytes, too small"),
-        (struct.pack(">i", 7), "7 bytes, too small"),
+        (struct.pack(">i", -1), "size -1 is too small"),
+        (struct.pack(">i", 0), "size 0 is too small"),
+        (struct.pack(">i", 7), "size 7 is too small"),
         (struct.pack(">i", -(2**31)), "too small"),
         (struct.pack(">i", MB + 1), "above socket.request.max.bytes"),
         (struct.pack(">i", 2**31 - 1), "above socket.request.max.bytes"),
@@ -121,56 +121,56 @@ def test_the_api_key_of_the_frame_last_taken_is_known() -> None:
     ],
 )
 def test_a_size_that_cannot_be_is_refused_as_soon_as_it_is_here(first: bytes, reason: str) -> None:
-    inbox = FrameReader(Buffers(), MB)
-    put(inbox, first)
-    assert inbox.has_frame
+    reader = FrameReader(Buffers(), MB)
+    put(reader, first)
+    assert reader.has_frame
     with pytest.raises(Disconnect, match=reason):
-        inbox.next_frame()
+        reader.next_frame()
 
 
 def test_the_largest_size_that_is_allowed_is_allowed() -> None:
-    inbox = FrameReader(Buffers(), MB)
-    put(inbox, struct.pack(">i", MB))
-    assert inbox.next_frame() is None
-    put(inbox, request(1))
+    reader = FrameReader(Buffers(), MB)
+    put(reader, struct.pack(">i", MB))
+    assert reader.next_frame() is None
+    put(reader, request(1))
 
 
 def test_frames_before_a_wrong_size_are_still_handed_out() -> None:
-    inbox = FrameReader(Buffers(), MB)
-    put(inbox, request(1) + request(2) + struct.pack(">i", -1))
-    assert inbox.next_frame() is not None
-    assert inbox.next_frame() is not None
+    reader = FrameReader(Buffers(), MB)
+    put(reader, request(1) + request(2) + struct.pack(">i", -1))
+    assert reader.next_frame() is not None
+    assert reader.next_frame() is not None
     with pytest.raises(Disconnect):
-        inbox.next_frame()
+        reader.next_frame()
 
 
 @pytest.mark.spec("NET-20")
 def test_a_lying_size_allocates_nothing_until_bytes_come() -> None:
     buffers = Buffers(shared_bytes=64 * KB)
-    inbox = FrameReader(buffers, 100 * MB)
-    receive(inbox, struct.pack(">i", 100 * MB) + bytes(100), 104)
+    reader = FrameReader(buffers, 100 * MB)
+    receive(reader, struct.pack(">i", 100 * MB) + bytes(100), 104)
     assert buffers.kept_bytes == 0
     before = resident_bytes()
-    receive(inbox, bytes(200 * KB), 64 * KB)
+    receive(reader, bytes(200 * KB), 64 * KB)
     assert buffers.kept_bytes == buffers.admission.used == 100 * MB + 4
     assert resident_bytes() - before < 10 * MB, "memory follows the bytes, not the claim"
 
 
 def test_an_idle_inbox_keeps_no_buffer_after_a_large_frame() -> None:
     buffers = Buffers(shared_bytes=64 * KB)
-    inbox = FrameReader(buffers, 100 * MB)
-    assert receive(inbox, framed(bytes(MB)), 64 * KB) == [bytes(MB)]
+    reader = FrameReader(buffers, 100 * MB)
+    assert receive(reader, framed(bytes(MB)), 64 * KB) == [bytes(MB)]
     assert buffers.kept_bytes <= MB + 4, "kept for the next large frame"
-    inbox.trim()
+    reader.trim()
     assert buffers.kept_bytes == 0
 
 
 def test_a_stalled_frame_goes_on_where_it_stopped() -> None:
     buffers = Buffers(shared_bytes=MB)
-    inbox = FrameReader(buffers, 100 * MB)
-    receive(inbox, struct.pack(">i", 10 * MB) + bytes(STASH_MAX), MB)
-    inbox.trim()
-    assert receive(inbox, bytes(10 * MB - STASH_MAX), MB) == [bytes(10 * MB)]
+    reader = FrameReader(buffers, 100 * MB)
+    receive(reader, struct.pack(">i", 10 * MB) + bytes(STASH_MAX), MB)
+    reader.trim()
+    assert receive(reader, bytes(10 * MB - STASH_MAX), MB) == [bytes(10 * MB)]
 
 
 @pytest.mark.spec("NET-20", "NET-25")
@@ -184,11 +184,11 @@ def test_a_large_frame_waits_until_there_is_memory_and_then_arrives_whole() -> N
     assert not first.starved
     assert second.starved
     assert second.is_full
-    assert second.lacks() == len(body) + 4
+    assert second.missing_memory() == len(body) + 4
     assert receive(first, framed(body)[60 * KB :], 64 * KB) == [body], "who began may finish"
     first.close()
-    assert buffers.admission.ask(second.lacks())
-    second.admit(second.lacks())
+    assert buffers.admission.try_acquire(second.missing_memory())
+    second.admit(second.missing_memory())
     assert receive(second, framed(body)[60 * KB :], 64 * KB) == [body]
     second.close()
     assert (buffers.kept_bytes, buffers.admission.used) == (0, 0)
@@ -197,12 +197,12 @@ def test_a_large_frame_waits_until_there_is_memory_and_then_arrives_whole() -> N
 @pytest.mark.spec("NET-20")
 def test_a_frame_is_granted_its_whole_size_before_its_body_is_read() -> None:
     buffers = Buffers(shared_bytes=64 * KB)
-    inbox = FrameReader(buffers, 100 * MB)
-    receive(inbox, framed(bytes(10 * MB))[: 40 * KB], 40 * KB)
-    assert buffers.admission.used == inbox.granted == 10 * MB + 4
-    receive(inbox, framed(bytes(10 * MB))[40 * KB :], 64 * KB)
-    assert receive(inbox, framed(bytes(20 * MB))[: 40 * KB], 40 * KB) == []
-    inbox.close()
+    reader = FrameReader(buffers, 100 * MB)
+    receive(reader, framed(bytes(10 * MB))[: 40 * KB], 40 * KB)
+    assert buffers.admission.used == reader.granted == 10 * MB + 4
+    receive(reader, framed(bytes(10 * MB))[40 * KB :], 64 * KB)
+    assert receive(reader, framed(bytes(20 * MB))[: 40 * KB], 40 * KB) == []
+    reader.close()
     assert buffers.admission.used == 0
 
 
@@ -211,9 +211,9 @@ def test_those_who_wait_for_memory_do_not_keep_each_other_waiting() -> None:
     buffers.admission.set_limit(300 * KB)
     first = FrameReader(buffers, MB)
     waiting = [FrameReader(buffers, MB) for _ in range(5)]
-    for inbox in (first, *waiting):
-        receive(inbox, framed(bytes(200 * KB))[: 60 * KB], 60 * KB)
-    assert all(inbox.starved for inbox in waiting)
+    for reader in (first, *waiting):
+        receive(reader, framed(bytes(200 * KB))[: 60 * KB], 60 * KB)
+    assert all(reader.starved for reader in waiting)
     first.close()
     assert buffers.admission.used == 0
 
@@ -221,32 +221,32 @@ def test_those_who_wait_for_memory_do_not_keep_each_other_waiting() -> None:
 def test_a_next_frame_that_is_larger_gives_up_what_it_had_and_waits() -> None:
     buffers = Buffers(shared_bytes=64 * KB)
     buffers.admission.set_limit(400 * KB)
-    inbox = FrameReader(buffers, MB)
+    reader = FrameReader(buffers, MB)
     others = framed(bytes(100 * KB))
     data = others + framed(bytes(900 * KB))
-    assert buffers.admission.ask(100 * KB)
-    found = receive(inbox, data[: 120 * KB], 64 * KB)
+    assert buffers.admission.try_acquire(100 * KB)
+    found = receive(reader, data[: 120 * KB], 64 * KB)
     assert found == [bytes(100 * KB)]
-    assert not inbox.starved, "what is here of it fits into the stash"
-    assert inbox.granted == 0
-    assert offer(inbox, data[120 * KB : 160 * KB])[1]
-    assert frames_of(inbox) == []
-    assert inbox.starved
-    assert inbox.lacks() == 900 * KB + 4
+    assert not reader.starved, "what is here of it fits into the stash"
+    assert reader.granted == 0
+    assert offer(reader, data[120 * KB : 160 * KB])[1]
+    assert frames_of(reader) == []
+    assert reader.starved
+    assert reader.missing_memory() == 900 * KB + 4
 
 
 def test_memory_kept_for_a_next_frame_goes_to_those_who_wait() -> None:
     buffers = Buffers(shared_bytes=64 * KB)
     buffers.admission.set_limit(8 * MB)
-    inbox = FrameReader(buffers, 10 * MB)
+    reader = FrameReader(buffers, 10 * MB)
     large = framed(bytes(5 * MB))
-    assert receive(inbox, large, 64 * KB) == [bytes(5 * MB)]
-    assert inbox.granted == 5 * MB + 4, "kept, while nobody wants it"
+    assert receive(reader, large, 64 * KB) == [bytes(5 * MB)]
+    assert reader.granted == 5 * MB + 4, "kept, while nobody wants it"
     resumed: list[bool] = []
-    assert not buffers.admission.ask(6 * MB)
+    assert not buffers.admission.try_acquire(6 * MB)
     buffers.admission.wait(6 * MB, 0, lambda: resumed.append(True))
-    assert receive(inbox, large, 64 * KB) == [bytes(5 * MB)]
-    assert inbox.granted == 0
+    assert receive(reader, large, 64 * KB) == [bytes(5 * MB)]
+    assert reader.granted == 0
     assert resumed == [True]
 
 
@@ -262,26 +262,26 @@ def test_whole_frames_that_were_read_before_memory_ran_out_are_handed_out() -> N
     """They wait for their turn in a stash, and what is left then needs no memory any more."""
     buffers = Buffers(shared_bytes=64 * KB)
     buffers.admission.set_limit(0)
-    assert buffers.admission.ask(MB)
-    inbox = FrameReader(buffers, MB)
-    put(inbox, b"".join(request(n, size=1_000) for n in range(60)))
-    inbox.settle()
-    assert inbox.starved
-    assert len(frames_of(inbox)) == 60
-    assert inbox.lacks() == 0
-    assert not inbox.is_full
+    assert buffers.admission.try_acquire(MB)
+    reader = FrameReader(buffers, MB)
+    put(reader, b"".join(request(n, size=1_000) for n in range(60)))
+    reader.settle()
+    assert reader.starved
+    assert len(frames_of(reader)) == 60
+    assert reader.missing_memory() == 0
+    assert not reader.is_full
 
 
 def test_whole_frames_that_wait_for_their_turn_stay_where_they_are() -> None:
     buffers = Buffers(shared_bytes=64 * KB)
-    inbox = FrameReader(buffers, MB)
+    reader = FrameReader(buffers, MB)
     many = b"".join(request(n, size=1_000) for n in range(65))
-    put(inbox, many)
+    put(reader, many)
     taken = []
-    while inbox.has_frame:
-        frame = inbox.next_frame()
+    while reader.has_frame:
+        frame = reader.next_frame()
         assert frame is not None
         taken.append(bytes(frame))
-        inbox.settle()
+        reader.settle()
     assert b"".join(map(framed, taken)) == many[: len(taken) * 1_004]
     assert len(taken) == 64 * KB // 1_004

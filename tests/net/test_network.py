@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
 
 from ottla.model.metrics import Registry
-from ottla.net.limits import SWEEP_SLICE, NetLimits
+from ottla.net.limits import SWEEP_SLICE, SWEEP_SLICE_MS, NetLimits
 from tests.net.frames import request
-from tests.net.rig import SECOND, Parked, Rig, a_pass, echo, on_a_loop
+from tests.net.rig import SECOND, Parked, Rig, a_pass, echo
 
 
 def gauge(registry: Registry, name: str) -> float:
@@ -22,7 +23,6 @@ def gauge(registry: Registry, name: str) -> float:
 
 
 @pytest.mark.spec("NET-14", "NET-39")
-@on_a_loop
 async def test_at_the_broker_wide_limit_the_longest_idle_of_another_listener_makes_room(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -44,7 +44,6 @@ async def test_at_the_broker_wide_limit_the_longest_idle_of_another_listener_mak
 
 
 @pytest.mark.spec("NET-39")
-@on_a_loop
 async def test_at_the_broker_wide_limit_newcomers_wait_and_those_too_many_are_refused() -> None:
     rig = Rig(NetLimits(max_connections=1, socket_listen_backlog_size=2))
     here, second, third, refused = (rig.connect(echo) for _ in range(4))
@@ -53,7 +52,7 @@ async def test_at_the_broker_wide_limit_newcomers_wait_and_those_too_many_are_re
     assert refused.transport.aborted
     assert not any(line.transport.is_closing() for line in (here, second, third))
     refused.lose()
-    assert rig.network.census.total == 1, "who was never counted in is not counted out"
+    assert rig.network.connection_counts.total == 1, "who was never counted in is not counted out"
     counter = rig.registry.counter(
         "kafka_server_socketservermetrics_connections_refused_total", "", listener="PLAINTEXT"
     )
@@ -62,11 +61,10 @@ async def test_at_the_broker_wide_limit_newcomers_wait_and_those_too_many_are_re
     await a_pass()
     assert second.replies == [2]
     third.lose()
-    assert (rig.network.census.total, len(rig.network.newcomers)) == (1, 0)
+    assert (rig.network.connection_counts.total, len(rig.network.waiting_connections)) == (1, 0)
 
 
 @pytest.mark.spec("NET-39", "SEC-09")
-@on_a_loop
 async def test_a_listener_with_a_limit_of_its_own_does_not_hold_up_others() -> None:
     rig = Rig(NetLimits(listener_max_connections={"EXTERNAL": 1}))
     rig.connect(echo, listener="EXTERNAL")
@@ -77,22 +75,20 @@ async def test_a_listener_with_a_limit_of_its_own_does_not_hold_up_others() -> N
     rig.network.apply(NetLimits(listener_max_connections={"EXTERNAL": 2}))
     await a_pass()
     assert waits.replies == [2], "a limit that is raised lets it in"
-    assert rig.network.census.of_listener("EXTERNAL") == 2
+    assert rig.network.connection_counts.of_listener("EXTERNAL") == 2
 
 
-@on_a_loop
 async def test_who_waits_to_be_let_in_is_closed_when_the_listener_ends() -> None:
     rig = Rig(NetLimits(max_connections=1))
     here, waits = rig.connect(echo), rig.connect(echo)
-    rig.network.newcomers.turn_away("PLAINTEXT", "the listener is closed")
+    rig.network.waiting_connections.close_waiting("PLAINTEXT", "listener PLAINTEXT is closed")
     assert waits.transport.is_closing()
     assert not here.transport.is_closing()
     waits.lose()
-    assert rig.network.census.total == 1
+    assert rig.network.connection_counts.total == 1
 
 
 @pytest.mark.spec("SEC-09")
-@on_a_loop
 async def test_connections_that_come_faster_than_allowed_wait_for_their_turn() -> None:
     rig = Rig(NetLimits(max_connection_creation_rate=2))
     lines = [rig.connect(echo) for _ in range(5)]
@@ -100,16 +96,15 @@ async def test_connections_that_come_faster_than_allowed_wait_for_their_turn() -
         line.send(request(number))
     assert [len(line.replies) for line in lines] == [1, 1, 0, 0, 0]
     rig.clock.ns += SECOND
-    rig.network._let_in()
+    rig.network._admit_waiting()
     await a_pass()
     assert [len(line.replies) for line in lines] == [1, 1, 1, 1, 0]
     for line in lines:
         line.lose()
-    assert (rig.network.census.total, len(rig.network.newcomers)) == (0, 0)
+    assert (rig.network.connection_counts.total, len(rig.network.waiting_connections)) == (0, 0)
 
 
 @pytest.mark.spec("NET-39")
-@on_a_loop
 async def test_an_address_over_its_limit_is_refused_and_others_are_not() -> None:
     rig = Rig(NetLimits(max_connections_per_ip=1, max_connections_per_ip_overrides={"10.0.0.9": 2}))
     lines = [
@@ -123,7 +118,6 @@ async def test_an_address_over_its_limit_is_refused_and_others_are_not() -> None
 
 
 @pytest.mark.spec("NET-40")
-@on_a_loop
 async def test_new_limits_hold_at_once_for_old_and_new_connections() -> None:
     rig, parked = Rig(), Parked()
     line = rig.connect(parked)
@@ -146,10 +140,9 @@ async def test_new_limits_hold_at_once_for_old_and_new_connections() -> None:
 
 
 @pytest.mark.spec("MON-09", "MON-11")
-@on_a_loop
 async def test_queues_and_connections_can_be_watched() -> None:
     rig, parked = Rig(), Parked()
-    rig.network.opened()
+    rig.network.on_listener_opened()
     stuck, many = rig.connect(parked), rig.connect(echo)
     control = rig.connect(echo, listener="CONTROLLER", control=True)
     stuck.send(request(1))
@@ -173,37 +166,34 @@ async def test_queues_and_connections_can_be_watched() -> None:
     }
     idle = "kafka_server_kafkarequesthandlerpool_request_handler_avg_idle_percent"
     assert gauge(rig.registry, idle) == 1.0
-    rig.network.closed()
+    rig.network.on_listener_closed()
 
 
-@on_a_loop
 async def test_the_last_listener_to_close_stops_the_sweep() -> None:
     rig = Rig()
-    rig.network.opened()
-    rig.network.opened()
-    rig.network.closed()
+    rig.network.on_listener_opened()
+    rig.network.on_listener_opened()
+    rig.network.on_listener_closed()
     assert rig.network._sweeper is not None
     assert not rig.network._sweeper.cancelled()
-    rig.network.closed()
+    rig.network.on_listener_closed()
     assert rig.network._sweeper.cancelled()
 
 
-@on_a_loop
 async def test_a_sweep_never_looks_at_all_of_many_connections_at_once() -> None:
     rig = Rig(NetLimits(connections_max_idle_ms=1_000))
     lines = [rig.connect(echo) for _ in range(SWEEP_SLICE + 100)]
     rig.clock.ns += 2 * SECOND
-    rig.network.opened()
+    rig.network.on_listener_opened()
     assert sum(line.transport.closed for line in lines) == SWEEP_SLICE
-    while not all(line.transport.closed for line in lines):
-        await a_pass()
-    rig.network.closed()
+    await asyncio.sleep(2 * SWEEP_SLICE_MS / 1e3)
+    assert all(line.transport.closed for line in lines)
+    rig.network.on_listener_closed()
 
 
-@on_a_loop
 async def test_what_each_client_software_speaks_is_counted_while_it_is_connected() -> None:
     rig = Rig(NetLimits())
-    rig.network.opened()
+    rig.network.on_listener_opened()
     here, there = rig.connect(echo), rig.connect(echo)
     for live in rig.network.live:
         live.connection.peer.software_name = "kcat"
@@ -221,4 +211,4 @@ async def test_what_each_client_software_speaks_is_counted_while_it_is_connected
     assert count == 1
     here.lose()
     assert list(family.series()) == []
-    rig.network.closed()
+    rig.network.on_listener_closed()

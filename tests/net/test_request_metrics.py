@@ -10,14 +10,14 @@ from ottla.model.metrics import Histogram, Registry
 from ottla.net.request_metrics import GROUP, STAGES, RequestMetrics
 from ottla.net.request_slot import RequestSlot
 from tests.fakes.manual_time import ManualClock
-from tests.net.test_request_slot import Order
+from tests.net.rig import FakeReplyOrder
 
 US = 1_000
 MS = 1_000_000
 
 
 def slot(api: int, received: int, started: int, local: int, done: int) -> RequestSlot:
-    made = RequestSlot(Order(), api, received, started)
+    made = RequestSlot(FakeReplyOrder(), api, received, started)
     made.local_ns, made.done_ns = local, done
     return made
 

@@ -4,33 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.net.request_slot import Peer, RequestSlot
-
-
-class Order:
-    def __init__(self) -> None:
-        self.peer = Peer("10.0.0.1", 99, "INTERNAL", "SASL_PLAINTEXT")
-        self.closed = False
-        self.replies: list[RequestSlot] = []
-        self.reasons: list[str] = []
-
-    def replied(self, slot: RequestSlot) -> None:
-        self.replies.append(slot)
-
-    def end(self, reason: str) -> None:
-        self.reasons.append(reason)
+from ottla.net.request_slot import RequestSlot
+from tests.net.rig import FakeReplyOrder
 
 
 def test_a_second_answer_is_a_broken_invariant() -> None:
-    slot = RequestSlot(Order(), 0, 0, 0)
-    slot.nothing()
+    slot = RequestSlot(FakeReplyOrder(), 0, 0, 0)
+    slot.reply_nothing()
     with pytest.raises(AssertionError):
         slot.reply([b"x"])
 
 
 @pytest.mark.spec("NET-21")
 def test_to_close_is_an_answer_too() -> None:
-    order = Order()
+    order = FakeReplyOrder()
     slot = RequestSlot(order, 0, 0, 0)
     slot.close("why")
     assert order.reasons == ["why"]
@@ -39,7 +26,7 @@ def test_to_close_is_an_answer_too() -> None:
 
 @pytest.mark.spec("NET-18", "NET-19")
 def test_a_request_knows_who_sent_it_through_which_listener() -> None:
-    slot = RequestSlot(Order(), 3, 7, 8)
+    slot = RequestSlot(FakeReplyOrder(), 3, 7, 8)
     peer = slot.peer
     assert (peer.address, peer.port) == ("10.0.0.1", 99)
     assert (peer.listener, peer.protocol) == ("INTERNAL", "SASL_PLAINTEXT")

@@ -41,7 +41,7 @@ class Busy:
         self.cost()
         self._left -= 1
         if self._left:
-            self._queue.enrol(self, control=False)
+            self._queue.enqueue(self, control=False)
 
 
 def queue(limit: int = 500) -> tuple[RunQueue, Loop, ManualClock]:
@@ -53,26 +53,26 @@ def queue(limit: int = 500) -> tuple[RunQueue, Loop, ManualClock]:
 
 def test_while_nobody_waits_a_connection_goes_at_once() -> None:
     line, loop, _ = queue()
-    assert line.goes_now(control=False)
+    assert line.may_run_now(control=False)
     assert loop.asked == [], "and costs the loop nothing"
 
 
 def test_who_comes_while_others_wait_waits_behind_them() -> None:
     line, loop, _ = queue()
     story: list[str] = []
-    line.enrol(Busy("first", line, story), control=False)
-    assert not line.goes_now(control=False)
-    line.enrol(Busy("second", line, story), control=False)
+    line.enqueue(Busy("first", line, story), control=False)
+    assert not line.may_run_now(control=False)
+    line.enqueue(Busy("second", line, story), control=False)
     loop.one_pass()
     assert story == ["first", "second"]
-    assert line.goes_now(control=False)
+    assert line.may_run_now(control=False)
 
 
 def test_a_connection_with_thousands_of_requests_shares_with_the_others() -> None:
     line, loop, _ = queue()
     story: list[str] = []
-    line.enrol(Busy("greedy", line, story, turns=1_000), control=False)
-    line.enrol(Busy("modest", line, story), control=False)
+    line.enqueue(Busy("greedy", line, story, turns=1_000), control=False)
+    line.enqueue(Busy("modest", line, story), control=False)
     loop.one_pass()
     assert story == ["greedy", "modest"]
     loop.one_pass()
@@ -84,9 +84,9 @@ def test_the_control_plane_goes_before_everything_that_waits() -> None:
     line, loop, _ = queue()
     story: list[str] = []
     for n in range(3):
-        line.enrol(Busy(f"data-{n}", line, story), control=False)
-    assert line.goes_now(control=True), "data that waits does not hold up control"
-    line.enrol(Busy("control", line, story), control=True)
+        line.enqueue(Busy(f"data-{n}", line, story), control=False)
+    assert line.may_run_now(control=True), "data that waits does not hold up control"
+    line.enqueue(Busy("control", line, story), control=True)
     loop.one_pass()
     assert story == ["control", "data-0", "data-1", "data-2"]
 
@@ -97,9 +97,9 @@ def test_control_that_arrives_during_a_round_goes_next() -> None:
     story: list[str] = []
     first = Busy("data-0", line, story)
     control = Busy("control", line, story)
-    first.cost = lambda: line.enrol(control, control=True)
+    first.cost = lambda: line.enqueue(control, control=True)
     for data in (first, Busy("data-1", line, story), Busy("data-2", line, story)):
-        line.enrol(data, control=False)
+        line.enqueue(data, control=False)
     loop.one_pass()
     assert story[:2] == ["data-0", "control"]
 
@@ -108,19 +108,19 @@ def test_control_that_arrives_during_a_round_goes_next() -> None:
 def test_over_the_bound_the_newcomer_is_told_to_stop_reading() -> None:
     line, loop, _ = queue(limit=2)
     story: list[str] = []
-    told = [line.enrol(Busy(str(n), line, story), control=False) for n in range(4)]
+    told = [line.enqueue(Busy(str(n), line, story), control=False) for n in range(4)]
     assert told == [True, True, False, False]
     assert line.data_size == 4
     loop.one_pass()
     assert story == ["0", "1", "2", "3"], "who was told to wait is served all the same"
-    assert line.enrol(Busy("again", line, story), control=False)
+    assert line.enqueue(Busy("again", line, story), control=False)
 
 
 @pytest.mark.spec("NET-32")
 def test_the_control_plane_has_a_bound_of_its_own() -> None:
     line, _, _ = queue(limit=1)
     story: list[str] = []
-    told = [line.enrol(Busy(str(n), line, story), control=True) for n in range(21)]
+    told = [line.enqueue(Busy(str(n), line, story), control=True) for n in range(21)]
     assert told == [True] * CONTROL_QUEUE_LIMIT + [False]
     assert line.control_size == 21
     assert line.data_size == 0
@@ -132,7 +132,7 @@ def test_a_round_that_takes_long_lets_the_loop_look_at_its_sockets() -> None:
     for n in range(3):
         slow = Busy(str(n), line, story)
         slow.cost = lambda: setattr(clock, "ns", clock.ns + ROUND_NS)
-        line.enrol(slow, control=False)
+        line.enqueue(slow, control=False)
     loop.one_pass()
     assert story == ["0"]
     loop.one_pass()
@@ -143,13 +143,13 @@ def test_a_round_that_takes_long_lets_the_loop_look_at_its_sockets() -> None:
 
 def test_so_many_turns_without_queueing_and_then_one_has_to_queue() -> None:
     line, loop, _ = queue()
-    assert all(line.goes_now(control=False) for _ in range(INLINE_TURNS))
-    assert not line.goes_now(control=False), "one pass of the loop is bounded"
-    assert line.goes_now(control=True)
+    assert all(line.may_run_now(control=False) for _ in range(INLINE_TURNS))
+    assert not line.may_run_now(control=False), "one pass of the loop is bounded"
+    assert line.may_run_now(control=True)
     story: list[str] = []
-    line.enrol(Busy("queued", line, story), control=False)
+    line.enqueue(Busy("queued", line, story), control=False)
     loop.one_pass()
-    assert line.goes_now(control=False)
+    assert line.may_run_now(control=False)
 
 
 @pytest.mark.spec("NET-15")
@@ -158,8 +158,8 @@ def test_a_turn_that_fails_does_not_stop_the_queue() -> None:
     story: list[str] = []
     broken = Busy("broken", line, story)
     broken.cost = lambda: 1 // 0
-    line.enrol(broken, control=False)
-    line.enrol(Busy("sound", line, story), control=False)
+    line.enqueue(broken, control=False)
+    line.enqueue(Busy("sound", line, story), control=False)
     with pytest.raises(ZeroDivisionError):
         loop.one_pass()
     loop.one_pass()

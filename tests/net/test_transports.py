@@ -37,131 +37,121 @@ def descriptors_of(connection: socket.socket) -> int:
 
 
 @pytest.mark.spec("LOG-98")
-def test_bytes_and_a_file_reach_the_other_side(
+@pytest.mark.real_loop
+async def test_bytes_and_a_file_reach_the_other_side(
     pair: tuple[socket.socket, socket.socket], tmp_path: Path
 ) -> None:
     path = tmp_path / "segment"
     path.write_bytes(b"0123456789")
     ours, theirs = pair
 
-    async def run() -> None:
-        wire = SocketTransport(ours.fileno(), asyncio.get_running_loop())
-        assert wire.write(b"a") == 1
-        assert wire.write_all([b"b", memoryview(b"c")], more=False) == 2
-        assert wire.write_all([b"d"], more=True) == 1
-        part = FakeSlice(path, 2, 5)
-        assert wire.send_file(part, 0, 3) == 3
-        assert wire.send_file(part, 3, 100) == 2
-        wire.close()
-
-    asyncio.run(run())
+    wire = SocketTransport(ours.fileno(), asyncio.get_running_loop())
+    assert wire.write(b"a") == 1
+    assert wire.write_all([b"b", memoryview(b"c")], more=False) == 2
+    assert wire.write_all([b"d"], more=True) == 1
+    part = FakeSlice(path, 2, 5)
+    assert wire.send_file(part, 0, 3) == 3
+    assert wire.send_file(part, 3, 100) == 2
+    wire.close()
     assert theirs.recv(100) == b"abcd23456"
 
 
-def test_a_full_socket_takes_nothing_and_says_when_it_takes_more(
+@pytest.mark.real_loop
+async def test_a_full_socket_takes_nothing_and_says_when_it_takes_more(
     pair: tuple[socket.socket, socket.socket],
 ) -> None:
     ours, theirs = pair
 
-    async def run() -> None:
-        wire = SocketTransport(ours.fileno(), asyncio.get_running_loop())
-        while wire.write(bytes(65_536)):
-            pass
-        assert wire.write_all([b"x"], more=False) == 0
-        assert wire.write_all([b"x"], more=True) == 0
-        writable = asyncio.Event()
-        wire.call_when_writable(writable.set)
-        theirs.recv(1 << 20)
-        await writable.wait()
-        wire.call_when_writable(None)
-        wire.close()
-
-    asyncio.run(run())
+    wire = SocketTransport(ours.fileno(), asyncio.get_running_loop())
+    while wire.write(bytes(65_536)):
+        pass
+    assert wire.write_all([b"x"], more=False) == 0
+    assert wire.write_all([b"x"], more=True) == 0
+    writable = asyncio.Event()
+    wire.call_when_writable(writable.set)
+    theirs.recv(1 << 20)
+    await writable.wait()
+    wire.call_when_writable(None)
+    wire.close()
 
 
-def test_a_second_descriptor_is_made_only_when_needed_and_closed_with_the_wire(
+@pytest.mark.real_loop
+async def test_a_second_descriptor_is_made_only_when_needed_and_closed_with_the_wire(
     pair: tuple[socket.socket, socket.socket],
 ) -> None:
     ours, _ = pair
 
-    async def run() -> None:
-        wire = SocketTransport(ours.fileno(), asyncio.get_running_loop())
-        wire.write(b"small replies need none")
-        assert descriptors_of(ours) == 1
-        wire.write_all([b"head"], more=True)
-        assert descriptors_of(ours) == 2
-        wire.call_when_writable(lambda: None)
-        wire.close()
-        assert descriptors_of(ours) == 1
-
-    asyncio.run(run())
+    wire = SocketTransport(ours.fileno(), asyncio.get_running_loop())
+    wire.write(b"small replies need none")
+    assert descriptors_of(ours) == 1
+    wire.write_all([b"head"], more=True)
+    assert descriptors_of(ours) == 2
+    wire.call_when_writable(lambda: None)
+    wire.close()
+    assert descriptors_of(ours) == 1
 
 
-def test_a_closed_wire_never_touches_its_old_descriptor_again(
+@pytest.mark.real_loop
+async def test_a_closed_wire_never_touches_its_old_descriptor_again(
     pair: tuple[socket.socket, socket.socket],
 ) -> None:
     ours, theirs = pair
 
-    async def run() -> None:
-        wire = SocketTransport(ours.fileno(), asyncio.get_running_loop())
-        wire.close()
-        with pytest.raises(OSError):
-            wire.write(b"x")
-        with pytest.raises(OSError):
-            wire.write_all([b"x"], more=True)
-        wire.close()
-
-    asyncio.run(run())
+    wire = SocketTransport(ours.fileno(), asyncio.get_running_loop())
+    wire.close()
+    with pytest.raises(OSError):
+        wire.write(b"x")
+    with pytest.raises(OSError):
+        wire.write_all([b"x"], more=True)
+    wire.close()
     theirs.setblocking(False)
     with pytest.raises(BlockingIOError):
         theirs.recv(1)
 
 
-def test_a_file_that_ended_early_is_an_error_and_not_a_short_reply(
+@pytest.mark.real_loop
+async def test_a_file_that_ended_early_is_an_error_and_not_a_short_reply(
     pair: tuple[socket.socket, socket.socket], tmp_path: Path
 ) -> None:
     path = tmp_path / "cut"
     path.write_bytes(b"0123")
 
-    async def run() -> None:
-        wire = SocketTransport(pair[0].fileno(), asyncio.get_running_loop())
-        part = FakeSlice(path, 0, 10)
-        assert wire.send_file(part, 0, 10) == 4
-        with pytest.raises(OSError, match="ended"):
-            wire.send_file(part, 4, 10)
-        with pytest.raises(OSError, match="ended"):
-            CopyingTransport(MemoryTransport()).send_file(part, 0, 10)
-        wire.close()
-
-    asyncio.run(run())
+    wire = SocketTransport(pair[0].fileno(), asyncio.get_running_loop())
+    part = FakeSlice(path, 0, 10)
+    assert wire.send_file(part, 0, 10) == 4
+    with pytest.raises(OSError, match="shorter than the slice"):
+        wire.send_file(part, 4, 10)
+    with pytest.raises(OSError, match="shorter than the slice"):
+        CopyingTransport(MemoryTransport()).send_file(part, 0, 10)
+    wire.close()
 
 
 @pytest.mark.spec("LOG-98")
-def test_a_transport_without_a_socket_is_copied_through_at_its_own_pace(tmp_path: Path) -> None:
+@pytest.mark.real_loop
+async def test_a_transport_without_a_socket_is_copied_through_at_its_own_pace(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "segment"
     path.write_bytes(b"0123456789")
 
-    async def run() -> None:
-        transport = MemoryTransport()
-        wire = transport_of(transport, asyncio.get_running_loop())
-        assert isinstance(wire, CopyingTransport)
-        assert wire.write(memoryview(b"a")) == 1
-        assert wire.write_all([b"b", b"c"], more=True) == 2
-        assert wire.send_file(FakeSlice(path, 3, 4), 0, 1) == 4
-        wire.paused()
-        assert wire.write(b"x") == 0
-        assert wire.send_file(FakeSlice(path, 3, 4), 0, 4) == 0
-        told: list[str] = []
-        wire.call_when_writable(lambda: told.append("more"))
-        assert told == []
-        wire.resumed()
-        assert told == ["more"]
-        assert bytes(transport.written) == b"abc3456"
-        wire.close()
-        wire.resumed()
-        assert told == ["more"]
-
-    asyncio.run(run())
+    transport = MemoryTransport()
+    wire = transport_of(transport, asyncio.get_running_loop())
+    assert isinstance(wire, CopyingTransport)
+    assert wire.write(memoryview(b"a")) == 1
+    assert wire.write_all([b"b", b"c"], more=True) == 2
+    assert wire.send_file(FakeSlice(path, 3, 4), 0, 1) == 4
+    wire.on_paused()
+    assert wire.write(b"x") == 0
+    assert wire.send_file(FakeSlice(path, 3, 4), 0, 4) == 0
+    told: list[str] = []
+    wire.call_when_writable(lambda: told.append("more"))
+    assert told == []
+    wire.on_resumed()
+    assert told == ["more"]
+    assert bytes(transport.written) == b"abc3456"
+    wire.close()
+    wire.on_resumed()
+    assert told == ["more"]
 
 
 class Carried(MemoryTransport):

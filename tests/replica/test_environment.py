@@ -8,27 +8,20 @@ import pytest
 
 from ottla.replica.environment import ThreadPool
 from tests.fakes.inline_pool import InlinePool
-from tests.fakes.virtual_loop import run
 
 
-def test_work_is_done_by_the_pool_and_its_result_comes_back_to_the_loop() -> None:
-    async def story() -> None:
-        pool = InlinePool()
-        pool.held = True
-        off = ThreadPool(asyncio.get_running_loop(), pool)
-        waiting = off.run(divmod, 7, 2)
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        pool.run_all()
-        assert await waiting == (3, 1)
-
-    run(story())
+async def test_work_is_done_by_the_pool_and_its_result_comes_back_to_the_loop() -> None:
+    pool = InlinePool()
+    pool.held = True
+    thread_pool = ThreadPool(asyncio.get_running_loop(), pool)
+    waiting = thread_pool.run(divmod, 7, 2)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    pool.run_all()
+    assert await waiting == (3, 1)
 
 
-def test_what_goes_wrong_comes_back_too() -> None:
-    async def story() -> None:
-        off = ThreadPool(asyncio.get_running_loop(), InlinePool())
-        with pytest.raises(ZeroDivisionError):
-            await off.run(divmod, 7, 0)
-
-    run(story())
+async def test_what_goes_wrong_comes_back_too() -> None:
+    thread_pool = ThreadPool(asyncio.get_running_loop(), InlinePool())
+    with pytest.raises(ZeroDivisionError):
+        await thread_pool.run(divmod, 7, 0)

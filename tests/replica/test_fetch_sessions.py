@@ -14,7 +14,7 @@ from ottla.replica.fetch_sessions import (
     EVICT_IDLE_MS,
     MAX_INT32,
     PARTITION_BYTES,
-    CachedPartition,
+    FetchSessionRequest,
     FetchSessions,
 )
 from ottla.replica.partition_fetch import UNKNOWN_TOPIC, PartitionFetch, PartitionFetchResult
@@ -42,8 +42,8 @@ def ask(
     *,
     by_id: bool = False,
     privileged: bool = False,
-) -> CachedPartition:
-    return CachedPartition(session_id, epoch, wanted, forgotten or [], by_id, privileged)
+) -> FetchSessionRequest:
+    return FetchSessionRequest(session_id, epoch, wanted, forgotten or [], by_id, privileged)
 
 
 def sessions(slots: int = 10) -> FetchSessions:
@@ -60,7 +60,7 @@ def opened(
     return session_id
 
 
-def refusal(cache: FetchSessions, asked: CachedPartition) -> ErrorCode:
+def refusal(cache: FetchSessions, asked: FetchSessionRequest) -> ErrorCode:
     with pytest.raises(KafkaError) as caught:
         cache.begin(asked, 0)
     return caught.value.code
@@ -72,7 +72,7 @@ def test_an_incremental_fetch_reads_all_partitions_though_it_lists_none() -> Non
     session_id = opened(cache, want(0), want(1))
     assert session_id > 0
     again = cache.begin(ask(session_id, 1, []), 0)
-    assert [one.key.partition for one in again.wanted] == [0, 1]
+    assert [one.key.partition for one in again.requests] == [0, 1]
 
 
 @pytest.mark.spec("WIRE-24", "ERR-11")
@@ -80,7 +80,7 @@ def test_what_changed_replaces_what_was_remembered_and_forgotten_ones_go() -> No
     cache = sessions()
     session_id = opened(cache, want(0), want(1))
     again = cache.begin(ask(session_id, 1, [want(0, 9), want(2)], [want(1)]), 0)
-    assert [(one.key.partition, one.offset) for one in again.wanted] == [(0, 9), (2, 0)]
+    assert [(one.key.partition, one.offset) for one in again.requests] == [(0, 9), (2, 0)]
 
 
 @pytest.mark.spec("WIRE-27")
@@ -97,7 +97,7 @@ def test_only_news_is_said_again(reply: dict[str, int], is_said: bool) -> None:
     cache = sessions()
     session_id = opened(cache, want(0))
     again = cache.begin(ask(session_id, 1, []), 0)
-    _, shown = again.finish([got(again.wanted[0], **reply)], 0)  # type: ignore[arg-type]
+    _, shown = again.finish([got(again.requests[0], **reply)], 0)  # type: ignore[arg-type]
     assert bool(shown) is is_said
 
 
@@ -111,7 +111,7 @@ def test_an_error_is_said_until_it_is_gone_and_its_end_is_said_too() -> None:
         (4, ErrorCode.none, False),
     ]:
         again = cache.begin(ask(session_id, epoch, []), 0)
-        _, shown = again.finish([got(again.wanted[0], code=code)], 0)
+        _, shown = again.finish([got(again.requests[0], code=code)], 0)
         assert bool(shown) is is_said, epoch
 
 
@@ -119,9 +119,9 @@ def test_a_partition_that_gave_data_is_served_last_next_time() -> None:
     cache = sessions()
     session_id = opened(cache, want(0), want(1))
     again = cache.begin(ask(session_id, 1, []), 0)
-    again.finish([got(again.wanted[0], size=9), got(again.wanted[1])], 0)
+    again.finish([got(again.requests[0], size=9), got(again.requests[1])], 0)
     after = cache.begin(ask(session_id, 2, []), 0)
-    assert [one.key.partition for one in after.wanted] == [1, 0]
+    assert [one.key.partition for one in after.requests] == [1, 0]
 
 
 @pytest.mark.spec("WIRE-26")
@@ -153,7 +153,7 @@ def test_epoch_minus_one_ends_the_session_and_fetches_in_full() -> None:
     cache = sessions()
     session_id = opened(cache, want(0))
     final = cache.begin(ask(session_id, -1, [want(3)]), 0)
-    assert final.finish([got(final.wanted[0])], 0)[0] == 0
+    assert final.finish([got(final.requests[0])], 0)[0] == 0
     assert len(cache) == 0
 
 
@@ -161,7 +161,7 @@ def test_a_session_without_partitions_ends() -> None:
     cache = sessions()
     session_id = opened(cache, want(0))
     empty = cache.begin(ask(session_id, 1, [], [want(0)]), 0)
-    assert empty.wanted == []
+    assert empty.requests == []
     assert len(cache) == 0
 
 
@@ -212,9 +212,9 @@ def test_a_topic_made_anew_under_its_old_name_is_another_topic() -> None:
     cache = sessions()
     old, new = UUID(int=1), UUID(int=2)
     fetching = cache.begin(ask(0, 0, [want(0, topic_id=old)], by_id=True), 0)
-    session_id, _ = fetching.finish([got(fetching.wanted[0])], 0)
+    session_id, _ = fetching.finish([got(fetching.requests[0])], 0)
     again = cache.begin(ask(session_id, 1, [want(0, topic_id=new)], by_id=True), 0)
-    assert [one.topic_id for one in again.wanted] == [old, new]
+    assert [one.topic_id for one in again.requests] == [old, new]
 
 
 def test_a_topic_that_had_no_name_here_can_be_forgotten_by_its_id() -> None:
@@ -224,4 +224,4 @@ def test_a_topic_that_had_no_name_here_can_be_forgotten_by_its_id() -> None:
     fetching = cache.begin(ask(0, 0, [unnamed, want(1, topic_id=topic_id)], by_id=True), 0)
     session_id, _ = fetching.finish([got(unnamed)], 0)
     again = cache.begin(ask(session_id, 1, [], [want(0, topic_id=topic_id)], by_id=True), 0)
-    assert [one.key.partition for one in again.wanted] == [1]
+    assert [one.key.partition for one in again.requests] == [1]

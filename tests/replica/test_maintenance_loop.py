@@ -19,7 +19,6 @@ from ottla.replica.maintenance_loop import TURN, MaintenanceLoop
 from ottla.replica.partition import HostedPartition
 from ottla.replica.transitions import PartitionStop
 from tests.fakes.data_side import TP, DataSide, data_side
-from tests.fakes.virtual_loop import run
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -45,189 +44,167 @@ async def grow(side: DataSide, partition: HostedPartition, segments: int) -> Non
 
 
 async def delete(side: DataSide, key: TopicPartition) -> None:
-    await side.services.transitions.stop([PartitionStop(key, LeaderEpoch(-2), delete=True)])
+    await side.services.transitions.stop_replicas(
+        [PartitionStop(key, LeaderEpoch(-2), delete=True)]
+    )
 
 
 @pytest.mark.spec("LOG-62", "LOG-63")
-def test_old_segments_go_when_retention_looks() -> None:
-    async def story() -> None:
-        settings = {**QUIET, "log.retention.ms": str(DAY)}
-        async with data_side(settings) as side:
-            partition = await side.lead()
-            await grow(side, partition, 3)
-            start(side)
-            await side.until(DAY - HOUR)
-            assert len(partition.log.segments) == 4
-            await side.until(DAY + HOUR)
-            assert partition.log.start_offset == 3
-            assert len(partition.log.segments) == 1
-
-    run(story(), 10 * DAY // 1000)
+@pytest.mark.virtual_limit(10 * DAY // 1000)
+async def test_old_segments_go_when_retention_looks() -> None:
+    settings = {**QUIET, "log.retention.ms": str(DAY)}
+    async with data_side(settings) as side:
+        partition = await side.lead()
+        await grow(side, partition, 3)
+        start(side)
+        await side.until(DAY - HOUR)
+        assert len(partition.log.segments) == 4
+        await side.until(DAY + HOUR)
+        assert partition.log.start_offset == 3
+        assert len(partition.log.segments) == 1
 
 
 @pytest.mark.spec("LOG-58", "CFG-028")
-def test_a_changed_interval_takes_effect_soon_and_not_only_after_the_old_one() -> None:
-    async def story() -> None:
-        settings = {"log.retention.check.interval.ms": str(HOUR), "log.retention.ms": "1000"}
-        async with data_side({**QUIET, **settings}) as side:
-            partition = await side.lead()
-            start(side)
-            await side.until(10_000)
-            await grow(side, partition, 2)
-            await side.until(HOUR // 2)
-            assert len(partition.log.segments) == 3, "the first look was before there was any"
-            side.config.current = side.config.with_overrides(
-                cluster={"log.retention.check.interval.ms": "60000"}, broker={}
-            )
-            await side.until(HOUR // 2 + 20_000)
-            assert len(partition.log.segments) == 1
-
-    run(story(), HOUR)
+@pytest.mark.virtual_limit(HOUR)
+async def test_a_changed_interval_takes_effect_soon_and_not_only_after_the_old_one() -> None:
+    settings = {"log.retention.check.interval.ms": str(HOUR), "log.retention.ms": "1000"}
+    async with data_side({**QUIET, **settings}) as side:
+        partition = await side.lead()
+        start(side)
+        await side.until(10_000)
+        await grow(side, partition, 2)
+        await side.until(HOUR // 2)
+        assert len(partition.log.segments) == 3, "the first look was before there was any"
+        side.config.current = side.config.with_overrides(
+            cluster={"log.retention.check.interval.ms": "60000"}, broker={}
+        )
+        await side.until(HOUR // 2 + 20_000)
+        assert len(partition.log.segments) == 1
 
 
-def test_nothing_but_checkpoints_of_watermarks_happens_right_after_the_start() -> None:
-    async def story() -> None:
-        settings = {"log.initial.task.delay.ms": "30000", "log.retention.ms": "1"}
-        async with data_side(settings) as side:
-            partition = await side.lead()
-            await grow(side, partition, 2)
-            start(side)
-            await side.until(29_000)
-            assert len(partition.log.segments) == 3
-            assert checkpoint(side, RECOVERY_POINTS) == {}
-            await side.until(31_000)
-            assert len(partition.log.segments) == 1
-            assert TP in checkpoint(side, RECOVERY_POINTS)
-
-    run(story())
+async def test_nothing_but_checkpoints_of_watermarks_happens_right_after_the_start() -> None:
+    settings = {"log.initial.task.delay.ms": "30000", "log.retention.ms": "1"}
+    async with data_side(settings) as side:
+        partition = await side.lead()
+        await grow(side, partition, 2)
+        start(side)
+        await side.until(29_000)
+        assert len(partition.log.segments) == 3
+        assert checkpoint(side, RECOVERY_POINTS) == {}
+        await side.until(31_000)
+        assert len(partition.log.segments) == 1
+        assert TP in checkpoint(side, RECOVERY_POINTS)
 
 
 @pytest.mark.spec("LOG-17", "REP-66", "LOG-54")
-def test_the_three_checkpoints_follow_their_logs() -> None:
-    async def story() -> None:
-        async with data_side({**QUIET, "flush.before.ack": "auto"}) as side:
-            partition = await side.lead()
-            start(side)
-            await side.append(b"a", acks=-1)
-            await side.append(b"b", acks=-1)
-            await side.append(b"c", acks=1)
-            partition.log.raise_start_offset(1)
-            await side.until(61_000)
-            assert checkpoint(side, HIGH_WATERMARKS) == {TP: 3}
-            assert checkpoint(side, RECOVERY_POINTS) == {TP: 2}
-            assert checkpoint(side, START_OFFSETS) == {TP: 1}
-
-    run(story())
+async def test_the_three_checkpoints_follow_their_logs() -> None:
+    async with data_side({**QUIET, "flush.before.ack": "auto"}) as side:
+        partition = await side.lead()
+        start(side)
+        await side.append(b"a", acks=-1)
+        await side.append(b"b", acks=-1)
+        await side.append(b"c", acks=1)
+        partition.log.raise_start_offset(1)
+        await side.until(61_000)
+        assert checkpoint(side, HIGH_WATERMARKS) == {TP: 3}
+        assert checkpoint(side, RECOVERY_POINTS) == {TP: 2}
+        assert checkpoint(side, START_OFFSETS) == {TP: 1}
 
 
 @pytest.mark.spec("LOG-65", "CFG-042")
-def test_files_are_removed_a_while_after_they_were_deleted() -> None:
-    async def story() -> None:
-        settings = {**QUIET, "log.segment.delete.delay.ms": "60000", "log.retention.ms": "1"}
-        async with data_side(settings) as side:
-            partition = await side.lead()
-            gone = TopicPartition("gone", 0)
-            await side.lead(gone)
-            await grow(side, partition, 1)
-            await side.until(1_000)
-            start(side)
-            await side.until(2_000)
-            await delete(side, gone)
-            names = side.disk.list(Path("/data/t-0"))
-            assert any(name.endswith(".deleted") for name in names)
-            assert any(name.endswith("-delete") for name in side.disk.list(Path("/data")))
-            await side.until(70_000)
-            assert not any(name.endswith(".deleted") for name in side.disk.list(partition.log.dir))
-            assert not any(name.endswith("-delete") for name in side.disk.list(Path("/data")))
-
-    run(story())
+async def test_files_are_removed_a_while_after_they_were_deleted() -> None:
+    settings = {**QUIET, "log.segment.delete.delay.ms": "60000", "log.retention.ms": "1"}
+    async with data_side(settings) as side:
+        partition = await side.lead()
+        gone = TopicPartition("gone", 0)
+        await side.lead(gone)
+        await grow(side, partition, 1)
+        await side.until(1_000)
+        start(side)
+        await side.until(2_000)
+        await delete(side, gone)
+        names = side.disk.list(Path("/data/t-0"))
+        assert any(name.endswith(".deleted") for name in names)
+        assert any(name.endswith("-delete") for name in side.disk.list(Path("/data")))
+        await side.until(70_000)
+        assert not any(name.endswith(".deleted") for name in side.disk.list(partition.log.dir))
+        assert not any(name.endswith("-delete") for name in side.disk.list(Path("/data")))
 
 
 @pytest.mark.spec("TXN-09", "TXN-14")
-def test_silent_producers_are_forgotten() -> None:
-    async def story() -> None:
-        settings = {**QUIET, "producer.id.expiration.ms": str(DAY)}
-        async with data_side(settings) as side:
-            partition = await side.lead()
-            start(side)
-            batch = side.batch(b"a", producer_id=9, producer_epoch=0, base_sequence=0)
-            await side.start_append(records=batch)
-            await side.until(DAY - HOUR)
-            assert 9 in {one.producer_id for one in partition.log.producers.entries()}
-            await side.until(DAY + HOUR)
-            assert list(partition.log.producers.entries()) == []
-            any_first = side.batch(b"b", producer_id=9, producer_epoch=0, base_sequence=7)
-            outcome = await side.start_append(records=any_first)
-            assert outcome.error_code is ErrorCode.none
-
-    run(story(), 2 * DAY // 1000)
+@pytest.mark.virtual_limit(2 * DAY // 1000)
+async def test_silent_producers_are_forgotten() -> None:
+    settings = {**QUIET, "producer.id.expiration.ms": str(DAY)}
+    async with data_side(settings) as side:
+        partition = await side.lead()
+        start(side)
+        batch = side.batch(b"a", producer_id=9, producer_epoch=0, base_sequence=0)
+        await side.start_append(records=batch)
+        await side.until(DAY - HOUR)
+        assert 9 in {one.producer_id for one in partition.log.producers.entries()}
+        await side.until(DAY + HOUR)
+        assert list(partition.log.producers.entries()) == []
+        any_first = side.batch(b"b", producer_id=9, producer_epoch=0, base_sequence=7)
+        outcome = await side.start_append(records=any_first)
+        assert outcome.error_code is ErrorCode.none
 
 
-def test_unflushed_data_is_flushed_when_the_topic_says_it_is_old() -> None:
-    async def story() -> None:
-        never = {"log.flush.interval.ms": str(10**12), "log.flush.scheduler.interval.ms": "1000"}
-        async with data_side({**QUIET, **never}) as side:
-            partition = await side.lead()
-            start(side)
-            await side.append(b"a")
-            await side.until(30_000)
-            assert partition.log.recovery_point == 0, "never, unless asked to"
-            side.config.set_topic("t", {"flush.ms": "5000"})
-            await side.until(36_500)
-            assert partition.log.recovery_point == 1
-            await side.append(b"b")
-            await side.until(40_000)
-            assert partition.log.recovery_point == 1
-            await side.until(43_000)
-            assert partition.log.recovery_point == 2
-
-    run(story())
+async def test_unflushed_data_is_flushed_when_the_topic_says_it_is_old() -> None:
+    never = {"log.flush.interval.ms": str(10**12), "log.flush.scheduler.interval.ms": "1000"}
+    async with data_side({**QUIET, **never}) as side:
+        partition = await side.lead()
+        start(side)
+        await side.append(b"a")
+        await side.until(30_000)
+        assert partition.log.recovery_point == 0, "never, unless asked to"
+        side.config.set_topic("t", {"flush.ms": "5000"})
+        await side.until(36_500)
+        assert partition.log.recovery_point == 1
+        await side.append(b"b")
+        await side.until(40_000)
+        assert partition.log.recovery_point == 1
+        await side.until(43_000)
+        assert partition.log.recovery_point == 2
 
 
 @pytest.mark.parametrize("what", ["retention", "purge", "checkpoint"])
-def test_a_disk_that_fails_costs_its_directory_and_care_goes_on(what: str) -> None:
-    async def story() -> None:
-        settings = {**QUIET, "log.retention.ms": "1", "log.segment.delete.delay.ms": "0"}
-        async with data_side(settings, dirs=("/a", "/b")) as side:
-            other = TopicPartition("u", 0)
-            bad, good = await side.lead(), await side.lead(other)
-            await grow(side, bad, 2)
-            await grow(side, good, 2)
-            care = care_of(side)
-            if what == "checkpoint":
-                side.disk.sync_error = OSError(errno.EIO, "broken")
-                await care._checkpoint(side.directories.checkpoints.high_watermarks()[:1])
-                side.disk.sync_error = None
-            elif what == "retention":
-                side.disk.remove_tree(bad.log.dir)
-                await care.retention()
-            else:
-                await delete(side, TP)
-                side.pool.fault = OSError(errno.EIO, "broken")
-                await care.purge()
-                side.pool.fault = None
-            await side.settle()
-            assert [str(one.path) for one in side.directories.online] == ["/b"]
-            assert (await side.append(b"x", key=other)).error_code is ErrorCode.none
-
-    run(story())
+async def test_a_disk_that_fails_costs_its_directory_and_care_goes_on(what: str) -> None:
+    settings = {**QUIET, "log.retention.ms": "1", "log.segment.delete.delay.ms": "0"}
+    async with data_side(settings, dirs=("/a", "/b")) as side:
+        other = TopicPartition("u", 0)
+        bad, good = await side.lead(), await side.lead(other)
+        await grow(side, bad, 2)
+        await grow(side, good, 2)
+        care = care_of(side)
+        if what == "checkpoint":
+            side.disk.sync_error = OSError(errno.EIO, "broken")
+            await care._checkpoint(side.directories.checkpoints.high_watermarks()[:1])
+            side.disk.sync_error = None
+        elif what == "retention":
+            side.disk.remove_tree(bad.log.dir)
+            await care.retention()
+        else:
+            await delete(side, TP)
+            side.pool.fault = OSError(errno.EIO, "broken")
+            await care.purge()
+            side.pool.fault = None
+        await side.settle()
+        assert [str(one.path) for one in side.directories.online] == ["/b"]
+        assert (await side.append(b"x", key=other)).error_code is ErrorCode.none
 
 
-def test_a_partition_deleted_during_another_turn_is_left_alone() -> None:
-    async def story() -> None:
-        at_once = {"log.segment.delete.delay.ms": "0", "log.retention.ms": "1"}
-        async with data_side({**QUIET, **at_once}) as side:
-            keys = [TopicPartition("many", index) for index in range(TURN + 5)]
-            for key in keys:
-                await grow(side, await side.lead(key), 1)
-            await side.until(10_000)
-            side.run(care_of(side).retention())
-            await side.once()
-            await delete(side, keys[-1])
-            for removal in side.directories.removals.due():
-                removal.run()
-            await side.settle()
-            assert len(side.directories.online) == 1
-            assert all(one.log.start_offset == 1 for one in side.hosted)
-
-    run(story())
+async def test_a_partition_deleted_during_another_turn_is_left_alone() -> None:
+    at_once = {"log.segment.delete.delay.ms": "0", "log.retention.ms": "1"}
+    async with data_side({**QUIET, **at_once}) as side:
+        keys = [TopicPartition("many", index) for index in range(TURN + 5)]
+        for key in keys:
+            await grow(side, await side.lead(key), 1)
+        await side.until(10_000)
+        side.run(care_of(side).retention())
+        await side.once()
+        await delete(side, keys[-1])
+        for removal in side.directories.removals.due():
+            removal.run()
+        await side.settle()
+        assert len(side.directories.online) == 1
+        assert all(one.log.start_offset == 1 for one in side.hosted)

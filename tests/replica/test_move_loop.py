@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from ottla.replica.move_loop import MoveLoop
 from ottla.replica.transitions import PartitionStop
 from tests.fakes.data_side import TP, DataSide, data_side
 from tests.fakes.forgetting_disk import ForgettingDisk
-from tests.fakes.virtual_loop import run
 from tests.log.hosting import values
 
 pytestmark = pytest.mark.spec("REP-75")
@@ -27,133 +27,115 @@ def moves_of(side: DataSide) -> MoveLoop:
 
 
 @pytest.mark.parametrize("policy", ["never", "auto"])
-def test_a_partition_moves_under_load_and_loses_nothing(policy: str) -> None:
-    async def story() -> None:
-        async with data_side({"flush.before.ack": policy}, dirs=DIRS) as side:
-            partition = await side.lead()
-            side.run(moves_of(side).run())
-            sent = [b"%d" % n for n in range(300)]
-            for at, value in enumerate(sent):
-                if at == 100:
-                    moves_of(side).begin(TP, B)
-                outcome = await side.append(value, acks=-1)
-                assert (outcome.error_code, outcome.base_offset) == (ErrorCode.none, at)
-            await side.settle()
-            assert partition.log.dir == B / "t-0"
-            assert values(partition.log) == sent
-            assert partition.log.high_watermark == 300
-            assert side.directories.futures == {}
-
-    run(story())
+async def test_a_partition_moves_under_load_and_loses_nothing(policy: str) -> None:
+    async with data_side({"flush.before.ack": policy}, dirs=DIRS) as side:
+        partition = await side.lead()
+        side.run(moves_of(side).run())
+        sent = [b"%d" % n for n in range(300)]
+        for at, value in enumerate(sent):
+            if at == 100:
+                moves_of(side).begin(TP, B)
+            outcome = await side.append(value, acks=-1)
+            assert (outcome.error_code, outcome.base_offset) == (ErrorCode.none, at)
+        await side.settle()
+        assert partition.log.dir == B / "t-0"
+        assert values(partition.log) == sent
+        assert partition.log.high_watermark == 300
+        assert side.directories.futures == {}
 
 
-def test_the_copy_is_made_durable_off_the_loop_before_the_swap() -> None:
-    async def story() -> None:
-        async with data_side(dirs=DIRS) as side:
-            partition = await side.lead()
-            await side.append(b"a")
-            side.run(moves_of(side).run())
-            side.pool.held = True
-            moves_of(side).begin(TP, B)
-            await side.settle()
-            assert side.pool.waiting == 1
-            assert partition.log.dir == Path("/a/t-0")
-            assert (await side.append(b"b")).error_code is ErrorCode.none
-            side.pool.held = False
-            side.pool.run_all()
-            await side.settle()
-            assert partition.log.dir == B / "t-0"
-            assert values(partition.log) == [b"a", b"b"]
-
-    run(story())
+async def test_the_copy_is_made_durable_off_the_loop_before_the_swap() -> None:
+    async with data_side(dirs=DIRS) as side:
+        partition = await side.lead()
+        await side.append(b"a")
+        side.run(moves_of(side).run())
+        side.pool.held = True
+        moves_of(side).begin(TP, B)
+        await side.settle()
+        assert side.pool.waiting == 1
+        assert partition.log.dir == Path("/a/t-0")
+        assert (await side.append(b"b")).error_code is ErrorCode.none
+        side.pool.held = False
+        side.pool.run_all()
+        await side.settle()
+        assert partition.log.dir == B / "t-0"
+        assert values(partition.log) == [b"a", b"b"]
 
 
-def test_a_flush_or_a_rewrite_under_way_is_waited_for() -> None:
-    async def story() -> None:
-        async with data_side({"flush.before.ack": "auto"}, dirs=DIRS) as side:
-            partition = await side.lead()
-            side.run(moves_of(side).run())
-            moves_of(side).begin(TP, B)
-            partition.flushing = True
-            await side.until(1_000)
-            assert partition.log.dir == Path("/a/t-0")
-            partition.flushing = False
-            await side.until(2_000)
-            assert partition.log.dir == B / "t-0"
-
-    run(story())
+async def test_a_flush_or_a_rewrite_under_way_is_waited_for() -> None:
+    async with data_side({"flush.before.ack": "auto"}, dirs=DIRS) as side:
+        partition = await side.lead()
+        side.run(moves_of(side).run())
+        moves_of(side).begin(TP, B)
+        partition.flushing = True
+        await side.until(1_000)
+        assert partition.log.dir == Path("/a/t-0")
+        partition.flushing = False
+        await side.until(2_000)
+        assert partition.log.dir == B / "t-0"
 
 
-def test_a_move_that_a_restart_cut_short_is_finished() -> None:
-    async def story() -> None:
-        disk = ForgettingDisk()
-        async with data_side(disk=disk, dirs=DIRS) as side:
-            await side.lead()
-            await side.append(b"a")
-            moves_of(side).begin(TP, B)
-            disk.kill()
-        async with data_side(disk=disk, dirs=DIRS) as side:
-            side.run(moves_of(side).run())
-            await side.until(5_000)
-            assert side.directories.futures, "nobody has said yet what the partition is for"
-            partition = await side.lead(epoch=1)
-            await side.until(6_000)
-            assert partition.log.dir == B / "t-0"
-            assert values(partition.log) == [b"a"]
-
-    run(story())
+async def test_a_move_that_a_restart_cut_short_is_finished() -> None:
+    disk = ForgettingDisk()
+    async with data_side(disk=disk, dirs=DIRS) as side:
+        await side.lead()
+        await side.append(b"a")
+        moves_of(side).begin(TP, B)
+        disk.kill()
+    async with data_side(disk=disk, dirs=DIRS) as side:
+        side.run(moves_of(side).run())
+        await side.until(5_000)
+        assert side.directories.futures, "nobody has said yet what the partition is for"
+        partition = await side.lead(epoch=1)
+        await side.until(6_000)
+        assert partition.log.dir == B / "t-0"
+        assert values(partition.log) == [b"a"]
 
 
-def test_a_deleted_partition_ends_its_move() -> None:
-    async def story() -> None:
-        async with data_side(dirs=DIRS) as side:
-            await side.lead()
-            side.run(moves_of(side).run())
-            moves_of(side).begin(TP, B)
-            side.pool.held = True
-            await side.settle()
-            await side.services.transitions.stop([PartitionStop(TP, LeaderEpoch(-2), delete=True)])
-            side.pool.held = False
-            side.pool.run_all()
-            await side.settle()
-            assert side.directories.futures == {}
-            assert len(side.directories.online) == 2
-
-    run(story())
-
-
-def test_a_target_that_fails_ends_the_move_and_the_partition_stays() -> None:
-    async def story() -> None:
-        async with data_side(dirs=DIRS) as side:
-            partition = await side.lead()
-            await side.append(b"a")
-            side.run(moves_of(side).run())
-            moves_of(side).begin(TP, B)
-            side.disk.sync_error = OSError(errno.EIO, "broken")
-            await side.settle()
-            side.disk.sync_error = None
-            assert [str(one.path) for one in side.directories.online] == ["/a"]
-            assert side.directories.futures == {}
-            assert (await side.append(b"b")).error_code is ErrorCode.none
-            assert values(partition.log) == [b"a", b"b"]
-
-    run(story())
+async def test_a_deleted_partition_ends_its_move() -> None:
+    async with data_side(dirs=DIRS) as side:
+        await side.lead()
+        side.run(moves_of(side).run())
+        moves_of(side).begin(TP, B)
+        side.pool.held = True
+        await side.settle()
+        stop = PartitionStop(TP, LeaderEpoch(-2), delete=True)
+        stopping = asyncio.ensure_future(side.services.transitions.stop_replicas([stop]))
+        await side.settle()  # the directories are synced on the pool, which is held
+        side.pool.held = False
+        side.pool.run_all()
+        await stopping
+        await side.settle()
+        assert side.directories.futures == {}
+        assert len(side.directories.online) == 2
 
 
-def test_rot_found_by_a_move_takes_the_partition_offline() -> None:
-    async def story() -> None:
-        async with data_side(dirs=DIRS) as side:
-            partition = await side.lead()
-            await side.append(b"a")
-            segment = partition.log.segments.first
-            rotten = bytearray(side.disk.read(segment.path()))
-            rotten[65] ^= 1
-            side.disk.replace(segment.path(), bytes(rotten))
-            segment.release()
-            side.run(moves_of(side).run())
-            moves_of(side).begin(TP, B)
-            await side.settle()
-            assert side.hosted.offline == {TP}
-            assert side.directories.futures == {}
+async def test_a_target_that_fails_ends_the_move_and_the_partition_stays() -> None:
+    async with data_side(dirs=DIRS) as side:
+        partition = await side.lead()
+        await side.append(b"a")
+        side.run(moves_of(side).run())
+        moves_of(side).begin(TP, B)
+        side.disk.sync_error = OSError(errno.EIO, "broken")
+        await side.settle()
+        side.disk.sync_error = None
+        assert [str(one.path) for one in side.directories.online] == ["/a"]
+        assert side.directories.futures == {}
+        assert (await side.append(b"b")).error_code is ErrorCode.none
+        assert values(partition.log) == [b"a", b"b"]
 
-    run(story())
+
+async def test_rot_found_by_a_move_takes_the_partition_offline() -> None:
+    async with data_side(dirs=DIRS) as side:
+        partition = await side.lead()
+        await side.append(b"a")
+        segment = partition.log.segments.first
+        rotten = bytearray(side.disk.read(segment.path()))
+        rotten[65] ^= 1
+        side.disk.replace(segment.path(), bytes(rotten))
+        segment.release()
+        side.run(moves_of(side).run())
+        moves_of(side).begin(TP, B)
+        await side.settle()
+        assert side.hosted.offline == {TP}
+        assert side.directories.futures == {}

@@ -14,9 +14,9 @@ ID = UUID(int=3)
 
 def test_a_topic_is_named_as_soon_as_its_id_is_known() -> None:
     want = PartitionFetch(TopicPartition(UNKNOWN_TOPIC, 4), ID)
-    assert not want.named_by({UUID(int=2): "other"})
+    assert not want.resolve_name({UUID(int=2): "other"})
     assert want.key == TopicPartition(UNKNOWN_TOPIC, 4)
-    assert want.named_by({ID: "t"})
+    assert want.resolve_name({ID: "t"})
     assert want.key == TopicPartition("t", 4)
 
 

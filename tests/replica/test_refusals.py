@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.replica.refusals import NotAdmitted, refused_by_log
+from ottla.replica.refusals import VerificationFailed, refused_by_log
 from tests.asking import batch
 
 ONE = batch("a", "b")
@@ -14,7 +14,7 @@ ONE = batch("a", "b")
 @pytest.mark.parametrize("code", [ErrorCode.invalid_record, ErrorCode.out_of_order_sequence_number])
 def test_what_is_wrong_with_one_whole_batch_is_said_by_the_log(code: ErrorCode) -> None:
     assert refused_by_log(KafkaError(code), ONE)
-    assert not refused_by_log(NotAdmitted(code), ONE), "the coordinator said it"
+    assert not refused_by_log(VerificationFailed(code), ONE), "the coordinator said it"
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ def names(registry: Registry) -> set[str]:
 
 @pytest.mark.spec("MON-12")
 def test_a_topic_has_one_set_of_counters_however_often_it_is_asked_for() -> None:
-    traffic = BrokerTopicMetrics(Registry())
-    assert traffic.of("t") is traffic.of("t")
-    assert traffic.of("t") is not traffic.of("u")
-    assert traffic.of("t").bytes_in is not traffic.all.bytes_in
+    metrics = BrokerTopicMetrics(Registry())
+    assert metrics.of("t") is metrics.of("t")
+    assert metrics.of("t") is not metrics.of("u")
+    assert metrics.of("t").bytes_in is not metrics.all.bytes_in
 
 
 @pytest.mark.spec("MON-12")
@@ -31,13 +31,13 @@ def test_followers_and_consumers_are_counted_apart() -> None:
 @pytest.mark.spec("MON-26")
 def test_a_thousand_topics_that_came_and_went_leave_nothing_behind() -> None:
     registry = Registry()
-    traffic = BrokerTopicMetrics(registry)
+    metrics = BrokerTopicMetrics(registry)
     before = names(registry)
     for index in range(1_000):
-        traffic.of(f"t{index}").bytes_in.value += 1
-        traffic.forget(f"t{index}")
+        metrics.of(f"t{index}").bytes_in.value += 1
+        metrics.forget(f"t{index}")
     assert names(registry) == before
-    assert traffic.of("t0").bytes_in.value == 0
+    assert metrics.of("t0").bytes_in.value == 0
 
 
 @pytest.mark.spec("MON-12")

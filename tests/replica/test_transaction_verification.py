@@ -16,13 +16,12 @@ from ottla.protocol.records.batch import BatchHeader, read_header
 from ottla.replica.append import AppendOptions, PartitionAppend
 from ottla.replica.transaction_verification import TransactionalBatch, needs_verification
 from tests.fakes.data_side import TP, DataSide, data_side, values_of
-from tests.fakes.virtual_loop import run
 
 E = ErrorCode
 OLD, NEW = TransactionalBatch("tx"), TransactionalBatch("tx", adds=True)
 
 
-class Gate:
+class FakeVerifier:
     """Answers when the test says so, unless it has an answer already."""
 
     def __init__(self, at_once: ErrorCode | None = None) -> None:
@@ -81,107 +80,91 @@ def state(epoch: int, first_offset: int | None) -> ProducerState:
     return known
 
 
-def test_only_the_first_batch_of_a_transaction_in_a_partition_is_asked_about() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            first = header(side, producer_epoch=3, base_sequence=0)
-            assert needs_verification(None, first, OLD)
-            assert needs_verification(state(3, None), first, OLD)
-            assert needs_verification(state(2, 5), first, OLD)
-            assert not needs_verification(state(3, 5), first, OLD)
-            assert not needs_verification(state(4, None), first, OLD)  # the log refuses it
-            for known in (None, state(4, None), state(3, 5)):  # whatever the log would say
-                with pytest.raises(KafkaError) as nameless:
-                    needs_verification(known, first, None)
-                assert nameless.value.code is E.transactional_id_authorization_failed
-            later = header(side, producer_epoch=3, base_sequence=1)
-            assert needs_verification(None, later, OLD)
-            with pytest.raises(KafkaError) as gap:
-                needs_verification(None, later, NEW)
-            assert gap.value.code is E.out_of_order_sequence_number
-
-    run(story())
+async def test_only_the_first_batch_of_a_transaction_in_a_partition_is_asked_about() -> None:
+    async with data_side() as side:
+        first = header(side, producer_epoch=3, base_sequence=0)
+        assert needs_verification(None, first, OLD)
+        assert needs_verification(state(3, None), first, OLD)
+        assert needs_verification(state(2, 5), first, OLD)
+        assert not needs_verification(state(3, 5), first, OLD)
+        assert not needs_verification(state(4, None), first, OLD)  # the log refuses it
+        for known in (None, state(4, None), state(3, 5)):  # whatever the log would say
+            with pytest.raises(KafkaError) as nameless:
+                needs_verification(known, first, None)
+            assert nameless.value.code is E.transactional_id_authorization_failed
+        later = header(side, producer_epoch=3, base_sequence=1)
+        assert needs_verification(None, later, OLD)
+        with pytest.raises(KafkaError) as gap:
+            needs_verification(None, later, NEW)
+        assert gap.value.code is E.out_of_order_sequence_number
 
 
-def test_a_batch_waits_for_the_gate_and_the_producers_next_ones_behind_it() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            gate = side.services.appends.gate = Gate()
-            await side.lead()
-            first = produce(side, b"a")
-            second = produce(side, b"b", 1)
-            other = produce(side, b"other", producer=8, transactional=False)
-            await side.settle()
-            assert other.done()
-            assert not first.done()
-            assert gate.asked == [(OLD, TP, 7, 0)]
-            gate.waiting.pop()(E.none)
-            assert (first.result().error_code, second.result().error_code) == (E.none, E.none)
-            assert len(gate.asked) == 1
-            assert values_of(await side.read()) == [b"other", b"a", b"b"]
-
-    run(story())
+async def test_a_batch_waits_for_the_gate_and_the_producers_next_ones_behind_it() -> None:
+    async with data_side() as side:
+        verifier = side.services.appends.verifier = FakeVerifier()
+        await side.lead()
+        first = produce(side, b"a")
+        second = produce(side, b"b", 1)
+        other = produce(side, b"other", producer=8, transactional=False)
+        await side.settle()
+        assert other.done()
+        assert not first.done()
+        assert verifier.asked == [(OLD, TP, 7, 0)]
+        verifier.waiting.pop()(E.none)
+        assert (first.result().error_code, second.result().error_code) == (E.none, E.none)
+        assert len(verifier.asked) == 1
+        assert values_of(await side.read()) == [b"other", b"a", b"b"]
 
 
-def test_what_was_admitted_is_refused_where_the_partition_has_gone_meanwhile() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            gate = side.services.appends.gate = Gate()
-            await side.lead()
-            first = produce(side, b"a")
-            await side.follow(epoch=1)
-            gate.waiting.pop()(E.none)
-            assert (await first).error_code is E.not_leader_or_follower
-
-    run(story())
+async def test_what_was_admitted_is_refused_where_the_partition_has_gone_meanwhile() -> None:
+    async with data_side() as side:
+        verifier = side.services.appends.verifier = FakeVerifier()
+        await side.lead()
+        first = produce(side, b"a")
+        await side.follow(epoch=1)
+        verifier.waiting.pop()(E.none)
+        assert (await first).error_code is E.not_leader_or_follower
 
 
-def test_whoever_is_not_admitted_leaves_nothing_and_those_behind_are_asked_about_again() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            gate = side.services.appends.gate = Gate()
-            await side.lead()
-            first, second = produce(side, b"a", txn=NEW), produce(side, b"b", 1, txn=NEW)
-            gate.waiting.pop()(E.concurrent_transactions)
-            assert first.result().error_code is E.concurrent_transactions
-            assert second.result().error_code is E.out_of_order_sequence_number
-            again = produce(side, b"a", txn=NEW)
-            gate.waiting.pop()(E.none)
-            assert again.result().error_code is E.none
-            assert values_of(await side.read()) == [b"a"]
-
-    run(story())
-
-
-def test_a_gate_that_answers_at_once_costs_no_copy_and_no_wait() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            side.services.appends.gate = Gate(E.none)
-            await side.lead()
-            assert produce(side, b"a").result().error_code is E.none
-            side.services.appends.gate = Gate(E.invalid_txn_state)
-            assert produce(side, b"b", 1).result().error_code is E.none
-            refused = produce(side, b"c", producer=9)
-            assert refused.result().error_code is E.invalid_txn_state
-
-    run(story())
+async def test_whoever_is_not_admitted_leaves_nothing_and_those_behind_are_asked_about_again() -> (
+    None
+):
+    async with data_side() as side:
+        verifier = side.services.appends.verifier = FakeVerifier()
+        await side.lead()
+        first, second = produce(side, b"a", txn=NEW), produce(side, b"b", 1, txn=NEW)
+        verifier.waiting.pop()(E.concurrent_transactions)
+        assert first.result().error_code is E.concurrent_transactions
+        assert second.result().error_code is E.out_of_order_sequence_number
+        again = produce(side, b"a", txn=NEW)
+        verifier.waiting.pop()(E.none)
+        assert again.result().error_code is E.none
+        assert values_of(await side.read()) == [b"a"]
 
 
-def test_a_batch_that_must_be_rewritten_waits_for_the_gate_first() -> None:
-    async def story() -> None:
-        async with data_side({"compression.type": "gzip"}) as side:
-            gate = side.services.appends.gate = Gate()
-            await side.lead()
-            first, second = produce(side, b"a"), produce(side, b"b", 1)
-            side.pool.held = True
-            gate.waiting.pop()(E.none)
-            other = produce(side, b"other", producer=8, transactional=False)
-            await side.settle()
-            assert not first.done()
-            side.pool.held = False
-            side.pool.run_all()
-            codes = [(await one).error_code for one in (first, second, other)]
-            assert codes == [E.none] * 3
-            assert values_of(await side.read()) == [b"a", b"b", b"other"]
+async def test_a_gate_that_answers_at_once_costs_no_copy_and_no_wait() -> None:
+    async with data_side() as side:
+        side.services.appends.verifier = FakeVerifier(E.none)
+        await side.lead()
+        assert produce(side, b"a").result().error_code is E.none
+        side.services.appends.verifier = FakeVerifier(E.invalid_txn_state)
+        assert produce(side, b"b", 1).result().error_code is E.none
+        refused = produce(side, b"c", producer=9)
+        assert refused.result().error_code is E.invalid_txn_state
 
-    run(story())
+
+async def test_a_batch_that_must_be_rewritten_waits_for_the_gate_first() -> None:
+    async with data_side({"compression.type": "gzip"}) as side:
+        verifier = side.services.appends.verifier = FakeVerifier()
+        await side.lead()
+        first, second = produce(side, b"a"), produce(side, b"b", 1)
+        side.pool.held = True
+        verifier.waiting.pop()(E.none)
+        other = produce(side, b"other", producer=8, transactional=False)
+        await side.settle()
+        assert not first.done()
+        side.pool.held = False
+        side.pool.run_all()
+        codes = [(await one).error_code for one in (first, second, other)]
+        assert codes == [E.none] * 3
+        assert values_of(await side.read()) == [b"a", b"b", b"other"]

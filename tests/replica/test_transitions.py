@@ -23,7 +23,6 @@ from ottla.replica.leader import LeaderAssignment
 from ottla.replica.transitions import TURN, EpochFence, PartitionStop, PartitionTransition
 from tests.fakes.data_side import ME, OTHER, TOPIC_ID, TP, DataSide, data_side, values_of
 from tests.fakes.forgetting_disk import ForgettingDisk
-from tests.fakes.virtual_loop import run
 
 
 def state(
@@ -39,245 +38,200 @@ def state(
 
 
 async def become(side: DataSide, wanted: PartitionTransition) -> ErrorCode:
-    return (await side.services.transitions.become([wanted]))[wanted.key]
+    return (await side.services.transitions.apply_leader_and_isr([wanted]))[wanted.key]
 
 
 async def stop(side: DataSide, epoch: int, *, delete: bool = False) -> ErrorCode:
-    codes = await side.services.transitions.stop([PartitionStop(TP, LeaderEpoch(epoch), delete)])
+    codes = await side.services.transitions.stop_replicas(
+        [PartitionStop(TP, LeaderEpoch(epoch), delete)]
+    )
     return codes[TP]
 
 
 @pytest.mark.spec("REP-56", "REP-64")
-def test_an_older_controller_is_refused_and_a_newer_one_remembered() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            transitions = side.services.transitions
-            for epoch in (3, 3, 5):
-                transitions.check(EpochFence(ControllerEpoch(epoch), BrokerEpoch(-1)))
-            with pytest.raises(KafkaError) as refusal:
-                transitions.check(EpochFence(ControllerEpoch(4), BrokerEpoch(-1)))
-            assert refusal.value.code is ErrorCode.stale_controller_epoch
-
-    run(story())
+async def test_an_older_controller_is_refused_and_a_newer_one_remembered() -> None:
+    async with data_side() as side:
+        transitions = side.services.transitions
+        for epoch in (3, 3, 5):
+            transitions.check(EpochFence(ControllerEpoch(epoch), BrokerEpoch(-1)))
+        with pytest.raises(KafkaError) as refusal:
+            transitions.check(EpochFence(ControllerEpoch(4), BrokerEpoch(-1)))
+        assert refusal.value.code is ErrorCode.stale_controller_epoch
 
 
-def test_what_was_meant_for_an_earlier_life_of_this_broker_is_refused() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            transitions = side.services.transitions
-            transitions.broker_epoch = BrokerEpoch(70)
-            for known in (-1, 70, 71):
-                transitions.check(EpochFence(ControllerEpoch(1), BrokerEpoch(known)))
-            with pytest.raises(KafkaError) as refusal:
-                transitions.check(EpochFence(ControllerEpoch(9), BrokerEpoch(69)))
-            assert refusal.value.code is ErrorCode.stale_broker_epoch
-            assert transitions.controller_epoch == 1, "and its controller epoch says nothing"
-
-    run(story())
+async def test_what_was_meant_for_an_earlier_life_of_this_broker_is_refused() -> None:
+    async with data_side() as side:
+        transitions = side.services.transitions
+        transitions.broker_epoch = BrokerEpoch(70)
+        for known in (-1, 70, 71):
+            transitions.check(EpochFence(ControllerEpoch(1), BrokerEpoch(known)))
+        with pytest.raises(KafkaError) as refusal:
+            transitions.check(EpochFence(ControllerEpoch(9), BrokerEpoch(69)))
+        assert refusal.value.code is ErrorCode.stale_broker_epoch
+        assert transitions.controller_epoch == 1, "and its controller epoch says nothing"
 
 
 @pytest.mark.spec("REP-64", "REP-65", "REP-67", "REP-68")
-def test_a_partition_is_made_led_and_followed_as_told() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            assert await become(side, state(0)) is ErrorCode.none
-            partition = side.hosted.get(TP)
-            assert partition.led().replicas == (ME, OTHER)
-            assert partition.log.topic_id == TOPIC_ID
-            assert await become(side, state(1, leader=OTHER)) is ErrorCode.none
-            assert partition.leadership is None
-            assert (partition.leader_id, partition.leader_epoch) == (OTHER, 1)
-
-    run(story())
+async def test_a_partition_is_made_led_and_followed_as_told() -> None:
+    async with data_side() as side:
+        assert await become(side, state(0)) is ErrorCode.none
+        partition = side.hosted.get(TP)
+        assert partition.require_leadership().replicas == (ME, OTHER)
+        assert partition.log.topic_id == TOPIC_ID
+        assert await become(side, state(1, leader=OTHER)) is ErrorCode.none
+        assert partition.leadership is None
+        assert (partition.leader_id, partition.leader_epoch) == (OTHER, 1)
 
 
 @pytest.mark.spec("REP-64")
 @pytest.mark.parametrize("epoch", [4, 3])
-def test_an_equal_or_smaller_leader_epoch_changes_nothing(epoch: int) -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            await become(side, state(4))
-            before = side.hosted.get(TP).leadership
-            stale = await become(side, state(epoch, leader=OTHER))
-            assert stale is ErrorCode.stale_controller_epoch
-            assert side.hosted.get(TP).leadership is before
-
-    run(story())
+async def test_an_equal_or_smaller_leader_epoch_changes_nothing(epoch: int) -> None:
+    async with data_side() as side:
+        await become(side, state(4))
+        before = side.hosted.get(TP).leadership
+        stale = await become(side, state(epoch, leader=OTHER))
+        assert stale is ErrorCode.stale_controller_epoch
+        assert side.hosted.get(TP).leadership is before
 
 
 @pytest.mark.spec("REP-64")
-def test_a_partition_that_is_not_ours_is_refused_and_leaves_no_trace() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            refused = await become(side, state(leader=OTHER, replicas=(OTHER,)))
-            assert refused is ErrorCode.unknown_topic_or_partition
-            assert side.hosted.find(TP) is None
-            assert not side.disk.exists(Path("/data/t-0"))
-
-    run(story())
+async def test_a_partition_that_is_not_ours_is_refused_and_leaves_no_trace() -> None:
+    async with data_side() as side:
+        refused = await become(side, state(leader=OTHER, replicas=(OTHER,)))
+        assert refused is ErrorCode.unknown_topic_or_partition
+        assert side.hosted.find(TP) is None
+        assert not side.disk.exists(Path("/data/t-0"))
 
 
-def test_a_later_topic_of_the_same_name_is_not_taken_for_this_one() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            await become(side, state(0))
-            other = await become(side, state(1, topic_id=UUID(int=8)))
-            assert other is ErrorCode.inconsistent_topic_id
-            assert await become(side, state(1, topic_id=NO_TOPIC_ID)) is ErrorCode.none
-
-    run(story())
+async def test_a_later_topic_of_the_same_name_is_not_taken_for_this_one() -> None:
+    async with data_side() as side:
+        await become(side, state(0))
+        other = await become(side, state(1, topic_id=UUID(int=8)))
+        assert other is ErrorCode.inconsistent_topic_id
+        assert await become(side, state(1, topic_id=NO_TOPIC_ID)) is ErrorCode.none
 
 
-def test_a_log_from_before_topics_had_ids_takes_the_one_it_is_told() -> None:
-    async def story() -> None:
-        disk = ForgettingDisk()
-        async with data_side(disk=disk) as side:
-            place = side.directories.place
-            create(TP, Path("/data/t-0"), side.config.topic("t"), place, NO_TOPIC_ID)
-            disk.kill()
-        async with data_side(disk=disk) as side:
-            await become(side, state(0))
-            assert side.hosted.get(TP).log.topic_id == TOPIC_ID
-            assert await become(side, state(1, topic_id=UUID(int=8))) is (
-                ErrorCode.inconsistent_topic_id
-            )
-
-    run(story())
+async def test_a_log_from_before_topics_had_ids_takes_the_one_it_is_told() -> None:
+    disk = ForgettingDisk()
+    async with data_side(disk=disk) as side:
+        place = side.directories.place
+        create(TP, Path("/data/t-0"), side.config.topic("t"), place, NO_TOPIC_ID)
+        disk.kill()
+    async with data_side(disk=disk) as side:
+        await become(side, state(0))
+        assert side.hosted.get(TP).log.topic_id == TOPIC_ID
+        assert await become(side, state(1, topic_id=UUID(int=8))) is (
+            ErrorCode.inconsistent_topic_id
+        )
 
 
 @pytest.mark.spec("REP-55", "REP-64", "REP-65")
-def test_what_was_in_a_failed_directory_stays_offline() -> None:
-    async def story() -> None:
-        async with data_side(dirs=("/a", "/b")) as side:
-            await become(side, state(0))
-            directory = side.hosted.get(TP).log.dir.parent
-            side.directories.failed(directory, OSError(errno.EIO, "broken"))
-            assert await become(side, state(1)) is ErrorCode.kafka_storage_error
-            assert await stop(side, 1, delete=True) is ErrorCode.kafka_storage_error
-            assert side.hosted.offline == {TP}
-
-    run(story())
+async def test_what_was_in_a_failed_directory_stays_offline() -> None:
+    async with data_side(dirs=("/a", "/b")) as side:
+        await become(side, state(0))
+        directory = side.hosted.get(TP).log.dir.parent
+        side.directories.failed(directory, OSError(errno.EIO, "broken"))
+        assert await become(side, state(1)) is ErrorCode.kafka_storage_error
+        assert await stop(side, 1, delete=True) is ErrorCode.kafka_storage_error
+        assert side.hosted.offline == {TP}
 
 
-def test_an_empty_log_never_stands_in_for_one_that_an_offline_directory_may_hold() -> None:
-    async def story() -> None:
-        async with data_side(dirs=("/a", "/b")) as side:
-            side.directories.failed(Path("/b"), OSError(errno.EIO, "broken"))
-            assert await become(side, state(3)) is ErrorCode.kafka_storage_error
-            assert side.hosted.offline == {TP}
-            fresh = state(0, is_new=True)._replace(key=TopicPartition("new", 0))
-            assert await become(side, fresh) is ErrorCode.none
-
-    run(story())
+async def test_an_empty_log_never_stands_in_for_one_that_an_offline_directory_may_hold() -> None:
+    async with data_side(dirs=("/a", "/b")) as side:
+        side.directories.failed(Path("/b"), OSError(errno.EIO, "broken"))
+        assert await become(side, state(3)) is ErrorCode.kafka_storage_error
+        assert side.hosted.offline == {TP}
+        fresh = state(0, is_new=True)._replace(key=TopicPartition("new", 0))
+        assert await become(side, fresh) is ErrorCode.none
 
 
-def test_with_every_directory_gone_nothing_is_hosted() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            side.directories.on_failure = None
-            side.directories.failed(Path("/data"), OSError(errno.EIO, "broken"))
-            assert await become(side, state(is_new=True)) is ErrorCode.kafka_storage_error
-
-    run(story())
+async def test_with_every_directory_gone_nothing_is_hosted() -> None:
+    async with data_side() as side:
+        side.directories.on_failure = None
+        side.directories.failed(Path("/data"), OSError(errno.EIO, "broken"))
+        assert await become(side, state(is_new=True)) is ErrorCode.kafka_storage_error
 
 
-def test_a_disk_without_room_for_a_partition_fails_its_directory_alone() -> None:
-    async def story() -> None:
-        async with data_side(dirs=("/a", "/b")) as side:
-            side.disk.capacity_bytes = side.disk.written_bytes
-            assert await become(side, state(is_new=True)) is ErrorCode.kafka_storage_error
-            side.disk.capacity_bytes = None
-            assert [str(one.path) for one in side.directories.online] == ["/b"]
-
-    run(story())
+async def test_a_disk_without_room_for_a_partition_fails_its_directory_alone() -> None:
+    async with data_side(dirs=("/a", "/b")) as side:
+        side.disk.capacity_bytes = side.disk.written_bytes
+        assert await become(side, state(is_new=True)) is ErrorCode.kafka_storage_error
+        side.disk.capacity_bytes = None
+        assert [str(one.path) for one in side.directories.online] == ["/b"]
 
 
-def test_what_a_restart_finds_on_the_disk_is_what_is_led() -> None:
-    async def story() -> None:
-        disk = ForgettingDisk()
-        async with data_side(disk=disk) as side:
-            await side.lead()
-            await side.append(b"a")
-            disk.kill()
-        async with data_side(disk=disk) as side:
-            assert side.hosted.find(TP) is None, "nobody has said yet what it is for"
-            await side.lead(epoch=1, is_new=False)
-            assert values_of(await side.read()) == [b"a"]
-
-    run(story())
+async def test_what_a_restart_finds_on_the_disk_is_what_is_led() -> None:
+    disk = ForgettingDisk()
+    async with data_side(disk=disk) as side:
+        await side.lead()
+        await side.append(b"a")
+        disk.kill()
+    async with data_side(disk=disk) as side:
+        assert side.hosted.find(TP) is None, "nobody has said yet what it is for"
+        await side.lead(epoch=1, is_new=False)
+        assert values_of(await side.read()) == [b"a"]
 
 
 @pytest.mark.spec("REP-65")
-def test_a_stopped_replica_keeps_its_files_unless_told_otherwise() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            await become(side, state(2))
-            waiting = side.start_append(b"a", acks=-1)
-            assert await stop(side, 2) is ErrorCode.none
-            assert waiting.result().error_code is ErrorCode.not_leader_or_follower
-            assert side.hosted.find(TP) is None
-            assert side.disk.exists(Path("/data/t-0"))
-            await become(side, state(3))
-            assert side.hosted.get(TP).log.end_offset == 1
-            assert await stop(side, 3, delete=True) is ErrorCode.none
-            assert not side.disk.exists(Path("/data/t-0"))
-            assert await stop(side, 3, delete=True) is ErrorCode.none, "once more is no harm"
-
-    run(story())
+async def test_a_stopped_replica_keeps_its_files_unless_told_otherwise() -> None:
+    async with data_side() as side:
+        await become(side, state(2))
+        waiting = side.start_append(b"a", acks=-1)
+        assert await stop(side, 2) is ErrorCode.none
+        assert waiting.result().error_code is ErrorCode.not_leader_or_follower
+        assert side.hosted.find(TP) is None
+        assert side.disk.exists(Path("/data/t-0"))
+        await become(side, state(3))
+        assert side.hosted.get(TP).log.end_offset == 1
+        assert await stop(side, 3, delete=True) is ErrorCode.none
+        assert not side.disk.exists(Path("/data/t-0"))
+        assert await stop(side, 3, delete=True) is ErrorCode.none, "once more is no harm"
 
 
-def test_a_stop_from_before_the_present_leader_is_refused() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            await become(side, state(5))
-            assert await stop(side, 4, delete=True) is ErrorCode.fenced_leader_epoch
-            assert side.hosted.get(TP).led().epoch == 5
-            assert await stop(side, -2, delete=True) is ErrorCode.none, "a topic that goes"
-
-    run(story())
+async def test_a_stop_from_before_the_present_leader_is_refused() -> None:
+    async with data_side() as side:
+        await become(side, state(5))
+        assert await stop(side, 4, delete=True) is ErrorCode.fenced_leader_epoch
+        assert side.hosted.get(TP).require_leadership().epoch == 5
+        assert await stop(side, -2, delete=True) is ErrorCode.none, "a topic that goes"
 
 
-def test_a_deletion_that_the_disk_refuses_fails_the_directory() -> None:
-    async def story() -> None:
-        async with data_side(dirs=("/a", "/b")) as side:
-            await become(side, state(is_new=True))
-            side.disk.sync_error = OSError(errno.EIO, "broken")
-            assert await stop(side, 0, delete=True) is ErrorCode.kafka_storage_error
-            side.disk.sync_error = None
-            assert side.hosted.offline == {TP}
-
-    run(story())
+async def test_a_deletion_that_the_disk_refuses_fails_the_directory() -> None:
+    async with data_side(dirs=("/a", "/b")) as side:
+        await become(side, state(is_new=True))
+        side.disk.sync_error = OSError(errno.EIO, "broken")
+        assert await stop(side, 0, delete=True) is ErrorCode.kafka_storage_error
+        side.disk.sync_error = None
+        assert side.hosted.offline == {TP}
 
 
-def test_many_partitions_at_once_leave_others_their_turn() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            seen: list[int] = []
+async def test_many_partitions_at_once_leave_others_their_turn() -> None:
+    async with data_side() as side:
+        seen: list[int] = []
 
-            async def other() -> None:
-                while len(side.hosted) < 3 * TURN:
-                    seen.append(len(side.hosted))
-                    await asyncio.sleep(0)
+        async def other() -> None:
+            while len(side.hosted) < 3 * TURN:
+                seen.append(len(side.hosted))
+                await asyncio.sleep(0)
 
-            side.run(other())
-            fresh = state(is_new=True)
-            keys = [TopicPartition("many", index) for index in range(3 * TURN)]
-            await side.services.transitions.become([fresh._replace(key=key) for key in keys])
-            assert seen == [TURN, 2 * TURN]
+        side.run(other())
+        fresh = state(is_new=True)
+        keys = [TopicPartition("many", index) for index in range(3 * TURN)]
+        await side.services.transitions.apply_leader_and_isr(
+            [fresh._replace(key=key) for key in keys]
+        )
+        assert seen == [TURN, 2 * TURN]
 
-    run(story())
 
-
-def test_many_deletions_sync_their_directory_once() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            fresh = state(is_new=True)
-            keys = [TopicPartition("many", index) for index in range(3 * TURN)]
-            await side.services.transitions.become([fresh._replace(key=key) for key in keys])
-            side.disk.syncs = 0
-            stops = [PartitionStop(key, LeaderEpoch(-2), delete=True) for key in keys]
-            codes = await side.services.transitions.stop(stops)
-            assert set(codes.values()) == {ErrorCode.none}
-            assert side.disk.syncs == 1
-
-    run(story())
+async def test_many_deletions_sync_their_directory_once() -> None:
+    async with data_side() as side:
+        fresh = state(is_new=True)
+        keys = [TopicPartition("many", index) for index in range(3 * TURN)]
+        await side.services.transitions.apply_leader_and_isr(
+            [fresh._replace(key=key) for key in keys]
+        )
+        side.disk.syncs = 0
+        stops = [PartitionStop(key, LeaderEpoch(-2), delete=True) for key in keys]
+        codes = await side.services.transitions.stop_replicas(stops)
+        assert set(codes.values()) == {ErrorCode.none}
+        assert side.disk.syncs == 1

@@ -81,7 +81,7 @@ class SimBroker:
         """Raise what ended it, if anything but us did."""
         if self._main is not None and self._main.done():
             self._main.result()
-            raise AssertionError("the broker ended by itself")
+            raise AssertionError("the broker stopped unexpectedly")
 
     def gave_up(self) -> bool:
         """Whether it ended because its last log directory failed."""

@@ -73,7 +73,7 @@ class _Jump:
 
     def select(self, timeout: float | None) -> list[object]:
         if timeout is None:
-            raise NothingLeft("nothing is left to happen")
+            raise NothingLeft("no event is left: the simulation would wait for ever")
         self._turns += 1
         if timeout > 0:
             self._loop.jump(self._turns)

@@ -65,7 +65,7 @@ class MemoryNetwork:
             raise TimeoutError(errno.ETIMEDOUT, "no route to the host")
         server = self._servers.get(port)
         if server is None or not server.accepts:
-            raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody listens there")
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "connection refused: no listener")
         self._count += 1
         line = Line(self, self._count, (copy_context(), server.context))
         self.lines[line.number] = line

@@ -163,14 +163,14 @@ class Pair:
                 await asyncio.sleep(ANSWER_S)
                 return took_s
             await asyncio.sleep(0.01)
-        raise AssertionError(f"the in-sync set is still {self.isr()}")
+        raise AssertionError(f"the ISR is still {self.isr()}, expected {brokers}")
 
     async def until_metadata_says(self, *brokers: BrokerId) -> None:
         for _ in range(100):
             if await self.metadata_isr() == brokers:
                 return
             await asyncio.sleep(0.1)
-        raise AssertionError("the broker has not heard of it")
+        raise AssertionError(f"Metadata does not return the ISR {brokers}")
 
 
 def play(

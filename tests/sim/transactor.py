@@ -213,7 +213,7 @@ class Transactor:
                 return int(said.base_offset)
             self._judge(code)
             await self._client.back_off()
-        raise Gone("nobody answered")
+        raise Gone("no reply from the broker")
 
     async def _end(self, life: Life, *, commit: bool) -> None:
         began, outcome = self._book.now_ns, UNKNOWN
@@ -242,7 +242,7 @@ class Transactor:
                 return reply
             self._judge(ErrorCode(reply.error_code))
             await self._client.back_off()
-        raise Gone("it does not end")
+        raise Gone("the transaction did not complete")
 
     def _judge(self, code: ErrorCode) -> None:
         if code in OVER:

@@ -36,7 +36,7 @@ def _partition(hosted: HostedPartitions, key: TopicPartition) -> Fields:
     try:
         check_name(key.topic)
         partition = hosted.get(key)
-        partition.led()
+        partition.require_leadership()
     except KafkaError as refusal:
         return _refused(key.partition, refusal.code)
     return {

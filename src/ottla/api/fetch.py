@@ -19,7 +19,7 @@ from ottla.net.request_slot import Part, Peer, RequestSlot
 from ottla.protocol import wire
 from ottla.protocol.hot import FetchedPartition, fetch_reply
 from ottla.protocol.wire import Call
-from ottla.replica.fetch_sessions import NO_SESSION, CachedPartition, FetchInSession
+from ottla.replica.fetch_sessions import NO_SESSION, FetchInSession, FetchSessionRequest
 from ottla.replica.partition_fetch import UNKNOWN_TOPIC, PartitionFetch, PartitionFetchResult
 from ottla.replica.read import FetchOptions, Isolation
 from ottla.security.acl import Kind, Operation
@@ -55,13 +55,13 @@ async def fetch_many(call: Call, frame: memoryview, slot: RequestSlot, services:
 
 def _asked(
     call: Call, request: Any, wanted: list[PartitionFetch], services: Services
-) -> CachedPartition:
+) -> FetchSessionRequest:
     by_id = call.version >= FIRST_BY_ID
     names = services.metadata.image.names
-    return CachedPartition(
+    return FetchSessionRequest(
         session_id=request.session_id,
         epoch=request.session_epoch,
-        wanted=wanted,
+        partitions=wanted,
         forgotten=_forgotten(request.forgotten_topics_data, names, by_id),
         by_id=by_id,
         privileged=_replica(call, request) >= 0,
@@ -69,11 +69,11 @@ def _asked(
 
 
 def _serve(
-    call: Call, request: Any, asked: CachedPartition, slot: RequestSlot, services: Services
+    call: Call, request: Any, asked: FetchSessionRequest, slot: RequestSlot, services: Services
 ) -> None:
     terms = _terms(call, request, services.config.current.fetch_max_bytes)
     if terms.from_follower and not _may_be_follower(slot, services):
-        _refuse_follower(call, slot, asked.wanted)
+        _refuse_follower(call, slot, asked.partitions)
         return
     try:
         fetching = services.replicas.sessions.begin(asked, services.clock.mono_ms())
@@ -81,12 +81,12 @@ def _serve(
         slot.reply(_parts(fetch_reply(call, 0, refusal.code, NO_SESSION, ())))
         return
     work = _Fetch(call, slot, services, fetching, terms)
-    if len(fetching.wanted) > SLICE:
+    if len(fetching.requests) > SLICE:
         step_through(work.in_slices())
     elif services.authorizer.in_force and not terms.from_follower:
-        work.read(*_parted(fetching.wanted, slot.peer, services))
+        work.read(*_parted(fetching.requests, slot.peer, services))
     else:
-        work.read(fetching.wanted, [])
+        work.read(fetching.requests, [])
 
 
 class _Fetch:
@@ -111,10 +111,10 @@ class _Fetch:
 
     def in_slices(self) -> Generator[None, None, None]:
         """Many partitions, which are allowed and read some at a time."""
-        wanted, refused = self._fetching.wanted, []
+        wanted, refused = self._fetching.requests, []
         if self._services.authorizer.in_force and not self._terms.from_follower:
             wanted = []
-            for some in sliced(self._fetching.wanted):
+            for some in sliced(self._fetching.requests):
                 good, bad = _parted(some, self._slot.peer, self._services)
                 wanted += good
                 refused += bad
@@ -126,7 +126,7 @@ class _Fetch:
         self._refused = refused
         parked = services.replicas.reads.fetch(wanted, self._terms, self._answer)
         if parked is not None:
-            slot.on_gone = parked.forget
+            slot.on_disconnect = parked.forget
 
     def _answer(self, fetched: list[PartitionFetchResult]) -> None:
         if not self._slot.alive:
@@ -181,7 +181,7 @@ def _parted(
     good: list[PartitionFetch] = []
     refused: list[PartitionFetchResult] = []
     for want in wanted:
-        if want.key.topic == UNKNOWN_TOPIC and not want.named_by(names):
+        if want.key.topic == UNKNOWN_TOPIC and not want.resolve_name(names):
             refused.append(_refused(want, ErrorCode.unknown_topic_id))
             continue
         topic = want.key.topic
@@ -255,7 +255,7 @@ def _topics(
     """Partitions of one topic together, in the order they were read."""
     topics: dict[str | TopicId, list[FetchedPartition]] = {}
     for one in fetched:
-        name: str | TopicId = one.wanted.topic_id if by_id else one.wanted.key.topic
+        name: str | TopicId = one.request.topic_id if by_id else one.request.key.topic
         topics.setdefault(name, []).append(one.part)
     return list(topics.items())
 

@@ -101,7 +101,7 @@ def _find(key: TopicPartition, asked: Any, terms: FetchOptions, ctx: Context) ->
     hosted = ctx.services.replicas.hosted
     partition = hosted.get(key)
     if terms.replica_id != DEBUGGER:
-        partition.led(asked.current_leader_epoch)
+        partition.require_leadership(asked.current_leader_epoch)
     try:
         return _found(partition, asked.timestamp, terms)
     except FAULTS as fault:
@@ -110,7 +110,7 @@ def _find(key: TopicPartition, asked: Any, terms: FetchOptions, ctx: Context) ->
 
 def _found(partition: HostedPartition, asked: int, terms: FetchOptions) -> Found:
     log, epoch = partition.log, partition.leader_epoch
-    end = terms.reach(log)
+    end = terms.upper_bound(log)
     match asked:
         case -1:
             _check_caught_up(partition, terms)

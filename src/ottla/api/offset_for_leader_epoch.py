@@ -36,7 +36,7 @@ def _answer(topic: str, asked: Any, ctx: Context) -> Fields:
     try:
         key = TopicPartition(topic, asked.partition)
         partition = ctx.services.replicas.hosted.get(key)
-        partition.led(asked.current_leader_epoch)
+        partition.require_leadership(asked.current_leader_epoch)
         epoch, end = partition.log.offset_for_epoch(asked.leader_epoch)
     except KafkaError as refusal:
         return _part(asked, refusal.code, -1, -1)

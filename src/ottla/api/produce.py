@@ -174,7 +174,7 @@ def _by_topic(
 def _end_without_reply(slot: RequestSlot, outcomes: Sequence[ProducedPartition]) -> None:
     failed = next((o.error_code for o in outcomes if o.error_code is not ErrorCode.none), None)
     if failed is None:
-        slot.nothing()
+        slot.reply_nothing()
     else:
         slot.close(f"a produce with acks=0 failed: {failed.name}")
 

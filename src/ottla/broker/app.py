@@ -186,7 +186,7 @@ class App:
         self, control: ControlPlane, data: DataPlane, advertised: tuple[Endpoint, ...]
     ) -> None:
         self._set_endpoints(control, advertised)
-        control.registration.on_epoch = data.services.transitions.begin_life
+        control.registration.on_epoch = data.services.transitions.set_broker_epoch
         await control.registration.register(self.config.zookeeper_session_timeout_ms)
 
     async def _publish_endpoints(

@@ -60,7 +60,7 @@ class _Exchange:
         self.peer.is_broker = True
         self.closed = False
 
-    def replied(self, slot: RequestSlot) -> None:
+    def on_reply(self, slot: RequestSlot) -> None:
         if self.reply.done():
             return
         parts = slot.parts or ()

@@ -44,7 +44,7 @@ class Coordinators:
         counts = Counts()
         groups = _group_runtime(environment, config, data, context, counts)
         publish(data.registry, counts, lambda: [owned.shard for owned in groups.active()])
-        self.groups = Groups(groups, ConsumerGroups(groups, data.hosted.around))
+        self.groups = Groups(groups, ConsumerGroups(groups, data.hosted.environment))
         txns = build_transaction_coordinator(
             config, data, context, self.groups.runtime,
             next_producer_id=control.controller.producer_ids.next, spawn=spawn,

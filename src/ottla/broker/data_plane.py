@@ -39,7 +39,7 @@ from ottla.replica.hosted_partitions import HostedPartitions, PartitionWaiters
 from ottla.replica.isr_loop import IsrLoop
 from ottla.replica.isr_writer import StoreIsrWriter
 from ottla.replica.maintenance_loop import MaintenanceLoop
-from ottla.replica.metrics import offer_gauges
+from ottla.replica.metrics import register_gauges
 from ottla.replica.move_loop import MoveLoop
 from ottla.replica.partition import HostedPartition
 from ottla.replica.read import Reader
@@ -128,19 +128,19 @@ class DataPlane:
             transitions=Transitions(self.hosted, directories, config.topic, flushes),
             directories=directories,
             moves=self._moves,
-            traffic=traffic,
+            topic_metrics=traffic,
         )
         directories.on_failure = self._directory_failed
         self.hosted.on_fault = self._log_failed
         if config.current.record_validation != "header":
-            self.services.appends.on_first = lambda: spawn(load_kernels(threads))
+            self.services.appends.on_first_append = lambda: spawn(load_kernels(threads))
         config.on_broker(self._broker_settings_changed)
         config.on_topic(self._topic_settings_changed)
-        offer_gauges(registry, self.services)
+        register_gauges(registry, self.services)
 
     async def load(self) -> None:
         """Open every log; the controller sends the role of each replica later."""
-        self.hosted.lose(await load(self._directories, self._config, self._parallelism()))
+        self.hosted.mark_offline(await load(self._directories, self._config, self._parallelism()))
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         return [
@@ -166,7 +166,7 @@ class DataPlane:
 
     def _parallelism(self) -> Parallelism:
         environment = self._replica_environment
-        return parallelism(self._directories, self._config, environment.off, environment.clock)
+        return parallelism(self._directories, self._config, environment.thread_pool, environment.clock)
 
     # failed logs and log directories
 
@@ -182,7 +182,7 @@ class DataPlane:
         hosted_log = self._directories.held.pop(partition.key, None)
         if hosted_log is None:
             return  # already taken offline
-        self.hosted.lose([partition.key])
+        self.hosted.mark_offline([partition.key])
         with self._directories.guard(hosted_log.directory):
             try:
                 quarantine_log(hosted_log.log, fault)
@@ -191,14 +191,14 @@ class DataPlane:
         self._spawn(self._notify_controller(hosted_log.directory))
 
     def _directory_failed(self, directory: LogDirectory, lost: list[TopicPartition]) -> None:
-        self.hosted.lose(lost)
+        self.hosted.mark_offline(lost)
         self._spawn(self._notify_controller(directory))
 
     async def _notify_controller(self, directory: LogDirectory) -> None:
         self.check_directories()
         path = f"{paths.LOG_DIR_EVENTS}/{paths.LOG_DIR_EVENT_PREFIX}"
         try:
-            event = LogDirEventNode(self._replica_environment.me).encode()
+            event = LogDirEventNode(self._replica_environment.broker_id).encode()
             await self._store.create(path, event, sequential=True)
         except (StoreError, StoreUnavailable) as error:
             log.error(

@@ -92,7 +92,7 @@ class MetricsServer:
 
     async def _wait_for_rate_limit(self) -> None:
         wait_ms = self._rate.wait_ms(RESPONSES_PER_SECOND, self._clock.mono_ms())
-        self._rate.came()  # counted now, so that the next one waits longer
+        self._rate.count_one()  # counted now, so that the next one waits longer
         if wait_ms:
             await asyncio.sleep(wait_ms / 1e3)
 

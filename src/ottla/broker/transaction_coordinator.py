@@ -67,7 +67,7 @@ def build_transaction_coordinator(
     service = Transactions(
         runtime, completion, markers, next_producer_id, lambda: _limits(config, memory)
     )
-    appends.gate = CoordinatorVerifier(
+    appends.verifier = CoordinatorVerifier(
         service, lambda: config.current.transaction_partition_verification_enable
     )
     return TransactionCoordinator(runtime, completion, service)

@@ -83,7 +83,7 @@ class BrokerConnection:
         self._client_id = config.client_id.encode()
         self._correlation = 0
         self.peer = OutboundConnection(
-            node.host, node.port, clock, dice, _limits(config), greet=self._greet
+            node.host, node.port, clock, dice, _limits(config), handshake=self._handshake
         )
 
     async def ready(self) -> Versions:
@@ -126,7 +126,7 @@ class BrokerConnection:
         head = _HEADER.pack(size, key, version, self._next(), len(name))
         return [head + name + tags, *body]
 
-    async def _greet(self, ask: Ask) -> None:
+    async def _handshake(self, ask: Ask) -> None:
         """Learn what the broker speaks. A handshake that proves who we are would follow here."""
         self.versions = Versions.of(await self._learn(ask))
 

@@ -64,7 +64,7 @@ class InternalTopicLog:
         self, hosted: HostedPartitions, *, timeout_ms: int, codec: Codec = Codec.NONE
     ) -> None:
         self._appends = InternalAppender(hosted)
-        self._clock = hosted.around.clock
+        self._clock = hosted.environment.clock
         self._timeout_ms = timeout_ms
         self._codec = codec
 

@@ -97,7 +97,7 @@ class Runtime(Generic[S]):
         self._make_shard = make_shard
         self._ground = ground
         self._journal = journal
-        self._clock = ground.hosted.around.clock
+        self._clock = ground.hosted.environment.clock
         self._load_buffer_bytes = min(load_buffer_bytes, LOAD_BUFFER_BYTES)
         self._owned: dict[int, OwnedShard[S]] = {}
         self._carrying = Executor[S](journal, ground.timers, self._clock, self._is_current)
@@ -237,7 +237,7 @@ class Runtime(Generic[S]):
                 done = await load(
                     owned.partition,
                     owned.shard,
-                    hosted.around.off,
+                    hosted.environment.thread_pool,
                     still_wanted=lambda: self._is_current(owned),
                     buffer_bytes=self._load_buffer_bytes,
                 )

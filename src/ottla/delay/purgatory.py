@@ -1,13 +1,12 @@
-"""Operations that cannot finish yet: they wait for a condition, or for their time to run out.
+"""Delayed operations: they wait for a condition or for their timeout.
 
-Owns: the watch lists by key, and who still waits.
-Never: decides whether an operation may finish (the operation does), takes a lock, owns a thread.
+Owns: the watch lists by key, and the operations that still wait.
+Never: decides whether an operation may complete (the operation does), takes a lock, owns a thread.
 
-Everything runs on one event loop. That is what makes completion happen exactly once and no wake-up
-get lost: nobody else can flip the flag between a check and the act, or hold a lock while the only
-trigger passes by. What remains possible is re-entrance (finishing one operation may trigger
-another, or the same), so `check` works on a copy of its list, and an operation that was triggered
-while it was tried for the first time is tried again once it is watched.
+Everything runs on one event loop, so an operation completes exactly once and no trigger is lost:
+nothing else runs between a check and the completion. What remains possible is re-entrance
+(completing one operation may trigger another, or the same), so `check` works on a copy of its list,
+and an operation that was triggered during its first try is tried again once it is watched.
 
 A finished operation leaves the timer at once but its other watch lists lazily: by the next check
 of that key, or by a purge when `purge_interval` finished ones are still listed. So finishing a
@@ -34,14 +33,14 @@ Key = TypeVar("Key", bound=Hashable)
 class Delayed(Entry):
     """One waiting operation. Override `try_complete`, `on_complete` and, if needed, `on_expire`."""
 
-    __slots__ = ("_home", "_listed", "completed", "delay_ms")
+    __slots__ = ("_listed", "_purgatory", "completed", "delay_ms")
 
     def __init__(self, delay_ms: int) -> None:
         super().__init__()
         self.delay_ms = delay_ms
         self.completed = False
-        self._home: Purgatory[Hashable] | None = None
-        self._listed = 0  # in how many watch lists it still stands
+        self._purgatory: Purgatory[Hashable] | None = None
+        self._listed = 0  # the number of watch lists that still contain it
 
     def try_complete(self) -> bool:
         """If the condition holds, `return self.force_complete()`; else False. Called often."""
@@ -63,11 +62,11 @@ class Delayed(Entry):
         return True
 
     def abandon(self) -> None:
-        """Nobody wants the answer any more: end without one."""
+        """The reply is not needed any more: complete without one."""
         self.completed = True
-        if self._home is not None:
-            self._home._finished(self)
-            self._home = None
+        if self._purgatory is not None:
+            self._purgatory._finished(self)
+            self._purgatory = None
 
     def expired(self) -> None:
         if self.force_complete():
@@ -115,7 +114,7 @@ class Purgatory(Generic[Key]):
         self._timers.add(op, op.delay_ms)
 
     def check(self, key: Key) -> int:
-        """Something about `key` changed: try what waits for it. How many it finished."""
+        """`key` has changed: try the operations that wait for it. Returns how many completed."""
         self._checks += 1
         watchers = self._lists.get(key)
         if watchers is None:
@@ -125,26 +124,28 @@ class Purgatory(Generic[Key]):
             if not op.completed:
                 try:
                     finished += op.try_complete()
-                except Exception:  # one operation's fault must not cost the others their turn
-                    log.exception("%s: trying %s failed", self.name, type(op).__name__)
+                except Exception:  # one failing operation must not prevent the others
+                    log.exception(
+                        "purgatory %s: try_complete of %s failed", self.name, type(op).__name__
+                    )
         self._sweep(key)
         return finished
 
     def drop(self, key: Key) -> list[Delayed]:
-        """Stop watching `key`; what waited under it, for the caller to finish."""
+        """Stop watching `key`; returns the operations under it, for the caller to complete."""
         waiting = self._waiting(self._lists.pop(key, []))
         for op in waiting:
             op._listed -= 1
         return waiting
 
     def finish_all(self) -> None:
-        """Nobody waits any longer: complete whatever still does."""
+        """Complete all waiting operations now."""
         for key in list(self._lists):
             for op in self.drop(key):
                 op.force_complete()
 
     def _list(self, op: Delayed, keys: Collection[Key]) -> None:
-        op._home = self  # type: ignore[assignment]  # it only ever reports its own end
+        op._purgatory = self  # type: ignore[assignment]  # it only ever reports its own end
         op._listed = len(keys)
         self.delayed += 1
         lists = self._lists

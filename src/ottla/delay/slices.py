@@ -1,7 +1,7 @@
 """Long work in slices, so that the event loop serves others in between.
 
-Owns how many items a slice has. Between two slices anything may happen: whoever loops this way
-rests each item's answer on what holds at that moment, or on a snapshot taken before.
+Owns how many items a slice has. State may change between two slices: callers use the state of the
+moment for each item, or a snapshot taken before.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def in_slices(items: Iterable[T], size: int = SLICE) -> AsyncIterator[T]:
 
 def sliced(items: Sequence[T], size: int = SLICE) -> list[Sequence[T]]:
     """The items, `size` at a time."""
-    return [items[at : at + size] for at in range(0, len(items), size)]
+    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 async def finished(work: Generator[None, None, T]) -> T:

@@ -1,7 +1,7 @@
 """A timing wheel that the event loop advances.
 
 Owns: one wheel and at most one pending wake-up, for the earliest bucket.
-Never: makes a timer of the loop for each timeout; thousands of parked requests share one.
+Never: creates one event loop timer per timeout; thousands of delayed requests share one.
 
 The loop and the clock are handed in, so that the same timers run on virtual time.
 """
@@ -80,7 +80,7 @@ class Timers:
             self._wake = None
 
     def _arm(self) -> None:
-        """Ask to be woken when the earliest bucket is due, unless that is asked already."""
+        """Schedule a wake-up for the earliest bucket, unless it is scheduled already."""
         next_ms = self._wheel.next_ms()
         if self._wake is not None:
             if next_ms == self._wake_ms:
@@ -104,5 +104,5 @@ class Timers:
 def _expire(entry: Entry) -> None:
     try:
         entry.expired()
-    except Exception:  # one timeout's fault must not cost the others theirs
-        log.exception("a timeout of %s failed", type(entry).__name__)
+    except Exception:  # one failing timeout must not prevent the others
+        log.exception("timeout handler of %s failed", type(entry).__name__)

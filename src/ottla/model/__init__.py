@@ -2,9 +2,9 @@
 
 Imports nothing else of ours. Everything above may import it.
 
-- `ids`      what things are called: brokers, partitions, epochs, offsets
-- `errors`   how a refusal, and a connection that must end, are said
-- `clock`    time for waiting and time for stamping
-- `metrics`  numbers that others may read
-- `memory`   memory that is used again once nobody looks at it
+- `ids`      ids of brokers, topics and partitions, epochs, offsets
+- `errors`   Kafka errors, disconnects and user errors
+- `clock`    monotonic time for timeouts, wall time for timestamps
+- `metrics`  counters, gauges and histograms
+- `memory`   a pool of buffers that are reused
 """

@@ -1,4 +1,4 @@
-"""Time for waiting and time for stamping; nobody else reads the machine's clock.
+"""Monotonic time for timeouts and wall time for timestamps; only this module reads them.
 
 `mono` time never goes back and is used for every timeout. `wall` time may jump and is only ever
 written into records and files or compared with what was written there.

@@ -1,4 +1,4 @@
-"""How a refusal, and a connection that must end, are said.
+"""Exceptions: an error reply, a connection that must be closed, a user's mistake.
 
 A refusal carries Kafka's own error code and reaches the client. A `Disconnect` ends the
 connection with one log line. Failures of disks and peers stay `OSError`; broken invariants are

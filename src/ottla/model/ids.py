@@ -1,4 +1,4 @@
-"""What things are called.
+"""Ids of brokers, topics, partitions and producers, epochs and offsets.
 
 Ids that are never computed with are `NewType`s, so that a broker id cannot stand where an epoch
 is meant. Offsets are computed with in every hot loop, where wrapping each result would cost more

@@ -1,13 +1,12 @@
-"""Memory that is used again once nobody looks at it.
+"""A pool of buffers that are reused once no view of them is left.
 
-Owns: which pieces it has lent, and which of those came back. Never: clears what it lends, or keeps
-what somebody still looks at from anybody.
+Owns: the buffers it has lent, and which of them are free again. Never: clears a buffer, or reuses
+one that still has a view.
 
-Memory fresh from the system is dearer than most things that are done with it, because of its page
-faults: half a millisecond a megabyte, several times what copying takes. What moves megabytes at a
-time, fetches and the columns made of them, takes turns in the same memory instead.
+Memory fresh from the system costs page faults: half a millisecond a megabyte, several times what
+copying takes. Fetches and the columns made of them move megabytes at a time, so they reuse memory.
 
-Any number of threads may use one shelf.
+Any number of threads may use one pool.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from collections import deque
 from typing import Final
 
 TRIES: Final = 3
-"""Pieces that are asked whether they are free: the one lent longest ago most likely is."""
+"""Buffers to try: the one lent longest ago is most likely free."""
 SMALLEST_STEP_BITS: Final = 12
 
 
-class Shelf:
-    """Pieces of memory, kept up to a limit."""
+class BufferPool:
+    """Buffers by size, kept up to a limit."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -34,13 +33,13 @@ class Shelf:
         if rounded > self._most_bytes:
             return memoryview(bytearray(size))
         memory = _first_free(self._lent.get(rounded, deque())) or self._more(rounded)
-        view = memoryview(memory)[:size]  # before anybody else can see it: now it is not free
+        view = memoryview(memory)[:size]  # before it is listed: a buffer with a view is not free
         self._lent.setdefault(rounded, deque()).append(memory)
         return view
 
     def _more(self, size: int) -> bytearray:
         if self.kept_bytes + size > self._most_bytes:
-            self._lent.clear()  # whoever looks at a piece keeps it, the rest goes
+            self._lent.clear()  # views keep their buffers alive, the rest is freed
             self.kept_bytes = 0
         self.kept_bytes += size
         return bytearray(size)
@@ -59,7 +58,7 @@ def _first_free(lent: deque[bytearray]) -> bytearray | None:
 
 
 def _is_free(memory: bytearray) -> bool:
-    """Python lets nobody change the length of a bytearray that is in view."""
+    """Python refuses to resize a bytearray that has a view."""
     try:
         memory.append(memory.pop())
     except BufferError:
@@ -68,6 +67,6 @@ def _is_free(memory: bytearray) -> bool:
 
 
 def _rounded(size: int) -> int:
-    """A little more: what is wanted next may be larger, and shall find this large enough."""
+    """The size rounded up, so that a slightly larger request fits as well."""
     step = 1 << max(size.bit_length() - 3, SMALLEST_STEP_BITS)
     return -(-size // step) * step

@@ -1,7 +1,7 @@
-"""Numbers that others may read: counters, gauges and histograms under Kafka's names.
+"""Metrics: counters, gauges and histograms under Kafka's names.
 
 Owns the numbers and their names. Never formats, serves or samples them: `broker/metrics_server.py`
-turns a registry into Prometheus text when somebody asks. Updating one is a plain attribute
+turns a registry into Prometheus text on request. Updating one is a plain attribute
 addition, because several happen on every request.
 
 A name is Kafka's in Prometheus' spelling: `kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec`
@@ -32,7 +32,7 @@ class Counter:
 
 
 class Tally:
-    """A counter that somebody else keeps, read when it is asked for."""
+    """A counter whose value is computed when it is read."""
 
     __slots__ = ("_read",)
 
@@ -66,7 +66,7 @@ class Histogram:
 Gauge: TypeAlias = Callable[[], float]
 Metric: TypeAlias = Counter | Tally | Histogram | Gauge
 Series: TypeAlias = Callable[[], Iterable[tuple[Labels, float]]]
-"""Gauges that come and go, such as one for each partition: listed when somebody asks."""
+"""Gauges that come and go, such as one for each partition: listed when they are read."""
 
 
 @dataclass(slots=True)
@@ -88,21 +88,21 @@ class Registry:
         """For each label and value, the metrics that carry it, so that they can be dropped."""
 
     def counter(self, name: str, doc: str, **labels: str) -> Counter:
-        metric = self._at(name, doc, labels, Counter)
+        metric = self._get_or_create(name, doc, labels, Counter)
         assert isinstance(metric, Counter)
         return metric
 
     def tally(self, name: str, doc: str, read: Callable[[], float], **labels: str) -> None:
-        """A counter read when somebody asks; registering it again replaces the reader."""
+        """A counter computed when it is read; registering it again replaces the reader."""
         self._put(name, doc, _key(labels), Tally(read))
 
     def histogram(self, name: str, doc: str, **labels: str) -> Histogram:
-        metric = self._at(name, doc, labels, Histogram)
+        metric = self._get_or_create(name, doc, labels, Histogram)
         assert isinstance(metric, Histogram)
         return metric
 
     def gauge(self, name: str, doc: str, read: Gauge, **labels: str) -> None:
-        """A number read when somebody asks; registering it again replaces the reader."""
+        """A gauge computed when it is read; registering it again replaces the reader."""
         self._put(name, doc, _key(labels), read)
 
     def series(self, name: str, doc: str, read: Series) -> None:
@@ -110,10 +110,10 @@ class Registry:
 
     def forget(self, **labels: str) -> None:
         """Drop every metric that carries all of these labels (a topic that is gone)."""
-        wanted = labels.items()
-        carriers = [list(self._by_label.get(label, ())) for label in wanted]
+        required = labels.items()
+        carriers = [list(self._by_label.get(label, ())) for label in required]
         for name, key in min(carriers, key=len, default=[]):
-            if wanted <= dict(key).items():
+            if required <= dict(key).items():
                 del self._families[name].metrics[key]
                 self._unlist(name, key)
 
@@ -123,7 +123,7 @@ class Registry:
     def _family(self, name: str, doc: str) -> Family:
         return self._families.setdefault(name, Family(name, doc))
 
-    def _at(
+    def _get_or_create(
         self, name: str, doc: str, labels: Mapping[str, str], make: Callable[[], Metric]
     ) -> Metric:
         key = _key(labels)

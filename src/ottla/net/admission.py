@@ -1,17 +1,17 @@
-"""How much memory requests may take, and whose turn it is when there is no more. Pure.
+"""How much memory requests may take, and the order of those that wait for memory. Pure.
 
-Owns: the bytes that were granted, and the order of those who wait. Never: holds memory itself, or
+Owns: the bytes that were granted, and the queue of waiting frames. Never: allocates memory, or
 knows what a connection is.
 
-A frame that is still arriving asks for all of its size before more than its beginning is kept.
-What was granted never has to wait again, so whoever has memory can finish and give it back: those
-who wait cannot keep each other waiting. They are served in order of arrival, in two lines. Frames
-of at most `MEDIUM_BYTES`, as producers send them, have a quarter of the memory to themselves, so
-that large ones do not hold them up. In each line one is always granted, even beyond the limit:
-hence the limit may be exceeded by one frame of each kind.
+A frame that is still arriving needs its whole size granted before more than its beginning is kept.
+A granted frame never waits again, so it can finish and release its memory: waiting frames cannot
+block each other. They are served in order of arrival, in two lines. A quarter of the memory is
+reserved for frames of at most `MEDIUM_BYTES`, as producers send them, so that large frames do not
+delay them. In each line one frame is always granted, even beyond the limit: hence the limit may be
+exceeded by one frame of each kind.
 
-While one waits, its beginning stays in memory. `held_max` bounds that: beyond it newcomers are
-refused.
+While a frame waits, its beginning stays in memory. `partial_max` bounds that: beyond it, further
+frames are refused.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from collections.abc import Callable
 from typing import Final
 
 MEDIUM_BYTES: Final = 1 << 20
-KEPT_FOR_MEDIUM: Final = 4
-"""One part in so many of the limit is for frames of medium size alone."""
-HELD_SHARE: Final = 4
-"""Beginnings of frames that wait may take one part in so many, on top of the limit."""
+RESERVED_FOR_MEDIUM: Final = 4
+"""The share of the limit that is reserved for medium frames: one quarter."""
+PARTIAL_SHARE: Final = 4
+"""The share of the limit that partial frames may take on top of it: one quarter."""
 
 
 class Ticket:
     """A place in the line. `resume` is called once its bytes are granted."""
 
-    __slots__ = ("held", "resume", "size")
+    __slots__ = ("partial_bytes", "resume", "size")
 
-    def __init__(self, size: int, held: int, resume: Callable[[], None]) -> None:
+    def __init__(self, size: int, partial_bytes: int, resume: Callable[[], None]) -> None:
         self.size = size
-        self.held = held
+        self.partial_bytes = partial_bytes
         self.resume = resume
 
 
@@ -53,14 +53,14 @@ class Admission:
 
     def __init__(self, limit: int = -1) -> None:
         self.limit = limit
-        self.used = 0  # granted to frames, or held by requests that are being handled
-        self.held = 0  # beginnings of frames that wait
+        self.used = 0  # granted to frames, or partial_bytes by requests that are being handled
+        self.partial_bytes = 0  # beginnings of frames that wait
         self._medium = _Line()
         self._large = _Line()
 
     @property
     def contended(self) -> bool:
-        """Somebody waits."""
+        """Whether frames wait for memory."""
         return bool(self._medium.waiting or self._large.waiting)
 
     @property
@@ -68,15 +68,15 @@ class Admission:
         return len(self._medium.waiting) + len(self._large.waiting)
 
     @property
-    def held_max(self) -> int:
-        return max(self.limit // HELD_SHARE, MEDIUM_BYTES)
+    def partial_max(self) -> int:
+        return max(self.limit // PARTIAL_SHARE, MEDIUM_BYTES)
 
     @property
     def is_exhausted(self) -> bool:
-        """Nothing is left, whoever asks."""
+        """Whether all memory is granted."""
         return 0 <= self.limit <= self.used
 
-    def ask(self, size: int) -> bool:
+    def try_acquire(self, size: int) -> bool:
         """Grant `size` bytes, unless others wait for theirs or there is no room."""
         line = self._line(size)
         if self.limit >= 0 and (line.waiting or not self._fits(line, size)):
@@ -85,21 +85,21 @@ class Admission:
         self.used += size
         return True
 
-    def wait(self, size: int, held: int, resume: Callable[[], None]) -> Ticket | None:
-        """Wait for `size` bytes with `held` of them here already; None: there is no room to."""
-        if self.held + held > self.held_max and self.contended:
+    def wait(self, size: int, partial_bytes: int, resume: Callable[[], None]) -> Ticket | None:
+        """Wait for `size` bytes, `partial_bytes` of them received already; None: refused."""
+        if self.partial_bytes + partial_bytes > self.partial_max and self.contended:
             return None
-        ticket = Ticket(size, held, resume)
-        self.held += held
+        ticket = Ticket(size, partial_bytes, resume)
+        self.partial_bytes += partial_bytes
         self._line(size).waiting.append(ticket)
         return ticket
 
     def leave(self, ticket: Ticket) -> None:
-        """It does not want to wait any longer; others may be next."""
+        """Stop waiting; the next frame may be granted."""
         line = self._line(ticket.size)
         if ticket in line.waiting:
             line.waiting.remove(ticket)
-            self.held -= ticket.held
+            self.partial_bytes -= ticket.partial_bytes
             self._serve()
 
     def release(self, size: int) -> None:
@@ -127,7 +127,7 @@ class Admission:
                 ticket = line.waiting.popleft()
                 line.granted += ticket.size
                 self.used += ticket.size
-                self.held -= ticket.held
+                self.partial_bytes -= ticket.partial_bytes
                 ticket.resume()
 
     def _line(self, size: int) -> _Line:
@@ -136,5 +136,5 @@ class Admission:
     def _fits(self, line: _Line, size: int) -> bool:
         most = self.limit
         if line is self._large:
-            most -= most // KEPT_FOR_MEDIUM
+            most -= most // RESERVED_FOR_MEDIUM
         return not line.granted or self.used + size <= most

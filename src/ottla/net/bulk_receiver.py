@@ -1,7 +1,7 @@
 """Large replies, received by a thread of their own and not by the event loop.
 
 Owns: when a connection is handed to that thread and when it comes back, and the thread. Never:
-knows what a reply says, or where one ends: whoever cuts replies says how many bytes are to come.
+knows what a reply contains or where one ends: the reply reader says how many bytes are missing.
 
 An event loop takes megabytes a few hundred kilobytes at a time, and for each the interpreter's lock
 twice, which another thread may have just then; meanwhile the broker waits for room. Here the kernel
@@ -46,7 +46,7 @@ def receive_in_bulk(transport: asyncio.Transport, buffer_bytes: int) -> None:
 
 
 class BulkReceiver(asyncio.BufferedProtocol):
-    """Stands between a connection and whoever cuts its replies."""
+    """A protocol between a connection and its reply reader."""
 
     def __init__(
         self, exchange: asyncio.BufferedProtocol, transport: asyncio.Transport, buffer_bytes: int
@@ -66,7 +66,7 @@ class BulkReceiver(asyncio.BufferedProtocol):
             return
         room = self.get_buffer(-1)
         if len(room) >= LEAST_BYTES:
-            self._hand_over(room)
+            self._hand_to_thread(room)
 
     def pause_writing(self) -> None:
         self._exchange.pause_writing()
@@ -82,19 +82,19 @@ class BulkReceiver(asyncio.BufferedProtocol):
             self._receiver.close()
         self._exchange.connection_lost(exc)
 
-    def _hand_over(self, room: memoryview) -> None:
+    def _hand_to_thread(self, room: memoryview) -> None:
         if self._receiver is None:
             fd = self._transport.get_extra_info("socket").fileno()
-            self._receiver = ReceiverThread(fd, self._buffer_bytes, self._arrived)
+            self._receiver = ReceiverThread(fd, self._buffer_bytes, self._on_filled)
         self._transport.pause_reading()
         self._receiver.fill(room)
 
-    def _arrived(self, count: int) -> None:
+    def _on_filled(self, count: int) -> None:
         """On the thread: the loop goes on from here."""
         with suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(self._taken_back, count)
+            self._loop.call_soon_threadsafe(self._on_received, count)
 
-    def _taken_back(self, count: int) -> None:
+    def _on_received(self, count: int) -> None:
         if self._transport.is_closing():
             return
         self._transport.resume_reading()  # which hears of it, should the peer have gone
@@ -127,13 +127,13 @@ class ReceiverThread:
         with self._socket:
             while (room := self._rooms.get()) is not None:
                 count = self._receive(room)
-                del room  # it serves another reply once nobody looks at this one
+                del room  # its memory is reused once no view of it is left
                 self._filled(count)
 
     def _receive(self, room: memoryview) -> int:
         count, fd = 0, self._socket.fileno()
         os.set_blocking(fd, True)
-        with suppress(OSError):  # the loop will meet it too, and knows whom to tell
+        with suppress(OSError):  # the event loop sees the same error and reports it
             if _CAN_WAIT_FOR_MANY:
                 self._wake_for(WAKE_BYTES)
                 count = self._take(room[:-WAKE_BYTES])

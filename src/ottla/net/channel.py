@@ -1,8 +1,8 @@
 """One accepted connection on the event loop: bytes in, turns, bytes out.
 
 Owns: when the socket is read, when a turn is taken, when replies are sent, when it all ends.
-Never: knows what a frame means (`connection` and the answering function do) or how bytes leave
-(`writer` does).
+Never: knows what a frame means (`connection` and the request handler do) or how bytes are sent
+(`reply_writer` does).
 
 Reading stops while the connection must not start another request: too many unanswered, too much
 unsent, or no memory. What has been read by then stays in its buffer.
@@ -31,7 +31,7 @@ from ottla.net.network import Network
 from ottla.net.reply_writer import ReplyWriter
 from ottla.net.request_slot import Answer, Part, Peer, RequestSlot
 from ottla.net.transports import CopyingTransport, transport_of, tune
-from ottla.net.waiting_connections import Entry
+from ottla.net.waiting_connections import AdmissionDecision
 
 MS: int = 1_000_000  # nanoseconds
 
@@ -50,100 +50,118 @@ class Channel(asyncio.BufferedProtocol):
     """Drives one `Connection`."""
 
     __slots__ = (
-        "_closing", "_control", "_dirty", "_door", "_enrolled", "_held", "_inbox", "_network",
-        "_partial_ns", "_paused", "_progress_ns", "_retiring", "_ticket", "_transport",
-        "_wait_ns", "_wire", "_writer", "active_ns", "connection", "listener_name", "peer",
+        "_closing",
+        "_context",
+        "_control",
+        "_dirty",
+        "_draining",
+        "_network",
+        "_partial_ns",
+        "_paused",
+        "_progress_ns",
+        "_queued",
+        "_reader",
+        "_sender",
+        "_suspended",
+        "_ticket",
+        "_transport",
+        "_wait_ns",
+        "_writer",
+        "active_ns",
+        "connection",
+        "listener_name",
+        "peer",
         "unsent",
     )  # fmt: skip
 
     _transport: asyncio.Transport
 
-    def __init__(self, network: Network, door: ChannelContext) -> None:
+    def __init__(self, network: Network, context: ChannelContext) -> None:
         self._network = network
-        self._door = door
-        self._control = door.control
-        self.listener_name = door.name
+        self._context = context
+        self._control = context.control
+        self.listener_name = context.name
         self.active_ns = 0  # when bytes last came
         self._progress_ns = 0  # when unsent bytes last left
         self._partial_ns = 0  # when the frame that is still arriving began; 0: none is
-        self._enrolled = False  # in the run queue
-        self._held = False  # starts no request until replies have left
+        self._queued = False  # in the run queue
+        self._suspended = False  # starts no request until replies have left
         self._ticket: Ticket | None = None  # waits for memory
         self._wait_ns = 0  # since when it does
         self._paused = False  # not read from
         self._dirty = False  # has replies to flush
         self._closing = False  # closes when everything is sent
-        self._retiring = False  # closes when everything is answered and sent
+        self._draining = False  # closes when everything is answered and sent
         # What is not fully sent: the writer's count when it will be, when it began, whose it is.
         self.unsent: list[tuple[int, int, list[RequestSlot]]] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport = cast(asyncio.Transport, transport)  # uvloop's are none by inheritance
-        network, door = self._network, self._door
+        network, context = self._network, self._context
         self._transport = transport
         name = transport.get_extra_info("peername")
         address, port = name[:2] if isinstance(name, tuple) else ("local", 0)
-        self.peer = Peer(str(address), int(port), door.name, door.protocol)
-        self._inbox = FrameReader(network.buffers, network.limits.socket_request_max_bytes)
-        self.connection = Connection(self.peer, self._inbox, door.answer, network.clock)
+        self.peer = Peer(str(address), int(port), context.name, context.protocol)
+        self._reader = FrameReader(network.buffers, network.limits.socket_request_max_bytes)
+        self.connection = Connection(self.peer, self._reader, context.answer, network.clock)
         self.connection.apply(network.limits)
-        self.connection.wake = self._woken
-        self.connection.on_behind = self._note_replies
+        self.connection.wake = self._on_wake
+        self.connection.on_waiting_bytes = self._note_replies
         tune(transport, network.limits)
-        self._wire = transport_of(transport, asyncio.get_running_loop())
-        self._writer = ReplyWriter(self._wire, self._progressed, network.run_blocking)
+        self._sender = transport_of(transport, asyncio.get_running_loop())
+        self._writer = ReplyWriter(self._sender, self._on_progress, network.run_blocking)
         self.active_ns = network.clock.mono_ns()
         match network.admit(self):
-            case Entry.WAITS:
-                self._held = True  # what comes stays where it is
-            case Entry.REFUSED:
+            case AdmissionDecision.LATER:
+                self._suspended = True  # what comes stays where it is
+            case AdmissionDecision.NEVER:
                 self._abort()
 
-    def let_in(self) -> None:
-        """It need not wait any longer to be read from."""
+    def on_admitted(self) -> None:
+        """Start reading: the connection is within the limits now."""
         self.active_ns = self._network.clock.mono_ns()
-        self._go_on()
+        self._continue()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._inbox.space()
+        return self._reader.space()
 
     def buffer_updated(self, nbytes: int) -> None:
         if self.connection.ending is not None or self.connection.closed:
             return
         network = self._network
-        whole = self._inbox.filled(nbytes)
+        whole = self._reader.filled(nbytes)
         self.active_ns = now_ns = network.clock.mono_ns()
         if not whole:
             return
-        if self._enrolled or self._held:
-            self._inbox.settle()
+        if self._queued or self._suspended:
+            self._reader.settle()
             self._pause()
-        elif network.queue.goes_now(control=self._control):
+        elif network.queue.may_run_now(control=self._control):
             self._take_turn(now_ns, now_ns)
         else:
-            self._inbox.settle()
-            self._enrol()
+            self._reader.settle()
+            self._enqueue()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._let_go()
-        self._network.left(self, self.peer)
+        self._release()
+        self._network.remove(self, self.peer)
 
     def pause_writing(self) -> None:
-        if isinstance(self._wire, CopyingTransport):
-            self._wire.paused()
+        if isinstance(self._sender, CopyingTransport):
+            self._sender.on_paused()
 
     def resume_writing(self) -> None:
-        if isinstance(self._wire, CopyingTransport):
-            self._wire.resumed()
+        if isinstance(self._sender, CopyingTransport):
+            self._sender.on_resumed()
 
     @property
     def idle(self) -> bool:
-        """Owes its peer nothing."""
+        """No request is unanswered and no reply unsent."""
         return not self.connection.inflight and not self.unsent
 
     def turn(self) -> None:
         """Its turn in the run queue has come."""
-        self._enrolled = False
+        self._queued = False
         if self.connection.ending is None and not self.connection.closed:
             self._take_turn(self.active_ns, self._network.clock.mono_ns())
 
@@ -154,23 +172,23 @@ class Channel(asyncio.BufferedProtocol):
             return
         if self.connection.ready:
             self._send(self._network.clock.mono_ns())
-        self._go_on()
+        self._continue()
 
     def evict(self, reason: str) -> None:
-        """Close now, for somebody else's sake."""
-        self._network.complaints.closed(self.peer, reason)
+        """Close now and log the reason."""
+        self._network.error_log.closed(self.peer, reason)
         self._abort()
 
-    def retire(self) -> None:
+    def drain(self) -> None:
         """Start nothing more; close when what was started is answered and sent."""
-        self._retiring = True
-        self._held = True
-        self.connection.retire()
+        self._draining = True
+        self._suspended = True
+        self.connection.drain()
         self._pause()
-        self._go_on()
+        self._continue()
 
     def sweep(self, now_ns: int) -> None:
-        """Once in a while: has it been silent, or stuck, for too long?"""
+        """Close the connection if it has been idle or stuck for too long."""
         connection, silent_ns = self.connection, now_ns - self.active_ns
         stuck_ns = now_ns - self._progress_ns if self.unsent else 0
         idle_ns = self._network.limits.connections_max_idle_ms * MS
@@ -178,70 +196,73 @@ class Channel(asyncio.BufferedProtocol):
             if min(silent_ns, stuck_ns or silent_ns) > STALL_GRACE_MS * MS:
                 self._abort()
         elif stuck_ns > idle_ns:
-            self.evict("it does not take its replies")
+            self.evict(f"the client has not read its replies for {stuck_ns // MS} ms")
         elif silent_ns > idle_ns and self.idle:
             self._close()
         elif self._ticket is not None:
             if now_ns - self._wait_ns > MEMORY_WAIT_MAX_MS * MS:
-                connection.end(f"{self._lack()}, for {MEMORY_WAIT_MAX_MS} ms")
-        elif self._stalls(now_ns, silent_ns):
-            connection.end(f"a request of which {self._inbox.left} bytes came takes too long")
+                connection.end(f"{self._no_memory()} within {MEMORY_WAIT_MAX_MS} ms")
+        elif self._is_stalled(now_ns, silent_ns):
+            connection.end(
+                f"request timed out: received {self._reader.left} bytes "
+                f"in {(now_ns - self._partial_ns) // MS} ms"
+            )
         if silent_ns > SWEEP_MS * MS:
-            self._inbox.trim()
+            self._reader.trim()
 
-    def _stalls(self, now_ns: int, silent_ns: int) -> bool:
+    def _is_stalled(self, now_ns: int, silent_ns: int) -> bool:
         """Whether a frame takes too long to arrive, or stopped while others wait for its memory."""
         if not self._partial_ns or self._paused:
             return False
-        left, took_ns = self._inbox.left, now_ns - self._partial_ns
-        if not (self._inbox.granted and self._network.buffers.admission.contended):
+        left, took_ns = self._reader.left, now_ns - self._partial_ns
+        if not (self._reader.granted and self._network.buffers.admission.contended):
             return took_ns > (STALL_GRACE_MS + left // SLOWEST_BYTES_PER_MS) * MS
         allowed_ms = CONTENDED_GRACE_MS + left // CONTENDED_BYTES_PER_MS
         return took_ns > allowed_ms * MS or silent_ns > CONTENDED_GRACE_MS * MS
 
     def _take_turn(self, received_ns: int, started_ns: int) -> None:
-        network, connection, inbox = self._network, self.connection, self._inbox
-        network.turning = True
+        network, connection, reader = self._network, self.connection, self._reader
+        network.in_turn = True
         try:
             answered, now_ns = connection.turn(received_ns, started_ns)
             if connection.ready:
                 now_ns = self._send(now_ns)
         finally:
-            network.turning = False
-            inbox.settle()
+            network.in_turn = False
+            reader.settle()
         network.metrics.busy_ns += now_ns - started_ns
-        left = inbox.left
+        left = reader.left
         if not left:
             self._partial_ns = 0
         elif answered or not self._partial_ns:
             self._partial_ns = received_ns
         if left or self._paused or self.unsent or connection.muted or connection.ending is not None:
-            self._go_on()
+            self._continue()
         if network.dirty:
             network.flush()
 
-    def _go_on(self) -> None:
-        """After anything that may have changed it: what does the connection wait for now?"""
+    def _continue(self) -> None:
+        """After any change: close, pause, queue or read on, as the state requires."""
         connection = self.connection
         if connection.closed:
             return
         if connection.ending is not None:
             self._finish(connection.ending)
-        elif self._retiring:
+        elif self._draining:
             if self.idle:
                 self._close()
         elif connection.muted or self._writer.unsent_bytes > UNSENT_PAUSE_BYTES:
-            self._held = True
+            self._suspended = True
             self._pause()
         else:
-            self._held = False
-            if not self._enrolled:
+            self._suspended = False
+            if not self._queued:
                 self._read_on()
 
     def _read_on(self) -> None:
-        if self._inbox.has_frame:
-            self._enrol()
-        elif self._inbox.lacks():
+        if self._reader.has_frame:
+            self._enqueue()
+        elif self._reader.missing_memory():
             self._pause()
             if self._ticket is None:
                 self._wait_for_memory()
@@ -250,11 +271,11 @@ class Channel(asyncio.BufferedProtocol):
             if not self._transport.is_closing():
                 self._transport.resume_reading()
 
-    def _enrol(self) -> None:
-        self._enrolled = True
+    def _enqueue(self) -> None:
+        self._queued = True
         self._partial_ns = 0
-        room = self._network.queue.enrol(self, control=self._control)
-        if not room or self._inbox.is_full:
+        room = self._network.queue.enqueue(self, control=self._control)
+        if not room or self._reader.is_full:
             self._pause()
 
     def _send(self, flush_ns: int) -> int:
@@ -265,7 +286,7 @@ class Channel(asyncio.BufferedProtocol):
         try:
             sent = writer.send(parts) if parts else writer.idle
         except OSError as error:
-            self._cannot_send(error)
+            self._on_send_error(error)
             return flush_ns
         now_ns = self._network.clock.mono_ns()
         if sent:
@@ -276,7 +297,10 @@ class Channel(asyncio.BufferedProtocol):
         self.unsent.append((writer.promised, flush_ns, slots))
         self._note_replies()
         if writer.unsent_bytes > UNSENT_MAX_BYTES and len(self.unsent) > 1:
-            self.evict(f"it has not taken {writer.unsent_bytes} bytes of replies")
+            self.evict(
+                f"the client has not read {writer.unsent_bytes} bytes of replies, "
+                f"the limit is {UNSENT_MAX_BYTES}"
+            )
         return now_ns
 
     def _sent(self, slots: list[RequestSlot], flush_ns: int, sent_ns: int) -> None:
@@ -285,52 +309,54 @@ class Channel(asyncio.BufferedProtocol):
             if slot.on_sent is not None:
                 slot.on_sent()
 
-    def _progressed(self) -> None:
+    def _on_progress(self) -> None:
         """Some of what was unsent has left, or it turned out that the peer is gone."""
         if self._writer.failed is not None:
-            self._cannot_send(self._writer.failed)
+            self._on_send_error(self._writer.failed)
             return
         self._progress_ns = now_ns = self._network.clock.mono_ns()
         while self.unsent and self.unsent[0][0] <= self._writer.delivered:
             _, flush_ns, slots = self.unsent.pop(0)
             self._sent(slots, flush_ns, now_ns)
         self._note_replies()
-        self._go_on()
+        self._continue()
 
     def _note_replies(self) -> None:
         self._network.note_replies(self, self._writer.unsent_bytes + self.connection.waiting_bytes)
 
-    def _cannot_send(self, error: OSError) -> None:
+    def _on_send_error(self, error: OSError) -> None:
         if not isinstance(error, ConnectionError):  # peers may go, files may not
-            self._network.complaints.closed(self.peer, f"its reply could not be sent: {error}")
+            self._network.error_log.closed(self.peer, f"cannot send reply: {error}")
         self._abort()
 
-    def _woken(self) -> None:
+    def _on_wake(self) -> None:
         if not self._dirty:
             self._dirty = True
             self._network.wake(self)
 
     def _wait_for_memory(self) -> None:
-        inbox, network = self._inbox, self._network
+        reader, network = self._reader, self._network
         self._wait_ns = network.clock.mono_ns()
         admission = network.buffers.admission
-        self._ticket = admission.wait(inbox.lacks(), inbox.left, self._fed)
+        self._ticket = admission.wait(reader.missing_memory(), reader.left, self._on_memory_granted)
         if self._ticket is None:
-            self.connection.end(f"{self._lack()}, and {admission.waiting} others wait already")
+            self.connection.end(
+                f"{self._no_memory()}; {admission.waiting} other requests are already waiting"
+            )
 
-    def _lack(self) -> str:
+    def _no_memory(self) -> str:
         return (
-            f"there is no memory for a request of {self._inbox.lacks()} bytes "
-            f"(queued.max.request.bytes is {self._network.buffers.admission.limit})"
+            f"no memory for a request of {self._reader.missing_memory()} bytes "
+            f"(queued.max.request.bytes={self._network.buffers.admission.limit})"
         )
 
-    def _fed(self) -> None:
+    def _on_memory_granted(self) -> None:
         """There is memory for the frame that had to wait."""
         ticket, self._ticket = self._ticket, None
         if ticket is not None:
-            self._inbox.admit(ticket.size)
+            self._reader.admit(ticket.size)
             self._partial_ns = self._network.clock.mono_ns()  # it could not arrive until now
-            self._go_on()
+            self._continue()
 
     def _pause(self) -> None:
         if not self._paused and not self._transport.is_closing():
@@ -338,24 +364,24 @@ class Channel(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _finish(self, reason: str) -> None:
-        """The peer broke the rules: say so once, and close when what is ready has left."""
+        """Log the reason once, and close when the replies that are ready are sent."""
         if not self._closing:
             self._closing = True
-            self._network.complaints.closed(self.peer, reason)
+            self._network.error_log.closed(self.peer, reason)
             self._pause()
         if self._writer.idle:
             self._close()
 
     def _close(self) -> None:
-        self._let_go()
+        self._release()
         self._transport.close()
 
     def _abort(self) -> None:
-        self._let_go()
+        self._release()
         self._transport.abort()
 
-    def _let_go(self) -> None:
-        """From here on no descriptor, file or buffer is touched for it."""
+    def _release(self) -> None:
+        """Release everything: no descriptor, file or buffer is used afterwards."""
         if self._ticket is not None:
             ticket, self._ticket = self._ticket, None
             self._network.buffers.admission.leave(ticket)

@@ -21,8 +21,8 @@ from ottla.model.errors import Disconnect
 from ottla.net.frame_reader import FrameReader
 from ottla.net.limits import (
     REQUESTS_PER_TURN,
-    UNSENT_NOTED_BYTES,
     UNSENT_PAUSE_BYTES,
+    UNSENT_STEP_BYTES,
     UNSTARTED_MAX,
     NetLimits,
 )
@@ -39,56 +39,56 @@ class Connection:
         "_answering",
         "_clock",
         "_inflight_limit",
-        "_noted",
+        "_reported_bytes",
         "closed",
+        "draining",
         "ending",
-        "inbox",
         "inflight",
         "inflight_max",
-        "on_behind",
+        "on_waiting_bytes",
         "peer",
+        "reader",
         "ready",
-        "retired",
         "waiting_bytes",
         "wake",
     )
 
-    def __init__(self, peer: Peer, inbox: FrameReader, answer: Answer, clock: Clock) -> None:
+    def __init__(self, peer: Peer, reader: FrameReader, answer: Answer, clock: Clock) -> None:
         self.peer = peer
-        self.inbox = inbox
+        self.reader = reader
         self.inflight: list[RequestSlot] = []
         self.inflight_max = 0
         self._inflight_limit = 0  # what it is when nothing else holds it back
         self.waiting_bytes = 0  # of replies behind one that is not ready
-        self._noted = 0  # how much of that was last told
-        self.on_behind: Callable[[], None] = _nobody  # `waiting_bytes` is another now
+        self._reported_bytes = 0  # the value last reported
+        self.on_waiting_bytes: Callable[[], None] = _ignore  # `waiting_bytes` has changed
         self.ending: str | None = None  # why no further request is started
-        self.retired = False
+        self.draining = False
         self.closed = False
-        self.wake: Callable[[], None] = _nobody  # something happened outside a turn
+        self.wake: Callable[[], None] = _ignore  # something happened outside a turn
         self._answer = answer
         self._clock = clock
         self.ready: list[RequestSlot] = []  # answered, and every one before them too
         self._answering: RequestSlot | None = None
-        peer.on_room = self._has_room
+        peer.on_room = self._on_room
 
     @property
     def muted(self) -> bool:
         return len(self.inflight) >= self.inflight_max or self.peer.unstarted >= UNSTARTED_MAX
 
     def apply(self, limits: NetLimits) -> None:
-        """Put these bounds in force, unless it is retired."""
-        self.inbox.max_bytes = limits.socket_request_max_bytes
+        """Put these bounds in force, unless it is draining."""
+        self.reader.max_bytes = limits.socket_request_max_bytes
         self._inflight_limit = limits.max_inflight_requests_per_connection
         self._set_max()
 
-    def retire(self) -> None:
+    def drain(self) -> None:
         """Start nothing more, whatever the bounds say."""
-        self.retired = True
+        self.draining = True
         self._set_max()
 
     def _set_max(self) -> None:
-        holds = self.retired or self.waiting_bytes > UNSENT_PAUSE_BYTES
+        holds = self.draining or self.waiting_bytes > UNSENT_PAUSE_BYTES
         self.inflight_max = 0 if holds else self._inflight_limit
 
     def turn(
@@ -99,17 +99,17 @@ class Connection:
         Hot: benchmarks/net.py.
         """
         left = limit
-        inbox, answer, mono_ns = self.inbox, self._answer, self._clock.mono_ns
+        reader, answer, mono_ns = self.reader, self._answer, self._clock.mono_ns
         inflight, peer = self.inflight, self.peer
         try:
             while left and len(inflight) < self.inflight_max and self.ending is None:
                 if peer.unstarted >= UNSTARTED_MAX:
                     break
-                frame = inbox.next_frame()
+                frame = reader.next_frame()
                 if frame is None:
                     break
                 left -= 1
-                slot = RequestSlot(self, inbox.api, received_ns, started_ns)
+                slot = RequestSlot(self, reader.api, received_ns, started_ns)
                 self._answering = slot
                 answer(frame, slot)
                 frame.release()  # nobody may look at it later: the memory is read into again
@@ -126,8 +126,8 @@ class Connection:
         except Disconnect as refusal:
             self.end(str(refusal))
         except Exception as error:
-            log.exception("a request from %s failed", self.peer)
-            self.end(f"{type(error).__name__} while answering")
+            log.exception("failed to handle a request from %s on listener %s", peer, peer.listener)
+            self.end(f"internal error while handling a request: {type(error).__name__}")
         self._answering = None
         return limit - left, started_ns
 
@@ -136,7 +136,7 @@ class Connection:
         ready, self.ready = self.ready, []
         return ready
 
-    def replied(self, slot: RequestSlot) -> None:
+    def on_reply(self, slot: RequestSlot) -> None:
         """A slot has got its answer, in the call that started it or any time later."""
         if slot is self._answering:
             return  # `turn` puts it in its place
@@ -169,17 +169,17 @@ class Connection:
 
     def _waiting_changed(self) -> None:
         self._set_max()
-        if abs(self.waiting_bytes - self._noted) > UNSENT_NOTED_BYTES:
-            self._noted = self.waiting_bytes
-            self.on_behind()
+        if abs(self.waiting_bytes - self._reported_bytes) > UNSENT_STEP_BYTES:
+            self._reported_bytes = self.waiting_bytes
+            self.on_waiting_bytes()
 
-    def _has_room(self) -> None:
+    def _on_room(self) -> None:
         """Handlers have begun: the requests behind them may be started."""
         if self._answering is None and not self.closed:
             self.wake()
 
     def end(self, reason: str) -> None:
-        """Start no further request; the first reason given is the one that is told."""
+        """Start no further request; the first reason is the one that is logged."""
         if self.ending is not None or self.closed:
             return
         self.ending = reason
@@ -189,16 +189,16 @@ class Connection:
     def close(self) -> None:
         """The peer is gone: what is unanswered or unsent is dropped."""
         self.closed = True
-        self.wake = _nobody
+        self.wake = _ignore
         for slot in self.inflight:
             if slot.parts is not None:
                 slot.parts = NO_BYTES
-            elif (on_gone := getattr(slot, "on_gone", None)) is not None:
-                on_gone()
+            elif (on_disconnect := getattr(slot, "on_disconnect", None)) is not None:
+                on_disconnect()
         self.inflight.clear()
         self.ready.clear()
         self.waiting_bytes = 0
-        self.inbox.close()
+        self.reader.close()
 
 
 def _memory_of(slot: RequestSlot) -> int:
@@ -208,5 +208,5 @@ def _memory_of(slot: RequestSlot) -> int:
     )
 
 
-def _nobody() -> None:
-    """Until somebody drives the connection there is nobody to wake."""
+def _ignore() -> None:
+    """The callback until a channel sets its own."""

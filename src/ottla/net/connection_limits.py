@@ -1,7 +1,7 @@
-"""How many connections there are, and whether one more may come in.
+"""Connection counts, and whether one more connection is within the limits.
 
-Owns: the counts per address, per listener and in all.
-Never: closes a connection; it names the rule, and who might make room.
+Owns: the counts per address, per listener and in total.
+Never: closes a connection; it returns the limit that is exceeded, or the connection to close.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ottla.net.limits import NetLimits
 
 
 class ConnectionCounts:
-    """Who is connected, in numbers."""
+    """Open connections by address and listener."""
 
     def __init__(self) -> None:
         self._addresses: Counter[str] = Counter()
@@ -22,34 +22,34 @@ class ConnectionCounts:
         self.total = 0
 
     def refusal(self, limits: NetLimits, address: str) -> str | None:
-        """Which limit of its own address one more connection would break."""
+        """Why one more connection from this address must be refused, if it must."""
         most = limits.connections_from(address)
         if self._addresses[address] >= most:
-            return f"{address} has max.connections.per.ip ({most}) connections already"
+            return f"too many connections from {address}: max.connections.per.ip ({most}) reached"
         return None
 
     def must_wait(self, limits: NetLimits, listener: str) -> str | None:
-        """Why there is no place for one more on this listener; the broker's own has always one."""
+        """Why one more connection on this listener must wait, if it must."""
         most = limits.connections_to(listener)
         if self._listeners[listener] >= most:
-            return f"{listener} has max.connections ({most}) connections already"
+            return f"too many connections on listener {listener}: max.connections ({most}) reached"
         if self.full(limits) and listener != limits.protected_listener:
-            return f"the broker has max.connections ({limits.max_connections}) already"
+            return f"too many connections: max.connections ({limits.max_connections}) reached"
         return None
 
     def full(self, limits: NetLimits) -> bool:
-        """The broker as a whole has no place for one more."""
+        """Whether max.connections is reached."""
         return self.total >= limits.max_connections
 
-    def came(self, listener: str, address: str) -> None:
+    def add(self, listener: str, address: str) -> None:
         self._addresses[address] += 1
         self._listeners[listener] += 1
         self.total += 1
 
-    def left(self, listener: str, address: str) -> None:
+    def remove(self, listener: str, address: str) -> None:
         self._addresses[address] -= 1
         if not self._addresses[address]:
-            del self._addresses[address]  # addresses are the peers' choice: keep no empty ones
+            del self._addresses[address]  # clients choose addresses: keep no empty entries
         self._listeners[listener] -= 1
         self.total -= 1
 
@@ -74,7 +74,7 @@ class Evictable(Protocol):
 Candidate = TypeVar("Candidate", bound=Evictable)
 
 
-def least_recently_used(connected: Iterable[Candidate], newcomer: str) -> Candidate | None:
-    """Who makes room for a newcomer to listener `newcomer`: idle, on another, longest silent."""
-    others = (one for one in connected if one.idle and one.listener_name != newcomer)
-    return min(others, key=lambda one: one.active_ns, default=None)
+def least_recently_used(connected: Iterable[Candidate], listener: str) -> Candidate | None:
+    """The connection to close for a new one on `listener`: idle, on another, longest silent."""
+    others = (other for other in connected if other.idle and other.listener_name != listener)
+    return min(others, key=lambda other: other.active_ns, default=None)

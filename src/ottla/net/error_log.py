@@ -1,7 +1,7 @@
-"""Log lines about peers, a bounded number of them.
+"""Rate-limited log lines about peers.
 
-Owns: how many lines were written lately and how many were not.
-Never: lets a peer choose what the log looks like, or how much of it there is.
+Owns: how many lines were written and suppressed in the current interval.
+Never: lets a peer control the content or the size of the log.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ LONGEST: Final = 200
 def hint(first: bytes) -> str:
     """Advice for the operator who reads the log; empty when nothing is recognised."""
     if first.startswith(HTTP):
-        return "this looks like HTTP: the port speaks Kafka's protocol, metrics have their own port"
+        return (
+            "this looks like HTTP: this port serves the Kafka protocol, metrics have their own port"
+        )
     if first.startswith(TLS_HANDSHAKE):
-        return "this looks like a TLS hello: the listener is not encrypted, or the wrong port"
+        return "this looks like a TLS handshake: this listener uses PLAINTEXT, not SSL"
     if first.startswith(b"SSH-"):
-        return "this looks like SSH"
+        return "this looks like SSH: this port serves the Kafka protocol"
     return ""
 
 
 def escaped(text: str, longest: int = LONGEST) -> str:
     """`text` from a peer, safe to show: one line, printable, of bounded length."""
-    shown = text if len(text) <= longest else text[:longest] + "..."
-    if shown.isprintable():
-        return shown
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
+    short = text if len(text) <= longest else text[:longest] + "..."
+    if short.isprintable():
+        return short
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in short)
 
 
 log = logging.getLogger(__name__)
@@ -49,21 +51,24 @@ class PeerErrorLog:
         self._clock = clock
         self._window = -1
         self._written = 0
-        self._withheld = 0
+        self._suppressed = 0
 
     def closed(self, peer: Peer, reason: str) -> None:
-        """Say that `peer` was cut off, and why."""
+        """Log that the connection of `peer` was closed, and why."""
         window = self._clock.mono_ms() // WINDOW_MS
         if window != self._window:
-            if self._withheld:
-                log.warning("%d more connections were closed for faults", self._withheld)
-            self._window, self._written, self._withheld = window, 0, 0
+            if self._suppressed:
+                log.warning(
+                    "closed %d more connections because of peer errors; log lines suppressed",
+                    self._suppressed,
+                )
+            self._window, self._written, self._suppressed = window, 0, 0
         if self._written >= LINES_PER_WINDOW:
-            self._withheld += 1
+            self._suppressed += 1
             return
         self._written += 1
         log.warning(
-            "closed the connection of %s to %s: %s",
+            "closed connection from %s on listener %s: %s",
             escaped(str(peer)),
             escaped(peer.listener),
             escaped(reason, 500),

@@ -6,7 +6,7 @@ Never: reads a socket, copies a whole frame, believes a size before the bytes ha
 A frame is a 4-byte size and that many bytes. It is handed out as a view of the memory that was
 read into, and is good until `settle`. What is left of an unfinished frame is stashed when it is
 small and stays in its buffer when it is large. The memory of a large frame is asked for whole
-before its body is read; without it the inbox is `starved` until it is given some.
+before its body is read; without it the reader is `starved` until it is given some.
 """
 
 from __future__ import annotations
@@ -29,8 +29,18 @@ class FrameReader:
     """The receiving half of one connection."""
 
     __slots__ = (
-        "_buffers", "_end", "_kept", "_shared", "_smallest", "_start", "_view", "_wanted",
-        "api", "granted", "max_bytes", "starved",
+        "_buffers",
+        "_end",
+        "_needed_end",
+        "_own_buffer",
+        "_shared",
+        "_smallest",
+        "_start",
+        "_view",
+        "api",
+        "granted",
+        "max_bytes",
+        "starved",
     )  # fmt: skip
 
     def __init__(self, buffers: Buffers, max_bytes: int, smallest: int = SMALLEST_FRAME) -> None:
@@ -40,12 +50,12 @@ class FrameReader:
         self.starved = False  # a large frame may not go on yet: no memory
         self.api = -1  # the API key of the frame last taken
         self._buffers = buffers
-        self._kept: Buffer | None = None
+        self._own_buffer: Buffer | None = None
         self._shared = False  # our bytes are in the shared buffer, until `settle`
         self._view = NOTHING
         self._start = 0
         self._end = 0
-        self._wanted = 0  # where the bytes must reach in a kept buffer for anything to happen
+        self._needed_end = 0  # where the bytes must reach in its own buffer for anything to happen
 
     @property
     def left(self) -> int:
@@ -64,13 +74,13 @@ class FrameReader:
     @property
     def is_full(self) -> bool:
         """There is no space, until frames are taken or memory is found: do not read."""
-        return self.starved or (self._kept is not None and self._end >= self._kept.size)
+        return self.starved or (self._own_buffer is not None and self._end >= self._own_buffer.size)
 
     def space(self) -> memoryview:
         """Where the next bytes go. Never empty after `settle`, unless frames wait or starved."""
-        kept = self._kept
-        if kept is not None:
-            return kept.room[self._end :]
+        buffer = self._own_buffer
+        if buffer is not None:
+            return buffer.room[self._end :]
         room = self._buffers.shared.room
         left = self._end - self._start
         if left:
@@ -80,9 +90,9 @@ class FrameReader:
 
     def filled(self, count: int) -> bool:
         """`count` bytes were put into `space()`. False: still only a part of a large frame."""
-        if self._kept is not None:
+        if self._own_buffer is not None:
             self._end += count
-            return self._end >= self._wanted
+            return self._end >= self._needed_end
         self._end += count - self._start
         self._start = 0
         self._view = self._buffers.shared.view
@@ -113,27 +123,27 @@ class FrameReader:
     def settle(self) -> None:
         """After the frames were answered: let go of the memory that is not needed any more."""
         left = self._end - self._start
-        kept = self._kept
-        if left == 0 and kept is None:
+        buffer = self._own_buffer
+        if left == 0 and buffer is None:
             self._shared = False
             self._view = NOTHING
             self._start = self._end = 0
-        elif left <= STASH_MAX and (self._shared or (kept is not None and kept.lent)):
+        elif left <= STASH_MAX and (self._shared or (buffer is not None and buffer.lent)):
             self._stash()
         elif self._shared:
             self._keep()
-        elif kept is not None:
-            self._make_room(kept)
+        elif buffer is not None:
+            self._make_room(buffer)
 
     def trim(self) -> None:
         """Nothing has come for a while: hold no more memory than what is here."""
-        kept = self._kept
-        if kept is None:
+        buffer = self._own_buffer
+        if buffer is None:
             return
         if self.left <= STASH_MAX:
             self._stash()
 
-    def lacks(self) -> int:
+    def missing_memory(self) -> int:
         """How much memory it has to be given before it can go on; 0: none any more."""
         if self.left <= STASH_MAX:
             self.starved = False  # frames were taken meanwhile
@@ -146,7 +156,7 @@ class FrameReader:
         self.starved = False
         if self.left > STASH_MAX:
             self._move(self._buffers.make(granted))
-            self._wanted = self._need()
+            self._needed_end = self._need()
         else:
             self._release()  # what was here has been taken meanwhile
 
@@ -156,7 +166,7 @@ class FrameReader:
         self._view = NOTHING
         self._shared = False
         self.starved = False
-        self._drop_kept()
+        self._drop_own_buffer()
         self._release()
 
     def _stash(self) -> None:
@@ -164,30 +174,30 @@ class FrameReader:
         self._end -= self._start
         self._start = 0
         self._shared = False
-        self._drop_kept()
+        self._drop_own_buffer()
         self._release()
 
     def _keep(self) -> None:
         """A large part of a frame is in the shared buffer: keep it, or copy it out."""
         size = max(self._need(), self.left)
-        if not self._asked(self._buffers.cost_of_keeping(size)):
+        if not self._request_memory(self._buffers.cost_of_keeping(size)):
             return
-        kept = self._buffers.keep_shared() if size <= self._buffers.shared.size else None
-        if kept is None:
+        buffer = self._buffers.keep_shared() if size <= self._buffers.shared.size else None
+        if buffer is None:
             self._move(self._buffers.make(size))
-            self._wanted = self._need()
+            self._needed_end = self._need()
         else:
-            self._kept = kept
-            self._make_room(kept)
+            self._own_buffer = buffer
+            self._make_room(buffer)
         self._shared = False
 
-    def _asked(self, size: int) -> bool:
+    def _request_memory(self, size: int) -> bool:
         """Be granted `size` bytes in all. False: give up what it has, and wait for them.
 
         Whoever waits has been granted nothing, or all might wait for all.
         """
         admission = self._buffers.admission
-        if admission.ask(size):
+        if admission.try_acquire(size):
             self._release()
             self.granted = size
             return True
@@ -200,25 +210,25 @@ class FrameReader:
         if granted:
             self._buffers.admission.release(granted)
 
-    def _make_room(self, kept: Buffer) -> None:
+    def _make_room(self, buffer: Buffer) -> None:
         """See to it that the frame that is arriving can go on arriving."""
         left = self._end - self._start
-        self._wanted = 0
+        self._needed_end = 0
         if left == 0:
             self._start = self._end = 0
             if self._buffers.admission.contended:
                 self._stash()  # others wait for what it keeps for its next frame
             return
         need = self._need()
-        if need > self.granted and not self._asked(max(need, kept.size)):
+        if need > self.granted and not self._request_memory(max(need, buffer.size)):
             return
-        if need > kept.size:
-            kept = self._buffers.make(need)
-            self._move(kept)
-        elif self._start + need > kept.size:
-            kept.room[:left] = self._view[self._start : self._end]
+        if need > buffer.size:
+            buffer = self._buffers.make(need)
+            self._move(buffer)
+        elif self._start + need > buffer.size:
+            buffer.room[:left] = self._view[self._start : self._end]
             self._start, self._end = 0, left
-        self._wanted = self._start + need
+        self._needed_end = self._start + need
 
     def _need(self) -> int:
         """How many bytes the first frame has, its size included, as far as that is known."""
@@ -230,23 +240,23 @@ class FrameReader:
     def _move(self, to: Buffer) -> None:
         left = self._end - self._start
         to.room[:left] = self._view[self._start : self._end]
-        self._drop_kept()
-        self._kept = to
-        self._wanted = 0
+        self._drop_own_buffer()
+        self._own_buffer = to
+        self._needed_end = 0
         self._view = to.view
         self._start, self._end = 0, left
 
-    def _drop_kept(self) -> None:
-        kept, self._kept = self._kept, None
-        if kept is not None:
-            self._buffers.give_back(kept)
+    def _drop_own_buffer(self) -> None:
+        buffer, self._own_buffer = self._own_buffer, None
+        if buffer is not None:
+            self._buffers.give_back(buffer)
 
     def _check(self, size: int) -> None:
         if self._smallest <= size <= self.max_bytes:
             return
         if size > self.max_bytes:
-            reason = f"a request of {size} bytes, above socket.request.max.bytes ({self.max_bytes})"
+            reason = f"request size {size} is above socket.request.max.bytes ({self.max_bytes})"
         else:
-            reason = f"a request of {size} bytes, too small for a header"
+            reason = f"request size {size} is too small for a request header"
         advice = hint(bytes(self._view[self._start : self._start + 4]))
         raise Disconnect(f"{reason}; {advice}" if advice else reason)

@@ -1,7 +1,7 @@
 """The bounds of the network layer, under the names of the settings they come from.
 
 Owns: the values, frozen. A change at run time replaces the whole record (`Network.apply`).
-Never: reads a configuration; whoever builds the broker fills this in.
+Never: reads a configuration; the broker fills this in at its start.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNSENT_PAUSE_BYTES: Final = 1 << 20
 UNSENT_MAX_BYTES: Final = 16 << 20
 """A connection with more unsent memory than this is closed: its peer does not read."""
 
-UNSENT_NOTED_BYTES: Final = 64 << 10
+UNSENT_STEP_BYTES: Final = 64 << 10
 """Replies that wait for the one to an earlier request are counted in steps of this."""
 
 SEND_TURN_BYTES: Final = 4 << 20
@@ -37,21 +37,21 @@ STALL_GRACE_MS: Final = 30_000
 """How long a started frame may take, before the time its size earns it."""
 
 SLOWEST_BYTES_PER_MS: Final = 16
-"""What a frame must arrive at, on average, to be given more time than the grace."""
+"""The average rate at which a large frame must arrive after the grace period."""
 
 CONTENDED_GRACE_MS: Final = 5_000
 CONTENDED_BYTES_PER_MS: Final = 1_000
 """The same two for a large frame whose memory others wait for; and how long it may be silent."""
 
 MEMORY_WAIT_MAX_MS: Final = 30_000
-"""How long a frame may wait for memory: by then its sender has given up."""
+"""How long a frame may wait for memory; by then its sender has timed out."""
 
 SWEEP_MS: Final = 1_000
 """How often idle and stalled connections are looked for."""
 
 SWEEP_SLICE: Final = 256
 SWEEP_SLICE_MS: Final = 50
-"""Of many connections so many are looked at, with a pause before the next: replies go first."""
+"""Connections checked at once, and the pause before the next ones, so that replies go first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class NetLimits:
     max_connection_creation_rate: int = UNLIMITED
     listener_max_connection_creation_rate: Mapping[str, int] = field(default_factory=dict)
     protected_listener: str | None = None
-    """Brokers come through it: others make room for them when there are too many."""
+    """The inter-broker listener: max.connections and the broker's rate do not apply to it."""
 
     def connections_from(self, address: str) -> int:
         return self.max_connections_per_ip_overrides.get(address, self.max_connections_per_ip)

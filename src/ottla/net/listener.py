@@ -44,12 +44,12 @@ class Listener:
     ) -> None:
         self.endpoint = endpoint
         self._network = network
-        self._door = ChannelContext(endpoint.name, str(endpoint.protocol), answer, control_plane)
+        self._context = ChannelContext(endpoint.name, str(endpoint.protocol), answer, control_plane)
         self._server: asyncio.AbstractServer | None = None
 
     @property
     def connection_count(self) -> int:
-        return self._network.census.of_listener(self.endpoint.name)
+        return self._network.connection_counts.of_listener(self.endpoint.name)
 
     async def start(self) -> int:
         """Listen and accept; the port it really has."""
@@ -62,26 +62,26 @@ class Listener:
         network = self._network
         host = self.endpoint.host or ("0.0.0.0" if self.endpoint.port == 0 else None)
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: Channel(network, self._door),
+            lambda: Channel(network, self._context),
             host,
             self.endpoint.port,
             backlog=network.limits.socket_listen_backlog_size,
             start_serving=False,
         )
-        network.opened()
+        network.on_listener_opened()
         network.metrics.registry.gauge(
             "kafka_server_socketservermetrics_connection_count",
             "Open connections of one listener.",
             lambda: self.connection_count,
             listener=self.endpoint.name,
         )
-        network.refused(self.endpoint.name)  # shown as 0 from the start
+        network.refused_counter(self.endpoint.name)  # shown as 0 from the start
         sockets = getattr(self._server, "sockets", ())
         return int(sockets[0].getsockname()[1]) if sockets else self.endpoint.port
 
     async def serve(self) -> None:
         """Accept connections from now on."""
-        assert self._server is not None, "bind comes first"
+        assert self._server is not None, "call bind() before serve()"
         await self._server.start_serving()
 
     async def stop(self, drain_ms: int) -> None:
@@ -91,17 +91,17 @@ class Listener:
             return
         await _accept_no_more(server)
         name = self.endpoint.name
-        self._network.newcomers.turn_away(name, "the listener is closed")
-        for live in self._network.live_of(name):
-            live.retire()
+        self._network.waiting_connections.close_waiting(name, f"listener {name} is closed")
+        for live in self._network.connections_of(name):
+            live.drain()
         try:
             async with asyncio.timeout(drain_ms / 1e3):
-                await self._network.emptied(name)
+                await self._network.wait_until_empty(name)
         except TimeoutError:
-            for live in self._network.live_of(name):
-                live.evict("the broker stops and cannot wait for it any longer")
-            await self._network.emptied(name)
-        self._network.closed()
+            for live in self._network.connections_of(name):
+                live.evict(f"listener {name} stops; not finished within {drain_ms} ms")
+            await self._network.wait_until_empty(name)
+        self._network.on_listener_closed()
 
 
 async def _accept_no_more(server: asyncio.AbstractServer) -> None:

@@ -1,7 +1,7 @@
 """What all listeners of one broker share.
 
-Owns: the limits in force, who is connected, the run queue, the receive buffers, the sweep that
-finds idle and stalled connections, and the replies that became ready outside their turn.
+Owns: the limits, the open connections, the run queue, the receive buffers, the periodic search for
+idle and stalled connections, and the replies that became ready outside their turn.
 Never: accepts, reads or writes; `listener` and `channel` do.
 """
 
@@ -24,10 +24,10 @@ from ottla.net.reply_memory import ReplyMemory
 from ottla.net.request_metrics import UNKNOWN, RequestMetrics
 from ottla.net.request_slot import Peer
 from ottla.net.run_queue import RunQueue
-from ottla.net.waiting_connections import Entry, Newcomer, Newcomers
+from ottla.net.waiting_connections import AdmissionDecision, NewConnection, WaitingConnections
 
 
-class LiveConnection(Evictable, Newcomer, Protocol):
+class LiveConnection(Evictable, NewConnection, Protocol):
     """A connection, as far as the network as a whole knows."""
 
     @property
@@ -42,7 +42,7 @@ class LiveConnection(Evictable, Newcomer, Protocol):
 
     def evict(self, reason: str) -> None: ...
 
-    def retire(self) -> None: ...
+    def drain(self) -> None: ...
 
 
 class Network:
@@ -59,18 +59,17 @@ class Network:
         self.metrics = metrics
         self.buffers = Buffers()
         self.replies = ReplyMemory[LiveConnection]()
-        self.queue = RunQueue(clock, _soon)
-        self.census = ConnectionCounts()
-        self.newcomers = Newcomers(self.census)
+        self.queue = RunQueue(clock, _call_soon)
+        self.connection_counts = ConnectionCounts()
+        self.waiting_connections = WaitingConnections(self.connection_counts)
         self._admitting: asyncio.TimerHandle | None = None
-        self.complaints = PeerErrorLog(clock)
-        self.live: dict[
-            LiveConnection, None
-        ] = {}  # in the order they came, so that a simulation replays
-        self.turning = False  # a turn is being taken: it will flush `dirty` itself
+        self.error_log = PeerErrorLog(clock)
+        # In order of arrival, so that a simulation can be replayed.
+        self.live: dict[LiveConnection, None] = {}
+        self.in_turn = False  # a turn is being taken: it will flush `dirty` itself
         self.dirty: list[LiveConnection] = []
         self._executor = executor
-        self._emptied: dict[str, list[asyncio.Future[None]]] = {}
+        self._empty_waiters: dict[str, list[asyncio.Future[None]]] = {}
         self._listeners = 0
         self._unswept: list[LiveConnection] = []
         self._sweeper: asyncio.TimerHandle | None = None
@@ -84,84 +83,89 @@ class Network:
         self.replies.limit = limits.reply_memory_bytes
         for live in self.live:
             live.connection.apply(limits)
-        self._let_in()
+        self._admit_waiting()
 
-    def opened(self) -> None:
-        """A listener begins: the first one starts the sweep and offers the metrics."""
+    def on_listener_opened(self) -> None:
+        """The first listener starts the sweep and registers the metrics."""
         self._listeners += 1
         if self._listeners == 1:
-            self._offer_metrics()
+            self._register_metrics()
             self._sweep()
 
-    def closed(self) -> None:
+    def on_listener_closed(self) -> None:
         self._listeners -= 1
         if self._listeners == 0 and self._sweeper is not None:
             self._sweeper.cancel()
 
-    def admit(self, newcomer: LiveConnection) -> Entry:
-        """Count a new connection in, have it wait for its turn, or say why not."""
-        full = self.census.full(self.limits)
-        entry, reason = self.newcomers.came(newcomer, self.limits, self.clock.mono_ms())
-        if entry is Entry.IN:
-            self.live[newcomer] = None
-            oldest = least_recently_used(self.live, newcomer.listener_name) if full else None
+    def admit(self, connection: LiveConnection) -> AdmissionDecision:
+        """Admit a new connection, make it wait, or refuse it."""
+        full = self.connection_counts.full(self.limits)
+        decision, reason = self.waiting_connections.admit(
+            connection, self.limits, self.clock.mono_ms()
+        )
+        if decision is AdmissionDecision.NOW:
+            self.live[connection] = None
+            oldest = least_recently_used(self.live, connection.listener_name) if full else None
             if oldest is not None:
-                oldest.evict("it was idle the longest when max.connections was reached")
-        elif entry is Entry.WAITS:
-            self._let_in()
+                oldest.evict(
+                    f"max.connections ({self.limits.max_connections}) reached: "
+                    "closing the least recently used connection"
+                )
+        elif decision is AdmissionDecision.LATER:
+            self._admit_waiting()
         else:
-            self.complaints.closed(newcomer.peer, reason)
-            self.refused(newcomer.listener_name).value += 1
-        return entry
+            self.error_log.closed(connection.peer, reason)
+            self.refused_counter(connection.listener_name).value += 1
+        return decision
 
-    def _let_in(self) -> None:
-        """Those who wait and need not any longer."""
+    def _admit_waiting(self) -> None:
+        """Admit the waiting connections that are within the limits now."""
         if self._admitting is not None:
             self._admitting.cancel()
             self._admitting = None
-        if not len(self.newcomers):
+        if not len(self.waiting_connections):
             return
-        newcomer, wait_ms = self.newcomers.next(self.limits, self.clock.mono_ms())
-        while newcomer is not None:
-            self.live[cast(LiveConnection, newcomer)] = None
-            newcomer.let_in()
-            newcomer, wait_ms = self.newcomers.next(self.limits, self.clock.mono_ms())
+        connection, wait_ms = self.waiting_connections.next(self.limits, self.clock.mono_ms())
+        while connection is not None:
+            self.live[cast(LiveConnection, connection)] = None
+            connection.on_admitted()
+            connection, wait_ms = self.waiting_connections.next(self.limits, self.clock.mono_ms())
         if wait_ms:
             loop = asyncio.get_running_loop()
-            self._admitting = loop.call_later(wait_ms / 1e3, self._let_in)
+            self._admitting = loop.call_later(wait_ms / 1e3, self._admit_waiting)
 
-    def refused(self, listener: str) -> Counter:
+    def refused_counter(self, listener: str) -> Counter:
         return self.metrics.registry.counter(
             "kafka_server_socketservermetrics_connections_refused_total",
             "Connections closed on arrival because a limit was reached.",
             listener=listener,
         )
 
-    def left(self, gone: LiveConnection, peer: Peer) -> None:
-        if self.newcomers.left(gone) or gone not in self.live:
-            return  # it was never let in
-        del self.live[gone]
-        self.census.left(peer.listener, peer.address)
-        self._let_in()
-        if not self.census.of_listener(peer.listener):
-            for waiter in self._emptied.pop(peer.listener, ()):
+    def remove(self, connection: LiveConnection, peer: Peer) -> None:
+        if self.waiting_connections.remove(connection) or connection not in self.live:
+            return  # it was never admitted
+        del self.live[connection]
+        self.connection_counts.remove(peer.listener, peer.address)
+        self._admit_waiting()
+        if not self.connection_counts.of_listener(peer.listener):
+            for waiter in self._empty_waiters.pop(peer.listener, ()):
                 if not waiter.done():
                     waiter.set_result(None)
 
-    def live_of(self, listener: str) -> list[LiveConnection]:
+    def connections_of(self, listener: str) -> list[LiveConnection]:
         return [live for live in self.live if live.listener_name == listener]
 
-    async def emptied(self, listener: str) -> None:
+    async def wait_until_empty(self, listener: str) -> None:
         """Until the last connection of `listener` is gone."""
-        if self.census.of_listener(listener):
+        if self.connection_counts.of_listener(listener):
             waiter = asyncio.get_running_loop().create_future()
-            self._emptied.setdefault(listener, []).append(waiter)
+            self._empty_waiters.setdefault(listener, []).append(waiter)
             await waiter
 
     def wake(self, live: LiveConnection) -> None:
         """Replies of `live` became ready outside its turn: flush them with others like them."""
-        if not self.dirty and not self.turning:
-            _soon(self.flush)
+        if not self.dirty and not self.in_turn:
+            _call_soon(self.flush)
         self.dirty.append(live)
 
     def flush(self) -> None:
@@ -171,26 +175,27 @@ class Network:
                 live.flush()
 
     def note_replies(self, live: LiveConnection, size: int) -> None:
-        """So many bytes of replies to `live` are in memory. When it is too much, somebody goes."""
+        """Record the bytes of unsent replies to `live`; over the limit, the largest is evicted."""
         largest = self.replies.note(live, size)
         if largest is not None:
-            _soon(lambda: self._evict_for_replies(largest))  # it may be in the middle of a turn
+            # Later, because the connection may be in the middle of a turn.
+            _call_soon(lambda: self._evict_for_replies(largest))
 
     def _evict_for_replies(self, largest: LiveConnection) -> None:
         replies = self.replies
         if 0 <= replies.limit < replies.total and replies.of(largest):
             largest.evict(
-                f"it has not taken {replies.of(largest)} bytes of replies, the most of all, and "
-                f"all of them together are {replies.total}, of at most {replies.limit}"
+                f"the client has not read {replies.of(largest)} bytes of replies, the most of all "
+                f"clients; unread replies take {replies.total} bytes, the limit is {replies.limit}"
             )
 
     def run_blocking(self, work: Callable[[], object]) -> asyncio.Future[Any]:
         return asyncio.get_running_loop().run_in_executor(self._executor, work)
 
-    def _offer_metrics(self) -> None:
+    def _register_metrics(self) -> None:
         gauge = self.metrics.registry.gauge
         queue = self.queue
-        doc = "Connections with requests that wait to be started."
+        doc = "Connections with requests waiting to be handled."
         gauge("kafka_network_requestchannel_request_queue_size", doc, lambda: queue.data_size)
         gauge(
             "kafka_network_requestchannel_control_plane_request_queue_size",
@@ -199,13 +204,13 @@ class Network:
         )
         gauge(
             "kafka_network_requestchannel_response_queue_size",
-            "Sends that their peers have not taken whole.",
+            "Replies that are not completely sent.",
             lambda: sum(len(live.unsent) for live in self.live),
         )
         admission = self.buffers.admission
         gauge(
             "kafka_network_socketserver_memory_pool_used",
-            "Bytes of requests that arrive or are handled.",
+            "Bytes of requests being received or handled.",
             lambda: admission.used,
         )
         gauge(
@@ -220,19 +225,19 @@ class Network:
         )
         gauge(
             "kafka_network_socketserver_unsent_reply_bytes",
-            "Bytes of replies in memory that their peers have not taken.",
+            "Bytes of replies in memory that clients have not read.",
             lambda: self.replies.total,
         )
         self.metrics.registry.series(
             "kafka_server_socketservermetrics_client_versions",
-            "Connections by client software, API, and the version of it that they speak.",
+            "Connections by client software, API and API version.",
             self._client_versions,
         )
         self.metrics.watch_loop()
 
     def _client_versions(self) -> Iterable[tuple[Labels, float]]:
-        """Only of connections that are there: what peers call themselves is their choice."""
-        spoken: CountOf[Labels] = CountOf()
+        """Counts open connections only: clients choose their names, so none is kept."""
+        counts: CountOf[Labels] = CountOf()
         names = self.metrics.names
         for live in self.live:
             peer = live.connection.peer
@@ -242,8 +247,8 @@ class Network:
             )
             for key, version in peer.versions.items():
                 api = (("request", names.get(key, UNKNOWN)), ("version", str(version)))
-                spoken[client + api] += 1
-        return spoken.items()
+                counts[client + api] += 1
+        return counts.items()
 
     def _sweep(self) -> None:
         """Look at some connections now and at more a little later: never at all of them at once."""
@@ -257,5 +262,5 @@ class Network:
         self._sweeper = asyncio.get_running_loop().call_later(pause_ms / 1e3, self._sweep)
 
 
-def _soon(callback: Callable[[], None]) -> object:
+def _call_soon(callback: Callable[[], None]) -> object:
     return asyncio.get_running_loop().call_soon(callback)

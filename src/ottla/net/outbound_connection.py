@@ -6,8 +6,7 @@ Never: retries a call (whether that is safe only the caller knows) or reads what
 A call that runs out of time takes the connection with it: its reply may never come, and every
 later reply waits behind it. Calls that waited there fail with ConnectionError and may be made anew.
 
-A new connection is greeted before anybody else may use it: what versions the peer speaks, and who
-we are, is settled there, anew for each connection.
+Each new connection starts with a handshake: API versions and authentication, before any call.
 """
 
 from __future__ import annotations
@@ -50,17 +49,17 @@ class OutboundLimits:
 
 
 Ask: TypeAlias = Callable[[bytes], Awaitable[memoryview]]
-Greet: TypeAlias = Callable[[Ask], Awaitable[None]]
-"""What is said on a new connection, before anything else may be; an OSError gives it up."""
+Handshake: TypeAlias = Callable[[Ask], Awaitable[None]]
+"""The first requests on a new connection; an OSError closes it."""
 
 
-def backoff_ms(failures: int, limits: OutboundLimits, dice: Random) -> int:
-    """How long to wait before the next try: doubling, up to a bound, never in step with others."""
+def backoff_ms(failures: int, limits: OutboundLimits, random: Random) -> int:
+    """How long to wait before the next attempt: exponential backoff with jitter, bounded."""
     if not failures:
         return 0
     base = limits.reconnect_backoff_ms * 2 ** min(failures - 1, 16)
     ceiling = min(base, limits.reconnect_backoff_max_ms)
-    return dice.randint(ceiling // 2, ceiling)
+    return random.randint(ceiling // 2, ceiling)
 
 
 class OutboundConnection:
@@ -71,16 +70,17 @@ class OutboundConnection:
         host: str,
         port: int,
         clock: Clock,
-        dice: Random,
+        random: Random,
         limits: OutboundLimits | None = None,
         *,
-        greet: Greet | None = None,
+        handshake: Handshake | None = None,
     ) -> None:
         self.host = host
         self.port = port
-        self._greet = greet
+        self._address = f"{host}:{port}"
+        self._handshake = handshake
         self._clock = clock
-        self._dice = dice
+        self._random = random
         self._limits = limits or OutboundLimits()
         self._room = asyncio.Semaphore(self._limits.max_inflight_requests)
         self._exchange: Exchange | None = None
@@ -102,7 +102,7 @@ class OutboundConnection:
                 return await exchange.ask(request)
         except TimeoutError:
             if exchange is not None:
-                exchange.end(f"{self.host}:{self.port} did not answer in {timeout_ms} ms")
+                exchange.end(f"no reply from {self._address} within {timeout_ms} ms")
             raise
 
     def post(self, request: Sequence[Bytes]) -> asyncio.Future[memoryview] | None:
@@ -123,7 +123,7 @@ class OutboundConnection:
         return True
 
     async def connect(self) -> None:
-        """Have a connection, greeted; no later than a first call would."""
+        """Connect and complete the handshake now instead of at the first call."""
         await self._connected()
 
     @property
@@ -148,10 +148,10 @@ class OutboundConnection:
     def hang_up(self) -> None:
         """End the connection there is; the next call makes another."""
         if self._exchange is not None:
-            self._exchange.end("the connection was closed on this side")
+            self._exchange.end(f"connection to {self._address} was closed locally")
 
     async def _connected(self) -> Exchange:
-        """The live connection; the first who needs one makes it, others wait for that one."""
+        """The open connection; the first caller opens it, others wait for that one."""
         while not self._closed:
             if self._exchange is not None and self._exchange.open:
                 return self._exchange
@@ -164,7 +164,7 @@ class OutboundConnection:
             finally:
                 self._opening.set_result(None)
                 self._opening = None
-        raise ConnectionError("the connection was closed on this side")
+        raise ConnectionError(f"connection to {self._address} was closed locally")
 
     async def _open(self) -> Exchange:
         wait_ms = self._not_before_ms - self._clock.mono_ms()
@@ -172,30 +172,32 @@ class OutboundConnection:
             await asyncio.sleep(wait_ms / 1e3)
         try:
             async with asyncio.timeout(self._limits.connect_timeout_ms / 1e3):
-                exchange = await self._dial()
+                exchange = await self._connect()
         except OSError:
             self._failures += 1
-            pause_ms = backoff_ms(self._failures, self._limits, self._dice)
+            pause_ms = backoff_ms(self._failures, self._limits, self._random)
             self._not_before_ms = self._clock.mono_ms() + pause_ms
             raise
         self._failures = 0
         return exchange
 
-    async def _dial(self) -> Exchange:
+    async def _connect(self) -> Exchange:
         transport, exchange = await asyncio.get_running_loop().create_connection(
-            lambda: Exchange(ReplyReader(self._limits.read_bytes, self._limits.max_reply_bytes)),
+            lambda: Exchange(
+                ReplyReader(self._limits.read_bytes, self._limits.max_reply_bytes), self._address
+            ),
             self.host,
             self.port,
         )
         try:
             if self._limits.sockets is not None:
                 tune(transport, self._limits.sockets)
-            if self._greet is not None:
-                await self._greet(exchange.ask)
+            if self._handshake is not None:
+                await self._handshake(exchange.ask)
             if self._limits.bulk_buffer_bytes is not None:
                 receive_in_bulk(transport, self._limits.bulk_buffer_bytes)
         except BaseException:
-            exchange.end("the greeting failed")
+            exchange.end(f"handshake with {self._address} failed")
             raise
         return exchange
 
@@ -203,8 +205,9 @@ class OutboundConnection:
 class Exchange(asyncio.BufferedProtocol):
     """Requests and replies on one connection, matched by order and checked by correlation id."""
 
-    def __init__(self, replies: ReplyReader) -> None:
+    def __init__(self, replies: ReplyReader, address: str) -> None:
         self.open = False
+        self._address = address
         self._replies = replies
         self._waiting: deque[tuple[bytes, asyncio.Future[memoryview]]] = deque()
 
@@ -217,7 +220,7 @@ class Exchange(asyncio.BufferedProtocol):
         try:
             self._writer.send(request)
         except OSError as error:
-            self.end(f"the peer went away: {error}")
+            self.end(f"{self._address} closed the connection: {error}")
 
     def ask(self, request: bytes) -> asyncio.Future[memoryview]:
         return self.ask_parts((request,))
@@ -231,10 +234,10 @@ class Exchange(asyncio.BufferedProtocol):
         return reply
 
     def end(self, reason: str) -> None:
-        """Give the connection up; whoever waits on it hears why."""
+        """Close the connection; calls that wait on it fail with the reason."""
         if self.open:
             self.open = False
-            self._writer.close()  # before the descriptor can be somebody else's
+            self._writer.close()  # before the descriptor can be reused
             self._transport.abort()
         waiting, self._waiting = self._waiting, deque()
         for _, reply in waiting:
@@ -243,8 +246,8 @@ class Exchange(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._wire = transport_of(self._transport, asyncio.get_running_loop())
-        self._writer = ReplyWriter(self._wire, self._progressed, _has_no_files)
+        self._sender = transport_of(self._transport, asyncio.get_running_loop())
+        self._writer = ReplyWriter(self._sender, self._on_progress, _has_no_files)
         self.open = True
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -254,35 +257,45 @@ class Exchange(asyncio.BufferedProtocol):
         try:
             for frame in self._replies.filled(nbytes):
                 if self.open:
-                    self._answered(frame)
+                    self._on_reply(frame)
         except Disconnect as fault:
             self.end(str(fault))
 
     def pause_writing(self) -> None:
-        if isinstance(self._wire, CopyingTransport):
-            self._wire.paused()
+        if isinstance(self._sender, CopyingTransport):
+            self._sender.on_paused()
 
     def resume_writing(self) -> None:
-        if isinstance(self._wire, CopyingTransport):
-            self._wire.resumed()
+        if isinstance(self._sender, CopyingTransport):
+            self._sender.on_resumed()
 
-    def _progressed(self) -> None:
+    def _on_progress(self) -> None:
         if self._writer.failed is not None:
-            self.end(f"the peer went away: {self._writer.failed}")
+            self.end(f"{self._address} closed the connection: {self._writer.failed}")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.end(f"the peer went away: {exc}" if exc else "the peer went away")
+        self.end(f"{self._address} closed the connection" + (f": {exc}" if exc else ""))
 
-    def _answered(self, frame: memoryview) -> None:
+    def _on_reply(self, frame: memoryview) -> None:
         if not self._waiting:
-            raise Disconnect("a reply that nobody asked for")
+            raise Disconnect(
+                f"unexpected reply from {self._address}: no request is waiting for one"
+            )
         correlation, reply = self._waiting.popleft()
         if frame[: CORRELATION.size] != correlation:
             self._waiting.appendleft((correlation, reply))
-            raise Disconnect("a reply with another correlation id than asked for")
+            raise Disconnect(
+                f"wrong correlation id in a reply from {self._address}: "
+                f"expected {_number(correlation)}, received {_number(frame)}"
+            )
         if not reply.done():  # its caller may have stopped waiting
             reply.set_result(frame)
 
 
+def _number(correlation: Bytes) -> int:
+    number: int = CORRELATION.unpack_from(correlation)[0]
+    return number
+
+
 def _has_no_files(work: Callable[[], object]) -> asyncio.Future[object]:
-    raise AssertionError("a request is bytes: nothing of it has to be read from a disk")
+    raise AssertionError("requests contain no files: nothing has to be read from disk")

@@ -1,10 +1,9 @@
-"""Replies that peers have not taken yet: how many bytes in all, and whose are the most. Pure.
+"""Memory of replies that clients have not read: the total, and the connection with the most. Pure.
 
 Owns: the bytes of each connection that has any. Never: closes one; it says which.
 
-Each connection is slowed down long before (`limits.UNSENT_PAUSE_BYTES`). This bound is for many of
-them at a time, where slowing down is not enough: what is made already has to be kept, unless
-somebody goes.
+Each connection is paused long before this limit (`limits.UNSENT_PAUSE_BYTES`). This limit is for
+many connections at once: their replies stay in memory until one of them is closed.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ class ReplyMemory(Generic[Owner]):
         self._sizes: dict[Owner, int] = {}
 
     def note(self, owner: Owner, size: int) -> Owner | None:
-        """`owner` has so many bytes now. Who must go, if that is too much."""
+        """Record the bytes of `owner`; over the limit, the owner with the most bytes."""
         self.total += size - self._sizes.get(owner, 0)
         if size:
             self._sizes[owner] = size

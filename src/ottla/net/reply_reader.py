@@ -1,13 +1,13 @@
-"""Bytes from a peer that was asked, cut into replies that their readers may keep.
+"""Bytes from a server, split into replies that their readers may keep.
 
 Owns: where the next reply starts and how many bytes of it are here.
-Never: reads a socket, knows who asked.
+Never: reads a socket, knows requests.
 
-The other side of `inbox`: a broker holds thousands of connections and lets go of a request's bytes
-as soon as it is answered; a client holds a few, and its fetches bring megabytes that stay until
-they are decoded. So a large reply gets memory of its own, and the socket is read straight into it:
-its bytes are copied once, by the kernel. That memory serves another reply when nobody looks at this
-one any more. Small ones share a buffer and are copied out of it.
+The counterpart of `frame_reader`: a broker has thousands of connections and releases a request's
+bytes as soon as it is answered; a client has a few, and its fetches return megabytes that stay
+until they are decoded. So a large reply gets memory of its own, and the socket is read straight
+into it: its bytes are copied once, by the kernel. That memory is reused for another reply when no
+view of this one is left. Small replies share a buffer and are copied out of it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ottla.model.errors import Disconnect
-from ottla.model.memory import Shelf
+from ottla.model.memory import BufferPool
 
 SIZE: Final = struct.Struct(">i")
 SMALLEST_REPLY: Final = 4  # a correlation id
@@ -34,7 +34,7 @@ class ReplyReader:
         self._max_bytes = max_bytes
         self._shared = memoryview(bytearray(read_bytes))
         self._end = 0  # of the bytes in the shared buffer
-        self._shelf = Shelf(KEPT_BYTES)
+        self._pool = BufferPool(KEPT_BYTES)
         self._room = memoryview(b"")  # for the large reply that is arriving
         self._arrived = 0
         self._size = 0  # of that reply; 0: there is none
@@ -61,7 +61,10 @@ class ReplyReader:
         while self._end - start >= SIZE.size:
             (size,) = SIZE.unpack_from(self._shared, start)
             if not SMALLEST_REPLY <= size <= self._max_bytes:
-                raise Disconnect(f"a reply of {size} bytes")
+                raise Disconnect(
+                    f"invalid reply size {size}: "
+                    f"must be between {SMALLEST_REPLY} and {self._max_bytes} bytes"
+                )
             begin, stop = start + SIZE.size, start + SIZE.size + size
             if stop > self._end:
                 if stop - start > len(self._shared):
@@ -77,7 +80,7 @@ class ReplyReader:
 
     def _make_large(self, size: int, begun: memoryview) -> None:
         """The rest of this reply goes straight to where it will stay."""
-        self._room = self._shelf.lend(min(size, TRUSTED_BYTES))
+        self._room = self._pool.lend(min(size, TRUSTED_BYTES))
         self._room[: len(begun)] = begun
         self._arrived = len(begun)
         self._size = size

@@ -1,7 +1,7 @@
 """Replies on their way out: in order, whole, and no more in memory than they must be.
 
 Owns: the parts of one connection that are not sent yet, and how far the first one got.
-Never: knows what a wire is made of; a `Transport` takes bytes and files and says how much it took.
+Never: calls the system; a `Transport` takes bytes and files and returns how much it took.
 
 Bytes before a file are sent with a hint that more follows, so that a fetch's header and records
 share packets. A file whose pages are not in memory is warmed on a thread first: the loop would
@@ -21,7 +21,7 @@ BYTES: Final = frozenset({bytes, bytearray, memoryview})
 BUFFERS_MAX: Final = 512  # of one system call; the kernel's own limit is 1024
 JOIN_MAX_BYTES: Final = 64 << 10
 SMALL_FILE_BYTES: Final = 16 << 10  # below this reading and writing is quicker than sendfile
-CUT_SHORT: Final = "a file ended before the part of it that was promised"
+FILE_TOO_SHORT: Final = "cannot send reply: the file is shorter than the slice to send"
 
 RunBlocking: TypeAlias = Callable[[Callable[[], object]], "Future[Any]"]
 """Runs a function on a thread; the future is done on the loop."""
@@ -51,7 +51,7 @@ class ReplyWriter:
         "_pending",
         "_probed",
         "_run_blocking",
-        "_wire",
+        "_transport",
         "delivered",
         "failed",
         "promised",
@@ -59,13 +59,13 @@ class ReplyWriter:
     )
 
     def __init__(
-        self, wire: Transport, on_progress: Callable[[], None], run_blocking: RunBlocking
+        self, transport: Transport, on_progress: Callable[[], None], run_blocking: RunBlocking
     ) -> None:
         self.promised = 0  # bytes ever put off
         self.delivered = 0  # bytes of those sent since
         self.unsent_bytes = 0  # in memory, files left out
         self.failed: OSError | None = None  # what happened while nobody was sending
-        self._wire = wire
+        self._transport = transport
         self._on_progress = on_progress
         self._run_blocking = run_blocking
         self._pending: list[Part] = []
@@ -85,7 +85,7 @@ class ReplyWriter:
             parts = _merged(parts)
         if not waiting and len(parts) == 1 and type(parts[0]) is bytes:
             data = parts[0]
-            taken = self._wire.write(data)
+            taken = self._transport.write(data)
             if taken == len(data):
                 return True
             parts = (memoryview(data)[taken:],)
@@ -108,11 +108,11 @@ class ReplyWriter:
             self._closed = True
             self._pending.clear()
             self.unsent_bytes = 0
-            self._on_progress = _nobody  # whoever owns it can be freed at once
-            self._wire.close()
+            self._on_progress = _ignore  # so that its owner can be freed at once
+            self._transport.close()
 
     def _push(self) -> None:
-        """Send until nothing is left, the wire takes no more, or others must have their turn."""
+        """Send until all is sent, the transport takes no more, or the turn is over."""
         turn_bytes = SEND_TURN_BYTES
         while self._pending and turn_bytes > 0:
             head = self._pending[0]
@@ -126,7 +126,7 @@ class ReplyWriter:
                 break
             turn_bytes -= taken
             self.delivered += taken
-        self._wire.call_when_writable(self._again if self._pending else None)
+        self._transport.call_when_writable(self._again if self._pending else None)
 
     def _push_bytes(self) -> int:
         run: list[Bytes] = []
@@ -136,7 +136,7 @@ class ReplyWriter:
                 more = True
                 break
             run.append(part)  # type: ignore[arg-type]
-        taken = self._wire.write_all(run, more=more)
+        taken = self._transport.write_all(run, more=more)
         self.unsent_bytes -= taken
         left = taken
         whole = 0
@@ -150,7 +150,7 @@ class ReplyWriter:
         return taken
 
     def _push_file(self, head: FileSlice, limit: int) -> int:
-        taken = self._wire.send_file(head, self._at, limit)
+        taken = self._transport.send_file(head, self._at, limit)
         self._at += taken
         if self._at >= head.size:
             self._pending.pop(0)
@@ -166,7 +166,7 @@ class ReplyWriter:
         is_cached = getattr(head, "is_cached", None)
         if is_cached is None or is_cached():
             return True
-        self._wire.call_when_writable(None)
+        self._transport.call_when_writable(None)
         warm: Callable[[], object] = getattr(head, "warm", head.read)
         self._run_blocking(warm).add_done_callback(self._warmed)
         return False
@@ -186,8 +186,8 @@ class ReplyWriter:
         self._on_progress()
 
 
-def _nobody() -> None:
-    """Listens to the progress of a closed writer."""
+def _ignore() -> None:
+    """The progress callback of a closed writer."""
 
 
 def _merged(parts: Sequence[Part]) -> Sequence[Part]:
@@ -223,5 +223,5 @@ def _small_file(part: Part) -> bytes | None:
         return None
     data = part.read()
     if len(data) != part.size:
-        raise OSError(CUT_SHORT)
+        raise OSError(FILE_TOO_SHORT)
     return data

@@ -63,8 +63,8 @@ class RequestMetrics:
         key = slots[0].api
         for slot in slots:
             if slot.api != key:
-                for one in slots:
-                    self._record_alike((one,), flush_ns, sent_ns)
+                for single in slots:
+                    self._record_alike((single,), flush_ns, sent_ns)
                 return
         self._record_alike(slots, flush_ns, sent_ns)
 

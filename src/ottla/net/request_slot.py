@@ -1,6 +1,6 @@
-"""One request's place in the order of replies, and who sent it.
+"""One request's place in the order of replies, and the peer that sent it.
 
-Owns: the reply until its turn comes, and the moments the request passed.
+Owns: the reply until it can be sent, and the request's timestamps.
 Never: sends anything; the connection takes replies out in order.
 """
 
@@ -38,7 +38,7 @@ NO_BYTES: Final[Sequence[Part]] = ()
 
 
 class Peer:
-    """Who is at the other end. Authentication and ApiVersions fill in what they learn."""
+    """The client or broker of one connection; authentication and ApiVersions fill in its fields."""
 
     __slots__ = (
         "address",
@@ -71,7 +71,7 @@ class Peer:
         self.versions: dict[int, int] = {}  # of each API it has called, the version it speaks
         self.large: asyncio.Event | None = None  # of the request that others must not overtake now
         self.unstarted = 0  # requests handed to tasks that have not begun
-        self.on_room: Callable[[], None] = _nobody  # there were too many of those, and no longer
+        self.on_room: Callable[[], None] = _ignore  # there were too many of those, and no longer
 
     def __str__(self) -> str:
         return f"{self.address}:{self.port}"
@@ -83,12 +83,12 @@ class Peer:
             self.on_room()
 
 
-def _nobody() -> None:
-    """Nobody waits for room."""
+def _ignore() -> None:
+    """The callback until a connection sets its own."""
 
 
 class Express(Protocol):
-    """What a handler has learnt of a peer: how to answer a request like its last, at once."""
+    """Answers a request that has the same shape as the peer's last one in one step."""
 
     def __call__(self, frame: memoryview, slot: RequestSlot) -> bool: ...
 
@@ -101,26 +101,26 @@ class ReplyOrder(Protocol):
     peer: Peer
     closed: bool
 
-    def replied(self, slot: RequestSlot) -> None: ...
+    def on_reply(self, slot: RequestSlot) -> None: ...
 
     def end(self, reason: str) -> None: ...
 
 
 class RequestSlot:
-    """Answered exactly once, now or later: `reply`, `nothing` or `close`.
+    """Answered exactly once, now or later: `reply`, `reply_nothing` or `close`.
 
     `parts` of memory must not change until they are sent: give them away. After the peer has gone
-    an answer is dropped without a sound.
+    an answer is dropped silently.
     """
 
     __slots__ = (
-        "_order", "api", "done_ns", "local_ns", "on_gone", "on_sent", "parts", "received_ns",
+        "_order", "api", "done_ns", "local_ns", "on_disconnect", "on_sent", "parts", "received_ns",
         "started_ns",
     )  # fmt: skip
 
     local_ns: int  # when this broker's own work was done
     done_ns: int  # when it was answered
-    on_gone: Callable[[], None]  # set by who answers later: the peer left before it was answered
+    on_disconnect: Callable[[], None]  # called if the peer disconnects before the answer
 
     def __init__(self, order: ReplyOrder, api: int, received_ns: int, started_ns: int) -> None:
         self._order = order
@@ -141,11 +141,11 @@ class RequestSlot:
 
     def reply(self, parts: Sequence[Part]) -> None:
         """Answer with these bytes and files, size prefix included."""
-        assert self.parts is None, "a request is answered once"
+        assert self.parts is None, "this request is already answered"
         self.parts = parts
-        self._order.replied(self)
+        self._order.on_reply(self)
 
-    def nothing(self) -> None:
+    def reply_nothing(self) -> None:
         """The request wants no answer (acks=0)."""
         self.reply(NO_BYTES)
 

@@ -1,7 +1,7 @@
-"""Whose turn it is: connections with requests that have arrived and are not started.
+"""The run queue: connections with requests that have arrived and are not started.
 
-Owns: two queues of connections, the control plane's and everybody else's, and the bounds.
-Never: holds a request; those stay, as bytes, in the buffer of their connection.
+Owns: two queues of connections, control plane and data plane, and their bounds.
+Never: contains a request; those stay, as bytes, in the buffer of their connection.
 
 Most requests never come here: while nobody waits, a connection is answered in the very call that
 read it. A connection that has more than a turn's worth of requests, or becomes readable while
@@ -52,14 +52,14 @@ class RunQueue:
     def control_size(self) -> int:
         return len(self._control)
 
-    def goes_now(self, *, control: bool) -> bool:
+    def may_run_now(self, *, control: bool) -> bool:
         """Nobody waits before it: it may take its turn at once, without queueing."""
         if control:
             return not self._control
         self._inline += 1
         return not self._data and not self._control and self._inline <= INLINE_TURNS
 
-    def enrol(self, turn: Runnable, *, control: bool) -> bool:
+    def enqueue(self, turn: Runnable, *, control: bool) -> bool:
         """Wait for a turn. False: the queue is over its bound, read no more until it comes."""
         queue = self._control if control else self._data
         queue.append(turn)
@@ -71,7 +71,7 @@ class RunQueue:
     def _round(self) -> None:
         control, data = self._control, self._data
         self._inline = 0
-        self._scheduled = True  # those who enrol again during the round need not ask for another
+        self._scheduled = True  # those who enqueue again during the round need not ask for another
         ends_ns = self._clock.mono_ns() + ROUND_NS
         try:
             for _ in range(len(control) + len(data)):

@@ -1,7 +1,7 @@
-"""What bytes leave through: a socket's descriptor, or a transport that copies.
+"""How bytes are sent: through a socket's descriptor, or through a transport that copies.
 
 Owns: the system calls that send.
-Never: uses a descriptor after `close`: its number may be somebody else's by then.
+Never: uses a descriptor after `close`: its number may be reused by then.
 
 `SocketTransport` writes straight to the descriptor of asyncio's socket. Only to send a file or to
 wait until the peer takes more does it need a descriptor of its own (loops refuse to watch one that
@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import Final
 
 from ottla.net.limits import NetLimits
-from ottla.net.reply_writer import CUT_SHORT, Transport
+from ottla.net.reply_writer import FILE_TOO_SHORT, Transport
 from ottla.net.request_slot import Bytes, FileSlice
 
 CONGESTION: Final = getattr(socket, "TCP_CONGESTION", 0)  # Linux
@@ -28,7 +28,7 @@ MORE: Final = getattr(socket, "MSG_MORE", 0)  # Linux; elsewhere only packets ar
 
 
 def transport_of(transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> Transport:
-    """The quickest wire that is right for this transport."""
+    """The fastest way to send through this transport."""
     plain = transport.get_extra_info("socket")
     if plain is None or transport.get_extra_info("sslcontext") is not None:
         return CopyingTransport(transport)
@@ -42,7 +42,7 @@ def tune(transport: asyncio.Transport, limits: NetLimits) -> None:
         return
     if plain.family != socket.AF_UNIX:
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        _do_not_pace(plain)
+        _disable_pacing(plain)
     for option, size in (
         (socket.SO_SNDBUF, limits.socket_send_buffer_bytes),
         (socket.SO_RCVBUF, limits.socket_receive_buffer_bytes),
@@ -51,7 +51,7 @@ def tune(transport: asyncio.Transport, limits: NetLimits) -> None:
             plain.setsockopt(socket.SOL_SOCKET, option, size)
 
 
-def _do_not_pace(plain: socket.socket) -> None:
+def _disable_pacing(plain: socket.socket) -> None:
     """Within one machine nothing is congested: where the system paces what it sends, it need not.
 
     At a gigabyte a second that is a tenth of both sides' time (benchmarks/clients_producer.py).
@@ -95,7 +95,7 @@ class SocketTransport:
         except BlockingIOError:
             return 0
         if not taken:
-            raise OSError(CUT_SHORT)
+            raise OSError(FILE_TOO_SHORT)
         return taken
 
     def call_when_writable(self, callback: Callable[[], None] | None) -> None:
@@ -118,7 +118,7 @@ class SocketTransport:
     def _duplicate(self) -> socket.socket:
         if self._own is None:
             if self._fd < 0:
-                raise OSError("the connection is closed")
+                raise OSError("cannot send: the connection is closed")
             self._own = socket.socket(fileno=os.dup(self._fd))
         return self._own
 
@@ -147,7 +147,7 @@ class CopyingTransport:
             return 0
         data = slice_.read()
         if len(data) != slice_.size:
-            raise OSError(CUT_SHORT)
+            raise OSError(FILE_TOO_SHORT)
         return self.write(data)
 
     def call_when_writable(self, callback: Callable[[], None] | None) -> None:
@@ -155,11 +155,11 @@ class CopyingTransport:
         if callback is not None and self._open:
             asyncio.get_running_loop().call_soon(self._writable)
 
-    def paused(self) -> None:
+    def on_paused(self) -> None:
         """The transport wants no more for now."""
         self._open = False
 
-    def resumed(self) -> None:
+    def on_resumed(self) -> None:
         self._open = True
         self._writable()
 

@@ -1,12 +1,12 @@
-"""Connections that have just come: let in, told to wait, or refused.
+"""New connections: admitted now, admitted later, or refused.
 
-Owns: who waits for a place or for its turn, in order, a bounded number for each listener.
-Never: closes a connection or knows a socket; whoever is let in later is told so.
+Owns: the connections that wait, in order, a bounded number for each listener.
+Never: knows a socket; a connection that is admitted later is called back.
 
-An address over its limit is refused. A listener or a broker that is full, or a rate that is used
-up, makes newcomers wait: they are connected and not read from, as Kafka leaves them unaccepted. The
-listener of brokers is not held up by connections to others: the least recently used one of these
-makes room.
+A connection from an address over its limit is refused. If a listener or the broker is full, or the
+creation rate is exceeded, new connections wait: they are connected but not read from, as Kafka
+leaves them unaccepted. Connections of other brokers do not wait for clients: the least recently
+used client connection is closed instead.
 """
 
 from __future__ import annotations
@@ -21,91 +21,98 @@ from ottla.net.limits import UNLIMITED, NetLimits
 from ottla.net.request_slot import Peer
 
 
-class Entry(Enum):
-    IN = "in"
-    WAITS = "waits"
-    REFUSED = "refused"
+class AdmissionDecision(Enum):
+    NOW = "now"
+    LATER = "later"
+    NEVER = "never"
 
 
-class Newcomer(Protocol):
+class NewConnection(Protocol):
     @property
     def peer(self) -> Peer: ...
 
-    def let_in(self) -> None: ...
+    def on_admitted(self) -> None: ...
 
     def evict(self, reason: str) -> None: ...
 
 
-EVERYBODY: Final = ""
+ALL_LISTENERS: Final = ""
 
 
-class Newcomers:
+class WaitingConnections:
     """One for all listeners."""
 
-    def __init__(self, census: ConnectionCounts) -> None:
-        self._census = census
-        self._waiting: dict[Newcomer, None] = {}
+    def __init__(self, counts: ConnectionCounts) -> None:
+        self._counts = counts
+        self._waiting: dict[NewConnection, None] = {}
         self._of_listener: Counter[str] = Counter()
         self._rates: dict[str, CreationRate] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def came(self, newcomer: Newcomer, limits: NetLimits, now_ms: int) -> tuple[Entry, str]:
-        """What becomes of it, and why."""
-        peer = newcomer.peer
-        refusal = self._census.refusal(limits, peer.address)
+    def admit(
+        self, connection: NewConnection, limits: NetLimits, now_ms: int
+    ) -> tuple[AdmissionDecision, str]:
+        """Whether the connection is admitted, and if not, why."""
+        peer = connection.peer
+        refusal = self._counts.refusal(limits, peer.address)
         if refusal is not None:
-            return Entry.REFUSED, refusal
-        # Nobody overtakes those of the same listener.
+            return AdmissionDecision.NEVER, refusal
+        # Connections of one listener are admitted in order.
         waits = self._of_listener[peer.listener] > 0
-        reason = self._census.must_wait(limits, peer.listener)
+        reason = self._counts.must_wait(limits, peer.listener)
         if not waits and reason is None and not self._rate_ms(limits, peer.listener, now_ms):
             self._enter(limits, peer)
-            return Entry.IN, ""
+            return AdmissionDecision.NOW, ""
         if self._of_listener[peer.listener] >= limits.socket_listen_backlog_size:
-            said = reason or f"connections to {peer.listener} come faster than their rate allows"
-            return Entry.REFUSED, f"{said}, and socket.listen.backlog.size others wait"
-        self._waiting[newcomer] = None
+            reason = reason or f"max.connection.creation.rate of listener {peer.listener} exceeded"
+            return (
+                AdmissionDecision.NEVER,
+                f"{reason}; socket.listen.backlog.size others already wait",
+            )
+        self._waiting[connection] = None
         self._of_listener[peer.listener] += 1
-        return Entry.WAITS, ""
+        return AdmissionDecision.LATER, ""
 
-    def turn_away(self, listener: str, reason: str) -> None:
-        """Nobody who waits for this listener will be let in."""
-        for newcomer in [one for one in self._waiting if one.peer.listener == listener]:
-            self.left(newcomer)
-            newcomer.evict(reason)
+    def close_waiting(self, listener: str, reason: str) -> None:
+        """Close the connections that wait for this listener."""
+        for connection in [
+            waiting for waiting in self._waiting if waiting.peer.listener == listener
+        ]:
+            self.remove(connection)
+            connection.evict(reason)
 
-    def left(self, newcomer: Newcomer) -> bool:
-        """One is gone; True if it was still waiting."""
-        if newcomer not in self._waiting:
+    def remove(self, connection: NewConnection) -> bool:
+        """The connection is closed; True if it was still waiting."""
+        if connection not in self._waiting:
             return False
-        del self._waiting[newcomer]
-        self._of_listener[newcomer.peer.listener] -= 1
+        del self._waiting[connection]
+        self._of_listener[connection.peer.listener] -= 1
         return True
 
-    def next(self, limits: NetLimits, now_ms: int) -> tuple[Newcomer | None, int]:
-        """Who may come in now, counted already; else how long until somebody may (0: unknown)."""
-        soonest_ms, held = 0, set[str]()
-        for newcomer in self._waiting:
-            listener = newcomer.peer.listener
-            if listener in held:
+    def next(self, limits: NetLimits, now_ms: int) -> tuple[NewConnection | None, int]:
+        """The connection to admit now, counted already; else how long to wait (0: unknown)."""
+        soonest_ms, checked = 0, set[str]()
+        for connection in self._waiting:
+            listener = connection.peer.listener
+            if listener in checked:
                 continue
-            held.add(listener)
-            if self._census.must_wait(limits, listener) is not None:
+            checked.add(listener)
+            if self._counts.must_wait(limits, listener) is not None:
                 continue
             wait_ms = self._rate_ms(limits, listener, now_ms)
             if not wait_ms:
-                self.left(newcomer)
-                self._enter(limits, newcomer.peer)
-                return newcomer, 0
+                self.remove(connection)
+                self._enter(limits, connection.peer)
+                return connection, 0
             soonest_ms = min(soonest_ms or wait_ms, wait_ms)
         return None, soonest_ms
 
     def _enter(self, limits: NetLimits, peer: Peer) -> None:
-        self._census.came(peer.listener, peer.address)
+        self._counts.add(peer.listener, peer.address)
         for name, _ in _rated(limits, peer.listener):
-            self._rates[name].came()
+            self._rates[name].count_one()
 
     def _rate_ms(self, limits: NetLimits, listener: str, now_ms: int) -> int:
         return max(
@@ -118,8 +125,8 @@ class Newcomers:
 
 
 def _rated(limits: NetLimits, listener: str) -> list[tuple[str, int]]:
-    """The rates that hold for a listener; the broker's does not hold for that of brokers."""
+    """The rate limits of a listener; the inter-broker listener has none but its own."""
     rates = [(listener, limits.creation_rate_of(listener))]
     if listener != limits.protected_listener:
-        rates.append((EVERYBODY, limits.max_connection_creation_rate))
+        rates.append((ALL_LISTENERS, limits.max_connection_creation_rate))
     return [(name, rate) for name, rate in rates if rate < UNLIMITED]

@@ -1,11 +1,11 @@
-"""Who waits until what the broker wrote itself is committed: coordinators, for the most part.
+"""Waits until batches written by the broker itself, mostly by coordinators, are committed.
 
-Owns the waits, by partition and in the order they came, and the one timer for all that take
-too long. Never decides what is committed: the partition does. Whoever changes a partition's
-watermark or role says so with `check`.
+Owns the waits, by partition and in order of arrival, and one timer for all their timeouts. Never
+decides what is committed: the partition does. Callers that change a partition's watermark or role
+call `check`.
 
 A client's produce waits in a purgatory instead, under several keys and with a timer of its own. For
-what a coordinator writes that cost as much as the append; a transaction has three such waits. Hot:
+a coordinator's writes that cost as much as the append; a transaction has three such waits. Hot:
 benchmarks/transactions.py.
 """
 
@@ -42,7 +42,7 @@ class CommitWaiter:
         self._clock = clock
         self._waits: dict[TopicPartition, list[_Wait]] = {}
         self._timer: Call | None = None
-        self._rings_ms = 0
+        self._timer_expires_ms = 0
 
     def __len__(self) -> int:
         return sum(map(len, self._waits.values()))
@@ -61,43 +61,43 @@ class CommitWaiter:
             self._waits[partition.log.partition] = [wait]
         else:
             waits.append(wait)
-        if self._timer is None or expires_ms < self._rings_ms:
+        if self._timer is None or expires_ms < self._timer_expires_ms:
             self._set_timer(expires_ms)
 
     def check(self, key: TopicPartition) -> None:
-        """Something about `key` changed: tell whoever has waited for that."""
+        """`key` has changed: call back the waits that are finished."""
         waits = self._waits.get(key)
         if waits is None:
             return
-        told: list[tuple[Done, ErrorCode]] = []
+        finished: list[tuple[Done, ErrorCode]] = []
         left: list[_Wait] = []
         for wait in waits:
             code = wait.partition.acknowledged(wait.epoch, wait.end)
             if code is None:
                 left.append(wait)
             else:
-                told.append((wait.done, code))
+                finished.append((wait.done, code))
         if left:
             self._waits[key] = left
         else:
             del self._waits[key]
-        for done, code in told:
-            _tell(done, code)
+        for done, code in finished:
+            _call(done, code, key)
 
     def _set_timer(self, expires_ms: int) -> None:
         if self._timer is not None:
             self._timers.cancel(self._timer)
-        self._rings_ms = expires_ms
+        self._timer_expires_ms = expires_ms
         self._timer = Call(self._expire)
         self._timers.add(self._timer, max(1, expires_ms - self._clock.mono_ms()))
 
     def _expire(self) -> None:
-        """End what is overdue: nearly always nothing, for what waits came after this was set."""
+        """Time out overdue waits; mostly there are none, because later waits reuse the timer."""
         self._timer = None
         now_ms = self._clock.mono_ms()
-        late: list[Done] = []
+        late: list[tuple[Done, TopicPartition]] = []
         for key, waits in list(self._waits.items()):
-            late += [wait.done for wait in waits if wait.expires_ms <= now_ms]
+            late += [(wait.done, key) for wait in waits if wait.expires_ms <= now_ms]
             left = [wait for wait in waits if wait.expires_ms > now_ms]
             if left:
                 self._waits[key] = left
@@ -105,12 +105,12 @@ class CommitWaiter:
                 del self._waits[key]
         if self._waits:
             self._set_timer(min(w.expires_ms for waits in self._waits.values() for w in waits))
-        for done in late:
-            _tell(done, ErrorCode.request_timed_out)
+        for done, key in late:
+            _call(done, ErrorCode.request_timed_out, key)
 
 
-def _tell(done: Done, code: ErrorCode) -> None:
+def _call(done: Done, code: ErrorCode, key: TopicPartition) -> None:
     try:
         done(code)
-    except Exception:  # one waiter's fault must not cost the others their turn
-        log.exception("whoever waited for a commit failed")
+    except Exception:  # one failing callback must not prevent the others
+        log.exception("a callback waiting for a commit of %s failed", key)

@@ -1,9 +1,9 @@
-"""Compaction, over time: the dirtiest log first, a step at a time, off the loop.
+"""The compaction loop: the dirtiest log first, a step at a time, in the thread pool.
 
-Owns which log is being compacted, how far each has been, and the pace. Never decides which records
-are kept (`log/compaction/batch_filter.py`) or which log is dirty (`log/compaction/plan.py`).
-Reading and copying run on the pool, on closed segments; only the swap runs on the loop, between two
-requests.
+Owns which log is being compacted, how far each has been, and the throttling. Never decides which
+records are kept (`log/compaction/batch_filter.py`) or which log is dirty
+(`log/compaction/plan.py`). Closed segments are read and copied in the thread pool; only the swap
+runs on the event loop, between two requests.
 """
 
 from __future__ import annotations
@@ -55,11 +55,13 @@ class CompactionLoop:
         self._config = config
         self._uncleanable: dict[TopicPartition, Log] = {}
         group = "kafka_log_logcleaner"
-        self._cleaned = registry.counter(f"{group}_cleaned_bytes_total", "Bytes read to compact.")
+        self._cleaned = registry.counter(
+            f"{group}_cleaned_bytes_total", "Bytes read by compaction."
+        )
         self._rounds = registry.counter(f"{group}_rounds_total", "Logs compacted.")
         registry.gauge(
             f"{group}_uncleanable_partitions_count",
-            "Partitions that cannot be compacted because something in them cannot be read.",
+            "Partitions excluded from compaction because a batch in them is corrupt.",
             lambda: sum(map(self._is_current, self._uncleanable.values())),
         )
 
@@ -74,77 +76,82 @@ class CompactionLoop:
         chosen = self._choose()
         if chosen is None:
             return False
-        partition, dirt = chosen
+        partition, dirty = chosen
         settings = self._config.current
         memory = CleanerMemory(
             settings.log_cleaner_dedupe_buffer_size, settings.log_cleaner_io_buffer_load_factor
         )
-        one, now_ms = partition.log, self._hosted.around.clock.wall_ms()
+        partition_log, now_ms = partition.log, self._hosted.environment.clock.wall_ms()
         try:
-            cleaning = LogCleaning(one, dirt, memory, now_ms)
-            await self._carry_out(partition, cleaning)
-            if self._is_current(one):
-                await self._remember(partition.key, cleaning.end)
-        except CleaningAborted as moved:
-            log.info("%s", moved)
+            cleaning = LogCleaning(partition_log, dirty, memory, now_ms)
+            await self._run_steps(partition, cleaning)
+            if self._is_current(partition_log):
+                await self._record_cleaned(partition.key, cleaning.end)
+        except CleaningAborted as aborted:
+            log.info("compaction aborted: %s", aborted)
         except CorruptBatch as fault:
-            log.error("%s cannot be compacted: %s", partition.key, fault)
-            self._uncleanable[partition.key] = one
+            log.error(
+                "cannot compact %s: %s; skipping it until the broker restarts",
+                partition.key,
+                fault,
+            )
+            self._uncleanable[partition.key] = partition_log
         except OSError as error:
-            if self._is_current(one):
+            if self._is_current(partition_log):
                 self._hosted.fail(partition, error)
             else:
-                log.info("%s: deleted or moved while it was being compacted", one.partition)
+                log.info("compaction aborted: %s was deleted or moved meanwhile", partition.key)
         return True
 
-    async def _remember(self, key: TopicPartition, end: Offset) -> None:
+    async def _record_cleaned(self, key: TopicPartition, end: Offset) -> None:
         self._rounds.value += 1
         for write in self._checkpoints.cleaned(key, end):
-            await self._hosted.around.off.run(write.run)
+            await self._hosted.environment.thread_pool.run(write.run)
 
-    def _is_current(self, one: Log) -> bool:
-        """An await is a gap: by now the partition may be gone, or be another of that name."""
-        partition = self._hosted.find(one.partition)
-        return partition is not None and partition.log is one
+    def _is_current(self, partition_log: Log) -> bool:
+        """After an await the partition may be deleted, moved or created anew."""
+        partition = self._hosted.find(partition_log.partition)
+        return partition is not None and partition.log is partition_log
 
     def _choose(self) -> tuple[HostedPartition, DirtyLog] | None:
-        now_ms = self._hosted.around.clock.wall_ms()
+        now_ms = self._hosted.environment.clock.wall_ms()
         plans: dict[TopicPartition, tuple[DirtyLog, plan.Lags]] = {}
         for partition in self._hosted:
-            one = partition.log
-            if "compact" not in one.config.cleanup_policy:
+            candidate = partition.log
+            if "compact" not in candidate.config.cleanup_policy:
                 continue
-            if self._uncleanable.get(partition.key) is one:
+            if self._uncleanable.get(partition.key) is candidate:
                 continue
-            known = self._checkpoints.cleaned_offset(partition.key)
-            wishes = lags(one)
-            plans[partition.key] = plan.dirty_log_of(extent(one), known, wishes, now_ms), wishes
+            cleaned = self._checkpoints.cleaned_offset(partition.key)
+            limits = lags(candidate)
+            dirty = plan.dirty_log_of(extent(candidate), cleaned, limits, now_ms)
+            plans[partition.key] = dirty, limits
         key = plan.dirtiest_log(plans)
-        found = None if key is None else self._hosted.find(key)
-        return None if key is None or found is None else (found, plans[key][0])
+        chosen = None if key is None else self._hosted.find(key)
+        return None if key is None or chosen is None else (chosen, plans[key][0])
 
-    async def _carry_out(self, partition: HostedPartition, cleaning: LogCleaning) -> None:
-        """What overtook a dropped record is on the disk before the record goes."""
-        off = self._hosted.around.off
+    async def _run_steps(self, partition: HostedPartition, cleaning: LogCleaning) -> None:
+        """Flush the records that replace older ones before the older ones are removed."""
+        thread_pool = self._hosted.environment.thread_pool
         steps: Iterator[Step] = cleaning.steps()
         swapped = False
         while True:
-            step = await off.run(next, steps, DONE)
+            step = await thread_pool.run(next, steps, DONE)
             if step is None:
                 return
             if isinstance(step, SegmentSwap):
-                await self._flushes.until(partition, cleaning.rests_on)
+                await self._flushes.wait_until_flushed(partition, cleaning.rests_on)
                 if not swapped:  # or a start after a crash could take a gap for a lost tail
                     for write in self._checkpoints.recovery_points():
-                        await off.run(write.run)
+                        await thread_pool.run(write.run)
                     swapped = True
-                step.perform(self._hosted.around.clock.wall_ms())
+                step.perform(self._hosted.environment.clock.wall_ms())
             else:
                 self._cleaned.value += step.bytes_read
-                await self._keep_pace(step)
+                await self._throttle(step)
 
-    async def _keep_pace(self, step: Progress) -> None:
-        """No faster than the operator allows, reading and writing together."""
+    async def _throttle(self, step: Progress) -> None:
+        """Sleep to stay below log.cleaner.io.max.bytes.per.second, reads and writes together."""
         allowed = self._config.current.log_cleaner_io_max_bytes_per_second
         if 0 < allowed < float("inf"):
             await asyncio.sleep((step.bytes_read + step.bytes_written) / allowed)

@@ -23,7 +23,7 @@ UP_TO_HIGH_WATERMARK: Final = -1
 
 
 class Deletion:
-    """One partition's part: what was asked for and how it stands."""
+    """The state and result of deleting records of one partition."""
 
     __slots__ = ("code", "low_watermark", "partition", "required")
 
@@ -44,26 +44,28 @@ class RecordDeleter:
         self._hosted = hosted
         self._metadata = metadata
 
-    async def delete(self, asked: Sequence[PartitionDeletion], timeout_ms: int) -> list[Deletion]:
-        deletions = [self._start(one) async for one in in_slices(asked)]
-        done: Future[None] = self._hosted.around.off.loop.create_future()
-        parked = DelayedDelete(self, deletions, timeout_ms, done)
-        keys = [one.key for one in asked]
-        self._hosted.waiting.delete_records.try_complete_else_watch(parked, keys)
+    async def delete(
+        self, requests: Sequence[PartitionDeletion], timeout_ms: int
+    ) -> list[Deletion]:
+        deletions = [self._start(request) async for request in in_slices(requests)]
+        done: Future[None] = self._hosted.environment.thread_pool.loop.create_future()
+        delayed = DelayedDelete(self, deletions, timeout_ms, done)
+        keys = [request.key for request in requests]
+        self._hosted.waiting.delete_records.try_complete_else_watch(delayed, keys)
         await done
         return deletions
 
-    def _start(self, asked: PartitionDeletion) -> Deletion:
+    def _start(self, request: PartitionDeletion) -> Deletion:
         deletion = Deletion()
         try:
-            partition = self._hosted.get(asked.key)
-            partition.led()
-            if asked.key.topic in INTERNAL_TOPICS:
+            partition = self._hosted.get(request.key)
+            partition.require_leadership()
+            if request.key.topic in INTERNAL_TOPICS:
                 raise KafkaError(ErrorCode.invalid_topic_exception)
             if "delete" not in partition.log.config.cleanup_policy:
                 raise KafkaError(ErrorCode.policy_violation)
             high = partition.log.high_watermark
-            before = high if asked.before == UP_TO_HIGH_WATERMARK else asked.before
+            before = high if request.before == UP_TO_HIGH_WATERMARK else request.before
             if before < 0 or before > high:
                 raise KafkaError(ErrorCode.offset_out_of_range)
             _raise_start(self._hosted, partition, before)
@@ -73,12 +75,12 @@ class RecordDeleter:
             deletion.code = refusal.code
         return deletion
 
-    def settled(self, deletion: Deletion) -> bool:
+    def is_settled(self, deletion: Deletion) -> bool:
         partition = deletion.partition
         if partition is None:
             return True
         if partition.leadership is None:
-            deletion.code = partition.unled
+            deletion.code = partition.not_leader_error
             return True
         live = self._metadata.image.brokers
         low = partition.leadership.low_watermark(partition.log.start_offset, live)
@@ -107,11 +109,11 @@ class DelayedDelete(Delayed):
         self._answer = answer
 
     def try_complete(self) -> bool:
-        self._left = [one for one in self._left if not self._deletes.settled(one)]
+        self._left = [left for left in self._left if not self._deletes.is_settled(left)]
         return not self._left and self.force_complete()
 
     def on_complete(self) -> None:
-        for one in self._left:  # out of time
-            one.code = ErrorCode.request_timed_out
+        for deletion in self._left:  # timed out
+            deletion.code = ErrorCode.request_timed_out
         if not self._answer.done():
             self._answer.set_result(None)

@@ -1,6 +1,6 @@
-"""What every partition of one broker shares: who we are, the clock, and where to do slow work.
+"""What every partition of one broker shares: the broker id, the clock and the thread pool.
 
-Owns nothing that grows. One object, so that ten thousand partitions hold one reference each.
+One object, so that ten thousand partitions hold one reference each.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 
 class ThreadPool(NamedTuple):
-    """Where work that may block is done: off the loop."""
+    """Runs blocking work outside the event loop."""
 
     loop: AbstractEventLoop
     pool: Executor | None
@@ -29,8 +29,8 @@ class ThreadPool(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaEnvironment:
-    me: BrokerId
+    broker_id: BrokerId
     clock: Clock
-    off: ThreadPool
+    thread_pool: ThreadPool
     lag_max_ms: int
     """A follower behind for longer than this leaves the in-sync set."""

@@ -1,8 +1,8 @@
-"""The express lane of producing: one plain batch, appended and acknowledged in one step.
+"""The fast path of produce: one plain batch, appended and acknowledged in one step.
 
-Owns no state. Either a batch is appended here with all that an append entails (the high watermark,
-those who wait for it, the counters), or it is declined with nothing changed and `append` takes it:
-followers to wait for, a flush before the acknowledgement, a queue behind another batch, a refusal.
+Owns no state. Either a batch is appended completely (with the high watermark, delayed operations
+and counters), or it is declined with nothing changed and `append` handles it: followers to wait
+for, a flush before the acknowledgement, a queue behind another batch, an error.
 Hot: benchmarks/small_requests.py.
 """
 
@@ -39,9 +39,9 @@ def append_express(
     if first == DECLINED:
         return DECLINED
     size, count = len(batch), log.end_offset - first
-    for traffic in (partition.traffic, hosted.traffic.all):
-        traffic.total_produce_requests.value += 1
-        traffic.bytes_in.value += size
-        traffic.messages_in.value += count
+    for metrics in (partition.topic_metrics, hosted.topic_metrics.all):
+        metrics.total_produce_requests.value += 1
+        metrics.bytes_in.value += size
+        metrics.messages_in.value += count
     hosted.advance(partition)
     return first

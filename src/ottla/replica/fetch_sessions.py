@@ -1,4 +1,4 @@
-"""Incremental fetch: both sides remember the partitions, so that only changes travel.
+"""Incremental fetch sessions: both sides remember the partitions, only changes are sent.
 
 Owns the sessions and their bounded cache. Never reads a log or a clock: the time is an argument.
 
@@ -34,34 +34,34 @@ PARTITION_BYTES: Final = 512
 _Key: TypeAlias = tuple[str | TopicId, int]
 
 
-class CachedPartition(NamedTuple):
-    """The session part of one fetch request."""
+class FetchSessionRequest(NamedTuple):
+    """The session fields of one fetch request."""
 
     session_id: int
     epoch: int
-    wanted: list[PartitionFetch]
+    partitions: list[PartitionFetch]
     forgotten: list[PartitionFetch]
     by_id: bool
     """Topics are named by id (version 13 and later)."""
     privileged: bool
-    """A follower asks: its session outranks a consumer's."""
+    """Sent by a follower: it may evict a consumer's session."""
 
 
-class _Seen:
-    """The reply a session last gave for one partition."""
+class _CachedPartition:
+    """One partition of a session, and its state in the last reply."""
 
-    __slots__ = ("high_watermark", "log_start", "size", "wanted")
+    __slots__ = ("high_watermark", "log_start", "request", "size")
 
-    def __init__(self, wanted: PartitionFetch) -> None:
-        self.wanted = wanted
-        self.size = _size(wanted)
+    def __init__(self, request: PartitionFetch) -> None:
+        self.request = request
+        self.size = _size(request)
         self.high_watermark = -1
         self.log_start = -1
 
-    def note(self, fetched: PartitionFetchResult) -> bool:
-        """Remember this reply; True when it says something the client does not know yet."""
+    def record(self, fetched: PartitionFetchResult) -> bool:
+        """Remember this result; True when the client has to be sent it."""
         part = fetched.part
-        news = (
+        changed = (
             fetched.size > 0
             or fetched.failed
             or part.diverging_epoch is not None
@@ -71,9 +71,9 @@ class _Seen:
         )
         self.high_watermark = part.high_watermark
         self.log_start = part.log_start_offset
-        if fetched.failed:  # an error must be said again until it is gone
+        if fetched.failed:  # an error is repeated until it is gone
             self.high_watermark = -1
-        return news
+        return changed
 
 
 class Session:
@@ -81,102 +81,104 @@ class Session:
 
     __slots__ = ("by_id", "epoch", "id", "memory_bytes", "partitions", "privileged", "used_at_ms")
 
-    def __init__(self, session_id: int, asked: CachedPartition, now_ms: int) -> None:
+    def __init__(self, session_id: int, request: FetchSessionRequest, now_ms: int) -> None:
         self.id = session_id
-        self.privileged = asked.privileged
-        self.by_id = asked.by_id
+        self.privileged = request.privileged
+        self.by_id = request.by_id
         self.used_at_ms = now_ms
         self.epoch = 1
         self.memory_bytes = 0
-        self.partitions: dict[_Key, _Seen] = {}
+        self.partitions: dict[_Key, _CachedPartition] = {}
 
-    def update(self, wanted: Iterable[PartitionFetch], forgotten: Iterable[PartitionFetch]) -> None:
-        for want in wanted:
-            key = _key(want)
-            seen = self.partitions.get(key)
-            if seen is None:
-                self.partitions[key] = _Seen(want)
-                self.memory_bytes += _size(want)
+    def update(
+        self, requests: Iterable[PartitionFetch], forgotten: Iterable[PartitionFetch]
+    ) -> None:
+        for request in requests:
+            key = _key(request)
+            cached = self.partitions.get(key)
+            if cached is None:
+                self.partitions[key] = _CachedPartition(request)
+                self.memory_bytes += _size(request)
             else:
-                seen.wanted = want
-        for want in forgotten:
-            seen = self.partitions.pop(_key(want), None)
-            if seen is not None:
-                self.memory_bytes -= seen.size
+                cached.request = request
+        for request in forgotten:
+            cached = self.partitions.pop(_key(request), None)
+            if cached is not None:
+                self.memory_bytes -= cached.size
 
-    def changed(self, fetched: Sequence[PartitionFetchResult]) -> list[PartitionFetchResult]:
-        """The part of a reply worth sending; what gave data is served last next time."""
-        news = []
-        for one in fetched:
-            key = _key(one.wanted)
-            seen = self.partitions.get(key)
-            if seen is None or not seen.note(one):
+    def take_changed(self, fetched: Sequence[PartitionFetchResult]) -> list[PartitionFetchResult]:
+        """The results to send; partitions that returned data are served last next time."""
+        changed = []
+        for result in fetched:
+            key = _key(result.request)
+            cached = self.partitions.get(key)
+            if cached is None or not cached.record(result):
                 continue
-            news.append(one)
-            if one.size > 0:
+            changed.append(result)
+            if result.size > 0:
                 self.partitions[key] = self.partitions.pop(key)
-        return news
+        return changed
 
 
 class FetchInSession:
-    """One fetch under way: what it wants, and how its reply is cut down."""
+    """One fetch in progress: its partitions, and the part of its reply to send."""
 
-    __slots__ = ("_asks", "_session", "wanted")
+    __slots__ = ("_creates", "_session", "requests")
 
     def __init__(
         self,
-        wanted: list[PartitionFetch],
+        requests: list[PartitionFetch],
         *,
         session: Session | None = None,
-        asks: tuple[FetchSessions, CachedPartition] | None = None,
+        creates: tuple[FetchSessions, FetchSessionRequest] | None = None,
     ) -> None:
-        self.wanted = wanted
+        self.requests = requests
         self._session = session
-        self._asks = asks
+        self._creates = creates
 
     def finish(
         self, fetched: list[PartitionFetchResult], now_ms: int
     ) -> tuple[int, list[PartitionFetchResult]]:
         """The session id to answer with, and the partitions to answer for."""
         session_id = NO_SESSION
-        news: list[PartitionFetchResult] = []
-        for answered_with, some in self.finish_in_slices(fetched, now_ms):
-            session_id = answered_with
-            news += some
-        return session_id, news
+        changed: list[PartitionFetchResult] = []
+        for session_id_of_slice, some in self.finish_in_slices(fetched, now_ms):
+            session_id = session_id_of_slice
+            changed += some
+        return session_id, changed
 
     def finish_in_slices(
         self, fetched: list[PartitionFetchResult], now_ms: int
     ) -> Iterator[tuple[int, Sequence[PartitionFetchResult]]]:
-        """The same, some partitions at a time; a session hears of them as it goes."""
+        """The same, some partitions at a time; the session is updated on the way."""
         session, is_new = self._session, False
-        if self._asks is not None:
-            sessions, asked = self._asks
-            session, is_new = sessions.create(asked, now_ms), True
+        if self._creates is not None:
+            sessions, request = self._creates
+            session, is_new = sessions.create(request, now_ms), True
             if session is not None:
-                for wanted in sliced(self.wanted):
-                    sessions.add(session, wanted)
+                for requests in sliced(self.requests):
+                    sessions.add(session, requests)
                     yield session.id, ()
         if session is None:
             yield NO_SESSION, fetched
             return
         for some in sliced(fetched):
-            news = session.changed(some)
-            yield session.id, some if is_new else news
+            changed = session.take_changed(some)
+            yield session.id, some if is_new else changed
         yield session.id, ()
 
 
 class FetchSessions:
     """The broker's sessions, at most `slots` of them, least recently used first.
 
-    Together they take at most `max_bytes` of memory; below 0: as much as they want.
+    Together they take at most `max_bytes` of memory; below 0: unlimited.
     """
 
-    def __init__(self, slots: int, dice: Random, max_bytes: int = -1) -> None:
+    def __init__(self, slots: int, random: Random, max_bytes: int = -1) -> None:
         self.slots = slots
         self.max_bytes = max_bytes
         self.memory_bytes = 0
-        self._dice = dice
+        self._random = random
         self._sessions: dict[int, Session] = {}
         self.evictions = 0
 
@@ -187,39 +189,41 @@ class FetchSessions:
     def partitions(self) -> int:
         return sum(len(session.partitions) for session in self._sessions.values())
 
-    def begin(self, asked: CachedPartition, now_ms: int) -> FetchInSession:
-        """Which fetch this is; raises the session errors of the protocol."""
-        if asked.epoch == FINAL_EPOCH:
-            self._drop(asked.session_id)
-            return FetchInSession(asked.wanted)
-        if asked.epoch == INITIAL_EPOCH:
-            self._drop(asked.session_id)
-            return FetchInSession(asked.wanted, asks=(self, asked) if asked.wanted else None)
-        return self._resume(asked, now_ms)
+    def begin(self, request: FetchSessionRequest, now_ms: int) -> FetchInSession:
+        """The fetch of this request; raises the session errors of the protocol."""
+        if request.epoch == FINAL_EPOCH:
+            self._drop(request.session_id)
+            return FetchInSession(request.partitions)
+        if request.epoch == INITIAL_EPOCH:
+            self._drop(request.session_id)
+            return FetchInSession(
+                request.partitions, creates=(self, request) if request.partitions else None
+            )
+        return self._resume(request, now_ms)
 
-    def _resume(self, asked: CachedPartition, now_ms: int) -> FetchInSession:
-        session = self._sessions.get(asked.session_id)
+    def _resume(self, request: FetchSessionRequest, now_ms: int) -> FetchInSession:
+        session = self._sessions.get(request.session_id)
         if session is None:
             raise KafkaError(ErrorCode.fetch_session_id_not_found)
-        if session.epoch != asked.epoch:
+        if session.epoch != request.epoch:
             raise KafkaError(ErrorCode.invalid_fetch_session_epoch)
-        if session.by_id != asked.by_id:
+        if session.by_id != request.by_id:
             raise KafkaError(ErrorCode.fetch_session_topic_id_error)
-        if asked.wanted or asked.forgotten:
-            self._update(session, asked)
+        if request.partitions or request.forgotten:
+            self._update(session, request)
         del self._sessions[session.id]
         if not session.partitions:
             return FetchInSession([])
         self._sessions[session.id] = session  # now the most recently used
         session.used_at_ms = now_ms
-        session.epoch = asked.epoch + 1 if asked.epoch < MAX_INT32 else 1
+        session.epoch = request.epoch + 1 if request.epoch < MAX_INT32 else 1
         return FetchInSession(
-            [seen.wanted for seen in session.partitions.values()], session=session
+            [cached.request for cached in session.partitions.values()], session=session
         )
 
-    def _update(self, session: Session, asked: CachedPartition) -> None:
+    def _update(self, session: Session, request: FetchSessionRequest) -> None:
         before = session.memory_bytes
-        session.update(asked.wanted, asked.forgotten)
+        session.update(request.partitions, request.forgotten)
         self.memory_bytes += session.memory_bytes - before
         if 0 <= self.max_bytes < self.memory_bytes and session.memory_bytes > before:
             self._drop(session.id)
@@ -230,22 +234,22 @@ class FetchSessions:
         if session is not None:
             self.memory_bytes -= session.memory_bytes
 
-    def create(self, asked: CachedPartition, now_ms: int) -> Session | None:
-        size = sum(map(_size, asked.wanted))
+    def create(self, request: FetchSessionRequest, now_ms: int) -> Session | None:
+        size = sum(map(_size, request.partitions))
         while len(self._sessions) >= self.slots or 0 <= self.max_bytes < self.memory_bytes + size:
-            if not self._evict(asked.privileged, now_ms):
+            if not self._evict(request.privileged, now_ms):
                 return None
-        session_id = self._dice.randint(1, MAX_INT32)
+        session_id = self._random.randint(1, MAX_INT32)
         while session_id in self._sessions:
-            session_id = self._dice.randint(1, MAX_INT32)
-        session = Session(session_id, asked, now_ms)
+            session_id = self._random.randint(1, MAX_INT32)
+        session = Session(session_id, request, now_ms)
         self._sessions[session_id] = session
         return session
 
-    def add(self, session: Session, wanted: Sequence[PartitionFetch]) -> None:
+    def add(self, session: Session, requests: Sequence[PartitionFetch]) -> None:
         """Partitions of a session that is being created; it may have been evicted meanwhile."""
         before = session.memory_bytes
-        session.update(wanted, ())
+        session.update(requests, ())
         if self._sessions.get(session.id) is session:
             self.memory_bytes += session.memory_bytes - before
 
@@ -259,12 +263,12 @@ class FetchSessions:
         return False
 
 
-def _size(wanted: PartitionFetch) -> int:
-    return PARTITION_BYTES + len(wanted.key.topic)
+def _size(requests: PartitionFetch) -> int:
+    return PARTITION_BYTES + len(requests.key.topic)
 
 
-def _key(wanted: PartitionFetch) -> _Key:
-    """By id where it has one: a topic of the same name may be another, and one may have no name
-    yet that is known here."""
-    topic, partition = wanted.key
-    return (topic if wanted.topic_id is NO_TOPIC_ID else wanted.topic_id), partition
+def _key(requests: PartitionFetch) -> _Key:
+    """By topic id if there is one: a topic of the same name may be another, and the name of an id
+    may not be known yet."""
+    topic, partition = requests.key
+    return (topic if requests.topic_id is NO_TOPIC_ID else requests.topic_id), partition

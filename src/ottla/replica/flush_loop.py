@@ -2,13 +2,13 @@
 
 Owns which partitions want a flush and which are being flushed. Never decides whether an append
 must wait (the partition does) and never retries: after a failed fsync the kernel may have dropped
-the dirty pages and forgotten the error, so the directory is given up. So it is when the file that
-was synced has been removed meanwhile: nobody will find those records again.
+the dirty pages and forgotten the error, so the log directory is marked offline. So it is when the
+file that was synced has been removed meanwhile: its records are lost.
 
 Where the kernel takes many syncs in one call (`log/io_uring.py`) that is used. Else partitions are
 flushed in shares, one job on the pool for each, no more than `SHARES` at a time: to hand work to a
 thread and to hear of it costs more than an fsync does, so under load one job flushes many
-partitions, and what is wanted meanwhile makes up the next.
+partitions, and what is requested meanwhile makes up the next.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ottla.replica.partition import HostedPartition
 SHARES: Final = 2
 """Jobs at a time. More threads would only wait for each other: they all want the one lock."""
 
-Begun: TypeAlias = tuple[HostedPartition, Flush]
+StartedFlush: TypeAlias = tuple[HostedPartition, Flush]
 
 
 class Ring(Protocol):
@@ -52,84 +52,86 @@ class FlushLoop:
 
     def __init__(self, hosted: HostedPartitions, ring: Ring | None = None) -> None:
         self._hosted = hosted
-        self._off = hosted.around.off
-        self._wanted: dict[HostedPartition, None] = {}
-        self._awaited: dict[HostedPartition, list[Future[None]]] = {}
+        self._thread_pool = hosted.environment.thread_pool
+        self._requested: dict[HostedPartition, None] = {}
+        self._waiters: dict[HostedPartition, list[Future[None]]] = {}
         self._jobs = 0
         self._ring = ring
-        self._in_ring: dict[int, Begun] = {}
+        self._in_ring: dict[int, StartedFlush] = {}
         self._numbers = count()
-        hosted.want_flush = self.want
+        hosted.request_flush = self.request
         if ring is not None:
-            self._off.loop.add_reader(ring.fileno(), self._reap)
+            self._thread_pool.loop.add_reader(ring.fileno(), self._reap)
 
     def close(self) -> None:
-        """Nobody waits any more: what is under way ends unheard."""
+        """Stop: the results of flushes in progress are ignored."""
         if self._ring is not None:
-            self._off.loop.remove_reader(self._ring.fileno())
+            self._thread_pool.loop.remove_reader(self._ring.fileno())
             self._ring = None
 
-    def want(self, partition: HostedPartition) -> None:
-        """An append waits. Flushes begin once the loop has answered what it already read."""
-        if partition.flushing or partition in self._wanted:
+    def request(self, partition: HostedPartition) -> None:
+        """Flush a partition soon: after the event loop has handled what it already read."""
+        if partition.flushing or partition in self._requested:
             return
-        if not self._wanted:
-            self._off.loop.call_soon(self._begin)
-        self._wanted[partition] = None
+        if not self._requested:
+            self._thread_pool.loop.call_soon(self._begin)
+        self._requested[partition] = None
 
-    async def until(self, partition: HostedPartition, offset: Offset) -> None:
-        """Until everything below `offset` is on the disk; OSError when it cannot be."""
+    async def wait_until_flushed(self, partition: HostedPartition, offset: Offset) -> None:
+        """Wait until everything below `offset` is on disk; OSError if the flush fails."""
         while partition.log.recovery_point < offset:
-            done: Future[None] = self._off.loop.create_future()
-            self._awaited.setdefault(partition, []).append(done)
-            self.want(partition)
+            done: Future[None] = self._thread_pool.loop.create_future()
+            self._waiters.setdefault(partition, []).append(done)
+            self.request(partition)
             await done
 
     def _begin(self) -> None:
-        if not self._wanted or (self._ring is None and self._jobs == SHARES):
+        if not self._requested or (self._ring is None and self._jobs == SHARES):
             return  # the job that ends first begins the next
-        begun = list(self._begun())
+        started = list(self._begin_flushes())
         if self._ring is not None:
-            begun = self._submitted(self._ring, begun)
-        shares = max(1, min(len(begun), SHARES - self._jobs))
-        for share in [begun[at::shares] for at in range(shares)] if begun else []:
+            started = self._submit(self._ring, started)
+        shares = max(1, min(len(started), SHARES - self._jobs))
+        for share in [started[at::shares] for at in range(shares)] if started else []:
             self._jobs += 1
-            done = self._off.run(sync_all, [flush for _, flush in share])
-            done.add_done_callback(lambda d, s=share: self._ended(s, d))  # type: ignore[misc]
+            done = self._thread_pool.run(sync_all, [flush for _, flush in share])
+            done.add_done_callback(lambda d, s=share: self._on_job_done(s, d))  # type: ignore[misc]
 
-    def _begun(self) -> Iterator[Begun]:
-        wanted, self._wanted = self._wanted, {}
-        for partition in wanted:
+    def _begin_flushes(self) -> Iterator[StartedFlush]:
+        requested, self._requested = self._requested, {}
+        for partition in requested:
             try:
                 flush = partition.log.flush_begin()
             except OSError as error:  # it writes the leader epochs, for which there may be no room
-                self._tell(partition, error)
+                self._wake_waiters(partition, error)
                 self._hosted.fail(partition, error)
                 continue
             partition.flushing = True
             yield partition, flush
 
-    def _ended(self, share: Sequence[Begun], done: Future[list[Exception | None]]) -> None:
+    def _on_job_done(
+        self, share: Sequence[StartedFlush], done: Future[list[Exception | None]]
+    ) -> None:
         self._jobs -= 1
         for (partition, flush), error in zip(share, done.result(), strict=True):
-            self._flushed(partition, flush, error)
+            self._on_flushed(partition, flush, error)
         self._begin()
 
-    # By the kernel alone
+    # Through io_uring
 
-    def _submitted(self, ring: Ring, begun: Sequence[Begun]) -> list[Begun]:
-        """Give the ring what it can take; what it cannot."""
-        rest: list[Begun] = []
+    def _submit(self, ring: Ring, started: Sequence[StartedFlush]) -> list[StartedFlush]:
+        """Submit to the ring what it accepts; the rest is returned."""
+        rest: list[StartedFlush] = []
         syncs: list[tuple[int, Source]] = []
         in_ring, room = self._in_ring, ring.room
-        for one in begun:
-            lone = one[1].lone
+        for flush in started:
+            lone = flush[1].lone
             if lone is None or len(syncs) == room:
-                rest.append(one)
+                rest.append(flush)
             else:
                 number = next(self._numbers)
                 syncs.append((number, lone))
-                in_ring[number] = one
+                in_ring[number] = flush
         accepted = ring.submit(syncs) if syncs else 0
         rest += [in_ring.pop(number) for number, _ in syncs[accepted:]]
         return rest
@@ -139,18 +141,20 @@ class FlushLoop:
         for number, code in self._ring.done():
             partition, flush = self._in_ring.pop(number)
             error = OSError(code, os.strerror(code), str(partition.log.dir)) if code else None
-            self._flushed(partition, flush, error)
+            self._on_flushed(partition, flush, error)
 
     # Afterwards
 
-    def _flushed(self, partition: HostedPartition, flush: Flush, error: Exception | None) -> None:
+    def _on_flushed(
+        self, partition: HostedPartition, flush: Flush, error: Exception | None
+    ) -> None:
         partition.flushing = False
         if error is None:
             error = self._removed(partition)
         if error is None:
             partition.log.flush_done(flush)
-        if self._awaited:
-            self._tell(partition, error)
+        if self._waiters:
+            self._wake_waiters(partition, error)
         if isinstance(error, OSError):
             self._hosted.fail(partition, error)
             return
@@ -161,16 +165,16 @@ class FlushLoop:
             self._hosted.waiting.commits.check(partition.key)
             self._hosted.waiting.produce.check(partition.key)
         if partition.waits_for_flush:
-            self.want(partition)
+            self.request(partition)
 
     def _removed(self, partition: HostedPartition) -> OSError | None:
-        """Whether the disk has what it said it has: one fstat for each flush."""
+        """The error if the flushed file was removed meanwhile: one fstat for each flush."""
         if self._hosted.find(partition.key) is not partition:
             return None  # deleted, and its files may be gone
         return removed(partition.log)
 
-    def _tell(self, partition: HostedPartition, error: BaseException | None) -> None:
-        for waiter in self._awaited.pop(partition, ()):
+    def _wake_waiters(self, partition: HostedPartition, error: BaseException | None) -> None:
+        for waiter in self._waiters.pop(partition, ()):
             if waiter.done():
                 continue
             if error is None:
@@ -180,7 +184,7 @@ class FlushLoop:
 
 
 def sync_all(flushes: Sequence[Flush]) -> list[Exception | None]:
-    """Every one of them, whatever becomes of the others. Runs on the pool."""
+    """Sync all of them, even if some fail. Runs in the thread pool."""
     return [_error_of(flush) for flush in flushes]
 
 

@@ -1,7 +1,7 @@
-"""Which partitions this broker holds, and who must hear when one of them changes.
+"""The partitions hosted by this broker, and the listeners for their changes.
 
-Owns the map from partition to replica and the partitions lost with a failed directory. Never
-appends, reads or elects.
+Owns the map from partition to replica and the partitions that are offline. Never appends, reads or
+elects.
 """
 
 from __future__ import annotations
@@ -19,16 +19,20 @@ from ottla.replica.environment import ReplicaEnvironment
 from ottla.replica.partition import HostedPartition
 from ottla.replica.topic_metrics import BrokerTopicMetrics
 
-Parked: TypeAlias = Purgatory[TopicPartition]
+PartitionPurgatory: TypeAlias = Purgatory[TopicPartition]
 
 
 class PartitionWaiters:
-    """The three purgatories of the data path, keyed by partition, and the waits of our own."""
+    """The purgatories of the data path, keyed by partition, and the waits of coordinators."""
 
     __slots__ = ("commits", "delete_records", "fetch", "produce")
 
     def __init__(
-        self, commits: CommitWaiter, produce: Parked, fetch: Parked, delete_records: Parked
+        self,
+        commits: CommitWaiter,
+        produce: PartitionPurgatory,
+        fetch: PartitionPurgatory,
+        delete_records: PartitionPurgatory,
     ) -> None:
         self.commits = commits
         self.produce = produce
@@ -43,7 +47,7 @@ class PartitionWaiters:
 
 
 class RoleListener(Protocol):
-    """Hears of partitions that begin and cease to be led here."""
+    """Is called when this broker becomes the leader of a partition, or no longer is."""
 
     def on_lead(self, partition: HostedPartition) -> None: ...
 
@@ -55,18 +59,18 @@ class HostedPartitions:
 
     def __init__(
         self,
-        around: ReplicaEnvironment,
+        environment: ReplicaEnvironment,
         metadata: MetadataCache,
         waiting: PartitionWaiters,
-        traffic: BrokerTopicMetrics,
+        topic_metrics: BrokerTopicMetrics,
     ) -> None:
-        self.around = around
+        self.environment = environment
         self.waiting = waiting
-        self.traffic = traffic
+        self.topic_metrics = topic_metrics
         self._metadata = metadata
         self.on_fault: Callable[[HostedPartition, Exception], None] | None = None
-        self.want_flush: Callable[[HostedPartition], None] = _nobody_flushes
-        """An append waits for the disk; set by whoever flushes."""
+        self.request_flush: Callable[[HostedPartition], None] = _no_flush_loop
+        """Called when an append waits for a flush; set by the flush loop."""
         self.listeners: list[RoleListener] = []
         self._online: dict[TopicPartition, HostedPartition] = {}
         self._offline: set[TopicPartition] = set()
@@ -95,7 +99,7 @@ class HostedPartitions:
         return self._online.get(key)
 
     def get(self, key: TopicPartition) -> HostedPartition:
-        """The replica held here, or the refusal a client must hear."""
+        """The replica hosted here; KafkaError with the code for the client if there is none."""
         partition = self._online.get(key)
         if partition is not None:
             return partition
@@ -107,14 +111,14 @@ class HostedPartitions:
 
     def host(self, log: Log) -> HostedPartition:
         topic, index = log.partition
-        partition = HostedPartition(log, self.around, self.traffic.of(topic))
+        partition = HostedPartition(log, self.environment, self.topic_metrics.of(topic))
         self._of_topic.setdefault(topic, {})[index] = partition
         self._online[log.partition] = partition
         self._offline.discard(log.partition)
         return partition
 
     def role_changed(self, partition: HostedPartition) -> None:
-        """It was told to lead, or to follow."""
+        """It became leader or follower: call the listeners."""
         for listener in self.listeners:
             if partition.leadership is None:
                 listener.on_unlead(partition.key)
@@ -122,20 +126,20 @@ class HostedPartitions:
                 listener.on_lead(partition)
         self.waiting.check_all(partition.key)
 
-    def drop(self, key: TopicPartition) -> None:
-        """This replica is no longer ours; whoever waits for it hears so."""
+    def remove(self, key: TopicPartition) -> None:
+        """This broker no longer hosts the replica; delayed operations on it fail."""
         self._remove(key, ErrorCode.not_leader_or_follower)
         self._offline.discard(key)
         self.waiting.check_all(key)
 
     def fail(self, partition: HostedPartition, fault: Exception) -> KafkaError:
-        """Its log cannot be gone on with (`FAULTS`): it goes offline, and this says so."""
-        assert self.on_fault is not None, "whoever builds the broker knows what a fault means"
+        """Its log failed (`FAULTS`): mark it offline; the error to reply with."""
+        assert self.on_fault is not None, "on_fault must be set before partitions are hosted"
         self.on_fault(partition, fault)
         return KafkaError(ErrorCode.kafka_storage_error)
 
-    def lose(self, keys: Iterable[TopicPartition]) -> None:
-        """These replicas cannot be served any more: their directory failed, or they rotted."""
+    def mark_offline(self, keys: Iterable[TopicPartition]) -> None:
+        """These replicas cannot be served: their log directory failed, or a log is corrupt."""
         for key in keys:
             self._remove(key, ErrorCode.kafka_storage_error)
             self._offline.add(key)
@@ -146,16 +150,16 @@ class HostedPartitions:
         if partition is None:
             return
         partition.leadership = None
-        partition.unled = why
+        partition.not_leader_error = why
         for listener in self.listeners:
             listener.on_unlead(key)
         del self._of_topic[key.topic][key.partition]
         if not self._of_topic[key.topic]:
             del self._of_topic[key.topic]
-            self.traffic.forget(key.topic)
+            self.topic_metrics.forget(key.topic)
 
     def advance(self, partition: HostedPartition) -> bool:
-        """Raise the high watermark if it may rise, and wake whoever waited for that."""
+        """Raise the high watermark if possible, and complete operations that waited for it."""
         key, waiting = partition.log.partition, self.waiting
         moved = partition.advance()
         if moved:
@@ -166,5 +170,5 @@ class HostedPartitions:
         return moved
 
 
-def _nobody_flushes(partition: HostedPartition) -> None:
-    raise AssertionError(f"nobody flushes {partition.key}")
+def _no_flush_loop(partition: HostedPartition) -> None:
+    raise AssertionError(f"no FlushLoop is set to flush {partition.key}")

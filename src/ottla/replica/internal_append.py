@@ -1,8 +1,8 @@
-"""Batches that the broker makes itself: records of internal topics, and transaction markers.
+"""Appends batches of the broker itself: records of internal topics, and transaction markers.
 
-Owns how one such batch is appended, on the terms of an acks=all produce; who waits for it stands
-in `commits`. What a client sends is examined first (`append`); this is ours, so its header is taken
-at its word. Never makes a batch. Hot: benchmarks/transactions.py.
+Owns how such a batch is appended, like an acks=all produce; `commits` waits for it. A client's
+batch is validated first (`append`); the broker's own header is trusted. Never builds a batch. Hot:
+benchmarks/transactions.py.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _new: Final = tuple.__new__  # a named tuple at half its price
 class InternalAppender:
     def __init__(self, hosted: HostedPartitions) -> None:
         self._hosted = hosted
-        self._clock = hosted.around.clock
-        self._total = hosted.traffic.all
+        self._clock = hosted.environment.clock
+        self._total = hosted.topic_metrics.all
         self.commits = hosted.waiting.commits
 
     def append(
@@ -40,7 +40,7 @@ class InternalAppender:
     ) -> None:
         """Append now; call `done` once, with the high watermark beyond it or with a refusal.
 
-        `appended` hears where it stands, before anybody else hears of anything.
+        `appended` is called with its first offset, before anything else is called.
         """
         if partition.rewriting is not None:  # a client's batch was here before it
             partition.rewriting.append(
@@ -51,34 +51,34 @@ class InternalAppender:
             end = self._append(partition, batch, appended)
         except KafkaError as refusal:
             self._total.failed_produce_requests.value += 1
-            partition.traffic.failed_produce_requests.value += 1
+            partition.topic_metrics.failed_produce_requests.value += 1
             done(refusal.code)
             return
         self.commits.wait(partition, end, timeout_ms, done)
 
     def _append(
-        self, partition: HostedPartition, batch: bytes, told: Callable[[Offset], None] | None
+        self, partition: HostedPartition, batch: bytes, on_appended: Callable[[Offset], None] | None
     ) -> Offset:
         now_ms = self._clock.wall_ms()
-        analysis = _taken_as_it_is(partition, batch, now_ms)
+        analysis = _trusted_analysis(partition, batch, now_ms)
         try:
             appended = partition.append(analysis, ALL, OURS, now_ms)
         except OSError as error:
             raise self._hosted.fail(partition, error) from None
-        if told is not None:
-            told(appended.first_offset)
+        if on_appended is not None:
+            on_appended(appended.first_offset)
         _, last, _, _, size, count, _, rolled = appended
-        for traffic in (partition.traffic, self._total):
-            traffic.total_produce_requests.value += 1
-            traffic.bytes_in.value += size
-            traffic.messages_in.value += count
+        for metrics in (partition.topic_metrics, self._total):
+            metrics.total_produce_requests.value += 1
+            metrics.bytes_in.value += size
+            metrics.messages_in.value += count
         if rolled or partition.waits_for_flush:
-            self._hosted.want_flush(partition)
+            self._hosted.request_flush(partition)
         self._hosted.advance(partition)
         return last + 1
 
 
-def _taken_as_it_is(partition: HostedPartition, batch: bytes, now_ms: int) -> Analysis:
+def _trusted_analysis(partition: HostedPartition, batch: bytes, now_ms: int) -> Analysis:
     config = partition.log.config
     if len(batch) > config.max_message_bytes or config.message_timestamp_type != "CreateTime":
         return analyse(batch, config, now_ms=now_ms, origin=OURS)  # refuses, or gives it our time

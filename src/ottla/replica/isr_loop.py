@@ -50,35 +50,35 @@ class IsrLoop:
         self._writer = writer
         self._spawn = spawn
         self._shrinks = registry.counter(
-            "kafka_server_replicamanager_isr_shrinks_total", "Replicas taken out of an in-sync set."
+            "kafka_server_replicamanager_isr_shrinks_total", "Replicas removed from an ISR."
         )
         self._expands = registry.counter(
-            "kafka_server_replicamanager_isr_expands_total", "Replicas taken into an in-sync set."
+            "kafka_server_replicamanager_isr_expands_total", "Replicas added to an ISR."
         )
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(self._hosted.around.lag_max_ms / 2_000)
+            await asyncio.sleep(self._hosted.environment.lag_max_ms / 2_000)
             self.shrink()
 
     def shrink(self) -> None:
         """Propose, for each partition led here, a set without those that fell behind."""
-        around = self._hosted.around
-        now_ms = around.clock.mono_ms()
+        environment = self._hosted.environment
+        now_ms = environment.clock.mono_ms()
         for partition in self._hosted:
             leadership = partition.leadership
             if leadership is None or not leadership.followers:
                 continue
-            kept = leadership.to_keep(
+            isr = leadership.isr_without_lagging(
                 leader_end=partition.log.end_offset,
                 now_ms=now_ms,
-                lag_max_ms=around.lag_max_ms,
+                lag_max_ms=environment.lag_max_ms,
             )
-            if kept is not None:
-                self.propose(partition, kept)
+            if isr is not None:
+                self.propose(partition, isr)
 
     def propose(self, partition: HostedPartition, isr: frozenset[BrokerId]) -> None:
-        leadership = partition.led()
+        leadership = partition.require_leadership()
         leadership.proposed = isr
         self._spawn(self._commit(partition, leadership, isr))
 
@@ -91,12 +91,16 @@ class IsrLoop:
         if partition.leadership is not leadership:  # deposed while the store was asked
             return
         if version is None:
-            log.warning("%s: the in-sync set changed elsewhere; waiting to be told", partition.key)
+            log.warning(
+                "ISR change of %s rejected: its state in the metadata store has changed; "
+                "waiting for LeaderAndIsr from the controller",
+                partition.key,
+            )
             return
-        partition.isr_is(isr, version)
+        partition.set_isr(isr, version)
         if partition.waits_for_flush:
-            self._flushes.want(partition)
+            self._flushes.request(partition)
         self._shrinks.value += len(before - isr)
         self._expands.value += len(isr - before)
-        log.info("%s: in-sync set %s -> %s", partition.key, sorted(before), sorted(isr))
+        log.info("ISR of %s changed from %s to %s", partition.key, sorted(before), sorted(isr))
         self._hosted.advance(partition)

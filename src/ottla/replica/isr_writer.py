@@ -20,7 +20,7 @@ from ottla.store.port import BadVersion, NoNode, SessionExpired, Store, StoreUna
 
 log = logging.getLogger(__name__)
 
-LOOK_EVERY_MS: Final = 2_500
+CHECK_INTERVAL_MS: Final = 2_500
 QUIET_MS: Final = 5_000
 LATEST_MS: Final = 60_000
 RETRY_S: Final = 0.5
@@ -51,23 +51,28 @@ class StoreIsrWriter:
                 if state.leader != partition.leader_id or state.leader_epoch != epoch:
                     return None
                 if node.version == version + 1 and frozenset(state.isr) == isr:
-                    return node.version  # an earlier try was taken though its answer was lost
-                wanted = state._replace(isr=tuple(sorted(isr)))
-                taken = await self._store.set(path, wanted.encode(), version)
+                    return node.version  # an earlier write succeeded though its reply was lost
+                updated = state._replace(isr=tuple(sorted(isr)))
+                new_version = await self._store.set(path, updated.encode(), version)
             except (BadVersion, NoNode):
                 return None
-            except (StoreUnavailable, SessionExpired) as gone:
-                log.warning("%s: the store cannot be reached (%s); trying again", path, gone)
+            except (StoreUnavailable, SessionExpired) as error:
+                log.warning(
+                    "cannot write ISR of %s to the metadata store: %s; retrying in %s s",
+                    partition.key,
+                    error,
+                    RETRY_S,
+                )
                 await asyncio.sleep(RETRY_S)
                 continue
             self._changed.add(partition.key)
             self._changed_at_ms = self._clock.mono_ms()
-            return taken
+            return new_version
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_EVERY_MS / 1000)
-            if due(
+            await asyncio.sleep(CHECK_INTERVAL_MS / 1000)
+            if announcement_due(
                 self._clock.mono_ms(),
                 bool(self._changed),
                 self._changed_at_ms,
@@ -89,7 +94,7 @@ class StoreIsrWriter:
         self._announced_at_ms = self._clock.mono_ms()
 
 
-def due(now_ms: int, pending: bool, changed_at_ms: int, announced_at_ms: int) -> bool:
+def announcement_due(now_ms: int, pending: bool, changed_at_ms: int, announced_at_ms: int) -> bool:
     """Something is pending, and either it has been quiet or the last word was long ago."""
     quiet = now_ms - changed_at_ms > QUIET_MS
     late = now_ms - announced_at_ms > LATEST_MS

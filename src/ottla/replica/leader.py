@@ -1,7 +1,7 @@
-"""What the leader of one partition knows of its replicas, and what follows from it.
+"""The leader's view of one partition's replicas: high watermark and ISR changes.
 
-Owns each follower's position as the leader last heard it, the in-sync set and the one change of it
-that may be proposed. Never reads the log, writes the store or looks at a clock: the log end and
+Owns each follower's position as of its last fetch, the ISR and the one change of it that may be
+proposed. Never reads the log, writes the store or looks at a clock: the log end and
 the time are arguments.
 
 The high watermark follows the slowest member of the *largest* in-sync set we may have: the
@@ -36,35 +36,37 @@ class Follower:
     """One remote replica: where it is, and when it last was where the leader was."""
 
     __slots__ = (
-        "asked_at_ms",
         "caught_up_at_ms",
         "end",
-        "leader_end_when_asked",
+        "fetched_at_ms",
+        "leader_end_at_fetch",
         "log_start",
-        "told",
+        "sent_high_watermark",
     )
 
     def __init__(self, caught_up_at_ms: int | None) -> None:
         self.end: Offset = UNKNOWN_OFFSET
         self.log_start: Offset = UNKNOWN_OFFSET
         self.caught_up_at_ms = caught_up_at_ms
-        self.asked_at_ms: int | None = None
-        self.leader_end_when_asked: Offset = 0
-        self.told: Offset = UNKNOWN_OFFSET
+        self.fetched_at_ms: int | None = None
+        self.leader_end_at_fetch: Offset = 0
+        self.sent_high_watermark: Offset = UNKNOWN_OFFSET
         """The high watermark it was last told of."""
 
-    def asked(self, offset: Offset, log_start: Offset, *, leader_end: Offset, now_ms: int) -> None:
+    def on_fetch(
+        self, offset: Offset, log_start: Offset, *, leader_end: Offset, now_ms: int
+    ) -> None:
         """A fetch from `offset` says that everything below it is on the follower's disk."""
         if offset >= leader_end:
             self.caught_up_at_ms = now_ms
-        elif self.asked_at_ms is not None and offset >= self.leader_end_when_asked:
-            self.caught_up_at_ms = self.asked_at_ms
+        elif self.fetched_at_ms is not None and offset >= self.leader_end_at_fetch:
+            self.caught_up_at_ms = self.fetched_at_ms
         self.end = offset
         self.log_start = log_start
-        self.leader_end_when_asked = leader_end
-        self.asked_at_ms = now_ms
+        self.leader_end_at_fetch = leader_end
+        self.fetched_at_ms = now_ms
 
-    def keeps_up(self, *, now_ms: int, lag_max_ms: int) -> bool:
+    def is_caught_up(self, *, now_ms: int, lag_max_ms: int) -> bool:
         return self.caught_up_at_ms is not None and now_ms - self.caught_up_at_ms <= lag_max_ms
 
 
@@ -77,7 +79,7 @@ class Leadership:
         self,
         assigned: LeaderAssignment,
         *,
-        me: BrokerId,
+        broker_id: BrokerId,
         epoch_start: Offset,
         now_ms: int,
     ) -> None:
@@ -90,7 +92,7 @@ class Leadership:
         self.followers = {
             replica: Follower(now_ms if replica in self.isr else None)
             for replica in assigned.replicas
-            if replica != me
+            if replica != broker_id
         }
 
     def high_watermark(
@@ -109,7 +111,7 @@ class Leadership:
         lowest = own_end
         for broker, follower in self.followers.items():
             if follower.end < lowest and (
-                broker in counted or follower.keeps_up(now_ms=now_ms, lag_max_ms=lag_max_ms)
+                broker in counted or follower.is_caught_up(now_ms=now_ms, lag_max_ms=lag_max_ms)
             ):
                 lowest = follower.end
         return lowest
@@ -120,7 +122,7 @@ class Leadership:
         starts = [f.log_start for b, f in self.followers.items() if b in alive]
         return min([own_start, *starts])
 
-    def to_add(self, broker: BrokerId, *, high_watermark: Offset) -> frozenset[BrokerId] | None:
+    def isr_with(self, broker: BrokerId, *, high_watermark: Offset) -> frozenset[BrokerId] | None:
         """The in-sync set with this follower in it, once it caught up and nothing is pending."""
         follower = self.followers.get(broker)
         if follower is None or self.proposed is not None or broker in self.isr:
@@ -129,7 +131,7 @@ class Leadership:
             return None
         return self.isr | {broker}
 
-    def to_keep(
+    def isr_without_lagging(
         self, *, leader_end: Offset, now_ms: int, lag_max_ms: int
     ) -> frozenset[BrokerId] | None:
         """The in-sync set without followers that have been behind for too long, if any have."""
@@ -140,6 +142,6 @@ class Leadership:
             for broker, follower in self.followers.items()
             if broker in self.isr
             and follower.end < leader_end
-            and not follower.keeps_up(now_ms=now_ms, lag_max_ms=lag_max_ms)
+            and not follower.is_caught_up(now_ms=now_ms, lag_max_ms=lag_max_ms)
         }
         return self.isr - lagging if lagging else None

@@ -1,8 +1,8 @@
-"""What logs need over time: retention, checkpoints, flushes, expiry.
+"""Periodic work on logs: retention, checkpoints, flushes, expiration.
 
-Owns when each of these runs. Never decides what goes (`log/retention.py` does) and never holds the
-loop for long: a few logs at a time, with a turn for others in between, and the disk is waited for
-on the pool. Compaction has a loop of its own.
+Owns when each of these runs. Never decides what is deleted (`log/retention.py` does) and never
+blocks the event loop for long: a few logs at a time, and disk access in the thread pool.
+Compaction has a loop of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 TURN: Final = 32
 """Logs looked at between two turns of the loop."""
 PURGE_EVERY_MS: Final = 5_000
-LOOK_EVERY_MS: Final = 10_000
+CHECK_INTERVAL_MS: Final = 10_000
 """A changed interval takes effect within this."""
 
 Wait: TypeAlias = Callable[[BrokerConfig], int]
@@ -33,7 +33,7 @@ Wait: TypeAlias = Callable[[BrokerConfig], int]
 
 
 def _after_start(config: BrokerConfig) -> int:
-    """A broker that has just begun has better things to do."""
+    """The delay after the start, which leaves the disk to the clients."""
     return config.log_initial_task_delay_ms
 
 
@@ -50,7 +50,7 @@ class MaintenanceLoop:
         self._checkpoints = directories.checkpoints
         self._config = config
         self._flushes = flushes
-        self._clock = hosted.around.clock
+        self._clock = hosted.environment.clock
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         return [
@@ -87,12 +87,12 @@ class MaintenanceLoop:
         *,
         first: Wait | None = None,
     ) -> None:
-        """Do it again and again. The interval may change, and may be as good as never."""
+        """Run `work` periodically. The interval may change while it waits."""
         wait_ms, waited_ms = first or interval_ms, 0
         while True:
             left_ms = max(1, wait_ms(self._config.current)) - waited_ms
             if left_ms > 0:
-                step_ms = min(left_ms, LOOK_EVERY_MS)
+                step_ms = min(left_ms, CHECK_INTERVAL_MS)
                 await asyncio.sleep(step_ms / 1000)
                 waited_ms += step_ms
                 continue
@@ -101,43 +101,45 @@ class MaintenanceLoop:
 
     async def retention(self) -> None:
         """Delete whole segments that are too old, too many, or below the log's start."""
-        await self._each(lambda one: one.delete_old_segments(self._clock.wall_ms()))
+        await self._for_each_log(lambda log: log.delete_old_segments(self._clock.wall_ms()))
 
     async def purge(self) -> None:
         """Remove files whose time between deletion and removal is over."""
-        await self._each(lambda one: one.purge_deleted(self._clock.wall_ms()) if one.doomed else 0)
+        await self._for_each_log(
+            lambda log: log.purge_deleted(self._clock.wall_ms()) if log.doomed else 0
+        )
         for removal in self._directories.removals.due():
             try:
-                await self._hosted.around.off.run(removal.run)
+                await self._hosted.environment.thread_pool.run(removal.run)
             except OSError as error:
                 self._directories.failed(removal.directory.path, error)
 
     async def expire_producers(self) -> None:
         """Forget producers that have been silent for longer than their state is kept."""
         keep_ms = self._config.current.producer_id_expiration_ms
-        await self._each(lambda one: one.producers.expire(self._clock.wall_ms(), keep_ms))
+        await self._for_each_log(lambda log: log.producers.expire(self._clock.wall_ms(), keep_ms))
 
     async def flush_due(self) -> None:
         """Flush logs whose unflushed data is older than the topic's `flush.ms`."""
         now_ms = self._clock.mono_ms()
         for partition in self._hosted:
             if now_ms - partition.flushed_at_ms >= partition.log.config.flush_ms:
-                self._flushes.want(partition)
+                self._flushes.request(partition)
 
-    async def _each(self, work: Callable[[Log], object]) -> None:
-        for at, partition in enumerate(self._hosted):
+    async def _for_each_log(self, work: Callable[[Log], object]) -> None:
+        for index, partition in enumerate(self._hosted):
             if self._hosted.find(partition.key) is not partition:
-                continue  # gone during somebody else's turn
+                continue  # removed meanwhile
             try:
                 work(partition.log)
             except FAULTS as fault:
                 self._hosted.fail(partition, fault)
-            if at % TURN == TURN - 1:
+            if index % TURN == TURN - 1:
                 await asyncio.sleep(0)
 
     async def _checkpoint(self, writes: list[CheckpointWrite]) -> None:
         for write in writes:
             try:
-                await self._hosted.around.off.run(write.run)
+                await self._hosted.environment.thread_pool.run(write.run)
             except OSError as error:
                 self._directories.failed(write.directory.path, error)

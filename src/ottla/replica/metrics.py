@@ -1,4 +1,4 @@
-"""Numbers of the replica layer that are worked out when somebody asks."""
+"""Gauges of the replica layer, computed when they are read."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ from collections.abc import Callable, Iterator, Sized
 
 from ottla.log.log import Log
 from ottla.model.metrics import Gauge, Labels, Registry, Series
-from ottla.replica.hosted_partitions import HostedPartitions, Parked
+from ottla.replica.hosted_partitions import HostedPartitions, PartitionPurgatory
 from ottla.replica.services import ReplicaServices
 
 
-def offer_gauges(registry: Registry, services: ReplicaServices) -> None:
+def register_gauges(registry: Registry, services: ReplicaServices) -> None:
     hosted, sessions = services.hosted, services.sessions
     gauges: dict[str, tuple[str, Gauge]] = {
-        "replicamanager_partition_count": ("Partitions held here.", lambda: len(hosted)),
-        "replicamanager_leader_count": ("Partitions led here.", lambda: _led(hosted)),
+        "replicamanager_partition_count": (
+            "Partitions hosted by this broker.",
+            lambda: len(hosted),
+        ),
+        "replicamanager_leader_count": ("Partitions led by this broker.", lambda: _led(hosted)),
         "replicamanager_under_replicated_partitions": (
-            "Led here, with fewer in sync than assigned.",
+            "Partitions led here with fewer in-sync replicas than assigned replicas.",
             lambda: _under_replicated(hosted),
         ),
         "replicamanager_under_min_isr_partition_count": (
-            "Led here, with fewer in sync than acks=all needs.",
+            "Partitions led here with fewer in-sync replicas than acks=all needs.",
             lambda: _under_min_isr(hosted),
         ),
         "replicamanager_offline_replica_count": (
@@ -40,7 +43,7 @@ def offer_gauges(registry: Registry, services: ReplicaServices) -> None:
         registry.gauge(f"kafka_server_{name}", doc, read)
     registry.tally(
         "kafka_server_fetchsessioncache_incremental_fetch_session_evictions_total",
-        "Fetch sessions that had to go for another.",
+        "Fetch sessions evicted to make room for others.",
         lambda: sessions.evictions,
     )
     directories = services.directories
@@ -50,35 +53,37 @@ def offer_gauges(registry: Registry, services: ReplicaServices) -> None:
         lambda: len(directories.all) - len(directories.online),
     )
     waiting = hosted.waiting
-    _offer_purgatory_gauges(registry, waiting.produce, beside=waiting.commits)
-    _offer_purgatory_gauges(registry, waiting.fetch)
-    _offer_purgatory_gauges(registry, waiting.delete_records)
-    _offer_log_gauges(registry, hosted)
+    _register_purgatory_gauges(registry, waiting.produce, extra=waiting.commits)
+    _register_purgatory_gauges(registry, waiting.fetch)
+    _register_purgatory_gauges(registry, waiting.delete_records)
+    _register_log_gauges(registry, hosted)
 
 
-def _offer_purgatory_gauges(registry: Registry, parked: Parked, beside: Sized = ()) -> None:
-    """`beside`: who waits for the same without being parked; each under one key."""
-    group, name = "kafka_server_delayedoperationpurgatory", parked.name
+def _register_purgatory_gauges(
+    registry: Registry, purgatory: PartitionPurgatory, extra: Sized = ()
+) -> None:
+    """`extra`: waits for the same condition that are not in the purgatory, one key each."""
+    group, name = "kafka_server_delayedoperationpurgatory", purgatory.name
     registry.gauge(
         f"{group}_purgatory_size",
         "Entries in watch lists.",
-        lambda: parked.watched + len(beside),
+        lambda: purgatory.watched + len(extra),
         delayed_operation=name,
     )
     registry.gauge(
         f"{group}_num_delayed_operations",
-        "Operations that wait.",
-        lambda: parked.delayed + len(beside),
+        "Delayed operations.",
+        lambda: purgatory.delayed + len(extra),
         delayed_operation=name,
     )
 
 
-def _offer_log_gauges(registry: Registry, hosted: HostedPartitions) -> None:
-    """Of each log; they are listed when asked for, so that ten thousand cost nothing till then."""
+def _register_log_gauges(registry: Registry, hosted: HostedPartitions) -> None:
+    """Gauges of each log, listed when they are read, so that ten thousand cost nothing before."""
     gauges: dict[str, tuple[str, Callable[[Log], int]]] = {
         "size": ("Bytes of a log.", lambda log: log.size),
         "num_log_segments": ("Segments of a log.", lambda log: len(log.segments)),
-        "log_start_offset": ("First offset that a log keeps.", lambda log: log.start_offset),
+        "log_start_offset": ("First offset of a log.", lambda log: log.start_offset),
         "log_end_offset": ("Offset of a log's next record.", lambda log: log.end_offset),
     }
     for name, (doc, read) in gauges.items():
@@ -87,9 +92,9 @@ def _offer_log_gauges(registry: Registry, hosted: HostedPartitions) -> None:
 
 def _by_partition(hosted: HostedPartitions, read: Callable[[Log], int]) -> Series:
     def rows() -> Iterator[tuple[Labels, float]]:
-        for one in hosted:
-            partition, topic = str(one.key.partition), one.key.topic
-            yield (("partition", partition), ("topic", topic)), read(one.log)
+        for partition in hosted:
+            topic, index = partition.key
+            yield (("partition", str(index)), ("topic", topic)), read(partition.log)
 
     return rows
 
@@ -99,8 +104,8 @@ def _led(hosted: HostedPartitions) -> int:
 
 
 def _under_replicated(hosted: HostedPartitions) -> int:
-    led = (partition.leadership for partition in hosted)
-    return sum(one is not None and len(one.isr) < len(one.replicas) for one in led)
+    led = (partition.leadership for partition in hosted if partition.leadership is not None)
+    return sum(len(leadership.isr) < len(leadership.replicas) for leadership in led)
 
 
 def _under_min_isr(hosted: HostedPartitions) -> int:

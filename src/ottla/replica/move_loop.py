@@ -1,8 +1,7 @@
-"""Partitions on their way to another log directory, a step at a time.
+"""Moves partitions between log directories, a step at a time.
 
-Owns the pace: one step for each copy, then a turn for others. When a copy has caught up it is made
-durable off the loop; then the swap happens between two appends, and the partition goes on under
-its new log.
+Owns the pace: one step of each copy, then the event loop runs other work. When a copy has caught up
+it is flushed in the thread pool; then it replaces the old log between two appends.
 """
 
 from __future__ import annotations
@@ -31,21 +30,21 @@ class MoveLoop:
         self._hosted = hosted
         self._directories = directories
         self._moves = ReplicaMoves(directories)
-        self._wanted = asyncio.Event()
+        self._has_moves = asyncio.Event()
         self._flushed: set[Log] = set()
         """Copies that were made durable since they caught up for the first time."""
 
     def begin(self, key: TopicPartition, path: Path) -> None:
         """Begin a move; a refusal if there is nothing to move, or nowhere."""
         self._moves.begin(key, path)
-        self._wanted.set()
+        self._has_moves.set()
 
     async def run(self) -> None:
         if self._directories.futures:  # left over from before a restart
-            self._wanted.set()
+            self._has_moves.set()
         while True:
-            await self._wanted.wait()
-            self._wanted.clear()
+            await self._has_moves.wait()
+            self._has_moves.clear()
             while self._directories.futures:
                 if not await self._step_each():
                     await asyncio.sleep(PAUSE_S)
@@ -53,29 +52,29 @@ class MoveLoop:
 
     async def _step_each(self) -> bool:
         """A step of every copy; False when all of them can only wait."""
-        went_on = False
+        progressed = False
         for key, future in list(self._directories.futures.items()):
             try:
-                went_on |= await self._step(key, future)
-            except KafkaError as gone:
-                log.info("the move of %s ends: %s", key, gone)
+                progressed |= await self._step(key, future)
+            except KafkaError as refusal:
+                log.info("cancelled move of %s to %s: %s", key, future.directory.path, refusal)
                 self._moves.give_up(key)
             except CorruptBatch as fault:
                 self._moves.give_up(key)
                 if (partition := self._hosted.find(key)) is not None:
                     self._hosted.fail(partition, fault)
             except OSError as error:
-                log.error("the move of %s failed: %s", key, error)
+                log.error("failed to move %s to %s: %s", key, future.directory.path, error)
                 self._directories.failed(future.directory.path, error)
             await asyncio.sleep(0)
-        return went_on
+        return progressed
 
     async def _step(self, key: TopicPartition, future: HostedLog) -> bool:
         if not self._moves.copy(key):
             return True
         if future.log not in self._flushed:
             flush = future.log.flush_begin()
-            await self._hosted.around.off.run(flush.run)
+            await self._hosted.environment.thread_pool.run(flush.run)
             future.log.flush_done(flush)
             self._flushed.add(future.log)
             return True
@@ -83,5 +82,5 @@ class MoveLoop:
         if partition is None or partition.flushing or partition.rewriting is not None:
             return False  # what is under way belongs to the old log
         partition.log = self._moves.finish(key)
-        log.info("%s moved to %s", key, partition.log.dir.parent)
+        log.info("moved %s to %s", key, partition.log.dir.parent)
         return True

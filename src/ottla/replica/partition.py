@@ -1,11 +1,10 @@
 """One hosted partition: its log, its role and its high watermark.
 
-The one writer of one partition's state. Never sends a request, waits, or touches another
-partition; what must be told to others after a change (waiting operations, the store) is the
-caller's to tell.
+The only writer of one partition's state. Never sends a request, waits, or changes another
+partition; after a change the caller completes delayed operations and writes the metadata store.
 
-Where the flush policy asks for it, an acks=all append holds the high watermark until the disk has
-it: what a reader has seen and what a producer was told then survive a power cut alike.
+If the flush policy requires it, an acks=all append holds back the high watermark until the data is
+on disk: records that were read or acknowledged then survive a power cut.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class HostedPartition:
     """A partition this broker holds a replica of."""
 
     __slots__ = (
-        "_around",
+        "_environment",
         "_flush_from",
         "_flush_to",
         "flushed_at_ms",
@@ -35,24 +34,26 @@ class HostedPartition:
         "leader_id",
         "leadership",
         "log",
+        "not_leader_error",
         "rewriting",
-        "traffic",
-        "unled",
+        "topic_metrics",
     )
 
-    def __init__(self, log: Log, around: ReplicaEnvironment, traffic: TopicMetrics) -> None:
+    def __init__(
+        self, log: Log, environment: ReplicaEnvironment, topic_metrics: TopicMetrics
+    ) -> None:
         self.log = log
-        self.traffic = traffic
+        self.topic_metrics = topic_metrics
         self.leader_epoch: LeaderEpoch = NO_EPOCH
         self.leader_id: BrokerId = NO_BROKER
         self.leadership: Leadership | None = None
-        self.unled = ErrorCode.not_leader_or_follower
-        """What clients hear while it is not led here."""
-        self.flushed_at_ms = around.clock.mono_ms()
+        self.not_leader_error = ErrorCode.not_leader_or_follower
+        """The error that clients get while this broker is not the leader."""
+        self.flushed_at_ms = environment.clock.mono_ms()
         self.flushing = False
         self.rewriting: deque[Callable[[], None]] | None = None
         """Appends that wait behind one being rewritten off the loop; None when there is none."""
-        self._around = around
+        self._environment = environment
         self._flush_from: Offset | None = None
         self._flush_to: Offset = 0
 
@@ -70,9 +71,9 @@ class HostedPartition:
         self.leader_id = assigned.leader
         self.leadership = Leadership(
             assigned,
-            me=self._around.me,
+            broker_id=self._environment.broker_id,
             epoch_start=self.log.end_offset,
-            now_ms=self._around.clock.mono_ms(),
+            now_ms=self._environment.clock.mono_ms(),
         )
         self._hold_uncommitted()
         self.advance()
@@ -83,8 +84,8 @@ class HostedPartition:
         self.leadership = None
         self._flush_from = None
 
-    def led(self, epoch: int = -1) -> Leadership:
-        """The leadership held here, or the refusal a client must hear."""
+    def require_leadership(self, epoch: int = -1) -> Leadership:
+        """The leadership; KafkaError with the code for the client if there is none."""
         leadership = self.leadership
         if epoch >= 0 and epoch != self.leader_epoch:
             fenced = epoch < self.leader_epoch
@@ -92,7 +93,7 @@ class HostedPartition:
                 ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch
             )
         if leadership is None:
-            raise KafkaError(self.unled)
+            raise KafkaError(self.not_leader_error)
         return leadership
 
     # Appending
@@ -101,7 +102,7 @@ class HostedPartition:
         """Append as leader. With acks=all too small an in-sync set refuses before writing."""
         leadership = self.leadership
         if leadership is None:
-            raise KafkaError(self.unled)
+            raise KafkaError(self.not_leader_error)
         if acks == -1 and self._too_few(leadership):
             raise KafkaError(ErrorCode.not_enough_replicas)
         appended = self.log.append(
@@ -131,7 +132,7 @@ class HostedPartition:
 
     def flushed(self) -> None:
         """Everything below the log's recovery point is on the disk."""
-        self.flushed_at_ms = self._around.clock.mono_ms()
+        self.flushed_at_ms = self._environment.clock.mono_ms()
         durable = self.log.recovery_point
         if self._flush_from is not None:
             self._flush_from = None if durable >= self._flush_to else max(self._flush_from, durable)
@@ -149,7 +150,7 @@ class HostedPartition:
     def _hold_uncommitted(self) -> None:
         """Where the disk begins to count, it counts for what is not committed yet as well."""
         start, end = self.log.high_watermark, self.log.end_offset
-        if start < end and self.flushes_before_ack(self.led()):
+        if start < end and self.flushes_before_ack(self.require_leadership()):
             self._hold(start, end)
 
     # Watermarks
@@ -165,12 +166,12 @@ class HostedPartition:
             return False
         if not leadership.followers:  # nobody else to wait for
             return log.raise_high_watermark(own_end)
-        around = self._around
+        environment = self._environment
         watermark = leadership.high_watermark(
             own_end,
             min_isr=log.config.min_insync_replicas,
-            now_ms=around.clock.mono_ms(),
-            lag_max_ms=around.lag_max_ms,
+            now_ms=environment.clock.mono_ms(),
+            lag_max_ms=environment.lag_max_ms,
         )
         return watermark is not None and log.raise_high_watermark(watermark)
 
@@ -178,7 +179,7 @@ class HostedPartition:
         """How an acks=all append stands: None while it waits, else what to answer."""
         leadership = self.leadership
         if leadership is None or leadership.epoch != epoch:
-            return self.unled
+            return self.not_leader_error
         if self.log.high_watermark < required:
             return None
         if self._flush_from is not None and self._flush_from < required:
@@ -189,20 +190,20 @@ class HostedPartition:
 
     # Followers
 
-    def isr_is(self, isr: frozenset[BrokerId], version: int) -> None:
-        """The store has taken this in-sync set."""
-        leadership = self.led()
+    def set_isr(self, isr: frozenset[BrokerId], version: int) -> None:
+        """The metadata store has accepted this ISR."""
+        leadership = self.require_leadership()
         leadership.isr = isr
         leadership.version = version
         self._hold_uncommitted()
 
-    def follower_asked(
+    def record_follower_fetch(
         self, broker: BrokerId, offset: Offset, log_start: Offset
     ) -> frozenset[BrokerId] | None:
-        """Note a follower's position; the answer is the in-sync set to propose, if it grew."""
-        leadership = self.led()
+        """Record a follower's position; returns the ISR to propose, if the follower may join."""
+        leadership = self.require_leadership()
         log = self.log
-        now_ms = self._around.clock.mono_ms()
+        now_ms = self._environment.clock.mono_ms()
         follower = leadership.followers[broker]
-        follower.asked(offset, log_start, leader_end=log.end_offset, now_ms=now_ms)
-        return leadership.to_add(broker, high_watermark=log.high_watermark)
+        follower.on_fetch(offset, log_start, leader_end=log.end_offset, now_ms=now_ms)
+        return leadership.isr_with(broker, high_watermark=log.high_watermark)

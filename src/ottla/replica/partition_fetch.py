@@ -1,6 +1,6 @@
-"""What one fetch asks of one partition, and what it gets: plain slots, made by the million.
+"""One partition of a fetch: the request and the result. Plain slots, created by the million.
 
-Owns the two value classes that the read path passes around. Never decides anything.
+Owns the two value classes that the read path passes environment. Never decides anything.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ottla.model.ids import NO_TOPIC_ID, Offset, TopicId, TopicPartition
 from ottla.protocol.hot import FetchedPartition
 
 UNKNOWN_TOPIC: Final = ""
-"""The topic name of a wanted partition whose topic id nobody here knows."""
+"""The topic name of a requested partition whose topic id is unknown."""
 
 
 class PartitionFetch:
@@ -39,8 +39,8 @@ class PartitionFetch:
         self.leader_epoch = -1
         self.last_fetched_epoch = -1
 
-    def named_by(self, names: Mapping[TopicId, str]) -> bool:
-        """Look for the name of a topic that had none here; whether it has one now."""
+    def resolve_name(self, names: Mapping[TopicId, str]) -> bool:
+        """Look up the name of a topic id that was unknown; whether it is known now."""
         name = names.get(self.topic_id)
         if name is not None:
             self.key = TopicPartition(name, self.key.partition)
@@ -51,7 +51,7 @@ class PartitionFetch:
 class PartitionFetchResult:
     """One partition's part of a reply, with what a waiting fetch must remember."""
 
-    wanted: PartitionFetch
+    request: PartitionFetch
     part: FetchedPartition
     size: int
 

@@ -1,11 +1,11 @@
-"""Fetching: read each partition asked for, or wait until there is something to read.
+"""Fetch: read each partition of the request, or wait until there is enough to read.
 
 Owns the order in which partitions share a reply's bytes, and the wait for `min_bytes`. Never
 decodes a request, encodes a reply or copies a record: a part of a reply is a slice of a file.
 Hot: benchmarks/small_requests.py.
 
-A follower's fetch is also its acknowledgement: its position is noted before the read, so that the
-high watermark it is told already counts it.
+A follower's fetch is also its acknowledgement: its position is recorded before the read, so that
+the high watermark in the reply already includes it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _COMMITTED: Final[Callable[[Log], Offset]] = attrgetter("high_watermark")
 
 
 class FetchOptions(NamedTuple):
-    """What a fetch asks for as a whole."""
+    """The options of one fetch request."""
 
     replica_id: BrokerId
     max_wait_ms: int
@@ -60,8 +60,8 @@ class FetchOptions(NamedTuple):
         return self.replica_id >= 0
 
     @property
-    def reach(self) -> Callable[[Log], Offset]:
-        """Says the first offset of a log that this reader may not see."""
+    def upper_bound(self) -> Callable[[Log], Offset]:
+        """Returns the first offset of a log that this reader may not see."""
         if self.replica_id >= 0:
             return _END
         return _STABLE if self.isolation is Isolation.READ_COMMITTED else _COMMITTED
@@ -76,236 +76,254 @@ class Reader:
     def __init__(self, hosted: HostedPartitions, isr: IsrLoop) -> None:
         self._hosted = hosted
         self._isr = isr
-        self._total = hosted.traffic.all
-        self._patient = True
+        self._total = hosted.topic_metrics.all
+        self._may_delay = True
 
     def fetch(
-        self, wanted: list[PartitionFetch], terms: FetchOptions, done: Done
+        self, requests: list[PartitionFetch], options: FetchOptions, done: Done
     ) -> DelayedFetch | None:
-        """Call `done` once with a part for each partition wanted, now or within the wait.
+        """Call `done` once with a part for each partition requests, now or within the wait.
 
         What is returned still waits; it is to be forgotten when nobody waits for it.
         """
-        if terms.from_follower:
-            for want in wanted:
-                self._note_follower(want, terms.replica_id)
-        parked = DelayedFetch(self, wanted, terms, done)
-        keys = [want.key for want in wanted]
+        if options.from_follower:
+            for request in requests:
+                self._record_follower_fetch(request, options.replica_id)
+        delayed = DelayedFetch(self, requests, options, done)
+        keys = [request.key for request in requests]
         waiting = self._hosted.waiting.fetch
-        if self._may_wait(wanted, terms):
-            waiting.watch(parked, keys)
-            return parked
-        if len(wanted) > SLICE and not (terms.from_follower and self._would_wait(terms)):
-            self.answer(wanted, terms, done)  # there is something: it is read once, in slices
+        if self._may_wait(requests, options):
+            waiting.watch(delayed, keys)
+            return delayed
+        if len(requests) > SLICE and not (options.from_follower and self._would_wait(options)):
+            self.answer(requests, options, done)  # there is something: it is read once, in slices
             return None
-        if len(wanted) > SLICE:
-            return None if waiting.try_complete_else_watch(parked, keys) else parked
-        fetched = self.read(wanted, terms)
-        if self._is_enough(fetched, terms):
-            self._tell(fetched, terms, done)
+        if len(requests) > SLICE:
+            return None if waiting.try_complete_else_watch(delayed, keys) else delayed
+        fetched = self.read(requests, options)
+        if self._is_enough(fetched, options):
+            self._complete(fetched, options, done)
             return None
-        return None if waiting.try_complete_else_watch(parked, keys) else parked
+        return None if waiting.try_complete_else_watch(delayed, keys) else delayed
 
     def stop_waiting(self) -> None:
-        """The broker stops: answer with what there is, those that wait and those yet to come."""
-        self._patient = False
+        """The broker stops: complete all delayed fetches now, and delay no more."""
+        self._may_delay = False
         self._hosted.waiting.fetch.finish_all()
 
-    def answer(self, wanted: list[PartitionFetch], terms: FetchOptions, done: Done) -> None:
-        if len(wanted) > SLICE:
-            step_through(self._answer_in_slices(wanted, terms, done))
+    def answer(self, requests: list[PartitionFetch], options: FetchOptions, done: Done) -> None:
+        if len(requests) > SLICE:
+            step_through(self._answer_in_slices(requests, options, done))
         else:
-            self._tell(self.read(wanted, terms), terms, done)
+            self._complete(self.read(requests, options), options, done)
 
     def _answer_in_slices(
-        self, wanted: list[PartitionFetch], terms: FetchOptions, done: Done
+        self, requests: list[PartitionFetch], options: FetchOptions, done: Done
     ) -> Generator[None, None, None]:
         fetched: list[PartitionFetchResult] = []
-        left = terms.max_bytes
-        for some in sliced(wanted):
-            more = self.read(some, terms._replace(max_bytes=left), empty=left == terms.max_bytes)
-            left -= sum(one.size for one in more)
+        left = options.max_bytes
+        for some in sliced(requests):
+            more = self.read(
+                some, options._replace(max_bytes=left), empty=left == options.max_bytes
+            )
+            left -= sum(result.size for result in more)
             fetched += more
             yield
-        self._tell(fetched, terms, done)
+        self._complete(fetched, options, done)
 
-    def _tell(self, fetched: list[PartitionFetchResult], terms: FetchOptions, done: Done) -> None:
-        if terms.from_follower:
-            self._note_told(fetched, terms.replica_id)
-        self._count(fetched, terms)
+    def _complete(
+        self, fetched: list[PartitionFetchResult], options: FetchOptions, done: Done
+    ) -> None:
+        if options.from_follower:
+            self._record_sent_watermarks(fetched, options.replica_id)
+        self._count(fetched, options)
         done(fetched)
 
-    def _may_wait(self, wanted: list[PartitionFetch], terms: FetchOptions) -> bool:
+    def _may_wait(self, requests: list[PartitionFetch], options: FetchOptions) -> bool:
         """A consumer that is up to date, as most are most of the time, need not be read for."""
-        if not wanted or terms.from_follower or not self._would_wait(terms):
+        if not requests or options.from_follower or not self._would_wait(options):
             return False
-        return not self.is_ready(wanted, terms)
+        return not self.is_ready(requests, options)
 
-    def _would_wait(self, terms: FetchOptions) -> bool:
-        return terms.max_wait_ms > 0 and terms.min_bytes > 0 and self._patient
+    def _would_wait(self, options: FetchOptions) -> bool:
+        return options.max_wait_ms > 0 and options.min_bytes > 0 and self._may_delay
 
-    def _count(self, fetched: list[PartitionFetchResult], terms: FetchOptions) -> None:
+    def _count(self, fetched: list[PartitionFetchResult], options: FetchOptions) -> None:
         total, size = self._total, 0
         total.total_fetch_requests.value += len(fetched)
-        for one in fetched:
-            if not one.size and not one.failed:
+        for result in fetched:
+            if not result.size and not result.failed:
                 continue
-            partition = self._hosted.find(one.wanted.key)
-            if one.size and partition is not None:
-                partition.traffic.sent(terms.from_follower).value += one.size
-                size += one.size
-            elif one.failed:
+            partition = self._hosted.find(result.request.key)
+            if result.size and partition is not None:
+                partition.topic_metrics.sent(options.from_follower).value += result.size
+                size += result.size
+            elif result.failed:
                 total.failed_fetch_requests.value += 1
                 if partition is not None:
-                    partition.traffic.failed_fetch_requests.value += 1
+                    partition.topic_metrics.failed_fetch_requests.value += 1
         if size:
-            total.sent(terms.from_follower).value += size
+            total.sent(options.from_follower).value += size
 
-    def _is_enough(self, fetched: list[PartitionFetchResult], terms: FetchOptions) -> bool:
-        if terms.max_wait_ms <= 0 or not fetched or not self._patient:
+    def _is_enough(self, fetched: list[PartitionFetchResult], options: FetchOptions) -> bool:
+        if options.max_wait_ms <= 0 or not fetched or not self._may_delay:
             return True
         size = 0
-        for one in fetched:
-            size += one.size
-            if size >= terms.min_bytes or one.failed or one.part.diverging_epoch is not None:
+        for result in fetched:
+            size += result.size
+            if (
+                size >= options.min_bytes
+                or result.failed
+                or result.part.diverging_epoch is not None
+            ):
                 return True
-            if terms.from_follower and self._has_news(one.wanted, terms.replica_id):
+            if options.from_follower and self._has_newer_watermark(
+                result.request, options.replica_id
+            ):
                 return True
         return False
 
     def read(
-        self, wanted: Sequence[PartitionFetch], terms: FetchOptions, *, empty: bool = True
+        self, requests: Sequence[PartitionFetch], options: FetchOptions, *, empty: bool = True
     ) -> list[PartitionFetchResult]:
         """One pass over the partitions, in the order asked for, within `max_bytes`.
 
         While nothing has been read (`empty`) one batch is, however large it is.
         """
-        left = terms.max_bytes
+        left = options.max_bytes
         fetched = []
-        for want in wanted:
-            one = self._read_one(want, terms, left, min_one=empty)
-            if one.size:
-                left -= one.size
+        for request in requests:
+            result = self._read_one(request, options, left, min_one=empty)
+            if result.size:
+                left -= result.size
                 empty = False
-            fetched.append(one)
+            fetched.append(result)
         return fetched
 
     def _read_one(
-        self, want: PartitionFetch, terms: FetchOptions, left: int, *, min_one: bool
+        self, request: PartitionFetch, options: FetchOptions, left: int, *, min_one: bool
     ) -> PartitionFetchResult:
         try:
-            partition = self._partition(want, terms.replica_id)
-            partition.traffic.total_fetch_requests.value += 1
+            partition = self._partition(request, options.replica_id)
+            partition.topic_metrics.total_fetch_requests.value += 1
             log = partition.log
-            if want.last_fetched_epoch >= 0:
-                diverging = _diverging(log, want)
+            if request.last_fetched_epoch >= 0:
+                diverging = _diverging(log, request)
                 if diverging is not None:
-                    return PartitionFetchResult(want, _part(want, log, diverging=diverging), 0)
-            committed = terms.isolation is Isolation.READ_COMMITTED
+                    return PartitionFetchResult(
+                        request, _part(request, log, diverging=diverging), 0
+                    )
+            committed = options.isolation is Isolation.READ_COMMITTED
             aborted = NO_ABORTED if committed else None
-            bound = terms.reach(log)
-            if bound <= want.offset <= log.end_offset:
-                return PartitionFetchResult(want, _part(want, log, aborted), 0)
-            limit = max(0, min(want.max_bytes, left))
-            records = log.read(want.offset, limit, end=bound, min_one=min_one).slice
+            bound = options.upper_bound(log)
+            if bound <= request.offset <= log.end_offset:
+                return PartitionFetchResult(request, _part(request, log, aborted), 0)
+            limit = max(0, min(request.max_bytes, left))
+            records = log.read(request.offset, limit, end=bound, min_one=min_one).slice
             if records is None:
-                return PartitionFetchResult(want, _part(want, log, aborted), 0)
+                return PartitionFetchResult(request, _part(request, log, aborted), 0)
             if committed:
-                found = log.aborted_transactions(want.offset, bound)
-                aborted = [(one.producer_id, one.first_offset) for one in found]
-            return PartitionFetchResult(want, _part(want, log, aborted, records), records.size)
+                aborted_transactions = log.aborted_transactions(request.offset, bound)
+                aborted = [(txn.producer_id, txn.first_offset) for txn in aborted_transactions]
+            return PartitionFetchResult(
+                request, _part(request, log, aborted, records), records.size
+            )
         except KafkaError as refusal:
             code = refusal.code
         except FAULTS as fault:
             code = self._hosted.fail(partition, fault).code
         aborted = [] if code in NOT_FOUND else None
         return PartitionFetchResult(
-            want, FetchedPartition(want.key.partition, code, aborted=aborted), 0
+            request, FetchedPartition(request.key.partition, code, aborted=aborted), 0
         )
 
-    def _partition(self, want: PartitionFetch, reader: BrokerId) -> HostedPartition:
-        """What is to be read, or the refusal the reader must hear."""
-        if want.key.topic == UNKNOWN_TOPIC and not want.named_by(self._hosted.topic_names):
+    def _partition(self, request: PartitionFetch, reader: BrokerId) -> HostedPartition:
+        """The partition to read; KafkaError with the code for the reader."""
+        if request.key.topic == UNKNOWN_TOPIC and not request.resolve_name(
+            self._hosted.topic_names
+        ):
             raise KafkaError(ErrorCode.unknown_topic_id)
-        partition = self._hosted.get(want.key)
-        if want.topic_id is not NO_TOPIC_ID and want.topic_id != partition.log.topic_id:
+        partition = self._hosted.get(request.key)
+        if request.topic_id is not NO_TOPIC_ID and request.topic_id != partition.log.topic_id:
             raise KafkaError(ErrorCode.inconsistent_topic_id)
-        leadership = partition.led(want.leader_epoch)
+        leadership = partition.require_leadership(request.leader_epoch)
         if reader >= 0 and reader not in leadership.followers:
             # It may see what no replica has yet, so it must be one.
-            known = want.leader_epoch >= 0
+            has_epoch = request.leader_epoch >= 0
             raise KafkaError(
-                ErrorCode.unknown_leader_epoch if known else ErrorCode.not_leader_or_follower
+                ErrorCode.unknown_leader_epoch if has_epoch else ErrorCode.not_leader_or_follower
             )
         return partition
 
     # Followers
 
-    def _note_follower(self, want: PartitionFetch, broker: BrokerId) -> None:
+    def _record_follower_fetch(self, request: PartitionFetch, broker: BrokerId) -> None:
         try:
-            partition = self._partition(want, broker)
-            if not _continues(partition.log, want):
+            partition = self._partition(request, broker)
+            if not _continues(partition.log, request):
                 return  # it must cut its log first: what it has does not count
-            grown = partition.follower_asked(broker, want.offset, want.log_start)
+            grown = partition.record_follower_fetch(broker, request.offset, request.log_start)
         except KafkaError:
-            return  # the read that follows says it
+            return  # the read that follows returns the error
         if grown is not None:
             self._isr.propose(partition, grown)
         self._hosted.advance(partition)
         self._hosted.waiting.delete_records.check(partition.key)
 
-    def _has_news(self, want: PartitionFetch, broker: BrokerId) -> bool:
-        """A follower must hear of a newer high watermark without waiting."""
-        partition = self._hosted.find(want.key)
+    def _has_newer_watermark(self, request: PartitionFetch, broker: BrokerId) -> bool:
+        """A follower is sent a newer high watermark without waiting."""
+        partition = self._hosted.find(request.key)
         if partition is None or partition.leadership is None:
             return False
         follower = partition.leadership.followers.get(broker)
-        return follower is not None and follower.told < partition.log.high_watermark
+        return follower is not None and follower.sent_high_watermark < partition.log.high_watermark
 
-    def _note_told(self, fetched: list[PartitionFetchResult], broker: BrokerId) -> None:
-        """Remember which high watermark this follower is about to hear."""
-        for one in fetched:
-            partition = self._hosted.find(one.wanted.key)
+    def _record_sent_watermarks(
+        self, fetched: list[PartitionFetchResult], broker: BrokerId
+    ) -> None:
+        """Remember the high watermarks that this follower is sent."""
+        for result in fetched:
+            partition = self._hosted.find(result.request.key)
             if partition is not None and partition.leadership is not None:
                 follower = partition.leadership.followers.get(broker)
                 if follower is not None:
-                    follower.told = one.part.high_watermark
+                    follower.sent_high_watermark = result.part.high_watermark
 
     # Waiting
 
-    def is_ready(self, wanted: list[PartitionFetch], terms: FetchOptions) -> bool:
-        """Whether a parked fetch would now get enough, or must hear of a change.
+    def is_ready(self, requests: list[PartitionFetch], options: FetchOptions) -> bool:
+        """Whether a delayed fetch would now get enough, or must hear of a change.
 
         Where very many partitions have a little, that is enough.
         """
         size = looked = 0
-        find, reach, min_bytes = self._hosted.find, terms.reach, terms.min_bytes
-        follower = terms.from_follower
-        for want in wanted:
-            partition = find(want.key)
-            if partition is None or partition.leadership is None or _is_refused(want, partition):
+        find, upper_bound, min_bytes = self._hosted.find, options.upper_bound, options.min_bytes
+        follower = options.from_follower
+        for request in requests:
+            partition = find(request.key)
+            if partition is None or partition.leadership is None or _is_refused(request, partition):
                 return True
-            log, offset = partition.log, want.offset
-            bound = reach(log)
+            log, offset = partition.log, request.offset
+            bound = upper_bound(log)
             if offset < bound:
                 if min_bytes <= 1:
                     return True
-                size += self._size_of(log, want, bound)
+                size += self._size_of(log, request, bound)
                 looked += 1
                 if size >= min_bytes or looked == SLICE:
                     return True
             elif offset > log.end_offset:  # truncated meanwhile
                 return True
-            if follower and self._has_news(want, terms.replica_id):
+            if follower and self._has_newer_watermark(request, options.replica_id):
                 return True
         return False
 
     @staticmethod
-    def _size_of(log: Log, want: PartitionFetch, bound: Offset) -> int:
+    def _size_of(log: Log, request: PartitionFetch, bound: Offset) -> int:
         try:
-            read = log.read(want.offset, want.max_bytes, end=bound, min_one=True)
+            read = log.read(request.offset, request.max_bytes, end=bound, min_one=True)
         except (KafkaError, *FAULTS):
-            return ANY_SIZE  # the reply says it
+            return ANY_SIZE  # the reply has the error
         if read.segment_base < log.segments[log.segments.index_of(bound)].base_offset:
             return ANY_SIZE  # a closed segment: however long it waits, it gets no more of it
         return 0 if read.slice is None else read.slice.size
@@ -314,47 +332,47 @@ class Reader:
 class DelayedFetch(Delayed):
     """A fetch that found too little; what it gets is read when it ends."""
 
-    __slots__ = ("_done", "_reads", "_terms", "_wanted")
+    __slots__ = ("_done", "_options", "_reads", "_requests")
 
     def __init__(
-        self, reads: Reader, wanted: list[PartitionFetch], terms: FetchOptions, done: Done
+        self, reads: Reader, requests: list[PartitionFetch], options: FetchOptions, done: Done
     ) -> None:
-        super().__init__(terms.max_wait_ms)
+        super().__init__(options.max_wait_ms)
         self._reads = reads
-        self._wanted = wanted
-        self._terms = terms
+        self._requests = requests
+        self._options = options
         self._done = done
 
     def try_complete(self) -> bool:
-        return self._reads.is_ready(self._wanted, self._terms) and self.force_complete()
+        return self._reads.is_ready(self._requests, self._options) and self.force_complete()
 
     def on_complete(self) -> None:
-        self._reads.answer(self._wanted, self._terms, self._done)
-        self._let_go()
+        self._reads.answer(self._requests, self._options, self._done)
+        self._release()
 
     def forget(self) -> None:
-        """Whoever waited is gone: end without an answer."""
+        """The client has disconnected: end without a reply."""
         if not self.completed:
             self.abandon()
-            self._let_go()
+            self._release()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """Watch lists may hold this for a while yet; and whom it answers knows it, which would be a
         cycle of a hundred objects a fetch for the collector: 2 ms, three times a second. One that
         has waited for long is old to the collector, which seldom looks at what is old.
         """
-        del self._done, self._wanted
+        del self._done, self._requests
 
 
-def _is_refused(want: PartitionFetch, partition: HostedPartition) -> bool:
+def _is_refused(request: PartitionFetch, partition: HostedPartition) -> bool:
     """Whether the reader is wrong about the partition, or may be: the read finds out."""
-    if -1 < want.leader_epoch != partition.leader_epoch or want.last_fetched_epoch >= 0:
+    if -1 < request.leader_epoch != partition.leader_epoch or request.last_fetched_epoch >= 0:
         return True
-    return want.topic_id is not NO_TOPIC_ID and want.topic_id != partition.log.topic_id
+    return request.topic_id is not NO_TOPIC_ID and request.topic_id != partition.log.topic_id
 
 
 def _part(
-    want: PartitionFetch,
+    request: PartitionFetch,
     log: Log,
     aborted: Sequence[tuple[int, int]] | None = None,
     records: Sized | bytes = b"",
@@ -363,7 +381,7 @@ def _part(
     return _new(
         FetchedPartition,
         (
-            want.key[1],
+            request.key[1],
             GOOD,
             log.high_watermark,
             log.last_stable_offset,
@@ -377,18 +395,18 @@ def _part(
     )
 
 
-def _continues(log: Log, want: PartitionFetch) -> bool:
+def _continues(log: Log, request: PartitionFetch) -> bool:
     """Whether all that the reader has is the beginning of this log."""
-    if not log.start_offset <= want.offset <= log.end_offset:
+    if not log.start_offset <= request.offset <= log.end_offset:
         return False
-    return want.last_fetched_epoch < 0 or _diverging(log, want) is None
+    return request.last_fetched_epoch < 0 or _diverging(log, request) is None
 
 
-def _diverging(log: Log, want: PartitionFetch) -> tuple[int, int] | None:
+def _diverging(log: Log, request: PartitionFetch) -> tuple[int, int] | None:
     """Where the reader must cut back to, when its last batch is not on our log."""
-    epoch, end = log.offset_for_epoch(want.last_fetched_epoch)
+    epoch, end = log.offset_for_epoch(request.last_fetched_epoch)
     if epoch < 0 or end < 0:
         raise KafkaError(ErrorCode.offset_out_of_range)
-    if epoch < want.last_fetched_epoch or end < want.offset:
+    if epoch < request.last_fetched_epoch or end < request.offset:
         return epoch, end
     return None

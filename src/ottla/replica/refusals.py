@@ -1,6 +1,6 @@
-"""Who refused a record set: the log that looked at it, or somebody before it got there.
+"""Whether a batch was rejected by the log, or before it reached the log.
 
-Pure. A refusal by the log is told together with where the log begins, any other is not.
+Pure. The reply contains the log start offset only if the log rejected the batch.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ BY_LOG: Final = frozenset(
 )
 
 
-class NotAdmitted(KafkaError):
-    """The transaction coordinator's refusal: the log was never asked."""
+class VerificationFailed(KafkaError):
+    """The transaction coordinator rejected the batch; the log was not involved."""
 
 
 def refused_by_log(refusal: KafkaError, records: bytes | memoryview) -> bool:
     """Whether a log refused this set; one that is no single batch never gets there."""
     return (
-        refusal.code in BY_LOG and not isinstance(refusal, NotAdmitted) and _is_one_batch(records)
+        refusal.code in BY_LOG
+        and not isinstance(refusal, VerificationFailed)
+        and _is_one_batch(records)
     )
 
 

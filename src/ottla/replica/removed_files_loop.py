@@ -1,11 +1,11 @@
-"""Files that somebody removed under the running broker: found soon, and given up.
+"""Detects files that were removed while the broker runs, and marks their partitions offline.
 
-Owns when the broker looks for its own files. Never looks where nothing happens: a directory by its
-path, and of the logs only those that took records since the last look. The kernel takes writes to
-a removed file, and syncs it, without a word.
+Owns when the broker checks its files: each log directory by its path, and of the logs only those
+that took records since the last check. The kernel accepts writes to a removed file, and syncs it,
+without an error.
 
-An acks=all append that waits for a flush is not acknowledged from a removed file at all
-(`flush_loop`); this is for lesser acks, and for directories that nobody writes to.
+An acks=all append that waits for a flush is never acknowledged from a removed file (`flush_loop`);
+this loop is for acks=0 and acks=1, and for directories without writes.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ class RemovedFilesLoop:
     async def run(self) -> None:
         while True:
             await asyncio.sleep(EVERY_S)
-            await self.look()
+            await self.check()
 
-    async def look(self) -> None:
-        """Give up directories and logs whose files are gone."""
+    async def check(self) -> None:
+        """Mark directories and logs offline whose files are gone."""
         for directory in self._directories.online:
             try:
-                await self._hosted.around.off.run(directory.check_in_place)
+                await self._hosted.environment.thread_pool.run(directory.check_in_place)
             except OSError as error:
                 self._directories.failed(directory.path, error)
         before, self._ends = self._ends, {}
-        for at, partition in enumerate(self._hosted):
+        for index, partition in enumerate(self._hosted):
             end = self._ends[partition] = partition.log.end_offset
             if before.get(partition) != end and self._hosted.find(partition.key) is partition:
                 missing = removed(partition.log)
                 if missing is not None:
                     self._hosted.fail(partition, missing)
-            if at % TURN == TURN - 1:
+            if index % TURN == TURN - 1:
                 await asyncio.sleep(0)

@@ -25,4 +25,4 @@ class ReplicaServices:
     transitions: Transitions
     directories: LogDirectories
     moves: MoveLoop
-    traffic: BrokerTopicMetrics
+    topic_metrics: BrokerTopicMetrics

@@ -1,4 +1,4 @@
-"""How much goes in and out, by topic and in all: Kafka's BrokerTopicMetrics.
+"""Bytes, messages and requests by topic and in total: Kafka's BrokerTopicMetrics.
 
 Owns the counters. A topic's are made when it is first hosted and forgotten with it, so that a
 thousand topics that come and go leave nothing behind; the totals stay.
@@ -15,12 +15,12 @@ _ALL: Final = {
     "messages_in": "Records appended for producers.",
     "bytes_in": "Bytes appended for producers.",
     "bytes_out": "Bytes sent to consumers.",
-    "bytes_rejected": "Bytes of record sets that were refused.",
+    "bytes_rejected": "Bytes of rejected batches.",
     "replication_bytes_out": "Bytes sent to followers.",
-    "total_produce_requests": "Record sets that producers asked to append.",
-    "total_fetch_requests": "Partitions that were asked for in fetches.",
-    "failed_produce_requests": "Record sets that were refused.",
-    "failed_fetch_requests": "Partitions of fetches that were refused.",
+    "total_produce_requests": "Partitions in produce requests.",
+    "total_fetch_requests": "Partitions in fetch requests.",
+    "failed_produce_requests": "Partitions in produce requests that failed.",
+    "failed_fetch_requests": "Partitions in fetch requests that failed.",
 }
 
 
@@ -68,10 +68,10 @@ class BrokerTopicMetrics:
         self.all = TopicMetrics(registry, None)
 
     def of(self, topic: str) -> TopicMetrics:
-        traffic = self._topics.get(topic)
-        if traffic is None:
-            traffic = self._topics[topic] = TopicMetrics(self._registry, topic)
-        return traffic
+        metrics = self._topics.get(topic)
+        if metrics is None:
+            metrics = self._topics[topic] = TopicMetrics(self._registry, topic)
+        return metrics
 
     def forget(self, topic: str) -> None:
         """The topic is gone from this broker."""

@@ -1,7 +1,7 @@
-"""Which transactional batches need their coordinator's word before they are appended.
+"""Which transactional batches the transaction coordinator must verify before they are appended.
 
-Pure, and the shape of who gives that word. A batch that nobody's transaction holds would never be
-followed by a marker: readers of committed data would wait for ever behind it.
+Pure, with the protocol of the verifier. A batch outside any transaction would never be followed by
+a marker: read_committed consumers would wait for ever behind it.
 """
 
 from __future__ import annotations

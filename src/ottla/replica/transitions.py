@@ -1,7 +1,7 @@
-"""What the controller tells this broker to be: leader, follower, or nothing, of which partition.
+"""Performs LeaderAndIsr and StopReplica requests of the controller.
 
-Owns the order of these changes and the highest controller epoch heard. Never decides who leads.
-Work on many partitions gives the loop a turn now and then.
+Owns the order of these changes and the highest controller epoch received. Never elects a leader.
+Work on many partitions yields to the event loop regularly.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class PartitionStop(NamedTuple):
 
 
 class EpochFence(NamedTuple):
-    """Who says so: what an old controller or an old life of this broker is refused by."""
+    """The epochs of a controller request: stale ones are rejected."""
 
     controller_epoch: ControllerEpoch
     broker_epoch: BrokerEpoch
@@ -75,29 +75,29 @@ class Transitions:
         self.controller_epoch = ControllerEpoch(0)
         self.broker_epoch = BrokerEpoch(-1)
 
-    def begin_life(self, epoch: BrokerEpoch) -> None:
-        """Registered, for the first time or anew: what is meant for an earlier life is refused."""
+    def set_broker_epoch(self, epoch: BrokerEpoch) -> None:
+        """The broker has registered: requests for an earlier broker epoch are rejected."""
         self.broker_epoch = epoch
 
     def check(self, fence: EpochFence) -> None:
-        """Refuse what an older controller, or one that means our former life, says."""
+        """Reject requests of an older controller, or for an earlier broker epoch."""
         if fence.controller_epoch < self.controller_epoch:
             raise KafkaError(ErrorCode.stale_controller_epoch)
         if -1 < fence.broker_epoch < self.broker_epoch:
             raise KafkaError(ErrorCode.stale_broker_epoch)
         self.controller_epoch = fence.controller_epoch
 
-    async def become(
+    async def apply_leader_and_isr(
         self, states: Iterable[PartitionTransition]
     ) -> dict[TopicPartition, ErrorCode]:
-        return {one.key: self._become_one(one) async for one in in_slices(states, TURN)}
+        return {state.key: self._apply_one(state) async for state in in_slices(states, TURN)}
 
-    def _become_one(self, state: PartitionTransition) -> ErrorCode:
-        hosted, me = self._hosted, self._hosted.around.me
+    def _apply_one(self, state: PartitionTransition) -> ErrorCode:
+        hosted, broker_id = self._hosted, self._hosted.environment.broker_id
         try:
             if state.key in hosted.offline:
                 return ErrorCode.kafka_storage_error
-            if me not in state.assigned.replicas:
+            if broker_id not in state.assigned.replicas:
                 return ErrorCode.unknown_topic_or_partition
             partition = hosted.find(state.key)
             if partition is None:
@@ -106,65 +106,75 @@ class Transitions:
                 return ErrorCode.inconsistent_topic_id
             if state.assigned.leader_epoch <= partition.leader_epoch:
                 return ErrorCode.stale_controller_epoch
-            if state.assigned.leader == me:
+            if state.assigned.leader == broker_id:
                 partition.lead(state.assigned)
                 if partition.waits_for_flush:
-                    self._flushes.want(partition)
+                    self._flushes.request(partition)
             else:
                 partition.follow(state.assigned)
             hosted.role_changed(partition)
         except (OSError, KafkaError) as error:
-            log.error("%s cannot be hosted: %s", state.key, error)
-            hosted.lose([state.key])
+            log.error(
+                "cannot open the log of %s: %s; marking the replica offline", state.key, error
+            )
+            hosted.mark_offline([state.key])
             return ErrorCode.kafka_storage_error
         return ErrorCode.none
 
     def _log(self, state: PartitionTransition) -> Log:
-        found = self._directories.get(state.key)
-        if found is not None:
-            return found
+        existing = self._directories.get(state.key)
+        if existing is not None:
+            return existing
         if not state.is_new and len(self._directories.online) < len(self._directories.all):
             # It may well be in the directory that is offline: an empty one must not replace it.
-            raise OSError(errno.EIO, "a log directory is offline and may hold it")
+            raise OSError(
+                errno.EIO, "not creating an empty log: an offline log directory may contain it"
+            )
         config = self._topic_config(state.key.topic)
         return self._directories.create(state.key, state.topic_id, config)
 
-    async def stop(self, stops: Iterable[PartitionStop]) -> dict[TopicPartition, ErrorCode]:
-        """What is deleted is so durably when this returns: each directory is synced once."""
+    async def stop_replicas(
+        self, stops: Iterable[PartitionStop]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Deletions are durable when this returns: each log directory is synced once."""
         touched: dict[TopicPartition, list[LogDirectory]] = {}
-        codes = {one.key: self._stop_one(one, touched) async for one in in_slices(stops, TURN)}
-        for directory in dict.fromkeys(one for some in touched.values() for one in some):
+        codes = {stop.key: self._stop_one(stop, touched) async for stop in in_slices(stops, TURN)}
+        for directory in dict.fromkeys(each for some in touched.values() for each in some):
             try:
-                await self._hosted.around.off.run(directory.sync)
+                await self._hosted.environment.thread_pool.run(directory.sync)
             except OSError as error:
-                log.error("%s cannot be synced: %s", directory.path, error)
+                log.error(
+                    "cannot sync log directory %s: %s; marking it offline", directory.path, error
+                )
                 self._directories.failed(directory.path, error)
                 lost = [key for key, some in touched.items() if directory in some]
-                self._hosted.lose(lost)
+                self._hosted.mark_offline(lost)
                 codes |= dict.fromkeys(lost, ErrorCode.kafka_storage_error)
         return codes
 
     def _stop_one(
-        self, one: PartitionStop, touched: dict[TopicPartition, list[LogDirectory]]
+        self, stop: PartitionStop, touched: dict[TopicPartition, list[LogDirectory]]
     ) -> ErrorCode:
-        partition = self._hosted.find(one.key)
-        if one.key in self._hosted.offline:
+        partition = self._hosted.find(stop.key)
+        if stop.key in self._hosted.offline:
             return ErrorCode.kafka_storage_error
-        if partition is not None and 0 <= one.leader_epoch < partition.leader_epoch:
+        if partition is not None and 0 <= stop.leader_epoch < partition.leader_epoch:
             return ErrorCode.fenced_leader_epoch
-        self._hosted.drop(one.key)
+        self._hosted.remove(stop.key)
         try:
-            if one.delete and self._directories.get(one.key) is not None:
-                touched[one.key] = self._directories.delete(one.key)
+            if stop.delete and self._directories.get(stop.key) is not None:
+                touched[stop.key] = self._directories.delete(stop.key)
         except OSError as error:
-            log.error("%s cannot be deleted: %s", one.key, error)
-            self._hosted.lose([one.key])
+            log.error(
+                "cannot delete the log of %s: %s; marking the replica offline", stop.key, error
+            )
+            self._hosted.mark_offline([stop.key])
             return ErrorCode.kafka_storage_error
         return ErrorCode.none
 
 
 def _is_same_topic(log: Log, topic_id: TopicId) -> bool:
-    """A log without an id, from before topics had them, takes the one it is told."""
+    """A log without a topic id, from before topics had ids, gets the id of the request."""
     if log.topic_id in (None, NO_TOPIC_ID):
         if topic_id != NO_TOPIC_ID:
             log.set_topic_id(topic_id)

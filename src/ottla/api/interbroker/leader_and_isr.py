@@ -31,7 +31,7 @@ async def leader_and_isr(request: Request, ctx: Context) -> Fields:
     if new:
         await ctx.services.controller.configs.load_topics(sorted(new))
         transitions.check(fence)  # a newer controller may have spoken while settings were read
-    codes = await transitions.become(states)
+    codes = await transitions.apply_leader_and_isr(states)
     return {
         "error_code": ErrorCode.none,
         "topics": [

@@ -18,7 +18,7 @@ async def stop_replica(request: Request, ctx: Context) -> Fields:
     transitions.check(
         EpochFence(ControllerEpoch(request.controller_epoch), BrokerEpoch(request.broker_epoch))
     )
-    codes = await transitions.stop(
+    codes = await transitions.stop_replicas(
         PartitionStop(
             TopicPartition(topic.topic_name, one.partition_index),
             LeaderEpoch(one.leader_epoch),

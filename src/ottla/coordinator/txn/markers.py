@@ -57,7 +57,7 @@ class MarkerAppender:
     def __init__(self, hosted: HostedPartitions, offsets: OffsetMarkers) -> None:
         self._appends = InternalAppender(hosted)
         self._hosted = hosted
-        self._clock = hosted.around.clock
+        self._clock = hosted.environment.clock
         self._offsets = offsets
 
     def write(

@@ -86,7 +86,7 @@ class ConsumerGroups:
         found = GroupLookup()
         if wanted:
             names = list(filter(sees, consumer.terms.image.topics))
-            found = GroupLookup(await self._around.off.run(resolve, wanted, names), of)
+            found = GroupLookup(await self._around.thread_pool.run(resolve, wanted, names), of)
         return await self._runtime.write(
             group_id, lambda shard, now: shard.consumer.heartbeat(group_id, ask, found, now)
         )

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from ottla.model.memory import Shelf
+from ottla.model.memory import BufferPool
 
 Room: TypeAlias = Callable[[str, int, Any], Any]
 """Gives an array: what it is for, how many elements, of which kind. Its content is anything."""
@@ -29,7 +29,7 @@ def fresh(_: str, count: int, kind: Any) -> Any:
     return np.empty(count, kind)
 
 
-_shelf: Final = Shelf(SHELF_BYTES)
+_shelf: Final = BufferPool(SHELF_BYTES)
 
 
 def shelved(_: str, count: int, kind: Any) -> Any:

@@ -1,0 +1,58 @@
+"""A pytest plugin: `async def test_…` runs on virtual time.
+
+Owns: on which event loop a coroutine test runs, and its limit.
+Never: touches other tests, or fixtures.
+
+The test runs on `VirtualLoop`, whose clock jumps to the next timer: an hour of waiting takes no
+time. A test that takes more than an hour of virtual time fails, unless it is marked with another
+limit: `virtual_limit(seconds)`. Sockets, threads and child processes need real time to pass, so a
+test that uses them is marked `real_loop`: it runs on asyncio's own loop, and pytest-timeout bounds
+it. A parameter `loop_factory` of a test makes the loop that it runs on, in real time as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+import pytest
+
+from tests.fakes import virtual_loop
+
+LIMIT_S: Final = 3_600.0
+REAL_LOOP: Final = "real_loop"
+VIRTUAL_LIMIT: Final = "virtual_limit"
+LOOP_FACTORY: Final = "loop_factory"
+
+LoopFactory: TypeAlias = Callable[[], asyncio.AbstractEventLoop]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for line in (
+        f"{REAL_LOOP}: an async test that runs on asyncio's own loop, in real time",
+        f"{VIRTUAL_LIMIT}(seconds): how much virtual time an async test may take",
+    ):
+        config.addinivalue_line("markers", line)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a coroutine test; True tells pytest that the test has been called."""
+    function = pyfuncitem.obj
+    if not inspect.iscoroutinefunction(function):
+        return None
+    names = inspect.signature(function).parameters
+    arguments: dict[str, Any] = {name: pyfuncitem.funcargs[name] for name in names}
+    if LOOP_FACTORY in arguments or pyfuncitem.get_closest_marker(REAL_LOOP) is not None:
+        with asyncio.Runner(loop_factory=arguments.get(LOOP_FACTORY)) as runner:
+            runner.run(function(**arguments))
+    else:
+        virtual_loop.run(function(**arguments), _limit_s(pyfuncitem))
+    return True
+
+
+def _limit_s(item: pytest.Function) -> float:
+    marker = item.get_closest_marker(VIRTUAL_LIMIT)
+    return LIMIT_S if marker is None else float(marker.args[0])
