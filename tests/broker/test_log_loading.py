@@ -87,7 +87,7 @@ def test_a_corrupt_partition_stays_offline_and_the_rest_are_served(
                     await side.append(value, key=key, acks=-1)
             for write in side.directories.checkpoints.recovery_points():
                 write.run()
-            path = partition.log.segments.first.path()
+            path = partition.log.segments.first.files.path()
         content = bytearray(disk.read(path))
         content[65] ^= 1
         disk.replace(path, bytes(content))

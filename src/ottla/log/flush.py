@@ -59,17 +59,17 @@ def removed(log: Log) -> OSError | None:
     The kernel takes writes to such a file, and syncs it, without a word.
     """
     active = log.segments.active
-    if not active.unlinked or log.disk.exists(active.path()):
+    if not active.unlinked or log.disk.exists(active.files.path()):
         return None  # the latter on a file system that does not count links
     said = "the file was removed while the broker was running"
-    return FileNotFoundError(errno.ENOENT, said, str(active.path()))
+    return FileNotFoundError(errno.ENOENT, said, str(active.files.path()))
 
 
 def begin_flush(log: Log) -> Flush:
     """What must be synced now; `run` it on any thread, then `Log.flush_done`."""
     content = log.epochs.to_save(log.end_offset)
     if content is not None:
-        log.folder.write(FILE_NAME, content)
+        log.directory.write(FILE_NAME, content)
     data: list[Source] = []
     active = log.segments.active
     if log.recovery_point >= active.base_offset:  # nearly always; hot: benchmarks/transactions.py
@@ -78,5 +78,5 @@ def begin_flush(log: Log) -> Flush:
     elif log.recovery_point < log.end_offset:
         dirty = log.segments.starting_from(log.recovery_point)
         data = [segment.file().source() for segment in dirty if segment.size]
-    derived, folders = log.folder.begin_sync()
-    return Flush(log.disk, data + derived, folders, log.end_offset, log.generation)
+    derived, folders = log.directory.begin_sync()
+    return Flush(log.disk, data + derived, folders, log.end_offset, log.segments.generation)

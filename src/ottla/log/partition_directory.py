@@ -23,6 +23,9 @@ class PartitionDirectory:
         self._unsynced: tuple[Path, ...] = ()
         self._changed = False
 
+    def names(self) -> list[str]:
+        return self.disk.list(self.path)
+
     def write(self, name: str, content: bytes) -> None:
         """Write a small file, in the page cache for now."""
         self.disk.replace(self.path / name, content, sync=False)

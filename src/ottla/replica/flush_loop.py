@@ -20,7 +20,7 @@ from itertools import count
 from typing import Final, Protocol, TypeAlias
 
 from ottla.log.file_slice import Source
-from ottla.log.flush import removed
+from ottla.log.flush import begin_flush, removed
 from ottla.log.log import Flush
 from ottla.model.ids import Offset
 from ottla.replica.hosted_partitions import HostedPartitions
@@ -101,7 +101,7 @@ class FlushLoop:
         wanted, self._wanted = self._wanted, {}
         for partition in wanted:
             try:
-                flush = partition.log.flush_begin()
+                flush = begin_flush(partition.log)
             except OSError as error:  # it writes the leader epochs, for which there may be no room
                 self._tell(partition, error)
                 self._hosted.fail(partition, error)

@@ -17,6 +17,7 @@ from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories.directory import CheckpointWrite
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.log import FAULTS, Log
+from ottla.log.segment_deletion import delete_old_segments
 from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted_partitions import HostedPartitions
 
@@ -101,11 +102,11 @@ class MaintenanceLoop:
 
     async def retention(self) -> None:
         """Delete whole segments that are too old, too many, or below the log's start."""
-        await self._each(lambda one: one.delete_old_segments(self._clock.wall_ms()))
+        await self._each(lambda one: delete_old_segments(one, self._clock.wall_ms()))
 
     async def purge(self) -> None:
         """Remove files whose time between deletion and removal is over."""
-        await self._each(lambda one: one.purge_deleted(self._clock.wall_ms()) if one.doomed else 0)
+        await self._each(lambda one: one.deleted_segments.purge(self._clock.wall_ms()))
         for removal in self._directories.removals.due():
             try:
                 await self._hosted.around.off.run(removal.run)

@@ -14,6 +14,7 @@ from typing import Final
 
 from ottla.log.directories.log_directories import HostedLog, LogDirectories
 from ottla.log.directories.replica_moves import ReplicaMoves
+from ottla.log.flush import begin_flush
 from ottla.log.log import Log
 from ottla.model.errors import KafkaError
 from ottla.model.ids import TopicPartition
@@ -74,7 +75,7 @@ class MoveLoop:
         if not self._moves.copy(key):
             return True
         if future.log not in self._flushed:
-            flush = future.log.flush_begin()
+            flush = begin_flush(future.log)
             await self._hosted.around.off.run(flush.run)
             future.log.flush_done(flush)
             self._flushed.add(future.log)

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ottla.delay.purgatory import Delayed
 from ottla.delay.slices import SLICE, sliced, step_through
+from ottla.log.aborted_transactions import find_aborted
 from ottla.log.log import FAULTS, Log
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, Offset
@@ -211,7 +212,7 @@ class Reader:
             if records is None:
                 return PartitionFetchResult(want, _part(want, log, aborted), 0)
             if committed:
-                found = log.aborted_transactions(want.offset, bound)
+                found = find_aborted(log, want.offset, bound)
                 aborted = [(one.producer_id, one.first_offset) for one in found]
             return PartitionFetchResult(want, _part(want, log, aborted, records), records.size)
         except KafkaError as refusal:
@@ -386,7 +387,7 @@ def _continues(log: Log, want: PartitionFetch) -> bool:
 
 def _diverging(log: Log, want: PartitionFetch) -> tuple[int, int] | None:
     """Where the reader must cut back to, when its last batch is not on our log."""
-    epoch, end = log.offset_for_epoch(want.last_fetched_epoch)
+    epoch, end = log.epochs.end_offset(want.last_fetched_epoch, log.end_offset)
     if epoch < 0 or end < 0:
         raise KafkaError(ErrorCode.offset_out_of_range)
     if epoch < want.last_fetched_epoch or end < want.offset:

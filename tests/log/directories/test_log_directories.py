@@ -192,7 +192,7 @@ def test_what_was_said_of_a_deleted_partition_is_not_believed_of_its_successor(
     log = directories.create(T0, TOPIC_ID, CONFIG)
     write(log, *[b"old"] * 50)
     log.flush()
-    log.delete_records(40)
+    log.raise_start_offset(40)
     checkpoints = directories.checkpoints
     for write_ in (*checkpoints.recovery_points(), *checkpoints.start_offsets()):
         write_.run()

@@ -37,5 +37,5 @@ def test_an_entry_is_added_only_when_the_largest_timestamp_has_risen(index: Time
 def test_entries_of_cut_offsets_are_dropped(index: TimeIndex) -> None:
     for stamp in (10, 20, 30):
         index.append_risen(stamp, stamp // 10)
-    index.cut_from(2)
+    index.truncate_from(2)
     assert index.pairs() == [(10, 1)]

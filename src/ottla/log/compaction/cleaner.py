@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from ottla.log.aborted_transactions import find_aborted
 from ottla.log.compaction.batch_filter import (
     CleaningRound,
     TransactionTracker,
@@ -29,6 +30,7 @@ from ottla.log.compaction.replacement_segment import ReplacementSegment
 from ottla.log.index.txn_index import overlapping
 from ottla.log.log import Log
 from ottla.log.segment.segment import Segment
+from ottla.log.segment_deletion import replace_segments
 from ottla.log.stored_batch import StoredBatch, checksum_ok, walk_whole
 from ottla.model.ids import Offset
 from ottla.protocol.records.header import CorruptBatch
@@ -73,9 +75,9 @@ class SegmentSwap(NamedTuple):
         if [present.get(id(segment)) for segment in self.originals] != list(self.sizes):
             self.cleaned.delete()
             raise CleaningAborted(f"{self.log.partition}: changed while it was being compacted")
-        self.log.replace_segments(self.cleaned, self.originals, now_ms, self.rests_on)
+        replace_segments(self.log, self.cleaned, self.originals, now_ms, self.rests_on)
         if self.end_mark is not None:
-            self.cleaned.drop_last(self.end_mark)
+            self.cleaned.truncate_to(self.end_mark, has_records=False)
 
 
 Step: TypeAlias = Progress | SegmentSwap
@@ -88,7 +90,7 @@ class LogCleaning:
         self.log = log
         self._dirt = dirt
         self._segments = [s for s in log.segments if s.base_offset < dirt.end]
-        self._aborted = log.aborted_transactions(0, dirt.end)
+        self._aborted = find_aborted(log, 0, dirt.end)
         newest = OffsetMap.fitting(
             dirt.end - dirt.first_dirty,
             buffer_bytes=memory.buffer_bytes,
@@ -156,7 +158,7 @@ class LogCleaning:
         """Through files of our own: the log may let go of its own at any moment."""
         for segment in segments:
             try:
-                file = self.log.disk.open_read(segment.path())
+                file = self.log.disk.open_read(segment.files.path())
             except FileNotFoundError:
                 raise CleaningAborted(f"{self.log.partition}: {segment!r} is gone") from None
             first, end = segment.base_offset, self._end_of(segment)
@@ -177,7 +179,7 @@ class LogCleaning:
 def extent(log: Log) -> CleanableRange:
     """The log as the plan sees it."""
     pieces = [
-        SegmentRange(s.base_offset, s.size, s.largest_timestamp(), s.first_timestamp)
+        SegmentRange(s.base_offset, s.size, s.retention_timestamp, s.first_timestamp)
         for s in log.segments
     ]
     return CleanableRange(log.start_offset, log.last_stable_offset, log.end_offset, pieces)

@@ -54,10 +54,10 @@ class ReplacementSegment:
         segment = self._segment
         segment.file()  # a segment of which nothing survived is an empty file, not none
         segment.finish()
-        path = segment.path(TXN_INDEX)
+        path = segment.files.path(TXN_INDEX)
         txn_index.write(self._disk, path, aborted)  # written even if empty: a missing one is lost
         sync_path(self._disk, path)
-        segment.sync_data()
-        segment.sync_indexes()
-        self._disk.sync_dir(segment.dir)
+        segment.file().sync()
+        segment.indexes().sync()
+        self._disk.sync_dir(segment.files.dir)
         return segment

@@ -16,6 +16,7 @@ from typing import Final
 from ottla.log.directories.directory import LogDirectory
 from ottla.log.directories.log_directories import HostedLog, LogDirectories
 from ottla.log.directories.names import DirectoryKind, name_of
+from ottla.log.follower_append import append_as_follower
 from ottla.log.log import Log
 from ottla.log.recovery import log_loader
 from ottla.model.errors import ErrorCode, KafkaError
@@ -117,10 +118,9 @@ class ReplicaMoves:
         content = self._read_some(current, target.end_offset)
         if not content:  # the last offsets before the end were compacted away
             target.roll(now_ms, source.end_offset)
-            target.end_offset = source.end_offset
             return
         try:
-            target.append_as_follower(content, now_ms)
+            append_as_follower(target, content, now_ms)
         except KafkaError as refusal:
             raise CorruptBatch(f"{source.dir}: {refusal}") from None
 
@@ -147,5 +147,9 @@ def _agreed_end(source: Log, target: Log) -> Offset:
     """Up to where both were written by the same leaders, as far as one look can tell."""
     ends = [source.end_offset, target.end_offset]
     epoch = min(source.epochs.latest, target.epochs.latest)
-    ends += [end for log in (source, target) if (end := log.offset_for_epoch(epoch)[1]) >= 0]
+    ends += [
+        end
+        for log in (source, target)
+        if (end := log.epochs.end_offset(epoch, log.end_offset)[1]) >= 0
+    ]
     return min(ends)

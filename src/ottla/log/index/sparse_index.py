@@ -213,7 +213,7 @@ class OffsetIndex(SparseIndex):
 
     __slots__ = ()
 
-    def cut_from(self, relative_offset: int) -> None:
+    def truncate_from(self, relative_offset: int) -> None:
         """Drop entries at or above an offset."""
         pairs = self.pairs()
         self.cut(sum(offset < relative_offset for offset, _ in pairs))
@@ -233,7 +233,7 @@ class TimeIndex(SparseIndex):
         if timestamp >= 0 and (last is None or timestamp > last[0]):
             self.append(timestamp, relative_offset)
 
-    def cut_from(self, relative_offset: int) -> None:
+    def truncate_from(self, relative_offset: int) -> None:
         """Drop entries whose batch is at or above an offset."""
         pairs = self.pairs()
         self.cut(sum(offset < relative_offset for _, offset in pairs))

@@ -11,15 +11,41 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from ottla.log.producers.producer_states import REMEMBERED_BATCHES, ProducerState, RecentBatch
+from ottla.log.producers.producer_states import (
+    REMEMBERED_BATCHES,
+    Marker,
+    ProducerState,
+    RecentBatch,
+)
+from ottla.log.segment.search import position_of
+from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset
 from ottla.protocol.records.batch import BatchHeader
 
 if TYPE_CHECKING:
     from ottla.log.log import Log
+    from ottla.log.validate import Origin
 
 REACH_RECORDS: Final = 10_000
 """How far before what is known we look: what was in flight when we stopped is near it."""
+
+
+def check_producer(
+    log: Log, header: BatchHeader, marker: Marker | None, origin: Origin
+) -> RecentBatch | None:
+    """The batch that this one duplicates, if any; KafkaError if it must not be appended."""
+    producers = log.producers
+    if not header.is_control:
+        try:
+            return producers.check(header, origin)
+        except KafkaError as refusal:
+            out_of_order = refusal.code is ErrorCode.out_of_order_sequence_number
+            if not (out_of_order and find_batches(log, header)):
+                raise
+        return producers.check(header, origin)
+    if marker is not None:
+        producers.check_marker(header, marker)
+    return None
 
 
 def find_batches(log: Log, header: BatchHeader) -> bool:
@@ -42,7 +68,7 @@ def _before(log: Log, state: ProducerState, end: Offset, room: int) -> deque[Rec
     for segment in log.segments.starting_from(start):
         if segment.base_offset >= end:
             break
-        for batch in segment.headers(segment.position_of(start)):
+        for batch in segment.headers(position_of(segment, start)):
             header = batch.header
             if batch.base_offset >= end:
                 break

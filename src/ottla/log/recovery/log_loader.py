@@ -16,20 +16,21 @@ from ottla.log.directories import partition_metadata
 from ottla.log.directories.checkpoint_file import BadCheckpoint
 from ottla.log.files import Disk
 from ottla.log.leader_epochs import LeaderEpochs
-from ottla.log.log import CorruptLog, Log
-from ottla.log.producers.snapshot_loading import snapshot_offsets, snapshot_path, states_at
+from ottla.log.log import Log
+from ottla.log.producers.snapshot_loading import states_at
 from ottla.log.recovery.recovery import QUARANTINED, quarantine_log, recover
 from ottla.log.recovery.swap_files import base_offset_of, complete_interrupted_operations
-from ottla.log.segment.rollover import add_segment
+from ottla.log.results import CorruptLog
+from ottla.log.segment.index_rebuild import rebuild_indexes
 from ottla.log.segment.segment import (
     INDEX,
     LOG,
     SUFFIXES,
     TIME_INDEX,
     Segment,
-    SegmentEnd,
     file_name,
 )
+from ottla.log.segment.segment_end import SegmentEnd, check_newest, load_end
 from ottla.log.segment.segment_list import SegmentList
 from ottla.model.ids import NO_TOPIC_ID, Offset, TopicId, TopicPartition
 from ottla.protocol.records.batch import CorruptBatch
@@ -66,7 +67,7 @@ def create(
     log = Log(partition, dir, config, place.disk, place.dice)
     if topic_id != NO_TOPIC_ID:
         log.set_topic_id(topic_id)
-    add_segment(log, 0, place.now_ms)
+    log.add_segment(0, place.now_ms)
     return log
 
 
@@ -93,7 +94,7 @@ def _load(log: Log, place: LogLocation, known: CheckpointedState) -> None:
         raise CorruptLog(f"{dir / rotten}: was found corrupt earlier")
     if partition_metadata.FILE_NAME in names:
         topic_id = partition_metadata.read(place.disk, dir)
-        log.topic_id = None if topic_id == NO_TOPIC_ID else topic_id
+        log.restore(topic_id=None if topic_id == NO_TOPIC_ID else topic_id)
     _load_segments(log, names, known, place.now_ms)
     _load_epochs(log, names)
     if known.clean:
@@ -101,11 +102,9 @@ def _load(log: Log, place: LogLocation, known: CheckpointedState) -> None:
     else:
         _check_flushed(log, names, known.recovery_point)
         recover(log, known.recovery_point)
-        names = place.disk.list(dir)
     _start_at(log, known.start_offset)
-    _tidy_snapshots(log, names)
-    for segment in log.segments:
-        segment.release()
+    log.snapshots.remove_unneeded((segment.base_offset for segment in log.segments), log.end_offset)
+    log.release()
 
 
 def _load_segments(log: Log, names: list[str], known: CheckpointedState, now_ms: int) -> None:
@@ -121,16 +120,16 @@ def _load_segments(log: Log, names: list[str], known: CheckpointedState, now_ms:
             segments.append(segment)
         elif file_name(base, LOG) not in present:
             log.disk.remove(log.dir / name)  # an index of nothing
-    log.segments = SegmentList(segments)
+    log.restore(segments=SegmentList(segments))
     if not segments:
-        add_segment(log, known.start_offset, now_ms)
+        log.add_segment(known.start_offset, now_ms)
 
 
 def _load_epochs(log: Log, names: list[str]) -> None:
     """The leader epochs, from the batches themselves where the file is missing or bad."""
     if leader_epochs.FILE_NAME in names:
         try:
-            log.epochs = leader_epochs.read(log.disk, log.dir)
+            log.restore(epochs=leader_epochs.read(log.disk, log.dir))
             return
         except BadCheckpoint as fault:
             logger.warning("%s: leader epochs read from the log: %s", log.partition, fault)
@@ -148,7 +147,7 @@ def _check_epochs(log: Log, end: SegmentEnd, last_batch_end: Offset | None = Non
 
 
 def _learn_epochs(log: Log) -> None:
-    log.epochs = LeaderEpochs(saved=False)
+    log.restore(epochs=LeaderEpochs(saved=False))
     for segment in log.segments:
         try:
             for batch in segment.headers():
@@ -161,11 +160,11 @@ def _learn_epochs(log: Log) -> None:
 def _open_cleanly(log: Log, names: list[str]) -> None:
     _rebuild_missing(log, log.segments[:], names)
     active = log.segments.active
-    end = active.load_end() if active.size else SegmentEnd(active.base_offset, -1)
+    end = load_end(active) if active.size else SegmentEnd(active.base_offset, -1)
     _check_epochs(log, end)
-    log.end_offset = log.recovery_point = end.offset
+    log.restore(end_offset=end.offset, recovery_point=end.offset)
     if log.end_offset > log.segments.first.base_offset:
-        log.producers = states_at(log.disk, log.dir, log.segments, log.end_offset)
+        log.restore(producers=states_at(log.disk, log.dir, log.segments, end.offset))
 
 
 def _check_flushed(log: Log, names: list[str], recovery_point: Offset) -> None:
@@ -174,8 +173,8 @@ def _check_flushed(log: Log, names: list[str], recovery_point: Offset) -> None:
     flushed = log.segments[: log.segments.index_of(recovery_point)]
     _rebuild_missing(log, flushed, names)
     if flushed:
-        flushed[-1].check_newest()
-        end = flushed[-1].load_end()
+        check_newest(flushed[-1])
+        end = load_end(flushed[-1])
         # Compaction may have left nothing of an epoch that began before the next segment.
         _check_epochs(log, end._replace(offset=log.segments[len(flushed)].base_offset), end.offset)
 
@@ -183,9 +182,9 @@ def _check_flushed(log: Log, names: list[str], recovery_point: Offset) -> None:
 def _rebuild_missing(log: Log, segments: list[Segment], names: list[str]) -> None:
     present = set(names)
     for segment in segments:
-        needed = {segment.path(INDEX).name, segment.path(TIME_INDEX).name}
+        needed = {segment.files.path(INDEX).name, segment.files.path(TIME_INDEX).name}
         if segment.size and not needed <= present:
-            segment.rebuild_indexes("an index is missing", log.config.index_interval_bytes)
+            rebuild_indexes(segment, "an index is missing", log.config.index_interval_bytes)
 
 
 def _start_at(log: Log, start_offset: Offset) -> None:
@@ -199,19 +198,7 @@ def _start_at(log: Log, start_offset: Offset) -> None:
         )
         log.truncate_fully_and_start_at(start_offset)
         return
-    log.start_offset = max(start_offset, log.segments.first.base_offset)
-    log.high_watermark = log.start_offset
+    log.restore(start_offset=max(start_offset, log.segments.first.base_offset))
     log.epochs.truncate_from_end(log.end_offset)
     log.epochs.truncate_from_start(log.start_offset)
     log.producers.high_watermark_moved(log.high_watermark)
-
-
-def _tidy_snapshots(log: Log, names: list[str]) -> None:
-    """Keep those at a segment's start, and the newest; the log's end moved past the others."""
-    offsets = [offset for offset in snapshot_offsets(names) if offset <= log.end_offset]
-    newest = offsets[-1] if offsets else -1
-    wanted = {segment.base_offset for segment in log.segments} | {newest}
-    for offset in snapshot_offsets(names):
-        if offset not in wanted:
-            log.disk.remove(snapshot_path(log.dir, offset))
-    log.snapshot_offset = newest

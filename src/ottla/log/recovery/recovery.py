@@ -18,9 +18,10 @@ from typing import Final, NamedTuple, NoReturn
 from ottla.log.files import copy_range
 from ottla.log.index import txn_index
 from ottla.log.index.txn_index import AbortedTxn
-from ottla.log.log import CorruptLog, Log
-from ottla.log.producers.snapshot_loading import replay, snapshot_offsets, snapshot_path, states_at
-from ottla.log.segment.rollover import write_snapshot
+from ottla.log.log import Log
+from ottla.log.producers.snapshot_loading import replay, states_at
+from ottla.log.results import CorruptLog
+from ottla.log.segment.index_rebuild import note_stored
 from ottla.log.segment.segment import (
     INDEX,
     LOG,
@@ -29,7 +30,7 @@ from ottla.log.segment.segment import (
     TXN_INDEX,
     Segment,
 )
-from ottla.log.stored_batch import StoredBatch, checksum_ok
+from ottla.log.stored_batch import StoredBatch, checksum_ok, walk_whole
 from ottla.model.ids import Offset
 from ottla.protocol.records.batch import CorruptBatch
 
@@ -51,13 +52,14 @@ class ScannedSegment(NamedTuple):
 def recover(log: Log, recovery_point: Offset) -> None:
     """Read every segment from the one that holds the recovery point on."""
     segments = log.segments.starting_from(recovery_point)
-    log.end_offset = segments[0].base_offset
-    log.producers = states_at(log.disk, log.dir, log.segments, log.end_offset)
-    log.epochs.truncate_from_end(log.end_offset)
-    _drop_snapshots(log, log.end_offset)
+    start = segments[0].base_offset
+    producers = states_at(log.disk, log.dir, log.segments, start)
+    log.restore(producers=producers, end_offset=start, recovery_point=start)
+    log.epochs.truncate_from_end(start)
+    log.snapshots.remove_above(start)  # they may include batches that are not there any more
     for at, segment in enumerate(segments):
         if at > 0:
-            write_snapshot(log, segment.base_offset)
+            log.snapshots.write(producers, segment.base_offset)
         walked = _walk(log, segment)
         fault = walked.fault or _hole_after(log, walked, segments[at + 1 :])
         if fault is not None:
@@ -65,22 +67,14 @@ def recover(log: Log, recovery_point: Offset) -> None:
                 quarantine(log, segment, f"{fault}; the recovery point is {recovery_point}")
             _cut(log, segment, walked, segments[at + 1 :], fault)
             break
-    log.end_offset = max(log.end_offset, log.segments.active.base_offset)
-    log.recovery_point = segments[0].base_offset
+    log.restore(end_offset=max(log.end_offset, log.segments.active.base_offset))
     log.flush()
-
-
-def _drop_snapshots(log: Log, start: Offset) -> None:
-    """Those beyond the walk's start may know of batches that are not there any more."""
-    for offset in snapshot_offsets(log.disk.list(log.dir)):
-        if offset > start:
-            log.disk.remove(snapshot_path(log.dir, offset))
 
 
 def quarantine(log: Log, segment: Segment, fault: str) -> NoReturn:
     """Take a segment that has rotted out of use, for good, and say so."""
     segment.release()
-    path = segment.path(LOG)
+    path = segment.files.path(LOG)
     log.disk.rename(path, path.with_name(path.name + QUARANTINED))
     log.disk.sync_dir(log.dir)
     raise CorruptLog(f"{path}: {fault}")
@@ -105,7 +99,7 @@ def _walk(log: Log, segment: Segment) -> ScannedSegment:
     segment.reset_indexes()
     end = segment.base_offset
     try:
-        for batch, content in segment.batches(0, size):
+        for batch, content in walk_whole(segment.file(), 0, size):
             if (fault := _fault(segment, batch, content, end)) is not None:
                 break
             dense = dense and _is_dense(batch, end)
@@ -114,13 +108,13 @@ def _walk(log: Log, segment: Segment) -> ScannedSegment:
                 aborted.append(entry)
             if batch.leader_epoch > log.epochs.latest:
                 log.epochs.assign(batch.leader_epoch, batch.base_offset)
-            segment.note_stored(batch, log.config.index_interval_bytes)
+            note_stored(segment, batch, log.config.index_interval_bytes)
             end = batch.last_offset + 1
     except CorruptBatch as corrupt:
         fault = corrupt.reason
     valid, segment.size = segment.size, size
     _write_derived(log, segment, aborted)
-    log.end_offset = end
+    log.restore(end_offset=end)
     return ScannedSegment(end, valid, fault, dense)
 
 
@@ -158,13 +152,13 @@ def _hole_after(log: Log, walked: ScannedSegment, later: list[Segment]) -> str |
 
 
 def _write_derived(log: Log, segment: Segment, aborted: list[AbortedTxn]) -> None:
-    path = segment.path(TXN_INDEX)
+    path = segment.files.path(TXN_INDEX)
     log.disk.remove(path)
     if aborted or any(state.coordinator_epoch >= 0 for state in log.producers):
         txn_index.write(log.disk, path, aborted)  # an empty one tells that none was lost
     segment.aborted = None
     segment.finish()
-    log.folder.sync_later(segment.path(INDEX), segment.path(TIME_INDEX), path)
+    log.directory.sync_later(segment.files.path(INDEX), segment.files.path(TIME_INDEX), path)
 
 
 def _cut(
@@ -177,11 +171,11 @@ def _cut(
         log.segments.remove(dropped)
         dropped.rename(CUT)
     if segment.size > walked.size:
-        path = segment.path(LOG)
+        path = segment.files.path(LOG)
         beside = path.with_name(f"{path.name}.{walked.size}{CUT}")
         copy_range(log.disk, segment.file(), walked.size, beside)
         segment.file().truncate(walked.size)
-        segment.sync_data()  # a flush passes an empty segment by, and what was cut might come back
+        segment.file().sync()  # a flush skips an empty segment: truncated bytes might come back
         segment.size = walked.size
     logger.warning(
         "%s: cut at offset %d, %d bytes kept beside it: %s",

@@ -11,6 +11,7 @@ from typing import Final
 
 from ottla.log.files import Disk
 from ottla.log.segment.segment import LOG, SUFFIXES, Segment, file_name
+from ottla.log.segment.segment_end import load_end
 from ottla.log.segment_deletion import CLEANED, DELETED, SWAP
 from ottla.model.ids import Offset
 
@@ -83,6 +84,6 @@ def _range(disk: Disk, dir: Path, name: str) -> tuple[Offset, Offset]:
     base = base_offset_of(name)
     assert base is not None
     segment = Segment(disk, dir, base, size=disk.file_size(dir / name), suffix=SWAP)
-    end = max(base + 1, segment.load_end().offset)
+    end = max(base + 1, load_end(segment).offset)
     segment.release()
     return base, end

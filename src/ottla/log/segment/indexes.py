@@ -69,10 +69,10 @@ class SegmentIndexes:
         """What `segment.index.bytes` bounds; the time index needs room for one more at closing."""
         return max(self.offsets.size_bytes, self.times.size_bytes + self.times.ENTRY.size)
 
-    def cut_from(self, relative: int) -> None:
+    def truncate_from(self, relative: int) -> None:
         """Drop what speaks of offsets from here on."""
-        self.offsets.cut_from(relative)
-        self.times.cut_from(relative)
+        self.offsets.truncate_from(relative)
+        self.times.truncate_from(relative)
 
     def write(self) -> None:
         self.offsets.write()

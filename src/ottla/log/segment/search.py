@@ -10,6 +10,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from ottla.log.index.sparse_index import CorruptIndex
+from ottla.log.segment.index_rebuild import rebuild_indexes
 from ottla.log.stored_batch import HEADER_SIZE, walk_headers
 from ottla.model.ids import Offset
 from ottla.protocol.records.batch import OVERHEAD, CorruptBatch
@@ -35,7 +36,7 @@ def position_of(segment: Segment, offset: Offset) -> int:
             return _scan(segment, offset, 0)
         return _scan(segment, offset, entry[1], segment.base_offset + entry[0])
     except CorruptIndex as fault:
-        segment.rebuild_indexes(str(fault))
+        rebuild_indexes(segment, str(fault))
         return position_of(segment, offset)
 
 
@@ -45,17 +46,22 @@ def position_for_timestamp(segment: Segment, timestamp: int) -> int:
         entry = segment.indexes().times.floor(timestamp - 1)
         if entry is None:
             return 0
-        position = borne_out(segment, entry)
+        position = position_of_entry(segment, entry)
         if position is not None:
             return position
         reason = "a time index entry names a batch of another time"
     except CorruptIndex as fault:
         reason = str(fault)
-    segment.rebuild_indexes(reason)
+    rebuild_indexes(segment, reason)
     return position_for_timestamp(segment, timestamp)
 
 
-def borne_out(segment: Segment, entry: tuple[int, int]) -> int | None:
+def batch_size_at(segment: Segment, position: int) -> int:
+    """The size of the batch that is known to begin at `position`."""
+    return OVERHEAD + int.from_bytes(segment.file().pread(4, position + 8), "big")
+
+
+def position_of_entry(segment: Segment, entry: tuple[int, int]) -> int | None:
     """Where the batch begins that a time index entry names, if it is the one."""
     timestamp, last_offset = entry[0], segment.base_offset + entry[1]
     position = position_of(segment, last_offset)

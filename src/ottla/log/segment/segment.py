@@ -13,16 +13,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ottla.log.files import Buffer, Disk, File, FileSlice
+from ottla.log.files import Buffer, Disk, File
 from ottla.log.index.sparse_index import CorruptIndex
 from ottla.log.index.txn_index import AbortedTxn
-from ottla.log.segment import file_names, index_rebuild, search
-from ottla.log.segment.file_names import LOG, SUFFIXES, TXN_INDEX, file_name
-from ottla.log.segment.index_rebuild import SegmentEnd
+from ottla.log.segment.file_names import LOG, SUFFIXES, TXN_INDEX, SegmentFiles, file_name
+from ottla.log.segment.index_rebuild import rebuild_indexes
 from ottla.log.segment.indexes import INDEX, TIME_INDEX, RecentBatches, SegmentIndexes
-from ottla.log.stored_batch import HEADER_SIZE, StoredBatch, parse, walk_headers, walk_whole
+from ottla.log.segment.search import position_of
+from ottla.log.segment.segment_end import load_newest, scan_newest
+from ottla.log.stored_batch import HEADER_SIZE, StoredBatch, parse, walk_headers
 from ottla.model.ids import Offset
-from ottla.protocol.records.batch import OVERHEAD, CorruptBatch
+from ottla.protocol.records.batch import CorruptBatch
 
 __all__ = [
     "INDEX",
@@ -32,7 +33,6 @@ __all__ = [
     "TIME_INDEX",
     "TXN_INDEX",
     "Segment",
-    "SegmentEnd",
     "SegmentPosition",
     "file_name",
 ]
@@ -58,8 +58,7 @@ class Segment:
         "aborted",
         "base_offset",
         "created_ms",
-        "dir",
-        "disk",
+        "files",
         "index_bytes",
         "jitter_ms",
         "known_first_timestamp",
@@ -67,18 +66,15 @@ class Segment:
         "known_max_timestamp",
         "recent",
         "size",
-        "suffix",
         "unindexed_bytes",
     )
 
     def __init__(
         self, disk: Disk, dir: Path, base_offset: Offset, *, size: int = 0, suffix: str = ""
     ) -> None:
-        self.disk = disk
-        self.dir = dir
+        self.files = SegmentFiles(disk, dir, base_offset, suffix)
         self.base_offset = base_offset
         self.size = size
-        self.suffix = suffix
         self.created_ms = 0
         self.jitter_ms = 0
         self.index_bytes = 0  # of the larger index, as of the last entry added
@@ -92,24 +88,8 @@ class Segment:
         self._indexes: SegmentIndexes | None = None
 
     def __repr__(self) -> str:
-        return f"Segment({self.dir.name}/{self.base_offset}{self.suffix}, {self.size} bytes)"
-
-    # What takes more than a few lines lives beside this file, one concern each.
-
-    position_of = search.position_of
-    position_for_timestamp = search.position_for_timestamp
-    rebuild_indexes = index_rebuild.rebuild_indexes
-    reset_indexes = index_rebuild.reset_indexes
-    note_stored = index_rebuild.note_stored
-    load_end = index_rebuild.load_end
-    check_newest = index_rebuild.check_newest
-    drop_last = index_rebuild.drop_last
-    truncate_to = index_rebuild.truncate_to
-    largest_timestamp = index_rebuild.largest_timestamp
-    rename = file_names.rename
-    delete = file_names.delete
-    sync_data = file_names.sync_data
-    sync_indexes = file_names.sync_indexes
+        files = self.files
+        return f"Segment({files.dir.name}/{self.base_offset}{files.suffix}, {self.size} bytes)"
 
     # Writing
 
@@ -121,7 +101,7 @@ class Segment:
         if file is None:
             file = self.file()
         if self.known_max_timestamp is None:
-            index_rebuild.load_newest(self)
+            self.known_max_timestamp, self.known_max_offset = load_newest(self)
         file.append(buffers)
         for first_offset, last_offset, max_timestamp, size in marks:
             self.note(first_offset, last_offset, max_timestamp, size, interval_bytes)
@@ -165,6 +145,33 @@ class Segment:
         indexes.write()
         indexes.create()
 
+    def truncate_to(self, offset: Offset, *, has_records: bool = True) -> None:
+        """Remove batches from the one that holds `offset` on.
+
+        Where those have no records, nothing is known of timestamps or transactions that changes.
+        """
+        position = position_of(self, offset)
+        if position == self.size:
+            return
+        self.file().truncate(position)
+        self.size = position
+        self.indexes().truncate_from(offset - self.base_offset)
+        self.recent = None
+        self.known_first_timestamp = None
+        if has_records:
+            self.unindexed_bytes = 0
+            self.aborted = None
+            self.known_max_timestamp, self.known_max_offset = scan_newest(self)
+
+    def reset_indexes(self) -> None:
+        """Forget the indexes and all batches; the scan that follows adds them again."""
+        self.release(write=False)
+        self.files.delete(INDEX, TIME_INDEX)
+        self.recent = None
+        self.size = self.unindexed_bytes = self.index_bytes = 0
+        self.known_first_timestamp = None
+        self.known_max_timestamp, self.known_max_offset = -1, self.base_offset
+
     # Reading
 
     def batch_at(self, position: int) -> StoredBatch:
@@ -174,32 +181,20 @@ class Segment:
             raise CorruptBatch("entry runs past the end", position)
         return batch
 
-    def batch_size_at(self, position: int) -> int:
-        """The size of the batch that begins at `position`, which is known to be one."""
-        return OVERHEAD + int.from_bytes(self.file().pread(4, position + 8), "big")
-
-    def slice(self, position: int, size: int) -> FileSlice:
-        return self.file().slice(position, size)
-
     def headers(self, start: int = 0, end: int | None = None) -> Iterator[StoredBatch]:
         """The batches from a position on, without their bytes."""
         return walk_headers(self.file(), start, self.size if end is None else end)
-
-    def batches(
-        self, start: int = 0, end: int | None = None
-    ) -> Iterator[tuple[StoredBatch, memoryview]]:
-        """The batches from a position on, with their bytes."""
-        return walk_whole(self.file(), start, self.size if end is None else end)
 
     # Time
 
     @property
     def max_timestamp(self) -> int:
         """The largest timestamp of any batch; -1 when none has one."""
-        if self.known_max_timestamp is None:
-            index_rebuild.load_newest(self)
-        assert self.known_max_timestamp is not None
-        return self.known_max_timestamp
+        newest = self.known_max_timestamp
+        if newest is None:
+            newest, self.known_max_offset = load_newest(self)
+            self.known_max_timestamp = newest
+        return newest
 
     @property
     def max_timestamp_offset(self) -> Offset:
@@ -215,18 +210,21 @@ class Segment:
             self.known_first_timestamp = stamp
         return stamp
 
+    @property
+    def retention_timestamp(self) -> int:
+        """What retention compares: the largest timestamp, or the file's own where there is none."""
+        newest = self.max_timestamp
+        return newest if newest > 0 else self.files.modified_ms()
+
     def _newest(self) -> tuple[int, int]:
         """A time index entry for what there is now."""
         return self.max_timestamp, self.known_max_offset - self.base_offset
 
     # Files
 
-    def path(self, kind: str = LOG) -> Path:
-        return self.dir / (file_name(self.base_offset, kind) + self.suffix)
-
     def file(self) -> File:
         if self._file is None:
-            self._file = self.disk.open_append(self.path())
+            self._file = self.files.open_log()
         return self._file
 
     @property
@@ -236,12 +234,13 @@ class Segment:
 
     def indexes(self) -> SegmentIndexes:
         if self._indexes is None:
-            indexes = SegmentIndexes(self.disk, self.path(INDEX), self.path(TIME_INDEX))
+            files = self.files
+            indexes = SegmentIndexes(files.disk, files.path(INDEX), files.path(TIME_INDEX))
             self._indexes = indexes
             try:
                 indexes.load()
             except CorruptIndex as fault:
-                self.rebuild_indexes(str(fault))
+                rebuild_indexes(self, str(fault))
         return self._indexes
 
     def release(self, *, write: bool = True) -> None:
@@ -257,3 +256,13 @@ class Segment:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def rename(self, suffix: str) -> None:
+        """Give all its files another suffix. It can be read under the new names."""
+        self.release()
+        self.files.rename(suffix)
+
+    def delete(self) -> None:
+        """Remove its files; responses that are being sent from them are not disturbed."""
+        self.release(write=False)
+        self.files.delete(*SUFFIXES)

@@ -1,15 +1,16 @@
 """The segments of one log, in order of offset; the last one is active.
 
-Owns which segments there are. Never decides that one should come or go. Finding the one that
-holds an offset is a binary search over base offsets.
+Owns which segments there are. Never decides which are added or removed. Finding the one that holds
+an offset is a binary search over base offsets.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
+from ottla.log.segment.search import position_of
 from ottla.log.segment.segment import Segment
 from ottla.model.ids import Offset
 
@@ -17,12 +18,11 @@ from ottla.model.ids import Offset
 class SegmentList:
     """A sorted collection of segments; a log that is open has at least one."""
 
-    __slots__ = ("_bases", "_segments", "active")
+    __slots__ = ("_bases", "_segments", "active", "generation")
 
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
-        self._segments = sorted(segments, key=lambda segment: segment.base_offset)
-        self._bases = [segment.base_offset for segment in self._segments]
-        self._refresh()
+        self.generation = 0  # changes whenever written bytes are removed, except from the start
+        self._assign(segments)
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -72,8 +72,45 @@ class SegmentList:
         del self._segments[at], self._bases[at]
         self._refresh()
 
+    def replace(self, old: Sequence[Segment], new: Segment) -> None:
+        """Put one segment in the place of others."""
+        self.generation += 1
+        self._assign([*(segment for segment in self._segments if segment not in old), new])
+
+    def truncate_to(self, offset: Offset) -> Offset:
+        """Remove everything from the batch that holds `offset` on, durably; the new end offset.
+
+        Later segments are removed before earlier ones, so that a crash leaves no gap in the log.
+        """
+        self.generation += 1
+        for segment in reversed(list(self)):
+            if segment.base_offset <= offset:
+                break
+            self.remove(segment)
+            segment.delete()
+        active = self.active
+        active.files.disk.sync_dir(active.files.dir)
+        position = position_of(active, offset)
+        if position < active.size:  # an offset inside a batch: all of that batch is removed
+            offset = min(offset, active.batch_at(position).base_offset)
+        active.truncate_to(offset)
+        active.file().sync()
+        return offset
+
+    def clear(self) -> None:
+        """Delete all segments, the last first. The log needs a new one then."""
+        self.generation += 1
+        for segment in reversed(self._segments):
+            segment.delete()
+        self._assign(())
+
     def total_size(self) -> int:
         return sum(segment.size for segment in self._segments)
+
+    def _assign(self, segments: Iterable[Segment]) -> None:
+        self._segments = sorted(segments, key=lambda segment: segment.base_offset)
+        self._bases = [segment.base_offset for segment in self._segments]
+        self._refresh()
 
     def _refresh(self) -> None:
         if self._segments:
