@@ -176,7 +176,7 @@ class DataPlane:
             self._directories.failed(partition.log.dir.parent, fault)
 
     def _rotten(self, partition: HostedPartition, fault: CorruptBatch) -> None:
-        held = self._directories.held.pop(partition.key, None)
+        held = self._directories.logs.pop(partition.key, None)
         if held is None:
             return  # it failed while it was failing
         self.hosted.lose([partition.key])

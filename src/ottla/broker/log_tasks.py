@@ -94,7 +94,7 @@ async def close(directories: LogDirectories, pace: ProgressInterval) -> None:
         held, error = failure
         directories.failed(held.directory.path, error)
 
-    every = [*directories.held.values(), *directories.futures.values()]
+    every = [*directories.logs.values(), *directories.futures.values()]
     await run_in_chunks("closed", every, _close_chunk, fail, pace)
     await pace.off.run(directories.close)  # closes them again, which is nothing to do
 

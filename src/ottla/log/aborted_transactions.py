@@ -64,7 +64,7 @@ def rebuild_lost_index(log: Log, segment: Segment) -> list[AbortedTxn] | None:
     try:
         return aborted_in_segment(log, segment)
     except CorruptBatch as fault:
-        logger.warning("%r: its transaction index cannot be rebuilt: %s", segment, fault)
+        logger.warning("%s: cannot rebuild the transaction index: %s", segment.files.path(), fault)
         return None
 
 
@@ -162,7 +162,10 @@ def _rebuild(log: Log, segment: Segment) -> list[AbortedTxn]:
     producers = states_at(log.disk, log.dir, log.segments, base)
     entries = replay_segment(producers, segment, base, end)
     if entries:  # else there was nothing to write in it, and that is all
-        logger.warning("%r: transaction index rebuilt from the log", segment)
+        logger.warning(
+            "%s: transaction index was missing or invalid; rebuilt it from the log",
+            segment.files.path(),
+        )
     # Nothing would look into this segment again, should the power go before it is on disk.
     txn_index.write(log.disk, segment.files.path(TXN_INDEX), entries, sync=True)
     return entries

@@ -214,7 +214,7 @@ class RealFile:
         while rest:
             written = os.write(fd, rest)
             if written == 0:
-                raise OSError(errno.ENOSPC, "the disk takes no more bytes", str(self._path))
+                raise OSError(errno.ENOSPC, "disk accepted no more bytes", str(self._path))
             rest = rest[written:]
 
     def pread(self, size: int, position: int) -> bytes:

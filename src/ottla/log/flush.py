@@ -61,8 +61,8 @@ def removed(log: Log) -> OSError | None:
     active = log.segments.active
     if not active.unlinked or log.disk.exists(active.files.path()):
         return None  # the latter on a file system that does not count links
-    said = "the file was removed while the broker was running"
-    return FileNotFoundError(errno.ENOENT, said, str(active.files.path()))
+    reason = "the file was removed while the broker was running"
+    return FileNotFoundError(errno.ENOENT, reason, str(active.files.path()))
 
 
 def begin_flush(log: Log) -> Flush:

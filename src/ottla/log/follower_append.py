@@ -46,7 +46,7 @@ def whole_batches(view: memoryview, end_offset: Offset) -> list[StoredBatch]:
         if batch.next_position > len(view):
             break
         if not checksum_ok(batch, view[position : batch.next_position]):
-            text = f"batch at byte {position} fails its checksum"
+            text = f"batch at byte {position} has an invalid checksum"
             raise KafkaError(ErrorCode.corrupt_message, text)
         _check_offsets(batch, expected)
         expected = batch.last_offset + 1
@@ -64,7 +64,8 @@ def _check_offsets(batch: StoredBatch, expected: Offset) -> None:
     if batch.base_offset < expected or batch.last_offset < batch.base_offset:
         raise KafkaError(
             ErrorCode.offset_out_of_range,
-            f"batch of offsets {batch.base_offset} to {batch.last_offset}, expected {expected}",
+            f"batch has offsets {batch.base_offset} to {batch.last_offset}, "
+            f"expected {expected} or more",
         )
 
 

@@ -130,7 +130,7 @@ def decode(content: bytes) -> LeaderEpochs:
     ]
     history = LeaderEpochs(entries)
     if history.entries != entries:
-        raise BadCheckpoint("leader epochs do not rise")
+        raise BadCheckpoint("leader epochs or offsets are not ascending")
     return history
 
 

@@ -191,7 +191,7 @@ class Log:
         if size > config.segment_bytes:
             raise KafkaError(
                 ErrorCode.record_list_too_large,
-                f"{size} bytes, more than segment.bytes {config.segment_bytes}",
+                f"batch of {size} bytes exceeds segment.bytes={config.segment_bytes}",
             )
         marker = None
         produced = header.producer_id >= 0
@@ -270,15 +270,15 @@ class Log:
             or (rules.walk is not None and not has_valid_records(batch, rules.walk))
         ):
             return DECLINED
-        expected = self._producers.awaiting
+        expected = self._producers.find_expecting
         producer = expected(producer_id, epoch, sequence) if producer_id >= 0 else None
         if producer_id >= 0 and producer is None:
             return DECLINED
         segment.file().append((HEAD.pack(first, length, leader_epoch), batch[HEAD_SIZE:]))
-        segment.note(first, last, newest, size, rules.index_interval)
+        segment.record_batch(first, last, newest, size, rules.index_interval)
         self._end_offset = last + 1
         if producer is not None:
-            producer.took(sequence, sequence + delta, first, last, newest)
+            producer.add_batch(sequence, sequence + delta, first, last, newest)
         return first
 
     def append_stored(self, view: memoryview, batches: Sequence[StoredBatch]) -> None:
@@ -312,8 +312,8 @@ class Log:
         if offset < self._start_offset or offset > self._end_offset:
             raise KafkaError(
                 ErrorCode.offset_out_of_range,
-                f"{self.partition}: offset {offset} is not within {self._start_offset} to "
-                f"{self._end_offset}",
+                f"{self.partition}: offset {offset} is out of range [{self._start_offset}, "
+                f"{self._end_offset}]",
             )
         at = segments.index_of(offset)
         segment = segments[at]
@@ -342,7 +342,7 @@ class Log:
     def set_high_watermark(self, offset: Offset) -> None:
         """As a follower: wherever the leader says, but within this log."""
         self._high_watermark = max(self._start_offset, min(offset, self._end_offset))
-        self._producers.high_watermark_moved(self._high_watermark)
+        self._producers.on_high_watermark_changed(self._high_watermark)
 
     def raise_high_watermark(self, offset: Offset) -> bool:
         """As a leader: only up, and never past the end; whether it moved."""
@@ -350,7 +350,7 @@ class Log:
         if offset <= self._high_watermark:
             return False
         self._high_watermark = offset
-        self._producers.high_watermark_moved(offset)
+        self._producers.on_high_watermark_changed(offset)
         return True
 
     def raise_start_offset(self, offset: Offset) -> bool:
@@ -386,7 +386,7 @@ class Log:
         self._recovery_point = min(self._recovery_point, offset)
         self.snapshots.remove_above(offset)  # if none is left at the end, closing writes it
         self._producers = states_at(self.disk, self.dir, self._segments, offset)
-        self._producers.high_watermark_moved(self._high_watermark)
+        self._producers.on_high_watermark_changed(self._high_watermark)
         return True
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None:

@@ -60,9 +60,9 @@ class MoveLoop:
                 went_on |= await self._step(key, future)
             except KafkaError as gone:
                 log.info("the move of %s ends: %s", key, gone)
-                self._moves.give_up(key)
+                self._moves.cancel(key)
             except CorruptBatch as fault:
-                self._moves.give_up(key)
+                self._moves.cancel(key)
                 if (partition := self._hosted.find(key)) is not None:
                     self._hosted.fail(partition, fault)
             except OSError as error:

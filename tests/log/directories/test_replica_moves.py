@@ -108,7 +108,7 @@ def test_another_target_gives_up_the_first_copy(
     assert names(disk) == ["a/t-0", "b/t-0-delete", "c/t-0-future"]
     moves.begin(T0, A)  # back to where it is: nothing to do any more
     assert names(disk) == ["a/t-0", "b/t-0-delete", "c/t-0-delete"]
-    with pytest.raises(KafkaError, match="is not being moved"):
+    with pytest.raises(KafkaError, match="replica is not being moved"):
         moves.copy(T0)
 
 
@@ -173,10 +173,10 @@ def test_rot_is_not_copied(disk: ForgettingDisk, directories: LogDirectories) ->
     source.segments.first.release()
     with pytest.raises(CorruptBatch):
         moves.copy(T0)
-    moves.give_up(T0)
+    moves.cancel(T0)
     assert directories.futures == {}
     assert len(directories.online) == 3
-    moves.give_up(T0)
+    moves.cancel(T0)
 
 
 def test_settings_that_changed_during_the_move_hold_for_the_moved_log(

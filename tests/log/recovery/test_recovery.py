@@ -103,7 +103,7 @@ def test_below_the_recovery_point_a_bad_batch_takes_the_partition_offline() -> N
     assert f"{FIRST}.quarantined" in bench.names()
     assert FIRST not in bench.names()
     for clean in (True, False):
-        with pytest.raises(CorruptLog, match="was found corrupt earlier"):
+        with pytest.raises(CorruptLog, match="quarantined since an earlier start"):
             bench.load(clean=clean, recovery_point=5)
 
 

@@ -10,7 +10,7 @@ from ottla.log.segment.indexes import MOST, RecentBatches
 def test_the_last_batch_at_or_below_an_offset_is_found() -> None:
     recent = RecentBatches()
     for number in range(10):
-        recent.note(100 + number * 5, number * 70)
+        recent.add(100 + number * 5, number * 70)
     assert recent.floor(99) is None
     assert recent.floor(100) == (100, 0)
     assert recent.floor(104) == (100, 0)
@@ -22,7 +22,7 @@ def test_the_last_batch_at_or_below_an_offset_is_found() -> None:
 def test_only_the_newest_are_kept(count: int) -> None:
     recent = RecentBatches()
     for number in range(count):
-        recent.note(number, number * 10)
+        recent.add(number, number * 10)
         assert recent.floor(number) == (number, number * 10)
     assert recent.floor(count - MOST // 2) is not None
     if count > 2 * MOST:

@@ -123,7 +123,7 @@ class Sized(Protocol):
 S = TypeVar("S", bound=Sized)
 
 
-def grouped(segments: Iterable[S], end: Offset, max_bytes: int) -> list[list[S]]:
+def group_segments(segments: Iterable[S], end: Offset, max_bytes: int) -> list[list[S]]:
     """Neighbours that fit together into one segment: by size, and by offsets from its base."""
     todo = list(segments)
     ends = [segment.base_offset for segment in todo[1:]] + [end]

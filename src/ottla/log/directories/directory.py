@@ -139,7 +139,11 @@ class LogDirectory:
             try:
                 self._taken[name] = read_offsets(self.disk, self.path / name)
             except BadCheckpoint as fault:
-                logger.warning("%s is ignored: %s", self.path / name, fault)
+                logger.warning(
+                    "%s: ignoring invalid checkpoint, reading the logs instead: %s",
+                    self.path / name,
+                    fault,
+                )
                 self._taken[name] = {}
         return self._taken[name]
 

@@ -35,26 +35,26 @@ class DirectoryCheckpoints:
         self._directories = directories
 
     def recovery_points(self) -> list[CheckpointWrite]:
-        return self._each(RECOVERY_POINTS, lambda log: log.recovery_point)
+        return self._write_all(RECOVERY_POINTS, lambda log: log.recovery_point)
 
     def high_watermarks(self) -> list[CheckpointWrite]:
-        return self._each(HIGH_WATERMARKS, lambda log: log.high_watermark)
+        return self._write_all(HIGH_WATERMARKS, lambda log: log.high_watermark)
 
     def start_offsets(self) -> list[CheckpointWrite]:
-        return self._each(START_OFFSETS, _start_offset)
+        return self._write_all(START_OFFSETS, _start_offset)
 
     def cleaned(self, partition: TopicPartition, offset: Offset) -> list[CheckpointWrite]:
         """A partition is compacted up to here; none when it is gone meanwhile."""
-        held = self._directories.held.get(partition)
-        if held is None:
+        hosted = self._directories.logs.get(partition)
+        if hosted is None:
             return []
-        known = held.directory.offsets(CLEANED_OFFSETS)
-        kept = {p: at for p, at in known.items() if p in self._directories.held}
-        return [held.directory.checkpoint(CLEANED_OFFSETS, {**kept, partition: offset})]
+        checkpointed = hosted.directory.offsets(CLEANED_OFFSETS)
+        current = {p: cleaned for p, cleaned in checkpointed.items() if p in self._directories.logs}
+        return [hosted.directory.checkpoint(CLEANED_OFFSETS, {**current, partition: offset})]
 
     def cleaned_offset(self, partition: TopicPartition) -> Offset | None:
-        held = self._directories.held.get(partition)
-        return None if held is None else held.directory.offsets(CLEANED_OFFSETS).get(partition)
+        hosted = self._directories.logs.get(partition)
+        return None if hosted is None else hosted.directory.offsets(CLEANED_OFFSETS).get(partition)
 
     def of(self, directory: LogDirectory) -> list[CheckpointWrite]:
         """Those of one directory that speak for logs as they are now."""
@@ -68,21 +68,21 @@ class DirectoryCheckpoints:
         hide them.
         """
         for name in (RECOVERY_POINTS, HIGH_WATERMARKS, START_OFFSETS, CLEANED_OFFSETS):
-            known = directory.offsets(name)
-            if partition in known:
-                others = {p: offset for p, offset in known.items() if p != partition}
+            checkpointed = directory.offsets(name)
+            if partition in checkpointed:
+                others = {p: offset for p, offset in checkpointed.items() if p != partition}
                 directory.checkpoint(name, others).run()
 
-    def _each(self, name: str, value: Callable[[Log], Offset | None]) -> list[CheckpointWrite]:
-        taken: dict[int, dict[TopicPartition, Offset]] = {
+    def _write_all(self, name: str, value: Callable[[Log], Offset | None]) -> list[CheckpointWrite]:
+        offsets: dict[int, dict[TopicPartition, Offset]] = {
             id(directory): {} for directory in self._directories.online
         }
-        for partition, held in self._directories.held.items():
-            offset = value(held.log)
+        for partition, hosted in self._directories.logs.items():
+            offset = value(hosted.log)
             if offset is not None:
-                taken[id(held.directory)][partition] = offset
+                offsets[id(hosted.directory)][partition] = offset
         return [
-            directory.checkpoint(name, taken[id(directory)])
+            directory.checkpoint(name, offsets[id(directory)])
             for directory in self._directories.online
         ]
 

@@ -36,7 +36,7 @@ class MetaProperties(NamedTuple):
         values = _properties(text)
         version = _number(values.get("version", "0"), "version", source)
         if version not in _ID_KEYS:
-            raise UserError(f"{source}: version {version} is not known, expected 0 or 1")
+            raise UserError(f"{source}: unsupported version {version}, expected 0 or 1")
         id_key = _ID_KEYS[version]
         broker_id = values.get(id_key)
         if version == 1 and (broker_id is None or "cluster.id" not in values):
@@ -65,7 +65,9 @@ class Identity(NamedTuple):
     cluster_id: str | None
 
 
-def agreed(found: Mapping[Path, MetaProperties], configured_id: BrokerId | None) -> Identity:
+def common_identity(
+    found: Mapping[Path, MetaProperties], configured_id: BrokerId | None
+) -> Identity:
     """The one broker and cluster that all directories and the configuration name.
 
     A broker id of None means that it must be generated and written to every directory.
@@ -112,7 +114,7 @@ def id_from_text(text: str) -> UUID:
 def _same(what: str, values: Mapping[Path, object]) -> None:
     if len(set(values.values())) > 1:
         listed = ", ".join(f"{path}: {value}" for path, value in values.items())
-        raise UserError(f"the log directories disagree about the {what}: {listed}")
+        raise UserError(f"log directories disagree on the {what}: {listed}")
 
 
 def _properties(text: str) -> dict[str, str]:

@@ -64,7 +64,7 @@ def find_batches(log: Log, header: BatchHeader) -> bool:
 def _before(log: Log, state: ProducerState, end: Offset, room: int) -> deque[RecentBatch]:
     """The last batches of this producer's epoch below `end`, in order."""
     start = max(log.start_offset, end - REACH_RECORDS)
-    found: deque[RecentBatch] = deque(maxlen=room)
+    batches: deque[RecentBatch] = deque(maxlen=room)
     for segment in log.segments.starting_from(start):
         if segment.base_offset >= end:
             break
@@ -78,7 +78,7 @@ def _before(log: Log, state: ProducerState, end: Offset, room: int) -> deque[Rec
                 and header.producer_epoch == state.epoch
                 and not header.is_control
             ):
-                found.append(
+                batches.append(
                     RecentBatch(
                         header.base_sequence,
                         header.last_sequence,
@@ -87,4 +87,4 @@ def _before(log: Log, state: ProducerState, end: Offset, room: int) -> deque[Rec
                         batch.max_timestamp,
                     )
                 )
-    return found
+    return batches

@@ -75,7 +75,7 @@ class ProducerState:
     def last_sequence(self) -> int:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
-    def took(
+    def add_batch(
         self, first_sequence: int, last_sequence: int, first: Offset, last: Offset, timestamp: int
     ) -> None:
         """A data batch of it has been appended."""
@@ -138,11 +138,11 @@ class ProducerStates:
         if state.txn_first_offset is not None and not header.is_transactional:
             raise KafkaError(
                 ErrorCode.invalid_txn_state,
-                f"producer {header.producer_id} wrote outside its open transaction",
+                f"producer {header.producer_id} sent a non-transactional batch in a transaction",
             )
         return None
 
-    def awaiting(self, producer_id: int, epoch: int, sequence: int) -> ProducerState | None:
+    def find_expecting(self, producer_id: int, epoch: int, sequence: int) -> ProducerState | None:
         """The producer, if exactly this comes next from it and it has no transaction open."""
         state = self._producers.get(producer_id) if self._producers else None
         if state is None or state.epoch != epoch or state.txn_first_offset is not None:
@@ -170,7 +170,7 @@ class ProducerStates:
         """A data batch of a producer has been appended at `first_offset`."""
         state = self._state(header.producer_id, header.producer_epoch)
         last_offset = first_offset + header.last_offset_delta
-        state.took(
+        state.add_batch(
             header.base_sequence,
             header.last_sequence,
             first_offset,
@@ -207,7 +207,7 @@ class ProducerStates:
         others = (first for first, owner in self._ongoing.items() if owner != completed.producer_id)
         return min(others, default=completed.last_offset + 1)
 
-    def high_watermark_moved(self, high_watermark: Offset) -> None:
+    def on_high_watermark_changed(self, high_watermark: Offset) -> None:
         """A marker below the high watermark is final: its transaction holds nobody up."""
         if self._ended:
             self._ended = [txn for txn in self._ended if txn.last_offset >= high_watermark]

@@ -159,7 +159,7 @@ def states_at(disk: Disk, dir: Path, segments: SegmentList, end: Offset) -> Prod
         try:
             producers.restore(snapshot_file.decode(disk.read(path)))
         except CorruptSnapshot as fault:
-            logger.warning("%s: %s; derived again from the log", path, fault)
+            logger.warning("%s: ignoring snapshot, reading the log instead: %s", path, fault)
             disk.remove(path)
             continue
         start = offset
@@ -176,4 +176,6 @@ def _replay_all(producers: ProducerStates, segment: Segment, start: Offset, end:
         replay_segment(producers, segment, start, end)
     except CorruptBatch as fault:
         # Whether that is corruption or an unflushed tail is for recovery to say, which walks all.
-        logger.warning("%r: producer state stops at a bad batch: %s", segment, fault)
+        logger.warning(
+            "%s: producer state ends at an invalid batch: %s", segment.files.path(), fault
+        )

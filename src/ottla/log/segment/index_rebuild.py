@@ -21,19 +21,19 @@ INTERVAL_BYTES: Final = 4_096  # between index entries, where the topic's settin
 
 def rebuild_indexes(segment: Segment, reason: str, interval_bytes: int = INTERVAL_BYTES) -> None:
     """Derive both indexes again from the batches, as appending them did."""
-    logger.warning("%r: indexes rebuilt: %s", segment, reason)
+    logger.warning("%s: rebuilding offset and time index: %s", segment.files.path(), reason)
     size = segment.size
     segment.reset_indexes()
     try:
         for batch in walk_headers(segment.file(), 0, size):
-            note_stored(segment, batch, interval_bytes)
+            record_stored_batch(segment, batch, interval_bytes)
     finally:
         segment.size = size  # all of it is still there, good or bad
     segment.finish()
 
 
-def note_stored(segment: Segment, batch: StoredBatch, interval_bytes: int) -> None:
+def record_stored_batch(segment: Segment, batch: StoredBatch, interval_bytes: int) -> None:
     """Take in a batch that is in the file already, the next one after the last."""
-    segment.note(
+    segment.record_batch(
         batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size, interval_bytes
     )

@@ -27,7 +27,7 @@ class RecentBatches:
         self._offsets = array("q")
         self._positions = array("q")
 
-    def note(self, first_offset: Offset, position: int) -> None:
+    def add(self, first_offset: Offset, position: int) -> None:
         offsets = self._offsets
         offsets.append(first_offset)
         self._positions.append(position)
@@ -62,7 +62,7 @@ class SegmentIndexes:
     def add(self, relative: int, position: int, newest: tuple[int, int]) -> None:
         """One entry in each: a batch, and the newest (timestamp, relative offset) so far."""
         self.offsets.append(relative, position)
-        self.times.append_risen(*newest)
+        self.times.append_if_larger(*newest)
 
     @property
     def largest_bytes(self) -> int:

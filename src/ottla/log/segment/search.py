@@ -27,9 +27,9 @@ _SCAN: Final = Struct(">qi4xb6xi")
 def position_of(segment: Segment, offset: Offset) -> int:
     """Where the first batch begins that ends at `offset` or later; `size` if there is none."""
     recent = segment.recent
-    known = None if recent is None else recent.floor(offset)
-    if known is not None:
-        return known[1] if known[0] == offset else _scan(segment, offset, known[1])
+    floor = None if recent is None else recent.floor(offset)
+    if floor is not None:
+        return floor[1] if floor[0] == offset else _scan(segment, offset, floor[1])
     try:
         entry = segment.indexes().offsets.floor(offset - segment.base_offset)
         if entry is None:
@@ -49,7 +49,7 @@ def position_for_timestamp(segment: Segment, timestamp: int) -> int:
         position = position_of_entry(segment, entry)
         if position is not None:
             return position
-        reason = "a time index entry names a batch of another time"
+        reason = "time index entry does not match its batch"
     except CorruptIndex as fault:
         reason = str(fault)
     rebuild_indexes(segment, reason)
@@ -57,7 +57,7 @@ def position_for_timestamp(segment: Segment, timestamp: int) -> int:
 
 
 def batch_size_at(segment: Segment, position: int) -> int:
-    """The size of the batch that is known to begin at `position`."""
+    """The size of the batch that begins at `position`; the caller knows that one does."""
     return OVERHEAD + int.from_bytes(segment.file().pread(4, position + 8), "big")
 
 
@@ -86,7 +86,7 @@ def _scan(segment: Segment, offset: Offset, position: int, indexed: Offset | Non
             if magic != 2 or length < 0:
                 break
             if indexed is not None and not segment.base_offset <= base <= indexed:
-                raise CorruptIndex("an offset index entry points at no batch of its offset")
+                raise CorruptIndex("offset index entry does not match its batch")
             indexed = None
             if base + delta >= offset:
                 return position + at
@@ -97,7 +97,7 @@ def _scan(segment: Segment, offset: Offset, position: int, indexed: Offset | Non
             return _scan_slowly(segment, offset, position + at, indexed)
         position += at
     if indexed is not None:
-        raise CorruptIndex("an offset index entry points past the end")
+        raise CorruptIndex("offset index entry points past the end of the log file")
     return size
 
 
@@ -106,12 +106,12 @@ def _scan_slowly(segment: Segment, offset: Offset, position: int, indexed: Offse
     try:
         for batch in walk_headers(segment.file(), position, segment.size):
             if indexed is not None and not segment.base_offset <= batch.base_offset <= indexed:
-                raise CorruptIndex("an offset index entry points at no batch of its offset")
+                raise CorruptIndex("offset index entry does not match its batch")
             indexed = None
             if batch.last_offset >= offset:
                 return batch.position
     except CorruptBatch:
         if indexed is None:
             raise
-        raise CorruptIndex("an offset index entry points at no batch") from None
+        raise CorruptIndex("offset index entry does not point at a batch") from None
     return segment.size

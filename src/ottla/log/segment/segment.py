@@ -104,9 +104,9 @@ class Segment:
             self.known_max_timestamp, self.known_max_offset = load_newest(self)
         file.append(buffers)
         for first_offset, last_offset, max_timestamp, size in marks:
-            self.note(first_offset, last_offset, max_timestamp, size, interval_bytes)
+            self.record_batch(first_offset, last_offset, max_timestamp, size, interval_bytes)
 
-    def note(
+    def record_batch(
         self,
         first_offset: Offset,
         last_offset: Offset,
@@ -134,14 +134,14 @@ class Segment:
         recent = self.recent
         if recent is None:
             recent = self.recent = RecentBatches()
-        recent.note(first_offset, position)
+        recent.add(first_offset, position)
 
     def finish(self) -> None:
         """No more will be appended for now: the indexes are completed and written out."""
         indexes = self.indexes()
         if self.max_timestamp >= 0:
             indexes = self.indexes()
-            indexes.times.append_risen(*self._newest())
+            indexes.times.append_if_larger(*self._newest())
         indexes.write()
         indexes.create()
 
@@ -178,7 +178,7 @@ class Segment:
         """The batch that begins at `position`; CorruptBatch where none does."""
         batch = parse(self.file().pread(HEADER_SIZE, position), 0, position)
         if batch.next_position > self.size:
-            raise CorruptBatch("entry runs past the end", position)
+            raise CorruptBatch("entry extends past the end of the file", position)
         return batch
 
     def headers(self, start: int = 0, end: int | None = None) -> Iterator[StoredBatch]:

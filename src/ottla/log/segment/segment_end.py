@@ -40,7 +40,7 @@ def load_end(segment: Segment) -> SegmentEnd:
     if seen:
         segment.unindexed_bytes = segment.size - start
         return end
-    rebuild_indexes(segment, "the last offset index entry points at no batch of its offset")
+    rebuild_indexes(segment, "last offset index entry does not match its batch")
     return load_end(segment)
 
 
@@ -53,7 +53,7 @@ def load_newest(segment: Segment) -> tuple[int, Offset]:
     if last is None:
         return scan_newest(segment)
     if position_of_entry(segment, last) is None:
-        rebuild_indexes(segment, "the last time index entry names a batch of another time")
+        rebuild_indexes(segment, "last time index entry does not match its batch")
         return segment.max_timestamp, segment.known_max_offset
     return last[0], segment.base_offset + last[1]
 
@@ -64,7 +64,7 @@ def check_newest(segment: Segment) -> None:
     start = 0 if last is None else position_of_entry(segment, last)
     newest = -1 if last is None else last[0]
     if start is None or any(batch.max_timestamp > newest for batch in segment.headers(start)):
-        rebuild_indexes(segment, "the time index does not reach the end")
+        rebuild_indexes(segment, "time index has no entry for the newest batch")
 
 
 def scan_newest(segment: Segment) -> tuple[int, Offset]:
