@@ -44,7 +44,7 @@ def find_aborted(log: Log, start: Offset, end: Offset) -> list[AbortedTxn]:
 
 
 def aborted_in_segment(log: Log, segment: Segment) -> list[AbortedTxn]:
-    """One segment's aborted transactions, checked the first time they are asked for."""
+    """One segment's aborted transactions; its index is checked on first use."""
     if segment.aborted is None:
         try:
             entries = txn_index.read(log.disk, segment.files.path(TXN_INDEX))
@@ -57,9 +57,9 @@ def aborted_in_segment(log: Log, segment: Segment) -> list[AbortedTxn]:
 
 
 def rebuild_lost_index(log: Log, segment: Segment) -> list[AbortedTxn] | None:
-    """The same where there is no index: it is written anew if it was lost.
+    """The same where the index file is missing: it is rebuilt if it was lost.
 
-    None if the segment itself cannot be read: then there is none until a reader hears of that.
+    None if the segment itself cannot be read: then a reader gets that error.
     """
     try:
         return aborted_in_segment(log, segment)
@@ -84,7 +84,7 @@ def add_aborted(log: Log, transaction: AbortedTxn) -> None:
 def ensure_index(log: Log, segment: Segment) -> None:
     """Write an empty index for a segment without aborted transactions, if there are producers.
 
-    So a lost index can be told from one that was never needed. Unless it was read or written since
+    So a lost index differs from one that was never needed. Unless it was read or written since
     the log was loaded, a missing one may be lost: then it is rebuilt.
     """
     path = segment.files.path(TXN_INDEX)
@@ -166,6 +166,6 @@ def _rebuild(log: Log, segment: Segment) -> list[AbortedTxn]:
             "%s: transaction index was missing or invalid; rebuilt it from the log",
             segment.files.path(),
         )
-    # Nothing would look into this segment again, should the power go before it is on disk.
+    # Synced: after a power failure nothing would check this segment again.
     txn_index.write(log.disk, segment.files.path(TXN_INDEX), entries, sync=True)
     return entries

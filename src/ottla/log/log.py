@@ -340,7 +340,7 @@ class Log:
     # Watermarks, start and end
 
     def set_high_watermark(self, offset: Offset) -> None:
-        """As a follower: wherever the leader says, but within this log."""
+        """As a follower: the leader's, limited to this log."""
         self._high_watermark = max(self._start_offset, min(offset, self._end_offset))
         self._producers.on_high_watermark_changed(self._high_watermark)
 
@@ -432,7 +432,7 @@ class Log:
     # Durability
 
     def flush_done(self, flush: Flush) -> None:
-        """It has been synced. After a cut meanwhile it says nothing about what came since."""
+        """Raise the recovery point to what was synced, unless the log was truncated meanwhile."""
         if flush.generation == self._segments.generation:
             self._recovery_point = max(self._recovery_point, flush.upto)
 

@@ -57,7 +57,7 @@ class PlainRules:
 
 
 def has_valid_records(batch: memoryview, walk: validate.Walk) -> bool:
-    """Whether the records are what the header says, without having to be unpacked first."""
+    """Whether uncompressed records match the header; False where they are compressed."""
     header = read_header(batch)
     if header.codec is not Codec.NONE:
         return False

@@ -8,7 +8,7 @@ segments by a new one is safe at every step, because loading finishes or undoes 
 
 1. the new one is complete and durable, named `.cleaned`: a crash drops it;
 2. it is renamed `.swap`, the `.log` last: while one `.cleaned` file is left, a crash drops all;
-3. from then on a crash completes the swap: the old ones go, the new one takes its name.
+3. from then on a restart completes the swap: the old ones are deleted, the new one is renamed.
 """
 
 from __future__ import annotations
@@ -89,15 +89,15 @@ def delete_old_segments(log: Log, now_ms: int) -> int:
 
 
 def replace_segments(
-    log: Log, new: Segment, old: Sequence[Segment], now_ms: int, rests_on: Offset | None = None
+    log: Log, new: Segment, old: Sequence[Segment], now_ms: int, read_to: Offset | None = None
 ) -> None:
     """Put a `.cleaned` segment, complete and synced, in the place of old ones.
 
-    `rests_on` is the end of what was read to decide which records are removed; the log's end if
-    not given.
+    `read_to` is the end of what was read to decide which records are removed; the log's end if not
+    given.
     """
     assert log.segments.active not in old, "the active segment is never replaced"
-    if log.recovery_point < (log.end_offset if rests_on is None else rests_on):
+    if log.recovery_point < (log.end_offset if read_to is None else read_to):
         # The newer records of removed keys, and the markers that committed them, must be durable
         # first. And above the recovery point a gap would be taken for a lost tail.
         log.flush()

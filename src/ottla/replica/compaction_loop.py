@@ -133,7 +133,7 @@ class CompactionLoop:
             if step is None:
                 return
             if isinstance(step, SegmentSwap):
-                await self._flushes.until(partition, cleaning.rests_on)
+                await self._flushes.until(partition, cleaning.read_to)
                 if not swapped:  # or a start after a crash could take a gap for a lost tail
                     for write in self._checkpoints.recovery_points():
                         await off.run(write.run)

@@ -1,13 +1,13 @@
-"""What of one batch outlives a round of compaction.
+"""What compaction retains of one batch.
 
 Owns: the rules for records, tombstones, markers, and for batches that must stay although they
 are empty.
 Never: reads a file. Offsets never change and nothing is reordered: a rewritten batch keeps its
 base offset, its last offset and its producer's sequence, and leaves gaps where records went.
 
-A tombstone, and a marker whose transaction is gone, must be seen by readers for a while before it
-may go. The first round that meets one writes into its batch when that will be (the delete
-horizon, in place of the base timestamp); a later round removes it.
+A tombstone, and a marker without any data left, must stay readable for `delete.retention.ms`. The
+first round that meets one writes the time of its removal into the batch (the delete horizon, in
+place of the base timestamp); a later round removes it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class TransactionTracker:
         return producer_id in self._aborted
 
     def marker(self, producer_id: int, offset: Offset, *, commit: bool) -> bool:
-        """The end of a transaction; whether none of its data was met, so that this may go too.
+        """The end of a transaction; whether it has no data left, so that the marker is not needed.
 
         An aborted transaction that still has data keeps its line in the transaction index.
         """
@@ -79,7 +79,7 @@ class CleaningRound(NamedTuple):
 
     @property
     def horizon_ms(self) -> int:
-        """When a tombstone that this round meets first may go."""
+        """When a tombstone that this round meets first may be removed."""
         return self.now_ms + self.delete_retention_ms
 
 
@@ -91,10 +91,10 @@ def filter_batch(
     *,
     is_last: bool = False,
 ) -> Batch:
-    """The batch as it goes on: itself, a smaller one, one without records, or nothing (b"").
+    """What is retained: the batch, a smaller one, one without records, or nothing (b"").
 
-    The last one of what may be compacted always goes on, as Kafka has it: its offset says how far
-    the log reaches there.
+    The last batch of the cleanable part is always retained, as in Kafka: its offset is the end of
+    that part.
     """
     header = batch.header
     if header is None:
@@ -139,16 +139,16 @@ def keys(
 
 
 def without_records(batch: StoredBatch, content: memoryview) -> bytes:
-    """What says how far a segment reaches, of a batch of which nothing survived."""
+    """The batch without its records: its offsets mark the end of a segment."""
     if batch.header is not None:
         return _rebuild(batch.header, [], None)
     return _convert_legacy(content, [], None)
 
 
 def _filter_legacy(content: memoryview, round_: CleaningRound, is_last: bool) -> Batch:
-    """Of an entry in an older format: itself or, when something goes, a batch of the new one.
+    """An entry in an older format: unchanged or, when records are removed, as a v2 batch.
 
-    Only the new format can say when a tombstone may go, or be empty.
+    Only v2 has a delete horizon and can be empty.
     """
     entry = next(legacy.entries(content))
     records = legacy.records(entry)
@@ -197,7 +197,7 @@ def _marker_is_unneeded(
     if not records:
         return True
     marker = decode_marker(records[0].key, records[0].value)
-    if marker is None:  # a control record of another kind is not ours to judge
+    if marker is None:  # other control records are retained
         return False
     commit = marker.type is ControlType.COMMIT
     return tracker.marker(header.producer_id, header.last_offset, commit=commit)

@@ -1,7 +1,7 @@
 """Compaction at work: rewrites closed segments so that each key keeps its newest record.
 
 Owns: the two passes over a log (first the newest offset of every key of the dirty part, then a
-copy of everything before its end without what has been overtaken).
+copy of everything before its end without records that have a newer one).
 Never: touches the active segment, decides which log is next (`plan`), or which records are kept
 (`batch_filter`).
 
@@ -46,7 +46,7 @@ class CleanerMemory(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """One step is done: what it read and wrote, for whoever keeps the pace."""
+    """One step is done: how many bytes it read and wrote, for the throttle."""
 
     bytes_read: int
     bytes_written: int
@@ -63,11 +63,10 @@ class SegmentSwap(NamedTuple):
     cleaned: Segment
     originals: Sequence[Segment]
     sizes: Sequence[int]
-    rests_on: Offset
+    read_to: Offset
     end_mark: Offset | None = None
-    """Where a batch without records stands that only says which segments the copy replaces: a
-    crash in the middle of the swap is completed by it. Then it goes, for readers would take it for
-    the end of the log."""
+    """The offset of an empty batch at the end that only marks which segments the copy replaces, so
+    that a swap interrupted by a crash can be completed. It is removed after the swap."""
 
     def perform(self, now_ms: int) -> None:
         """On the thread that owns the log. Abandoned, and no trace left, if the log moved on."""
@@ -75,7 +74,7 @@ class SegmentSwap(NamedTuple):
         if [present.get(id(segment)) for segment in self.originals] != list(self.sizes):
             self.cleaned.delete()
             raise CleaningAborted(f"{self.log.partition}: log changed during compaction")
-        replace_segments(self.log, self.cleaned, self.originals, now_ms, self.rests_on)
+        replace_segments(self.log, self.cleaned, self.originals, now_ms, self.read_to)
         if self.end_mark is not None:
             self.cleaned.truncate_to(self.end_mark, has_records=False)
 
@@ -99,8 +98,8 @@ class LogCleaning:
         newest.latest_offset = dirty.first_dirty - 1
         active = {entry.producer_id: entry for entry in log.producers.entries()}
         self._round = CleaningRound(newest, active, now_ms, log.config.delete_retention_ms)
-        self.rests_on = log.high_watermark
-        """What decided which records go lies below this: it must be on the disk before they do."""
+        self.read_to = log.high_watermark
+        """Records below this decided what is removed: they must be durable first."""
 
     @property
     def end(self) -> Offset:
@@ -152,10 +151,10 @@ class LogCleaning:
                 read = 0
         yield Progress(read, copy.write())
         cleaned = copy.finish(tracker.take_retained())
-        yield SegmentSwap(self.log, cleaned, group, sizes, self.rests_on, end_mark)
+        yield SegmentSwap(self.log, cleaned, group, sizes, self.read_to, end_mark)
 
     def _batches(self, segments: Sequence[Segment]) -> Iterator[tuple[StoredBatch, memoryview]]:
-        """Through files of our own: the log may let go of its own at any moment."""
+        """Through separate file handles: the log may close its own at any time."""
         for segment in segments:
             try:
                 file = self.log.disk.open_read(segment.files.path())
@@ -165,7 +164,7 @@ class LogCleaning:
                 ) from None
             first, end = segment.base_offset, self._end_of(segment)
             for batch, content in walk_whole(file, 0, segment.size):
-                # Or rot would get a checksum that is right. No checksum covers the offset itself.
+                # Or corrupt data would get a valid checksum. No checksum covers the offset itself.
                 sound = first <= batch.base_offset <= batch.last_offset < end
                 if not sound or not checksum_ok(batch, content):
                     raise CorruptBatch(

@@ -32,7 +32,7 @@ class ReplacementSegment:
         if not batch:
             return
         stored = parse(batch, 0, 0)
-        # A batch without records has no time of its own, whatever its header still says.
+        # A batch without records has no timestamp, whatever its header contains.
         has_records = stored.header is None or stored.header.count > 0
         timestamp = stored.max_timestamp if has_records else -1
         self._batches.append(batch)

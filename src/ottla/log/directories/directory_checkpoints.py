@@ -1,7 +1,7 @@
 """The four checkpoints of each log directory: what is written into them, from which logs.
 
 Owns: taking the numbers. Never: waits for the disk, except in `forget`; what is returned is run by
-whoever asked, on any thread.
+the caller, on any thread.
 
 - recovery points: below this everything is on the disk for good
 - high watermarks: below this everything is replicated
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class DirectoryCheckpoints:
-    """What the directories' checkpoints should say now."""
+    """The contents of the directories' checkpoint files."""
 
     def __init__(self, directories: LogDirectories) -> None:
         self._directories = directories
@@ -57,12 +57,12 @@ class DirectoryCheckpoints:
         return None if hosted is None else hosted.directory.offsets(CLEANED_OFFSETS).get(partition)
 
     def of(self, directory: LogDirectory) -> list[CheckpointWrite]:
-        """Those of one directory that speak for logs as they are now."""
+        """The writes of one directory's checkpoints, from the current state of its logs."""
         writes = [*self.recovery_points(), *self.high_watermarks(), *self.start_offsets()]
         return [write for write in writes if write.directory is directory]
 
     def forget(self, partition: TopicPartition, directory: LogDirectory) -> None:
-        """Before a partition of a name begins anew: what was said of the old one is not true of it.
+        """Remove a partition's entries, before a new partition of that name is created.
 
         A recovery point left over would make unflushed records look flushed, a start offset would
         hide them.
@@ -88,5 +88,5 @@ class DirectoryCheckpoints:
 
 
 def _start_offset(log: Log) -> Offset | None:
-    """Only where the first segment's name does not say it."""
+    """None where it is the base offset of the first segment."""
     return log.start_offset if log.start_offset > log.segments.first.base_offset else None

@@ -80,7 +80,7 @@ class LogDirectories:
         self.all = [LogDirectory(path, disk) for path in paths]
         self.logs: dict[TopicPartition, HostedLog] = {}
         self.futures: dict[TopicPartition, HostedLog] = {}  # copies being moved to a directory
-        self.preferred: dict[TopicPartition, LogDirectory] = {}  # where a new partition shall go
+        self.preferred: dict[TopicPartition, LogDirectory] = {}  # for partitions not created yet
         self.checkpoints = DirectoryCheckpoints(self)
         self.removals = PendingRemovals(clock)
         self.on_failure: Callable[[LogDirectory, list[TopicPartition]], None] | None = None

@@ -24,7 +24,7 @@ _ID_KEYS: Final = {0: "broker.id", 1: "node.id"}
 
 
 class MetaProperties(NamedTuple):
-    """What one directory says about itself. A fresh version 0 file may leave anything out."""
+    """The meta.properties of one directory. A new version 0 file may lack any field."""
 
     broker_id: BrokerId | None
     cluster_id: str | None
@@ -59,7 +59,7 @@ class MetaProperties(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """What the directories agree on; None where none of them has been told yet."""
+    """Broker and cluster id of all directories; None where none has it yet."""
 
     broker_id: BrokerId | None
     cluster_id: str | None

@@ -1,8 +1,8 @@
 """Moving a partition to another log directory of the same broker.
 
 Owns: the copy in the making, how far it is, and the moment it takes the partition's place.
-Never: decides to move anything, or runs by itself: whoever drives it calls `copy` until it is True,
-then `finish`.
+Never: decides what to move, or runs by itself: the caller calls `copy` until it is True, then
+`finish`.
 
 The copy is flushed before it gets the partition's name, and has that name before the old one loses
 it: a crash in between leaves the partition twice and whole, never in neither place.
@@ -57,7 +57,7 @@ class ReplicaMoves:
     def copy(self, partition: TopicPartition) -> bool:
         """Copy a little more; whether the copy has all there is for now.
 
-        CorruptBatch when what is to be copied has rotted.
+        CorruptBatch when the source is corrupt.
         """
         current, future = self._both(partition)
         source, target = current.log, future.log

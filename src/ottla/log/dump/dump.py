@@ -1,4 +1,4 @@
-"""What the files of a partition say: the reading half of `ottla log dump`.
+"""Reading the files of a partition for `ottla log dump`.
 
 Owns: which reader understands which file. Never: prints, or changes a file.
 """

@@ -1,4 +1,4 @@
-"""The offset, time and transaction index as rows, each entry held against the log it speaks of.
+"""The offset, time and transaction index as rows, each entry compared with the log.
 
 Owns: what makes an index entry wrong. Never: changes an index; a wrong one is rebuilt by the
 broker, not here. An index that Kafka preallocated ends in zeros: the rest is not looked at.
@@ -35,7 +35,7 @@ class _Log(NamedTuple):
 
     def reaching(self, offset: int, position: int) -> tuple[StoredBatch, memoryview] | None:
         """The first batch at or after a position that ends at `offset` or later."""
-        if position < 0:  # only a damaged index says so
+        if position < 0:  # only in a damaged index
             return None
         try:
             for batch, content in walk_whole(self.file, position, self.size):

@@ -55,7 +55,7 @@ class SparseIndex:
         self._block: _Block | None = None
 
     def load(self) -> None:
-        """Take up the entries that are in the file; a missing file has none."""
+        """Read the newest entries of the file; a missing file has none."""
         try:
             size = self._disk.file_size(self._path)
         except FileNotFoundError:

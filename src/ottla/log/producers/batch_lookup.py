@@ -1,7 +1,7 @@
 """Batches of a producer that its snapshot had no room for, found again in the log.
 
 Owns nothing. Kafka's snapshot holds one batch per producer, while a client may repeat any of its
-last five; after a restart nobody remembers the other four. To refuse such a repeat as out of order
+last five; after a restart the other four are unknown. To refuse such a repeat as out of order
 would be worse than slow: Java's client then sends it once more under a new epoch, and it stands
 there twice. So the log is read back before anybody is refused. That is rare, and bounded.
 """

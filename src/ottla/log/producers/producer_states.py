@@ -26,7 +26,7 @@ MAX_SEQUENCE: Final = 2**31 - 1
 
 
 class RecentBatch(NamedTuple):
-    """A batch that may come again."""
+    """A batch that the producer may send again."""
 
     first_sequence: int
     last_sequence: int
@@ -36,7 +36,7 @@ class RecentBatch(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """What the record of a control batch says: how a transaction ended."""
+    """The content of a transaction marker: how a transaction ended."""
 
     commits: bool
     coordinator_epoch: int
@@ -122,7 +122,7 @@ class ProducerStates:
         """Refuse a data batch that must not be appended; the earlier one if it is a repeat."""
         state = self.get(header.producer_id)
         if state is None:
-            return None  # never seen, or forgotten: any sequence may come first
+            return None  # unknown or expired: any first sequence is valid
         epoch, sequence = header.producer_epoch, header.base_sequence
         if epoch < state.epoch:
             raise _fenced(header, state)
@@ -208,7 +208,7 @@ class ProducerStates:
         return min(others, default=completed.last_offset + 1)
 
     def on_high_watermark_changed(self, high_watermark: Offset) -> None:
-        """A marker below the high watermark is final: its transaction holds nobody up."""
+        """Markers below the high watermark are final: the last stable offset may pass them."""
         if self._ended:
             self._ended = [txn for txn in self._ended if txn.last_offset >= high_watermark]
             self._find_first_unstable()

@@ -1,4 +1,4 @@
-"""Producer state as a partition's folder holds it: snapshots, and the batches after them.
+"""Producer state from a partition's directory: snapshots, and the batches after them.
 
 Owns the `.snapshot` files and how state is derived again where one is missing or bad. Never
 judges a batch. A snapshot is written whenever a segment is closed, at the next one's base offset,
@@ -35,7 +35,7 @@ def snapshot_path(dir: Path, offset: Offset) -> Path:
 
 
 def snapshot_offsets(names: Iterable[str]) -> list[Offset]:
-    """The offsets that a folder's file names have snapshots for, in order."""
+    """The offsets of the snapshots among file names, in order."""
     stems = (name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
     return sorted(int(stem) for stem in stems if stem.isdigit())
 
@@ -91,7 +91,7 @@ def read_marker(content: bytes | memoryview) -> Marker | None:
 def replay(
     producers: ProducerStates, batch: StoredBatch, content: bytes | memoryview | None
 ) -> AbortedTxn | None:
-    """Take in one stored batch; the aborted transaction it ended, if it did.
+    """Update the state with one stored batch; the aborted transaction it ended, if it did.
 
     `content` may be None for a batch that is no control batch.
     """
@@ -128,7 +128,7 @@ def _aborted_entry(producers: ProducerStates, completed: CompletedTxn | None) ->
 def replay_segment(
     producers: ProducerStates, segment: Segment, start: Offset, end: Offset
 ) -> list[AbortedTxn]:
-    """Take in the batches of a segment within [start, end), headers alone where that suffices."""
+    """Update the state with the batches of a segment within [start, end)."""
     aborted: list[AbortedTxn] = []
     if segment.size == 0:
         return aborted
@@ -175,7 +175,7 @@ def _replay_all(producers: ProducerStates, segment: Segment, start: Offset, end:
     try:
         replay_segment(producers, segment, start, end)
     except CorruptBatch as fault:
-        # Whether that is corruption or an unflushed tail is for recovery to say, which walks all.
+        # Recovery decides whether that is corruption or an unflushed tail.
         logger.warning(
             "%s: producer state ends at an invalid batch: %s", segment.files.path(), fault
         )

@@ -1,4 +1,4 @@
-"""What a crash left half done in a partition's folder, finished or undone before it is loaded.
+"""Completing or undoing interrupted segment swaps before a partition is loaded.
 
 Owns the meaning of `.deleted`, `.cleaned`, `.swap` and `.tmp`. Never opens a finished segment.
 Every step can be repeated: a crash in the middle of this is an ordinary case of it.
@@ -38,7 +38,7 @@ def base_offset_of(name: str) -> Offset | None:
 
 
 def _drop_unfinished(disk: Disk, dir: Path, names: list[str]) -> None:
-    """A swap that had not begun everywhere is undone; what waited for deletion is deleted."""
+    """Undo a swap whose files were not all renamed; delete files marked for deletion."""
     cleaned = [base_offset_of(name) for name in names if name.endswith(CLEANED)]
     first_cleaned = min((base for base in cleaned if base is not None), default=None)
     for name in names:
@@ -59,7 +59,7 @@ def _drop_unfinished(disk: Disk, dir: Path, names: list[str]) -> None:
 
 
 def _complete(disk: Disk, dir: Path, swaps: list[str]) -> None:
-    """The new segments are whole: what they replace goes, and they take their names."""
+    """Complete a swap: delete the replaced segments, rename the new ones."""
     ranges = [
         _range(disk, dir, name)
         for name in swaps

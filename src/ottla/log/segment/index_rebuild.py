@@ -33,7 +33,7 @@ def rebuild_indexes(segment: Segment, reason: str, interval_bytes: int = INTERVA
 
 
 def record_stored_batch(segment: Segment, batch: StoredBatch, interval_bytes: int) -> None:
-    """Take in a batch that is in the file already, the next one after the last."""
+    """Add a batch that is in the file already, the next one after the last."""
     segment.record_batch(
         batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size, interval_bytes
     )

@@ -1,7 +1,7 @@
 """Finding a batch in a segment: by its offset, or by time.
 
-Owns the way from an index entry to the batch wanted. Trusts no index: the header found where an
-entry points must bear it out, else the indexes are rebuilt from the log and asked again.
+Owns the way from an index entry to a batch. Trusts no index: the header at an entry's position must
+match it, else the indexes are rebuilt from the log and the search is repeated.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Owns the file, the two indexes and what it knows of its newest batches. Never va
 never decides to roll, and never changes a byte it has written.
 
 Most partitions of a broker are idle, so an unused segment is a few numbers: files and indexes are
-opened on first use and can be let go at any time.
+opened on first use and can be released at any time.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Segment:
         self.jitter_ms = 0
         self.index_bytes = 0  # of the larger index, as of the last entry added
         self.unindexed_bytes = 0  # appended since the last index entry
-        self.aborted: list[AbortedTxn] | None = None  # None until somebody asked
+        self.aborted: list[AbortedTxn] | None = None  # None until first used
         self.recent: RecentBatches | None = None
         self.known_first_timestamp: int | None = None
         self.known_max_timestamp: int | None = None if size else -1
@@ -114,7 +114,10 @@ class Segment:
         size: int,
         interval_bytes: int,
     ) -> None:
-        """Take in one batch that has been written at the end. Hot: benchmarks/log.py."""
+        """Update size, timestamps and indexes for a batch written at the end.
+
+        Hot: benchmarks/log.py.
+        """
         position = self.size
         if not position:
             self.known_first_timestamp = max_timestamp
@@ -229,7 +232,7 @@ class Segment:
 
     @property
     def unlinked(self) -> bool:
-        """Whether its open file was removed by somebody else; a system call, and no more."""
+        """Whether its open file was removed by another process; one system call."""
         return self._file is not None and self._file.is_unlinked()
 
     def indexes(self) -> SegmentIndexes:
@@ -244,9 +247,9 @@ class Segment:
         return self._indexes
 
     def release(self, *, write: bool = True) -> None:
-        """Let go of files and indexes; they come back on use.
+        """Close files and indexes; they are opened again on use.
 
-        Entries that are in memory alone are written first, unless the files go away anyhow.
+        Index entries in memory are written first, unless the files are about to be removed.
         """
         if self._indexes is not None:
             if write:
