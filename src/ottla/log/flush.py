@@ -58,7 +58,7 @@ class Flush:
                 continue  # the partition was renamed or removed meanwhile
 
 
-def removed(log: Log) -> OSError | None:
+def removed_file_error(log: Log) -> OSError | None:
     """The error of a log whose active segment file was removed while it was open.
 
     The kernel accepts writes to such a file, and syncs it, without an error.

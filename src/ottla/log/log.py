@@ -315,20 +315,20 @@ class Log:
                 f"{self.partition}: offset {offset} is out of range [{self._start_offset}, "
                 f"{self._end_offset}]",
             )
-        at = segments.index_of(offset)
-        segment = segments[at]
+        index = segments.index_of(offset)
+        segment = segments[index]
         if offset >= end:
             return Read(None, offset, segment.base_offset, segment.size)
         while True:
-            segment_end = segments.end_of(at, self._end_offset)
+            segment_end = segments.end_of(index, self._end_offset)
             position = position_of(segment, offset)
             limit = segment.size if end >= segment_end else position_of(segment, end)
             if position < limit:
                 break
-            at += 1
-            if end <= segment_end or at == len(segments):
+            index += 1
+            if end <= segment_end or index == len(segments):
                 return Read(None, offset, segment.base_offset, position)
-            segment = segments[at]
+            segment = segments[index]
         size = limit - position
         if size > max_bytes:
             first = batch_size_at(segment, position)

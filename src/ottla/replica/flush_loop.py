@@ -20,7 +20,7 @@ from itertools import count
 from typing import Final, Protocol, TypeAlias
 
 from ottla.log.file_slice import Source
-from ottla.log.flush import begin_flush, removed
+from ottla.log.flush import begin_flush, removed_file_error
 from ottla.log.log import Flush
 from ottla.model.ids import Offset
 from ottla.replica.hosted_partitions import HostedPartitions
@@ -167,7 +167,7 @@ class FlushLoop:
         """Whether the disk has what it said it has: one fstat for each flush."""
         if self._hosted.find(partition.key) is not partition:
             return None  # deleted, and its files may be gone
-        return removed(partition.log)
+        return removed_file_error(partition.log)
 
     def _tell(self, partition: HostedPartition, error: BaseException | None) -> None:
         for waiter in self._awaited.pop(partition, ()):

@@ -121,14 +121,14 @@ class LogDirectory:
 
     def partitions(self) -> dict[str, DirectoryName]:
         """The partition directories in here, by name; anything else is left alone."""
-        found: dict[str, DirectoryName] = {}
+        partitions: dict[str, DirectoryName] = {}
         for name in self.disk.list(self.path):
             named = parse(name)
             if named is None or named.partition == CLUSTER_METADATA:
                 continue
             if named.kind is not DirectoryKind.STRAY:
-                found[name] = named
-        return found
+                partitions[name] = named
+        return partitions
 
     def offsets(self, name: str) -> Mapping[TopicPartition, Offset]:
         """One of the four checkpoints, as it was last written or taken to be written.

@@ -66,14 +66,14 @@ class Identity(NamedTuple):
 
 
 def common_identity(
-    found: Mapping[Path, MetaProperties], configured_id: BrokerId | None
+    metas: Mapping[Path, MetaProperties], configured_id: BrokerId | None
 ) -> Identity:
     """The one broker and cluster that all directories and the configuration name.
 
     A broker id of None means that it must be generated and written to every directory.
     """
-    ids = {path: meta.broker_id for path, meta in found.items() if meta.broker_id is not None}
-    clusters = {path: meta.cluster_id for path, meta in found.items() if meta.cluster_id}
+    ids = {path: meta.broker_id for path, meta in metas.items() if meta.broker_id is not None}
+    clusters = {path: meta.cluster_id for path, meta in metas.items() if meta.cluster_id}
     _same("broker id", ids)
     _same("cluster id", clusters)
     stored = next(iter(ids.values()), None)

@@ -31,20 +31,20 @@ class SegmentList:
         return iter(tuple(self._segments))
 
     @overload
-    def __getitem__(self, at: int) -> Segment: ...
+    def __getitem__(self, index: int) -> Segment: ...
 
     @overload
-    def __getitem__(self, at: slice) -> list[Segment]: ...
+    def __getitem__(self, index: slice) -> list[Segment]: ...
 
-    def __getitem__(self, at: int | slice) -> Segment | list[Segment]:
-        return self._segments[at]
+    def __getitem__(self, index: int | slice) -> Segment | list[Segment]:
+        return self._segments[index]
 
     @property
     def first(self) -> Segment:
         return self._segments[0]
 
     def index_of(self, offset: Offset) -> int:
-        """The place of the segment that holds an offset: the last that begins at or below it."""
+        """The index of the segment that holds an offset: the last that begins at or below it."""
         return max(0, bisect_right(self._bases, offset) - 1)
 
     def floor(self, offset: Offset) -> Segment:
@@ -54,22 +54,22 @@ class SegmentList:
         """The segment that holds an offset, and all after it."""
         return self._segments[self.index_of(offset) :]
 
-    def end_of(self, at: int, log_end: Offset) -> Offset:
-        """The first offset that is not in the segment at a place."""
-        return self._bases[at + 1] if at + 1 < len(self._bases) else log_end
+    def end_of(self, index: int, log_end: Offset) -> Offset:
+        """The first offset that is not in the segment at an index."""
+        return self._bases[index + 1] if index + 1 < len(self._bases) else log_end
 
     def add(self, segment: Segment) -> None:
-        at = bisect_left(self._bases, segment.base_offset)
-        assert at == len(self._bases) or self._bases[at] != segment.base_offset, (
+        index = bisect_left(self._bases, segment.base_offset)
+        assert index == len(self._bases) or self._bases[index] != segment.base_offset, (
             f"two segments at {segment.base_offset}"
         )
-        self._bases.insert(at, segment.base_offset)
-        self._segments.insert(at, segment)
+        self._bases.insert(index, segment.base_offset)
+        self._segments.insert(index, segment)
         self._refresh()
 
     def remove(self, segment: Segment) -> None:
-        at = self._segments.index(segment)
-        del self._segments[at], self._bases[at]
+        index = self._segments.index(segment)
+        del self._segments[index], self._bases[index]
         self._refresh()
 
     def replace(self, old: Sequence[Segment], new: Segment) -> None:
