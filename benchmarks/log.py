@@ -22,7 +22,6 @@ from ottla.config.topic import TopicConfig
 from ottla.log.files import RealDisk
 from ottla.log.log import Log
 from ottla.log.recovery.log_loader import CheckpointedState, LogLocation, create, load
-from ottla.log.segment.rollover import write_snapshot
 from ottla.log.validate import analyse
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.batch import build
@@ -74,11 +73,11 @@ def many_partitions(folder: Path, count: int) -> None:
     for name in names:
         log = create(name, folder / str(name), CONFIG, place, TOPIC_ID)
         log.append(small, leader_epoch=0, now_ms=NOW_MS)
-        write_snapshot(log, log.end_offset)
+        log.snapshots.write(log.producers, log.end_offset)
         log.segments.active.finish()
         content = log.epochs.to_save(log.end_offset)
         assert content is not None
-        log.folder.write("leader-epoch-checkpoint", content)
+        log.directory.write("leader-epoch-checkpoint", content)
         log.segments.active.release()
     print(f"{f'create and append, {count}':32} {perf_counter() - started:10.2f} s")
     del log

@@ -101,7 +101,7 @@ def test_a_topic_made_again_under_its_name_is_another_one_by_id() -> None:
             records = side.data.batch(LONG)
             await side.caller.ask(API, 13, **fields(records))
             express = counted(side.caller)
-            side.data.hosted.get(TP).log.topic_id = UUID(int=5)
+            side.data.hosted.get(TP).log.restore(topic_id=UUID(int=5))
             await side.caller.ask(API, 13, **fields(records))
             assert express.answered == 0
 

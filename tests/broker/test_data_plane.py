@@ -47,7 +47,7 @@ def test_rot_costs_its_partition_its_segment_and_nothing_else() -> None:
             partition, other = await side.lead(), await side.lead(TP._replace(topic="u"))
             await side.append(b"a")
             segment = partition.log.segments.first
-            path = segment.path()
+            path = segment.files.path()
             content = bytearray(side.disk.read(path))
             content[16] = 9  # no such format
             side.disk.replace(path, bytes(content))

@@ -40,7 +40,7 @@ def test_a_directory_whose_log_cannot_be_closed_is_not_called_clean() -> None:
         disk = await filled(4, ("/a", "/b"))
         directories = opened(disk, "/a", "/b")
         await loaded(directories)
-        last = next(one for one in directories.held.values() if one.directory.path == Path("/b"))
+        last = next(one for one in directories.logs.values() if one.directory.path == Path("/b"))
         write(last.log, b"more")
         disk.remove_tree(last.log.dir)
         await close(directories, two_threads())

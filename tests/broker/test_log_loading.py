@@ -53,7 +53,7 @@ def test_every_partition_is_open_afterwards() -> None:
         disk = await filled(2 * CHUNK + 3, ("/a", "/b"))
         directories = opened(disk, "/a", "/b")
         assert await loaded(directories) == []
-        assert len(directories.held) == 2 * CHUNK + 3
+        assert len(directories.logs) == 2 * CHUNK + 3
         log = directories.get(TopicPartition("t", 7))
         assert log is not None
         assert values(log) == [b"7"]
@@ -87,14 +87,14 @@ def test_a_corrupt_partition_stays_offline_and_the_rest_are_served(
                     await side.append(value, key=key, acks=-1)
             for write in side.directories.checkpoints.recovery_points():
                 write.run()
-            path = partition.log.segments.first.path()
+            path = partition.log.segments.first.files.path()
         content = bytearray(disk.read(path))
         content[65] ^= 1
         disk.replace(path, bytes(content))
         disk.kill()
         directories = opened(disk)
         assert await loaded(directories) == [TopicPartition("t", 1)]
-        assert set(directories.held) == {TP}
+        assert set(directories.logs) == {TP}
 
     run(story())
     assert "partition t-1 stays offline" in caplog.text
@@ -112,6 +112,6 @@ def test_a_directory_that_cannot_be_read_costs_only_itself() -> None:
         assert await loaded(directories) == []
         assert lost == ["/b"]
         assert [str(one.path) for one in directories.online] == ["/a"]
-        assert len(directories.held) == 2
+        assert len(directories.logs) == 2
 
     run(story())

@@ -106,7 +106,7 @@ def test_a_topic_of_the_time_before_ids_gets_one() -> None:
         ),
         (
             [directory(), directory(path=B)._replace(meta=MetaProperties(BrokerId(8), "cluster"))],
-            "disagree about the broker id",
+            "disagree on the broker id",
         ),
     ],
 )

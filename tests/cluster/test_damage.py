@@ -66,7 +66,9 @@ def test_a_torn_tail_is_cut_with_one_warning_and_kept_beside_the_log(tmp_path: P
             assert cut.read_bytes() == tail_bytes
         assert len(broker.warnings()) == len(tails)
         for topic in tails:
-            about = [line for line in broker.warnings() if f"{topic}-0: cut at offset 200" in line]
+            about = [
+                line for line in broker.warnings() if f"{topic}-0: truncated to offset 200" in line
+            ]
             assert len(about) == 1
             produce(broker.address, topic, ["after"])
             assert values(broker.address, topic) == [*NAMES, "after"]
@@ -89,7 +91,7 @@ def test_an_unflushed_hole_ends_the_log_before_it(tmp_path: Path) -> None:
         size = len(whole) // 20
         log.write_bytes(whole[: 12 * size] + bytes(size) + whole[13 * size :])
         broker.start()
-        assert [line for line in broker.warnings() if "holed-0: cut at offset 12" in line]
+        assert [line for line in broker.warnings() if "holed-0: truncated to offset 12" in line]
         with Line(broker.address) as line:
             assert produced(line, "holed", batch("next")).base_offset == 12
 

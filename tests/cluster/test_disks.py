@@ -247,7 +247,7 @@ def test_a_broker_on_a_full_disk_never_says_that_it_is_ready(tmp_path: Path) -> 
             with pytest.raises(Ended, match="exit code 2"):
                 broker.start()
             [said] = broker.said.splitlines()
-            assert f"no log directory can be used: {only / 'data'}: No space left" in said
+            assert f"no usable log directory: {only / 'data'}: No space left" in said
             (only / "filler").unlink()
             with broker:
                 produce(broker.address, "t", ["kept"])

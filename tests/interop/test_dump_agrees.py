@@ -108,7 +108,7 @@ def test_a_compacted_log_with_transactions_is_read_without_complaint(tmp_path: P
         if number == 89:
             compacted.clean()
     compacted.log.close()
-    compacted.log.purge_deleted(compacted.now_ms + 100_000)
+    compacted.log.deleted_segments.purge(compacted.now_ms + 100_000)
     files = files_of(tmp_path)
     assert {path.suffix for path in files} == set(SUFFIXES)
     assert_agreed(files)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.log.segment_deletion import delete_old_segments
 from tests.log.compaction.test_cleaner import Compacted
 
 HOUR = 3_600_000
@@ -26,7 +27,7 @@ def a_cleaned_log(folder: Path, policy: str) -> Compacted:
 @pytest.mark.spec("LOG-75")
 def test_with_both_policies_the_last_value_of_a_key_goes_too_when_it_is_old(tmp_path: Path) -> None:
     log = a_cleaned_log(tmp_path, "compact,delete")
-    log.log.delete_old_segments(log.now_ms)
+    delete_old_segments(log.log, log.now_ms)
     assert log.records() == []
     assert log.log.start_offset == 2
 
@@ -34,5 +35,5 @@ def test_with_both_policies_the_last_value_of_a_key_goes_too_when_it_is_old(tmp_
 @pytest.mark.spec("LOG-75")
 def test_with_compaction_alone_it_stays_however_old(tmp_path: Path) -> None:
     log = a_cleaned_log(tmp_path, "compact")
-    log.log.delete_old_segments(log.now_ms)
+    delete_old_segments(log.log, log.now_ms)
     assert [record.value for record in log.records()] == [b"new"]

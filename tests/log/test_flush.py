@@ -6,6 +6,8 @@ import errno
 
 import pytest
 
+from ottla.log.aborted_transactions import find_aborted
+from ottla.log.flush import begin_flush
 from ottla.log.log import Origin
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
 from tests.fakes.forgetting_disk import ForgettingDisk
@@ -32,7 +34,7 @@ def test_what_was_flushed_survives_every_power_cut() -> None:
 def test_a_flush_covers_what_there_was_when_it_began() -> None:
     log = Workbench().create()
     add(log, b"a")
-    flush = log.flush_begin()
+    flush = begin_flush(log)
     add(log, b"b")
     assert flush.upto == 1
     flush.run()
@@ -44,7 +46,7 @@ def test_a_flush_covers_what_there_was_when_it_began() -> None:
 def test_an_older_flush_does_not_lower_what_a_newer_one_reached() -> None:
     log = Workbench().create()
     add(log, b"a")
-    older = log.flush_begin()
+    older = begin_flush(log)
     add(log, b"b")
     log.flush()
     older.run()
@@ -71,9 +73,10 @@ def test_segments_that_change_hands_meanwhile_do_not_disturb_it() -> None:
     add(log, b"a")
     log.roll(NOW_MS)
     add(log, b"b")
-    flush = log.flush_begin()
+    flush = begin_flush(log)
     log.rename_dir(bench.dir.with_name("orders-3.x-delete"))
-    log.remove()
+    log.release()
+    bench.disk.remove_tree(log.dir)
     flush.run()
 
 
@@ -82,7 +85,7 @@ def test_a_failed_sync_is_told_and_the_recovery_point_stays() -> None:
     log = Workbench(disk).create()
     add(log, b"a")
     disk.sync_error = OSError(errno.EIO, "bad disk")
-    flush = log.flush_begin()
+    flush = begin_flush(log)
     with pytest.raises(OSError, match="bad disk"):
         flush.run()
     assert log.recovery_point == 0
@@ -119,4 +122,4 @@ def test_an_abort_is_durable_with_its_marker() -> None:
         log.roll(NOW_MS)
         disk.crash(seed)
         again = bench.load(clean=False, recovery_point=2)
-        assert [txn.producer_id for txn in again.aborted_transactions(0, 2)] == [1]
+        assert [txn.producer_id for txn in find_aborted(again, 0, 2)] == [1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.log.follower_append import append_as_follower
 from ottla.log.log import Log
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.protocol.records import legacy
@@ -18,14 +19,14 @@ def at(base: int, *contents: bytes, epoch: int = 0, **fields: int) -> bytes:
 
 
 def follow(log: Log, content: bytes) -> None:
-    log.append_as_follower(memoryview(content), NOW_MS)
+    append_as_follower(log, memoryview(content), NOW_MS)
 
 
 @pytest.mark.spec("LOG-46", "LOG-47", "REC-17")
 def test_offsets_and_epochs_stay_as_the_leader_set_them() -> None:
     log = Workbench().create()
-    appended = log.append_as_follower(
-        at(0, b"a", epoch=2) + at(1, b"b", b"c", epoch=2) + at(7, b"d", epoch=5), NOW_MS
+    appended = append_as_follower(
+        log, at(0, b"a", epoch=2) + at(1, b"b", b"c", epoch=2) + at(7, b"d", epoch=5), NOW_MS
     )
     assert (appended.first_offset, appended.last_offset, appended.count) == (0, 7, 4)
     assert [record.offset for record in stored(log)] == [0, 1, 2, 7]
@@ -38,14 +39,14 @@ def test_a_replica_is_byte_for_byte_what_the_leader_has() -> None:
     leader = Workbench(segment_bytes=300).create()
     for number in range(9):
         add(leader, b"%d" % number, epoch=number // 4)
-    content = b"".join(s.slice(0, s.size).read() for s in leader.segments)
+    content = b"".join(s.file().slice(0, s.size).read() for s in leader.segments)
     follower = Workbench(segment_bytes=400).create()
     for start in range(0, len(content), 170):  # fetched in pieces that end anywhere
         position = sum(s.size for s in follower.segments)
         follow(follower, content[position : position + 170 + start % 7])
     position = sum(s.size for s in follower.segments)
     follow(follower, content[position:])
-    copied = b"".join(s.slice(0, s.size).read() for s in follower.segments)
+    copied = b"".join(s.file().slice(0, s.size).read() for s in follower.segments)
     assert copied == content
     assert follower.epochs.entries == leader.epochs.entries
 
@@ -81,8 +82,8 @@ def test_nothing_of_a_bad_set_is_taken(content: bytes, code: ErrorCode) -> None:
 
 def test_a_set_larger_than_a_segment_is_spread_over_several() -> None:
     log = Workbench(segment_bytes=250).create()
-    appended = log.append_as_follower(
-        b"".join(at(number, b"%d" % number) for number in range(10)), NOW_MS
+    appended = append_as_follower(
+        log, b"".join(at(number, b"%d" % number) for number in range(10)), NOW_MS
     )
     assert appended.rolled
     assert len(log.segments) > 3

@@ -12,7 +12,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from ottla.log.flush import begin_flush
 from ottla.log.log import Log
+from ottla.log.segment_deletion import delete_old_segments
+from ottla.log.stored_batch import walk_whole
+from ottla.log.timestamp_lookup import offset_for_timestamp
 from ottla.protocol.records.batch import crc_ok
 from ottla.protocol.records.record import read_records
 from tests.fakes.forgetting_disk import ForgettingDisk
@@ -111,7 +115,7 @@ class LogLife(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 3))
     def flush_while_appending(self, count: int) -> None:
-        flush = self.log.flush_begin()
+        flush = begin_flush(self.log)
         self.append(count, 5, 0)
         flush.run()
         self.log.flush_done(flush)
@@ -136,8 +140,9 @@ class LogLife(RuleBasedStateMachine):
     def delete_records(self, data: st.DataObject) -> None:
         self.log.raise_high_watermark(self.log.end_offset)
         target = data.draw(st.sampled_from([written.base for written in self.model]))
-        self.start = self.log.delete_records(target)
-        self.log.delete_old_segments(NOW_MS)
+        self.log.raise_start_offset(target)
+        self.start = self.log.start_offset
+        delete_old_segments(self.log, NOW_MS)
         first = self.log.segments.first.base_offset
         self.model = [written for written in self.model if written.base >= first]
 
@@ -223,7 +228,7 @@ class LogLife(RuleBasedStateMachine):
                 (w for w in self.model if w.timestamp >= stamp and w.last >= self.log.start_offset),
                 None,
             )
-            found = self.log.offset_for_timestamp(stamp)
+            found = offset_for_timestamp(self.log, stamp)
             if first is None:
                 assert found is None
             else:
@@ -252,7 +257,7 @@ class LogLife(RuleBasedStateMachine):
     def held(self) -> list[Written]:
         found: list[Written] = []
         for segment in self.log.segments:
-            for stored, content in segment.batches():
+            for stored, content in walk_whole(segment.file(), 0, segment.size):
                 assert crc_ok(content), "a torn batch is served"
                 header = stored.header
                 assert header is not None

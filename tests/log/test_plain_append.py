@@ -56,7 +56,7 @@ def opened(bench: Workbench) -> Log:
 
 def everything(log: Log) -> tuple[Any, ...]:
     """All that a log knows and has written."""
-    log_files = [(s.base_offset, s.slice(0, s.size).read()) for s in log.segments]
+    log_files = [(s.base_offset, s.file().slice(0, s.size).read()) for s in log.segments]
     active = log.segments.active
     stamps = (active.max_timestamp, active.max_timestamp_offset, active.first_timestamp)
     bounds = (active.size, active.index_bytes, active.unindexed_bytes)

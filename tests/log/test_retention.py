@@ -11,7 +11,6 @@ from ottla.log.retention import (
     RetentionBounds,
     RetentionLimits,
     expired,
-    largest_timestamp,
 )
 
 FOREVER = RetentionLimits(retention_ms=-1, retention_bytes=-1, deletes=True)
@@ -41,13 +40,6 @@ def test_a_young_segment_shields_the_older_ones_behind_it() -> None:
     segments = log_of((100, 9_000), (100, 10), (100, 20))
     limits = FOREVER._replace(retention_ms=500)
     assert expired(segments, committed(segments), limits, now_ms=5_000) == 0
-
-
-@pytest.mark.spec("LOG-60")
-def test_a_segment_without_timestamps_is_as_old_as_its_file() -> None:
-    assert largest_timestamp(-1, modified_ms=77) == 77
-    assert largest_timestamp(0, modified_ms=77) == 77
-    assert largest_timestamp(5, modified_ms=77) == 5
 
 
 @pytest.mark.spec("LOG-61")

@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.log.aborted_transactions import find_aborted
+from ottla.log.follower_append import append_as_follower
 from ottla.log.index.txn_index import AbortedTxn
 from ottla.log.log import Log, Origin
+from ottla.log.timestamp_lookup import max_timestamp_offset, offset_for_timestamp
 from ottla.protocol.records import legacy
 from ottla.protocol.records.batch import CorruptBatch, build
 from ottla.protocol.records.compression import Codec
@@ -35,13 +38,13 @@ def log_of(batches: list[list[int]]) -> Log:
 def test_the_first_record_that_is_new_enough_is_found(batches: list[list[int]], cut: int) -> None:
     log = log_of(batches)
     log.raise_high_watermark(log.end_offset)
-    log.delete_records(min(cut, log.end_offset))
+    log.raise_start_offset(min(cut, log.end_offset))
     flat = [time for times in batches for time in times]
     for asked in range(42):
         expected = next(
             (at for at, time in enumerate(flat) if time >= asked and at >= log.start_offset), None
         )
-        found = log.offset_for_timestamp(asked)
+        found = offset_for_timestamp(log, asked)
         assert (None if found is None else found.offset) == expected
         if found is not None:
             assert found.timestamp == flat[found.offset]
@@ -51,15 +54,15 @@ def test_the_first_record_that_is_new_enough_is_found(batches: list[list[int]], 
 @given(stamps)
 def test_the_newest_record_is_found(batches: list[list[int]]) -> None:
     flat = [time for times in batches for time in times]
-    found = log_of(batches).max_timestamp()
+    found = max_timestamp_offset(log_of(batches))
     assert found is not None
     assert (found.timestamp, found.offset) == (max(flat), flat.index(max(flat)))
 
 
 def test_an_empty_log_has_no_times() -> None:
     log = Workbench().create()
-    assert log.max_timestamp() is None
-    assert log.offset_for_timestamp(0) is None
+    assert max_timestamp_offset(log) is None
+    assert offset_for_timestamp(log, 0) is None
 
 
 @pytest.mark.spec("REC-31", "REC-32")
@@ -67,9 +70,9 @@ def test_append_time_is_the_time_of_every_record() -> None:
     log = Workbench(message_timestamp_type="LogAppendTime").create()
     log.append(batch(b"a", b"b", timestamp=3), leader_epoch=0, now_ms=100)
     log.append(batch(b"c", timestamp=9_000), leader_epoch=0, now_ms=200)
-    assert log.offset_for_timestamp(101) == (200, 2, 0)
-    assert log.offset_for_timestamp(50) == (100, 0, 0)
-    assert log.max_timestamp() == (200, 2, 0)
+    assert offset_for_timestamp(log, 101) == (200, 2, 0)
+    assert offset_for_timestamp(log, 50) == (100, 0, 0)
+    assert max_timestamp_offset(log) == (200, 2, 0)
 
 
 @pytest.mark.spec("REC-28", "REC-29", "REC-30")
@@ -77,10 +80,10 @@ def test_times_inside_an_old_compressed_set_are_found() -> None:
     log = Workbench().create()
     messages = [NewRecord(b"k", b"v", timestamp=time) for time in (5, 30, 10)]
     old = legacy.build(messages, magic=1, codec=Codec.GZIP)
-    log.append_as_follower(old, NOW_MS)
+    append_as_follower(log, old, NOW_MS)
     assert log.end_offset == 3
-    assert log.offset_for_timestamp(6) == (30, 1, -1)
-    assert log.max_timestamp() == (30, 1, -1)
+    assert offset_for_timestamp(log, 6) == (30, 1, -1)
+    assert max_timestamp_offset(log) == (30, 1, -1)
 
 
 # Aborted transactions
@@ -133,10 +136,10 @@ EXPECTED = [AbortedTxn(1, 0, 2, 1), AbortedTxn(2, 1, 9, 6), AbortedTxn(4, 11, 13
 @pytest.mark.spec("LOG-91")
 def test_aborted_transactions_that_touch_a_range_are_found() -> None:
     log = transactional(Workbench())
-    assert log.aborted_transactions(0, 14) == EXPECTED
-    assert log.aborted_transactions(3, 10) == EXPECTED[1:2]
-    assert log.aborted_transactions(10, 11) == []
-    assert log.aborted_transactions(12, 14) == EXPECTED[2:]
+    assert find_aborted(log, 0, 14) == EXPECTED
+    assert find_aborted(log, 3, 10) == EXPECTED[1:2]
+    assert find_aborted(log, 10, 11) == []
+    assert find_aborted(log, 12, 14) == EXPECTED[2:]
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -145,7 +148,7 @@ def test_they_are_found_after_a_restart(clean: bool) -> None:
     log = transactional(bench)
     again = bench.reopen(log) if clean else bench.load(clean=False)
     again.raise_high_watermark(14)
-    assert again.aborted_transactions(0, 14) == EXPECTED
+    assert find_aborted(again, 0, 14) == EXPECTED
     assert again.producers.first_unstable_offset == 6
 
 
@@ -159,7 +162,7 @@ def test_a_lost_transaction_index_is_rebuilt(base: int, with_snapshots: bool) ->
     for name in () if with_snapshots else bench.names():
         if name.endswith(".snapshot"):
             bench.disk.remove(bench.dir / name)
-    assert bench.load(clean=True).aborted_transactions(0, 14) == EXPECTED
+    assert find_aborted(bench.load(clean=True), 0, 14) == EXPECTED
 
 
 @pytest.mark.parametrize("how", ["roll", "abort", "close"])
@@ -181,8 +184,8 @@ def test_a_transaction_index_that_was_lost_unread_is_missed_before_it_is_written
             log.roll(NOW_MS)
         else:
             log = bench.reopen(log)
-    assert log.aborted_transactions(0, 16) == expected
-    assert bench.reopen(log).aborted_transactions(0, 16) == expected
+    assert find_aborted(log, 0, 16) == expected
+    assert find_aborted(bench.reopen(log), 0, 16) == expected
 
 
 def test_a_lost_transaction_index_of_a_rotten_segment_holds_up_no_append() -> None:
@@ -199,7 +202,7 @@ def test_a_lost_transaction_index_of_a_rotten_segment_holds_up_no_append() -> No
     log.roll(NOW_MS)
     assert log.end_offset == 16
     with pytest.raises(CorruptBatch):
-        log.aborted_transactions(11, 16)
+        find_aborted(log, 11, 16)
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -214,7 +217,7 @@ def test_a_segment_whose_transactions_were_all_committed_is_not_searched_again(
     again = bench.load(clean=clean)
     index = bench.dir / "00000000000000000000.txnindex"
     assert bench.disk.read(index) == b""
-    assert again.aborted_transactions(0, 2) == []
+    assert find_aborted(again, 0, 2) == []
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -224,9 +227,9 @@ def test_a_rebuilt_transaction_index_outlives_a_power_cut(seed: int) -> None:
     transactional(bench).close()
     disk.remove(bench.dir / "00000000000000000004.txnindex")
     disk.sync_dir(bench.dir)
-    assert bench.load(clean=True).aborted_transactions(0, 14) == EXPECTED
+    assert find_aborted(bench.load(clean=True), 0, 14) == EXPECTED
     disk.crash(seed)
-    assert bench.load(clean=True).aborted_transactions(0, 10) == EXPECTED[:2]
+    assert find_aborted(bench.load(clean=True), 0, 10) == EXPECTED[:2]
 
 
 @pytest.mark.parametrize("base", [0, 4])
@@ -236,7 +239,7 @@ def test_a_damaged_transaction_index_is_rebuilt(base: int, field: int) -> None:
         bench = Workbench()
         transactional(bench).close()
         bench.flip(f"{base:020d}.txnindex", at, bit)
-        assert bench.load(clean=True).aborted_transactions(0, 14) == EXPECTED
+        assert find_aborted(bench.load(clean=True), 0, 14) == EXPECTED
 
 
 def test_a_cut_transaction_index_is_rebuilt() -> None:
@@ -244,7 +247,7 @@ def test_a_cut_transaction_index_is_rebuilt() -> None:
     transactional(bench).close()
     path = bench.dir / "00000000000000000004.txnindex"
     bench.disk.replace(path, bench.disk.read(path)[:20])
-    assert bench.load(clean=True).aborted_transactions(0, 14) == EXPECTED
+    assert find_aborted(bench.load(clean=True), 0, 14) == EXPECTED
 
 
 def test_a_segment_that_never_had_aborts_is_not_searched_for_them() -> None:
@@ -254,7 +257,7 @@ def test_a_segment_that_never_had_aborts_is_not_searched_for_them() -> None:
     log.roll(NOW_MS)
     add(log, b"b")
     again = bench.reopen(log)
-    assert again.aborted_transactions(0, 2) == []
+    assert find_aborted(again, 0, 2) == []
     assert not any(name.endswith(".txnindex") for name in bench.names())
 
 
@@ -263,11 +266,11 @@ def test_a_new_segment_without_aborts_needs_no_index() -> None:
     log = bench.create()
     write(log, 1, 0)
     end(log, 1, ControlType.COMMIT)
-    assert log.aborted_transactions(0, 2) == []
+    assert find_aborted(log, 0, 2) == []
     assert not any(name.endswith(".txnindex") for name in bench.names())
     write(log, 1, 1)
     end(log, 1)
-    assert log.aborted_transactions(0, 4) == [AbortedTxn(1, 2, 3, 4)]
+    assert find_aborted(log, 0, 4) == [AbortedTxn(1, 2, 3, 4)]
 
 
 def test_nothing_is_said_of_an_index_in_which_nothing_would_stand(
@@ -277,5 +280,5 @@ def test_nothing_is_said_of_an_index_in_which_nothing_would_stand(
     log = bench.create()
     write(log, 1, 0)
     end(log, 1, ControlType.COMMIT)
-    assert bench.reopen(log).aborted_transactions(0, 2) == []
+    assert find_aborted(bench.reopen(log), 0, 2) == []
     assert caplog.messages == []

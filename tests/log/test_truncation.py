@@ -1,10 +1,12 @@
-"""Promises of `ottla.log.truncation`."""
+"""Promises of truncation and of the start offset of `ottla.log.log`."""
 
 from __future__ import annotations
 
 import pytest
 
+from ottla.log.flush import begin_flush
 from ottla.log.log import Log
+from ottla.log.timestamp_lookup import offset_for_timestamp
 from ottla.model.errors import ErrorCode, KafkaError
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.log.workbench import NOW_MS, Workbench, add, values
@@ -71,7 +73,7 @@ def test_a_cut_past_the_end_drops_only_an_epoch_that_wrote_nothing() -> None:
 def test_a_flush_begun_before_a_cut_says_nothing_about_what_comes_after() -> None:
     log = small().create()
     add(log, b"a", b"b")
-    flush = log.flush_begin()
+    flush = begin_flush(log)
     log.truncate_to(0)
     add(log, b"c")
     flush.run()
@@ -104,10 +106,10 @@ def test_times_are_found_after_a_cut_to_what_was_flushed_and_a_clean_stop() -> N
     log.roll(NOW_MS)
     log.truncate_to(3)
     log = bench.reopen(log)
-    found = log.offset_for_timestamp(NOW_MS + 2)
+    found = offset_for_timestamp(log, NOW_MS + 2)
     assert found is not None
     assert found.offset == 2
-    assert log.snapshot_offset == 3
+    assert log.snapshots.newest == 3
 
 
 @pytest.mark.spec("LOG-54")
@@ -144,7 +146,7 @@ def test_the_start_moves_only_forward_and_never_past_the_high_watermark() -> Non
     assert not log.raise_start_offset(3)
     assert log.start_offset == 4
     with pytest.raises(KafkaError) as error:
-        log.delete_records(7)
+        log.raise_start_offset(7)
     assert error.value.code is ErrorCode.offset_out_of_range
-    assert log.delete_records(-1) == 6
+    assert log.raise_start_offset(6)
     assert log.epochs.entries[0] == (1, 6)

@@ -11,6 +11,7 @@ from ottla.config.topic import TopicConfig
 from ottla.log.files import Disk
 from ottla.log.log import Log
 from ottla.log.recovery.log_loader import CheckpointedState, LogLocation, create, load
+from ottla.log.stored_batch import walk_whole
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.record import NewRecord, Record, read_records
@@ -76,7 +77,7 @@ def stored(log: Log) -> list[Record]:
     """Every record of a log, read from its files; each batch is checked on the way."""
     found: list[Record] = []
     for segment in log.segments:
-        for _, content in segment.batches():
+        for _, content in walk_whole(segment.file(), 0, segment.size):
             found += read_records(content)
     return found
 

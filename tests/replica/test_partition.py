@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.log.flush import begin_flush
 from ottla.log.validate import Origin, analyse
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.replica.partition import HostedPartition

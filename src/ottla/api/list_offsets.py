@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.delay.slices import Slices
 from ottla.log.log import FAULTS
+from ottla.log.timestamp_lookup import max_timestamp_offset, offset_for_timestamp
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.replica.partition import HostedPartition
@@ -120,9 +121,9 @@ def _found(partition: HostedPartition, asked: int, terms: FetchOptions) -> Found
         case -5 | -6:
             return NOTHING
         case -3:
-            found = log.max_timestamp()
+            found = max_timestamp_offset(log)
         case timestamp if timestamp >= 0:
-            found = log.offset_for_timestamp(timestamp)
+            found = offset_for_timestamp(log, timestamp)
         case _:
             raise KafkaError(ErrorCode.unsupported_version)
     if found is None or found.offset >= end:

@@ -37,7 +37,8 @@ def _answer(topic: str, asked: Any, ctx: Context) -> Fields:
         key = TopicPartition(topic, asked.partition)
         partition = ctx.services.replicas.hosted.get(key)
         partition.require_leadership(asked.current_leader_epoch)
-        epoch, end = partition.log.offset_for_epoch(asked.leader_epoch)
+        log = partition.log
+        epoch, end = log.epochs.end_offset(asked.leader_epoch, log.end_offset)
     except KafkaError as refusal:
         return _part(asked, refusal.code, -1, -1)
     return _part(asked, ErrorCode.none, epoch, end)

@@ -179,7 +179,7 @@ class DataPlane:
             self._directories.failed(partition.log.dir.parent, fault)
 
     def _quarantine(self, partition: HostedPartition, fault: CorruptBatch) -> None:
-        hosted_log = self._directories.held.pop(partition.key, None)
+        hosted_log = self._directories.logs.pop(partition.key, None)
         if hosted_log is None:
             return  # already taken offline
         self.hosted.mark_offline([partition.key])

@@ -94,7 +94,7 @@ async def close(directories: LogDirectories, parallelism: Parallelism) -> None:
         hosted_log, error = failure
         directories.failed(hosted_log.directory.path, error)
 
-    logs = [*directories.held.values(), *directories.futures.values()]
+    logs = [*directories.logs.values(), *directories.futures.values()]
     await run_in_chunks("closed", logs, _close_chunk, fail, parallelism)
     await parallelism.pool.run(directories.close)  # closing a closed log does nothing
 

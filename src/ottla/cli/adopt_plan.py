@@ -15,7 +15,7 @@ from ottla.cli.topic_settings import Settings
 from ottla.config.broker import BrokerConfig
 from ottla.config.topic import TopicConfig
 from ottla.log.directories.inspection import DirectoryContents, FoundPartition
-from ottla.log.directories.meta_properties import agreed
+from ottla.log.directories.meta_properties import common_identity
 from ottla.model.errors import UserError
 from ottla.model.ids import (
     CONSUMER_OFFSETS,
@@ -84,7 +84,7 @@ def plan(
     surveys: Sequence[DirectoryContents], settings: Settings, *, new_ids: Iterator[UUID]
 ) -> Plan:
     """How to go on with these directories; UserError when one cannot."""
-    identity = agreed({one.path: one.meta for one in surveys}, None)
+    identity = common_identity({one.path: one.meta for one in surveys}, None)
     broker_id = BrokerId(0) if identity.broker_id is None else identity.broker_id
     topics, remarks = [], list(_remarks(surveys))
     compacted = frozenset[str]().union(*(one.compacted for one in surveys))

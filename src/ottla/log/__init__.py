@@ -4,13 +4,13 @@ May import `protocol`, `config` and `model`. All disk access goes through `files
 are described in docs/formats/.
 
 - `log`                 one partition's log: append, read, truncate, flush, close
-- `results`             the results of an append and of a read
+- `results`             the results of an append and of a read, and fatal errors
 - `validate`            checks a record set before a leader appends it (pure)
 - `record_errors`       which records of a set are refused, and why (pure)
-- `plain_append`        validation and append in one pass, for batches that need no decision
+- `plain_append`        which batches `Log.append_plain` validates and appends in one pass
 - `follower_append`     appends batches received from a leader
-- `timestamp_lookup`    offsets by timestamp, and aborted transactions
-- `truncation`          truncation at either end of a log
+- `timestamp_lookup`    offsets by timestamp
+- `aborted_transactions` aborted transactions, and their indexes
 - `flush`               flushing, split so that only the fsync runs off the loop
 - `leader_epochs`       the leader epoch cache and its checkpoint file
 - `retention`           which segments retention deletes (pure)

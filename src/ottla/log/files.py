@@ -6,13 +6,13 @@ an index is, and never looks at a clock.
 Order of durability, relied on by recovery and tested with a disk that forgets:
 
 1. A write is in the page cache only. It is durable once `sync` of its file has returned.
-2. A file that was created, renamed or removed is so for good once `sync_dir` of its folder has
+2. A file that was created, renamed or removed is so for good once `sync_dir` of its directory has
    returned; its contents are a separate matter (1).
-3. `replace` writes beside the file, syncs, renames, syncs the folder: after a crash the file holds
-   the old content or the new. With `sync=False` it may hold anything, so only content that is
+3. `replace` writes a new file, syncs, renames, syncs the directory: after a crash the file has the
+   old content or the new. With `sync=False` it may hold anything, so only content that is
    checked when it is read (and can be derived again) is written that way.
 4. A recovery point moves only after the data below it, the indexes and snapshots of every closed
-   segment below it, the leader epochs and the folder itself are durable (`Log.flush_begin`).
+   segment below it, the leader epochs and the directory itself are durable (`flush.begin_flush`).
 5. After a failed sync the kernel may have dropped the pages and forgotten the error: nothing here
    retries one; the directory is given up.
 
@@ -66,13 +66,13 @@ class File(Protocol):
 
 
 class Lock(Protocol):
-    """A folder held for this process alone until it is released."""
+    """A directory locked by this process until it is released."""
 
     def release(self) -> None: ...
 
 
 class Disk(Protocol):
-    """All that the log asks of a file system."""
+    """What the log needs of a file system."""
 
     def open_append(self, path: Path) -> File: ...
 
@@ -97,7 +97,7 @@ class Disk(Protocol):
     def exists(self, path: Path) -> bool: ...
 
     def identity(self, path: Path) -> tuple[int, int]:
-        """What tells this file or folder from another of the same name."""
+        """Device and inode: differ for another file or directory of the same name."""
         ...
 
     def file_size(self, path: Path) -> int: ...
@@ -112,7 +112,7 @@ class Disk(Protocol):
 
 
 class Handle:
-    """An open descriptor; closed when the last reference to it goes."""
+    """An open descriptor; closed with its last reference."""
 
     __slots__ = ("fd",)
 
@@ -197,24 +197,24 @@ class RealFile:
         if handle is None:
             handle = self.opened()
         self.used = True
-        wanted = 0
+        expected = 0
         for buffer in buffers:
-            wanted += len(buffer)
+            expected += len(buffer)
         try:
             written = os.writev(handle.fd, buffers)
-            if written != wanted:
+            if written != expected:
                 self._append_rest(handle.fd, b"".join(buffers)[written:])
         except OSError:
             os.ftruncate(handle.fd, self._size)
             raise
-        self._size += wanted
+        self._size += expected
 
     def _append_rest(self, fd: int, rest: bytes) -> None:
         """A short write is either one larger than the kernel takes at once, or a full disk."""
         while rest:
             written = os.write(fd, rest)
             if written == 0:
-                raise OSError(errno.ENOSPC, "the disk takes no more bytes", str(self._path))
+                raise OSError(errno.ENOSPC, "disk accepted no more bytes", str(self._path))
             rest = rest[written:]
 
     def pread(self, size: int, position: int) -> bytes:
@@ -338,7 +338,7 @@ class RealDisk:
 
 
 def sync_path(disk: Disk, path: Path) -> None:
-    """Make the contents of a file durable that somebody has written and closed."""
+    """Sync a file that was written and closed."""
     file = disk.open_read(path)
     file.sync()
     file.close()

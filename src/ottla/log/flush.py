@@ -1,8 +1,8 @@
 """Making a log durable, split so that only the waiting happens off the loop.
 
 `begin_flush` (loop) notes what there is to sync and holds it open; `Flush.run` (any thread) does
-nothing but sync; `Log.flush_done` (loop) moves the recovery point. Appends go on meanwhile: they
-are simply not part of this flush.
+nothing but sync; `Log.flush_done` (loop) raises the recovery point. Appends made meanwhile
+are not part of this flush.
 
 The active segment's indexes are not synced: recovery derives them again, since the segment that
 holds the recovery point is always walked. A closed segment's are, once.
@@ -26,50 +26,55 @@ if TYPE_CHECKING:
 class Flush:
     """Everything a log had to make durable when this was begun."""
 
-    __slots__ = ("_disk", "_folders", "_sources", "generation", "upto")
+    __slots__ = ("_directories", "_disk", "_sources", "generation", "upto")
 
     def __init__(
-        self, disk: Disk, sources: list[Source], folders: list[Path], upto: Offset, generation: int
+        self,
+        disk: Disk,
+        sources: list[Source],
+        directories: list[Path],
+        upto: Offset,
+        generation: int,
     ) -> None:
         self._disk = disk
         self._sources = sources
-        self._folders = folders
+        self._directories = directories
         self.upto = upto
         self.generation = generation
 
     @property
     def lone(self) -> Source | None:
         """The one open file that has to be synced, where that is all: nearly always."""
-        return self._sources[0] if len(self._sources) == 1 and not self._folders else None
+        return self._sources[0] if len(self._sources) == 1 and not self._directories else None
 
     def run(self) -> None:
-        """Sync data first, then what is derived from it, then the folder that names it all."""
+        """Sync data first, then what is derived from it, then the directory."""
         for source in self._sources:
             source.sync()
-        for folder in self._folders:
+        for directory in self._directories:
             try:
-                self._disk.sync_dir(folder)
+                self._disk.sync_dir(directory)
             except FileNotFoundError:
                 continue  # the partition was renamed or removed meanwhile
 
 
-def removed(log: Log) -> OSError | None:
-    """The error of a log whose newest records go to a file that somebody has removed.
+def removed_file_error(log: Log) -> OSError | None:
+    """The error of a log whose active segment file was removed while it was open.
 
-    The kernel takes writes to such a file, and syncs it, without a word.
+    The kernel accepts writes to such a file, and syncs it, without an error.
     """
     active = log.segments.active
-    if not active.unlinked or log.disk.exists(active.path()):
+    if not active.unlinked or log.disk.exists(active.files.path()):
         return None  # the latter on a file system that does not count links
-    said = "the file was removed while the broker was running"
-    return FileNotFoundError(errno.ENOENT, said, str(active.path()))
+    reason = "the file was removed while the broker was running"
+    return FileNotFoundError(errno.ENOENT, reason, str(active.files.path()))
 
 
 def begin_flush(log: Log) -> Flush:
     """What must be synced now; `run` it on any thread, then `Log.flush_done`."""
     content = log.epochs.to_save(log.end_offset)
     if content is not None:
-        log.folder.write(FILE_NAME, content)
+        log.directory.write(FILE_NAME, content)
     data: list[Source] = []
     active = log.segments.active
     if log.recovery_point >= active.base_offset:  # nearly always; hot: benchmarks/transactions.py
@@ -78,5 +83,5 @@ def begin_flush(log: Log) -> Flush:
     elif log.recovery_point < log.end_offset:
         dirty = log.segments.starting_from(log.recovery_point)
         data = [segment.file().source() for segment in dirty if segment.size]
-    derived, folders = log.folder.begin_sync()
-    return Flush(log.disk, data + derived, folders, log.end_offset, log.generation)
+    derived, directories = log.directory.begin_sync()
+    return Flush(log.disk, data + derived, directories, log.end_offset, log.segments.generation)

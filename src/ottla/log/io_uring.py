@@ -138,7 +138,7 @@ class SyncRing:
         return made
 
     def fileno(self) -> int:
-        """Readable when `done` has something to tell."""
+        """Readable when a sync has ended."""
         return self._wakes
 
     def allow(self, workers: int) -> int:
@@ -195,7 +195,7 @@ class SyncRing:
         return ended
 
     def close(self) -> None:
-        """The kernel finishes what it has begun; nobody is told."""
+        """The kernel finishes what it has begun; results are discarded."""
         self._words.release()
         self._map.close()
         self._sqes.close()

@@ -1,7 +1,7 @@
 """Which leader epoch began at which offset: the `leader-epoch-checkpoint` file and its cache.
 
 Owns the history of one partition's leaders as its log shows it. Followers truncate by it, never
-by the high watermark. Never reads batches: appending and recovery tell it what they saw.
+by the high watermark. Never reads batches: appending and recovery call `assign`.
 
 Changes are kept in memory and written by the next flush or close; until then they can be derived
 again, because recovery walks every batch above the recovery point. An epoch under which nothing
@@ -130,7 +130,7 @@ def decode(content: bytes) -> LeaderEpochs:
     ]
     history = LeaderEpochs(entries)
     if history.entries != entries:
-        raise BadCheckpoint("leader epochs do not rise")
+        raise BadCheckpoint("leader epochs or offsets are not ascending")
     return history
 
 

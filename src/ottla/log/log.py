@@ -1,16 +1,17 @@
-"""One partition's log: what is appended, read, cut, flushed and forgotten.
+"""One partition's log: append, read, truncate, flush, roll, close.
 
-Owns the offsets that say how far the log reaches: start, end, high watermark, recovery point.
-Synchronous: the caller decides the thread (all of it belongs to the loop, except `Flush.run`).
-Never knows who leads or follows, and never waits. This is the face of the package: what is longer
-than a few lines lives beside it, one file per concern.
+Owns the offsets of the log: start, end, high watermark, recovery point; only its methods change
+them. What has state of its own is a collaborator: `segments`, `epochs`, `producers`, `snapshots`,
+`deleted_segments`, `directory`. Operations that need no private state are functions beside this
+file. Synchronous: the caller decides the thread (the loop's, except for `Flush.run`). Never knows
+who leads or follows, and never waits.
 
-The one rule all of it keeps: an offset, once given to a batch that a reader or a flush has seen,
-is never given to another. So nothing in memory changes until the bytes are written, and a write
-that fails leaves the file as it was.
+The invariant: an offset, once assigned to a batch that a reader or a flush has seen, is never
+assigned to another. So nothing in memory changes until the bytes are written, and a write that
+fails leaves the file as it was.
 
 An OSError that escapes means that the log directory has failed, a CorruptBatch that flushed data
-has rotted (`FAULTS`).
+is corrupt (`FAULTS`).
 """
 
 from __future__ import annotations
@@ -19,31 +20,37 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ottla.log import follower_append, plain_append, segment_deletion, timestamp_lookup, truncation
+from ottla.log import validate
+from ottla.log.aborted_transactions import add_aborted
 from ottla.log.directories import partition_metadata
 from ottla.log.files import Buffer, Disk
 from ottla.log.flush import Flush, begin_flush
-from ottla.log.index import txn_index
-from ottla.log.index.txn_index import AbortedTxn
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.partition_directory import PartitionDirectory
-from ottla.log.plain_append import PlainRules
-from ottla.log.producers.batch_lookup import find_batches
-from ottla.log.producers.producer_states import Marker, ProducerStates, RecentBatch
-from ottla.log.producers.snapshot_loading import aborted_entry, read_marker, replay
-from ottla.log.results import Appended, Read
-from ottla.log.segment import rollover
-from ottla.log.segment.rollover import must_roll
-from ottla.log.segment.segment import TXN_INDEX, SegmentPosition
+from ottla.log.plain_append import DECLINED, LAST_CODEC, PlainRules, has_valid_records
+from ottla.log.producers.batch_lookup import check_producer
+from ottla.log.producers.producer_states import Marker, ProducerStates
+from ottla.log.producers.snapshot_loading import (
+    SnapshotFiles,
+    apply_batch,
+    read_marker,
+    replay,
+    states_at,
+)
+from ottla.log.results import FAULTS, Appended, CorruptLog, Read, duplicate_of
+from ottla.log.segment.rollover import complete_indexes, create_segment, jitter_ms, must_roll
+from ottla.log.segment.search import batch_size_at, position_of
+from ottla.log.segment.segment import MAX_RELATIVE_OFFSET, SegmentPosition
 from ottla.log.segment.segment_list import SegmentList
-from ottla.log.segment_deletion import SegmentToDelete
+from ottla.log.segment_deletion import DeletedSegments
 from ottla.log.stored_batch import StoredBatch
 from ottla.log.timestamp_lookup import TimestampOffset
 from ottla.log.validate import Analysis, Origin, analyse, rewrite, stamped_head
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import LeaderEpoch, Offset, TopicId, TopicPartition
-from ottla.protocol.records.batch import HEAD, HEADER_SIZE, OVERHEAD, BatchHeader
-from ottla.protocol.records.header import LOG_APPEND_TIME_BIT, CorruptBatch
+from ottla.model.ids import Offset, TopicId, TopicPartition
+from ottla.protocol.records.batch import HEAD, HEADER, HEADER_SIZE, OVERHEAD, BatchHeader
+from ottla.protocol.records.crc import crc32c
+from ottla.protocol.records.header import ATTRIBUTES_AT, LOG_APPEND_TIME_BIT, MAX_SEQUENCE
 
 if TYPE_CHECKING:
     from random import Random
@@ -56,97 +63,109 @@ HEAD_SIZE: Final = HEAD.size
 _new: Final = tuple.__new__  # half the cost of a named tuple's own constructor
 
 
-class CorruptLog(Exception):
-    """Data that was flushed is not what was written: the partition cannot be served."""
-
-
-FAULTS: Final = (OSError, CorruptBatch)
-"""What a log cannot go on from: its disk has failed, or what was flushed to it has rotted."""
-
-
 class Log:
     """One partition's records, in offset order, on one disk."""
 
     __slots__ = (
-        "config",
-        "dice",
-        "doomed",
-        "end_offset",
-        "epochs",
-        "folder",
-        "generation",
-        "high_watermark",
+        "_config",
+        "_end_offset",
+        "_epochs",
+        "_high_watermark",
+        "_plain_rules",
+        "_producers",
+        "_random",
+        "_recovery_point",
+        "_segments",
+        "_start_offset",
+        "_topic_id",
+        "deleted_segments",
+        "directory",
         "partition",
-        "plain",
-        "producers",
-        "recovery_point",
-        "segments",
-        "snapshot_offset",
-        "start_offset",
-        "topic_id",
+        "snapshots",
     )
 
     def __init__(
-        self, partition: TopicPartition, dir: Path, config: TopicConfig, disk: Disk, dice: Random
+        self, partition: TopicPartition, dir: Path, config: TopicConfig, disk: Disk, random: Random
     ) -> None:
-        self.partition = partition
-        self.topic_id: TopicId | None = None
-        self.folder = PartitionDirectory(disk, dir)
-        self.config = config
-        self.dice = dice
-        self.segments = SegmentList()
-        self.epochs = LeaderEpochs()
-        self.producers = ProducerStates()
-        self.start_offset: Offset = 0
-        self.end_offset: Offset = 0
-        self.high_watermark: Offset = 0
-        self.recovery_point: Offset = 0
-        self.snapshot_offset: Offset = -1
-        self.plain: PlainRules | None = None  # until the first append
-        self.generation = 0  # changes whenever bytes that were written go away
-        self.doomed: tuple[SegmentToDelete, ...] = ()
+        self.partition: Final = partition
+        self.directory: Final = PartitionDirectory(disk, dir)
+        self.snapshots: Final = SnapshotFiles(self.directory)
+        self.deleted_segments: Final = DeletedSegments()
+        self._config = config
+        self._random = random
+        self._topic_id: TopicId | None = None
+        self._segments = SegmentList()
+        self._epochs = LeaderEpochs()
+        self._producers = ProducerStates()
+        self._start_offset: Offset = 0
+        self._end_offset: Offset = 0
+        self._high_watermark: Offset = 0
+        self._recovery_point: Offset = 0
+        self._plain_rules: PlainRules | None = None  # of the current configuration
 
     def __repr__(self) -> str:
-        return f"Log({self.partition}, {self.start_offset} to {self.end_offset})"
+        return f"Log({self.partition}, {self._start_offset} to {self._end_offset})"
 
     @property
     def dir(self) -> Path:
-        return self.folder.path
+        return self.directory.path
 
     @property
     def disk(self) -> Disk:
-        return self.folder.disk
+        return self.directory.disk
+
+    @property
+    def config(self) -> TopicConfig:
+        return self._config
+
+    @config.setter
+    def config(self, config: TopicConfig) -> None:
+        self._config = config
+        self._plain_rules = None
+
+    @property
+    def topic_id(self) -> TopicId | None:
+        return self._topic_id
+
+    @property
+    def segments(self) -> SegmentList:
+        return self._segments
+
+    @property
+    def epochs(self) -> LeaderEpochs:
+        return self._epochs
+
+    @property
+    def producers(self) -> ProducerStates:
+        return self._producers
+
+    @property
+    def start_offset(self) -> Offset:
+        return self._start_offset
+
+    @property
+    def end_offset(self) -> Offset:
+        return self._end_offset
+
+    @property
+    def high_watermark(self) -> Offset:
+        return self._high_watermark
+
+    @property
+    def recovery_point(self) -> Offset:
+        """All records below this offset are flushed."""
+        return self._recovery_point
 
     @property
     def last_stable_offset(self) -> Offset:
         """Below this every transaction has ended, and every marker is replicated."""
-        unstable = self.producers.first_unstable_offset
-        watermark = self.high_watermark
+        unstable = self._producers.first_unstable_offset
+        watermark = self._high_watermark
         return watermark if unstable is None or unstable > watermark else unstable
 
     @property
     def size(self) -> int:
-        return self.segments.total_size()
-
-    # What takes more than a few lines lives beside this file, one concern each.
-
-    append_plain = plain_append.append_plain
-    append_as_follower = follower_append.append
-    add_segment = rollover.add_segment
-    roll = rollover.roll
-    maybe_roll = rollover.maybe_roll
-    close = rollover.close
-    flush_begin = begin_flush
-    offset_for_timestamp = timestamp_lookup.by_timestamp
-    max_timestamp = timestamp_lookup.newest
-    aborted_transactions = timestamp_lookup.aborted
-    raise_start_offset = truncation.raise_start
-    delete_records = truncation.delete_records
-    truncate_to = truncation.truncate_to
-    truncate_fully_and_start_at = truncation.truncate_fully
-    delete_old_segments = segment_deletion.delete_old
-    replace_segments = segment_deletion.replace
-    purge_deleted = segment_deletion.purge
+        return self._segments.total_size()
 
     # Appending
 
@@ -162,7 +181,7 @@ class Log:
 
         KafkaError if it must not be appended. `batch` is done with when this returns.
         """
-        config = self.config
+        config = self._config
         if not isinstance(batch, Analysis):
             batch = analyse(batch, config, now_ms=now_ms, origin=origin, partition=self.partition)
         if batch.needs_rewrite:
@@ -172,51 +191,114 @@ class Log:
         if size > config.segment_bytes:
             raise KafkaError(
                 ErrorCode.record_list_too_large,
-                f"{size} bytes, more than segment.bytes {config.segment_bytes}",
+                f"batch of {size} bytes exceeds segment.bytes={config.segment_bytes}",
             )
         marker = None
         produced = header.producer_id >= 0
         if produced:
             marker = read_marker(content) if header.is_control else None
-            repeat = self._check_producer(header, marker, origin)
+            repeat = check_producer(self, header, marker, origin)
             if repeat is not None:
-                return self._repeated(repeat, header, size)
-        first = self.end_offset
+                return duplicate_of(repeat, header, config, self._start_offset)
+        first = self._end_offset
         if restamped:
             buffers = (stamped_head(batch, first, leader_epoch), content[HEADER_SIZE:])
         else:
             buffers = (HEAD.pack(first, header.length, leader_epoch), content[HEAD_SIZE:])
         last, newest = first + header.last_offset_delta, header.max_timestamp
         rolled = self._write(buffers, _new(SegmentPosition, (first, last, newest, size)), now_ms)
-        if leader_epoch != self.epochs.latest:
-            self.epochs.assign(leader_epoch, first)
+        if leader_epoch != self._epochs.latest:
+            self._epochs.assign(leader_epoch, first)
         if produced:
-            self._note_producer(header, marker, first)
-        if self.end_offset - self.recovery_point >= config.flush_messages:
+            self._update_producers(header, marker, first)
+        if self._end_offset - self._recovery_point >= config.flush_messages:
             self.flush()
         stamp = newest if header.attributes & LOG_APPEND_TIME_BIT else -1
         return _new(
-            Appended, (first, last, stamp, self.start_offset, size, header.count, False, rolled)
+            Appended, (first, last, stamp, self._start_offset, size, header.count, False, rolled)
         )
 
     def _write(self, buffers: Sequence[Buffer], mark: SegmentPosition, now_ms: int) -> bool:
         """Write one batch at the end, in a new segment if need be; whether one was closed."""
-        config = self.config
-        segment = self.segments.active
+        config = self._config
+        segment = self._segments.active
         rolled = must_roll(segment, config, mark, now_ms)
         if rolled:
             self.roll(now_ms)
-            segment = self.segments.active
+            segment = self._segments.active
         segment.append(buffers, (mark,), config.index_interval_bytes)
-        self.end_offset = mark.last_offset + 1
+        self._end_offset = mark.last_offset + 1
         return rolled
 
-    def took_in(self, batch: StoredBatch, content: memoryview) -> None:
-        """A batch that has its offsets already was written: the log reaches further."""
-        self.end_offset = batch.last_offset + 1
-        if batch.leader_epoch > self.epochs.latest:
-            self.epochs.assign(batch.leader_epoch, batch.base_offset)
-        self._note_aborted(replay(self.producers, batch, content))
+    def append_plain(self, batch: memoryview, leader_epoch: int, now_ms: int) -> Offset:
+        """Append as leader where `plain_append` allows it: the first offset, else DECLINED."""
+        rules = self._plain_rules
+        if rules is None or rules.native is not validate.native:
+            rules = self._plain_rules = PlainRules(self._config)
+        size = len(batch)
+        if size < HEADER_SIZE or size > rules.max_bytes:
+            return DECLINED
+        (
+            base, length, _, magic, crc, attributes, delta, oldest, newest, producer_id, epoch,
+            sequence, count,
+        ) = HEADER.unpack_from(batch)  # fmt: skip
+        first: Offset = self._end_offset
+        last = first + delta
+        segment = self._segments.active
+        position = segment.size
+        began = segment.known_first_timestamp
+        if (
+            magic != 2
+            or base
+            or length + OVERHEAD != size
+            or not 0 < count == delta + 1
+            or not 0 <= attributes <= LAST_CODEC  # any flag, or an unknown codec
+            or newest > now_ms + rules.max_after_ms
+            or oldest < now_ms - rules.max_before_ms
+            or not position
+            or began is None
+            or began < 0  # the segment's age is not counted by timestamps
+            or position + size > rules.segment_bytes
+            or newest - began > rules.segment_ms - segment.jitter_ms
+            or segment.index_bytes > rules.max_index_bytes
+            or last - segment.base_offset > MAX_RELATIVE_OFFSET
+            or last + 1 - self._recovery_point >= rules.max_unflushed
+            or sequence + delta > MAX_SEQUENCE
+            or leader_epoch != self._epochs.latest
+            or segment.known_max_timestamp is None
+            or crc32c(batch[ATTRIBUTES_AT:]) != crc
+            or (rules.walk is not None and not has_valid_records(batch, rules.walk))
+        ):
+            return DECLINED
+        expected = self._producers.find_expecting
+        producer = expected(producer_id, epoch, sequence) if producer_id >= 0 else None
+        if producer_id >= 0 and producer is None:
+            return DECLINED
+        segment.file().append((HEAD.pack(first, length, leader_epoch), batch[HEAD_SIZE:]))
+        segment.record_batch(first, last, newest, size, rules.index_interval)
+        self._end_offset = last + 1
+        if producer is not None:
+            producer.add_batch(sequence, sequence + delta, first, last, newest)
+        return first
+
+    def append_stored(self, view: memoryview, batches: Sequence[StoredBatch]) -> None:
+        """Append adjacent batches of `view` as they are, with offsets and epochs, in one write."""
+        if not batches:
+            return
+        piece: Buffer = view[batches[0].position : batches[-1].next_position]
+        positions = [
+            SegmentPosition(batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size)
+            for batch in batches
+        ]
+        self._segments.active.append((piece,), positions, self._config.index_interval_bytes)
+        for batch in batches:
+            self._end_offset = batch.last_offset + 1
+            if batch.leader_epoch > self._epochs.latest:
+                self._epochs.assign(batch.leader_epoch, batch.base_offset)
+            content = view[batch.position : batch.next_position]
+            aborted = replay(self._producers, batch, content)
+            if aborted is not None:
+                add_aborted(self, aborted)
 
     # Reading
 
@@ -226,130 +308,192 @@ class Log:
         The last may be cut by `max_bytes`, but the first is whole: if it does not fit, it comes
         alone (`min_one`) or nothing does. Hot: benchmarks/log.py.
         """
-        segments = self.segments
-        if offset < self.start_offset or offset > self.end_offset:
+        segments = self._segments
+        if offset < self._start_offset or offset > self._end_offset:
             raise KafkaError(
                 ErrorCode.offset_out_of_range,
-                f"{self.partition}: offset {offset} is not within {self.start_offset} to "
-                f"{self.end_offset}",
+                f"{self.partition}: offset {offset} is out of range [{self._start_offset}, "
+                f"{self._end_offset}]",
             )
-        at = segments.index_of(offset)
-        segment = segments[at]
+        index = segments.index_of(offset)
+        segment = segments[index]
         if offset >= end:
             return Read(None, offset, segment.base_offset, segment.size)
         while True:
-            segment_end = segments.end_of(at, self.end_offset)
-            position = segment.position_of(offset)
-            limit = segment.size if end >= segment_end else segment.position_of(end)
+            segment_end = segments.end_of(index, self._end_offset)
+            position = position_of(segment, offset)
+            limit = segment.size if end >= segment_end else position_of(segment, end)
             if position < limit:
                 break
-            at += 1
-            if end <= segment_end or at == len(segments):
+            index += 1
+            if end <= segment_end or index == len(segments):
                 return Read(None, offset, segment.base_offset, position)
-            segment = segments[at]
+            segment = segments[index]
         size = limit - position
         if size > max_bytes:
-            first = segment.batch_size_at(position)
+            first = batch_size_at(segment, position)
             if first > max_bytes and not min_one:
                 return Read(None, offset, segment.base_offset, position)
             size = min(size, max(first, max_bytes))
-        return Read(segment.slice(position, size), offset, segment.base_offset, position)
-
-    def offset_for_epoch(self, epoch: int) -> tuple[LeaderEpoch, Offset]:
-        """The largest epoch not above `epoch`, and where it ended; (-1, -1) if unknown."""
-        return self.epochs.end_offset(epoch, self.end_offset)
+        return Read(segment.file().slice(position, size), offset, segment.base_offset, position)
 
     # Watermarks, start and end
 
     def set_high_watermark(self, offset: Offset) -> None:
-        """As a follower: wherever the leader says, but within this log."""
-        self.high_watermark = max(self.start_offset, min(offset, self.end_offset))
-        self.producers.high_watermark_moved(self.high_watermark)
+        """As a follower: the leader's, limited to this log."""
+        self._high_watermark = max(self._start_offset, min(offset, self._end_offset))
+        self._producers.on_high_watermark_changed(self._high_watermark)
 
     def raise_high_watermark(self, offset: Offset) -> bool:
         """As a leader: only up, and never past the end; whether it moved."""
-        offset = min(offset, self.end_offset)
-        if offset <= self.high_watermark:
+        offset = min(offset, self._end_offset)
+        if offset <= self._high_watermark:
             return False
-        self.high_watermark = offset
-        self.producers.high_watermark_moved(offset)
+        self._high_watermark = offset
+        self._producers.on_high_watermark_changed(offset)
+        return True
+
+    def raise_start_offset(self, offset: Offset) -> bool:
+        """Hide everything below `offset`; whether the start moved. Not above the high watermark."""
+        if offset > self._high_watermark:
+            raise KafkaError(
+                ErrorCode.offset_out_of_range,
+                f"{self.partition}: start offset {offset} is above the high watermark "
+                f"{self._high_watermark}",
+            )
+        if offset <= self._start_offset:
+            return False
+        self._start_offset = offset
+        self._epochs.truncate_from_start(offset)
+        return True
+
+    # Truncation is durable before it returns, or truncated bytes could come back. Callers that keep
+    # the recovery point in a checkpoint lower it there before the next append.
+
+    def truncate_to(self, offset: Offset) -> bool:
+        """Remove everything from `offset` on; whether there was anything."""
+        self._epochs.truncate_from_end(offset)
+        if offset >= self._end_offset:
+            return False
+        if offset < self._segments.first.base_offset:
+            self.truncate_fully_and_start_at(offset)
+            return True
+        offset = self._segments.truncate_to(offset)
+        self._epochs.truncate_from_end(offset)
+        self._end_offset = offset
+        self._start_offset = min(self._start_offset, offset)
+        self._high_watermark = min(self._high_watermark, offset)
+        self._recovery_point = min(self._recovery_point, offset)
+        self.snapshots.remove_above(offset)  # if none is left at the end, closing writes it
+        self._producers = states_at(self.disk, self.dir, self._segments, offset)
+        self._producers.on_high_watermark_changed(self._high_watermark)
+        return True
+
+    def truncate_fully_and_start_at(self, offset: Offset) -> None:
+        """Remove everything and start at `offset`, which may be any offset."""
+        self._segments.clear()
+        self.snapshots.remove_above(-1)
+        self._producers = ProducerStates()
+        self._epochs.clear()
+        self._end_offset = self._start_offset = self._high_watermark = offset
+        self._recovery_point = min(self._recovery_point, offset)
+        self.add_segment(offset, created_ms=0)
+        self.disk.sync_dir(self.dir)
+
+    # Segments
+
+    def add_segment(self, base_offset: Offset, created_ms: int) -> None:
+        """Create an empty segment, the new active one."""
+        segment = create_segment(self.directory, base_offset, created_ms)
+        segment.jitter_ms = jitter_ms(self._config, self._random)
+        self._segments.add(segment)
+        self.directory.changed()
+
+    def roll(self, now_ms: int, base_offset: Offset | None = None) -> bool:
+        """Close the active segment and create the next, unless it is empty.
+
+        The next begins at the log's end, or further on where offsets in between do not exist.
+        """
+        base = self._end_offset if base_offset is None else base_offset
+        active = self._segments.active
+        if active.size == 0:
+            if active.base_offset == base:
+                return False
+            self._segments.remove(active)
+            active.delete()
+        else:
+            complete_indexes(self, active)
+            active.release()
+            self.snapshots.write(self._producers, base)
+        self.add_segment(base, now_ms)
+        self._end_offset = base
         return True
 
     # Durability
 
     def flush_done(self, flush: Flush) -> None:
-        """It has been synced. After a cut meanwhile it says nothing about what came since."""
-        if flush.generation == self.generation:
-            self.recovery_point = max(self.recovery_point, flush.upto)
+        """Raise the recovery point to what was synced, unless the log was truncated meanwhile."""
+        if flush.generation == self._segments.generation:
+            self._recovery_point = max(self._recovery_point, flush.upto)
 
     def flush(self) -> Offset:
-        flush = self.flush_begin()
+        flush = begin_flush(self)
         flush.run()
         self.flush_done(flush)
-        return self.recovery_point
+        return self._recovery_point
+
+    def close(self) -> None:
+        """A clean stop: all indexes and snapshots are complete on disk, no recovery is needed."""
+        active = self._segments.active
+        if self._recovery_point < self._end_offset or self.snapshots.newest < self._end_offset:
+            if active.size:
+                complete_indexes(self, active)
+            self.snapshots.write(self._producers, self._end_offset)
+        self.flush()
+        self.release()
+
+    # Files
+
+    def release(self) -> None:
+        """Close the files of all segments; they are opened again on use."""
+        for segment in self._segments:
+            segment.release()
 
     def rename_dir(self, dir: Path, *, durably: bool = True) -> None:
-        """Move the whole folder; replies that are being sent are not disturbed."""
-        for segment in self.segments:
-            segment.release()
-        self.folder.rename(dir, durably=durably)
-        for segment in (*self.segments, *(doomed.segment for doomed in self.doomed)):
-            segment.dir = dir
-
-    def remove(self) -> None:
-        """Delete everything there is of it."""
-        for segment in self.segments:
-            segment.release()
-        self.disk.remove_tree(self.dir)
+        """Move the whole directory; responses that are being sent are not disturbed."""
+        self.release()
+        self.directory.rename(dir, durably=durably)
+        for segment in (*self._segments, *self.deleted_segments):
+            segment.files.dir = dir
 
     def set_topic_id(self, topic_id: TopicId) -> None:
-        self.topic_id = topic_id
-        self.folder.write(partition_metadata.FILE_NAME, partition_metadata.encode(topic_id))
+        self._topic_id = topic_id
+        self.directory.write(partition_metadata.FILE_NAME, partition_metadata.encode(topic_id))
 
-    def _check_producer(
-        self, header: BatchHeader, marker: Marker | None, origin: Origin
-    ) -> RecentBatch | None:
-        if not header.is_control:
-            try:
-                return self.producers.check(header, origin)
-            except KafkaError as refusal:
-                out_of_order = refusal.code is ErrorCode.out_of_order_sequence_number
-                if not (out_of_order and find_batches(self, header)):
-                    raise
-            return self.producers.check(header, origin)
-        if marker is not None:
-            self.producers.check_marker(header, marker)
-        return None
+    def restore(
+        self,
+        *,
+        topic_id: TopicId | None = None,
+        segments: SegmentList | None = None,
+        epochs: LeaderEpochs | None = None,
+        producers: ProducerStates | None = None,
+        start_offset: Offset | None = None,
+        end_offset: Offset | None = None,
+        recovery_point: Offset | None = None,
+    ) -> None:
+        """Set what loading and recovery read from the files, before the log is used."""
+        self._topic_id = self._topic_id if topic_id is None else topic_id
+        self._segments = self._segments if segments is None else segments
+        self._epochs = self._epochs if epochs is None else epochs
+        self._producers = self._producers if producers is None else producers
+        if start_offset is not None:
+            self._start_offset = self._high_watermark = start_offset
+        if end_offset is not None:
+            self._end_offset = end_offset
+        if recovery_point is not None:
+            self._recovery_point = recovery_point
 
-    def _note_producer(self, header: BatchHeader, marker: Marker | None, first: Offset) -> None:
-        if not header.is_control:
-            self.producers.apply(header, first)
-        elif marker is not None:
-            completed = self.producers.apply_marker(header, marker, first)
-            self._note_aborted(aborted_entry(self.producers, completed))
-
-    def _note_aborted(self, aborted: AbortedTxn | None) -> None:
-        if aborted is None:
-            return
-        active = self.segments.active
-        path = active.path(TXN_INDEX)
-        # One that was lost is found again first: with a new entry in it nobody would miss the rest.
-        unread = active.aborted is None and not self.disk.exists(path)
-        found = timestamp_lookup.find_lost(self, active) if unread else ()
-        if found is not None and aborted not in found:
-            txn_index.append(self.disk, path, aborted)
-        self.folder.sync_later(path)  # nothing notices an entry that is missing
-        active.aborted = None
-
-    def _repeated(self, known: RecentBatch, header: BatchHeader, size: int) -> Appended:
-        stamps = self.config.message_timestamp_type == "LogAppendTime"
-        return Appended(
-            known.first_offset,
-            known.last_offset,
-            known.timestamp if stamps else -1,
-            self.start_offset,
-            size,
-            header.count,
-            True,
-            False,
-        )
+    def _update_producers(self, header: BatchHeader, marker: Marker | None, first: Offset) -> None:
+        aborted = apply_batch(self._producers, header, marker, first)
+        if aborted is not None:
+            add_aborted(self, aborted)

@@ -1,4 +1,4 @@
-"""A partition's folder, and what in it is not durable yet.
+"""A partition's directory, and which of its entries are not durable yet.
 
 Owns where the partition lies on which disk, and which of its files the next flush must sync.
 Never knows what the files mean.
@@ -13,7 +13,7 @@ from ottla.log.files import Disk
 
 
 class PartitionDirectory:
-    """One folder, and the files in it that were written but not synced."""
+    """One directory, and the files in it that were written but not synced."""
 
     __slots__ = ("_changed", "_unsynced", "disk", "path")
 
@@ -22,6 +22,9 @@ class PartitionDirectory:
         self.path = path
         self._unsynced: tuple[Path, ...] = ()
         self._changed = False
+
+    def names(self) -> list[str]:
+        return self.disk.list(self.path)
 
     def write(self, name: str, content: bytes) -> None:
         """Write a small file, in the page cache for now."""
@@ -34,11 +37,11 @@ class PartitionDirectory:
         self._changed = True
 
     def changed(self) -> None:
-        """Files came or went: the next flush syncs the folder."""
+        """Files were created or removed: the next flush syncs the directory."""
         self._changed = True
 
     def begin_sync(self) -> tuple[list[Source], list[Path]]:
-        """Open files and folders whose sync makes all of it durable; whoever asks does that."""
+        """Open files and directories that the caller must sync to make all of it durable."""
         if not self._changed:  # as it is of nearly every flush
             return [], []
         sources = []
@@ -47,15 +50,15 @@ class PartitionDirectory:
                 file = self.disk.open_read(path)
                 sources.append(file.source())
                 file.close()
-        # The parent too: it holds the name of a folder that may be new.
-        folders = [self.path, self.path.parent]
+        # The parent too: it has the entry of a directory that may be new.
+        directories = [self.path, self.path.parent]
         self._unsynced, self._changed = (), False
-        return sources, folders
+        return sources, directories
 
     def rename(self, path: Path, *, durably: bool = True) -> None:
         """Move all of it; nothing in it may be open for writing.
 
-        If not durably, whoever asks syncs the folder it is in, once for many of them.
+        If not durably, the caller syncs the parent directory, once for many of them.
         """
         self.disk.rename(self.path, path)
         if durably:

@@ -1,11 +1,12 @@
-"""Appending a batch that nothing is special about, in one pass.
+"""Appending, in one pass, a batch that needs no decision.
 
 The general path (`validate.analyse`, `Log.append`) decides what to do with any record set. Most
-batches need no decision at all: a sound header, a topic with ordinary settings, room in the active
-segment, a producer that sends its next sequence. Those are checked and written here, with the
-result the general path would have given; a test holds the two against each other. Never refuses:
-what is unusual in any way is declined with nothing changed, for the general path to look at.
-Hot: benchmarks/small_requests.py.
+batches need no decision: a valid header, a topic with ordinary settings, room in the active
+segment, a producer that sends its next sequence. `Log.append_plain` checks and writes those, with
+the result of the general path; a test compares the two. It never refuses a batch: anything unusual
+is declined with nothing changed, and the caller takes the general path.
+
+Owns what of a topic's settings that needs. Hot: benchmarks/small_requests.py.
 """
 
 from __future__ import annotations
@@ -14,32 +15,27 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.log import validate
 from ottla.log.segment.rollover import LARGEST_ENTRY
-from ottla.log.segment.segment import MAX_RELATIVE_OFFSET
-from ottla.model.ids import Offset
-from ottla.protocol.records.batch import HEAD, HEADER, HEADER_SIZE, OVERHEAD, read_header
+from ottla.protocol.records.batch import HEADER_SIZE, read_header
 from ottla.protocol.records.compression import Codec
-from ottla.protocol.records.crc import crc32c
-from ottla.protocol.records.header import ATTRIBUTES_AT, MAX_SEQUENCE, CorruptBatch
+from ottla.protocol.records.header import CorruptBatch
 from ottla.protocol.records.record import validate_records
 
 if TYPE_CHECKING:
     from ottla.config.topic import TopicConfig
-    from ottla.log.log import Log
 
 DECLINED: Final = -1
-_HEAD_SIZE: Final = HEAD.size
+LAST_CODEC: Final = int(Codec.ZSTD)
 
 
 class PlainRules:
-    """What a topic's settings ask of a plain batch, looked up once for each change of them."""
+    """The limits a topic's settings put on a plain batch, computed once per configuration."""
 
     __slots__ = (
-        "config", "index_interval", "max_after_ms", "max_before_ms", "max_bytes",
+        "index_interval", "max_after_ms", "max_before_ms", "max_bytes",
         "max_index_bytes", "max_unflushed", "native", "segment_bytes", "segment_ms", "walk",
     )  # fmt: skip
 
     def __init__(self, config: TopicConfig) -> None:
-        self.config = config
         self.native = validate.native
         walks = validate.walks_records(config)
         self.walk = (validate.native or validate_records) if walks else None
@@ -60,60 +56,8 @@ class PlainRules:
         self.max_unflushed = config.flush_messages
 
 
-def append_plain(log: Log, batch: memoryview, leader_epoch: int, now_ms: int) -> Offset:
-    """The batch's first offset, once it is written; or DECLINED. An OSError is a failed disk."""
-    rules = log.plain
-    if rules is None or rules.config is not log.config or rules.native is not validate.native:
-        rules = log.plain = PlainRules(log.config)
-    size = len(batch)
-    if size < HEADER_SIZE or size > rules.max_bytes:
-        return DECLINED
-    (
-        base, length, _, magic, crc, attributes, delta, oldest, newest, producer_id, epoch,
-        sequence, count,
-    ) = HEADER.unpack_from(batch)  # fmt: skip
-    first: Offset = log.end_offset
-    last = first + delta
-    segment = log.segments.active
-    position = segment.size
-    began = -1 if (known := segment.known_first_timestamp) is None else known
-    if (
-        magic != 2
-        or base
-        or length + OVERHEAD != size
-        or count != delta + 1
-        or count <= 0
-        or attributes > Codec.ZSTD  # flags of any kind, or a codec nobody knows
-        or attributes < 0
-        or newest > now_ms + rules.max_after_ms
-        or oldest < now_ms - rules.max_before_ms
-        or not position
-        or began < 0  # its age is counted otherwise
-        or position + size > rules.segment_bytes
-        or newest - began > rules.segment_ms - segment.jitter_ms
-        or segment.index_bytes > rules.max_index_bytes
-        or last - segment.base_offset > MAX_RELATIVE_OFFSET
-        or last + 1 - log.recovery_point >= rules.max_unflushed
-        or sequence + delta > MAX_SEQUENCE
-        or leader_epoch != log.epochs.latest
-        or segment.known_max_timestamp is None
-        or crc32c(batch[ATTRIBUTES_AT:]) != crc
-        or (rules.walk is not None and not _is_sound(batch, rules.walk))
-    ):
-        return DECLINED
-    producer = log.producers.awaiting(producer_id, epoch, sequence) if producer_id >= 0 else None
-    if producer_id >= 0 and producer is None:
-        return DECLINED
-    segment.file().append((HEAD.pack(first, length, leader_epoch), batch[_HEAD_SIZE:]))
-    segment.note(first, last, newest, size, rules.index_interval)
-    log.end_offset = last + 1
-    if producer is not None:
-        producer.took(sequence, sequence + delta, first, last, newest)
-    return first
-
-
-def _is_sound(batch: memoryview, walk: validate.Walk) -> bool:
-    """Whether the records are what the header says, without having to be unpacked first."""
+def has_valid_records(batch: memoryview, walk: validate.Walk) -> bool:
+    """Whether uncompressed records match the header; False where they are compressed."""
     header = read_header(batch)
     if header.codec is not Codec.NONE:
         return False

@@ -95,7 +95,7 @@ def check_records(section: bytes | memoryview, header: BatchHeader, rules: Recor
     else:
         text = (
             f"One or more records have been rejected due to {count} record errors in total, and "
-            f"only showing the first three errors at most: [{_listed(named[:SHOWN])}]"
+            f"only showing the first three errors at most: [{_list_errors(named[:SHOWN])}]"
         )
     raise RefusedRecords(code, text, named)
 
@@ -111,11 +111,11 @@ def _errors(
             text = f"Compacted topic cannot accept message without key{where}"
             yield ErrorCode.invalid_record, RecordError(index, text)
             continue
-        wrong = _wrong_time(header, rules, index, timestamp)
+        wrong = _timestamp_error(header, rules, index, timestamp)
         if wrong is None:
             continue
         if not wrong:
-            record = _shown_record(header, rules.config, (index, timestamp, key, value))
+            record = _describe_record(header, rules.config, (index, timestamp, key, value))
             wrong = (
                 f"Invalid timestamp type in message {record}. Producer should not set timestamp "
                 "type to LogAppendTime."
@@ -123,7 +123,9 @@ def _errors(
         yield ErrorCode.invalid_timestamp, RecordError(index, wrong)
 
 
-def _wrong_time(header: BatchHeader, rules: RecordRules, index: int, timestamp: int) -> str | None:
+def _timestamp_error(
+    header: BatchHeader, rules: RecordRules, index: int, timestamp: int
+) -> str | None:
     """None if it may be; an empty text if it is not the producer's to give."""
     if rules.config.message_timestamp_type == "CreateTime" and timestamp != NO_TIMESTAMP:
         earliest, latest = rules.earliest_ms, rules.latest_ms
@@ -136,7 +138,7 @@ def _wrong_time(header: BatchHeader, rules: RecordRules, index: int, timestamp: 
     return "" if header.timestamp_type else None
 
 
-def _shown_record(
+def _describe_record(
     header: BatchHeader, config: TopicConfig, record: tuple[int, int, int, int]
 ) -> str:
     """A record as Kafka writes it down; of a compressed one it has not read all."""
@@ -153,7 +155,7 @@ def _name(header: BatchHeader) -> str:
     return header.codec.name.lower()
 
 
-def _listed(errors: list[RecordError]) -> str:
+def _list_errors(errors: list[RecordError]) -> str:
     return ", ".join(
         f"RecordError(batchIndex={index}, message='{message}')" for index, message in errors
     )

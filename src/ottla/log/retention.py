@@ -1,10 +1,10 @@
-"""Which of a log's oldest segments have outlived their purpose.
+"""Which of a log's oldest segments retention deletes.
 
 Owns: the three rules (start offset, size, time) and what protects a segment from them.
-Never: touches a file, reads a clock, removes anything. `Log.delete_old_segments` acts on the
+Never: touches a file, reads a clock, removes anything. `segment_deletion` acts on the
 answer, and rolls first when even the active segment is due, because a log always has one.
 
-Segments go whole and from the oldest end, so the answer is a number: how many to remove.
+Segments are removed whole, the oldest first, so the answer is a number: how many to remove.
 """
 
 from __future__ import annotations
@@ -33,20 +33,15 @@ class RetentionBounds(NamedTuple):
 
 
 class RetentionLimits(NamedTuple):
-    """The topic's wishes; a negative limit is no limit.
+    """The topic's limits; a negative one is no limit.
 
-    `deletes` is whether the cleanup policy says delete. Without it age and size do not matter,
-    but what lies before the start offset still goes.
+    `deletes` is whether the cleanup policy includes delete. Without it age and size do not matter,
+    but segments below the start offset are still removed.
     """
 
     retention_ms: int
     retention_bytes: int
     deletes: bool
-
-
-def largest_timestamp(recorded: int, modified_ms: int) -> int:
-    """A segment's age: its largest record timestamp, or the file's own where records have none."""
-    return recorded if recorded > 0 else modified_ms
 
 
 def expired(

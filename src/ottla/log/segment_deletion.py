@@ -1,25 +1,24 @@
-"""Segments that leave a log: by retention, or because compaction wrote better ones.
+"""Removing segments from a log: by retention, or because compaction has rewritten them.
 
-Owns the file names they pass through. Never decides which: `retention` and the cleaner do.
+Owns the suffixes of their files and which deletions are pending. Never decides which segments are
+removed: `retention` and the cleaner do.
 
-A segment that goes is renamed `.deleted` and removed after `file.delete.delay.ms`. Replacing old
+A removed segment is renamed `.deleted` and removed after `file.delete.delay.ms`. Replacing old
 segments by a new one is safe at every step, because loading finishes or undoes it:
 
 1. the new one is complete and durable, named `.cleaned`: a crash drops it;
 2. it is renamed `.swap`, the `.log` last: while one `.cleaned` file is left, a crash drops all;
-3. from then on a crash completes the swap: the old ones go, the new one takes its name.
+3. from then on a restart completes the swap: the old ones are deleted, the new one is renamed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.log.producers.snapshot_loading import snapshot_path
 from ottla.log.retention import Candidate, RetentionBounds, RetentionLimits, expired
-from ottla.log.segment.rollover import roll
 from ottla.log.segment.segment import Segment
-from ottla.log.segment.segment_list import SegmentList
 from ottla.model.ids import Offset
 
 if TYPE_CHECKING:
@@ -37,11 +36,39 @@ class SegmentToDelete(NamedTuple):
     segment: Segment
 
 
-def delete_old(log: Log, now_ms: int) -> int:
-    """Apply the topic's retention; how many segments went."""
+class DeletedSegments:
+    """Segments renamed `.deleted` whose files have not been removed yet."""
+
+    __slots__ = ("_pending",)
+
+    def __init__(self) -> None:
+        self._pending: tuple[SegmentToDelete, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def __iter__(self) -> Iterator[Segment]:
+        return (pending.segment for pending in self._pending)
+
+    def add(self, segment: Segment, due_ms: int) -> None:
+        """Rename a segment's files; they are removed once it is `due_ms`."""
+        segment.rename(DELETED)
+        self._pending = (*self._pending, SegmentToDelete(due_ms, segment))
+
+    def purge(self, now_ms: int) -> int:
+        """Remove the files of segments whose delay is over; how many segments."""
+        due = [pending for pending in self._pending if pending.due_ms <= now_ms]
+        for pending in due:
+            pending.segment.delete()
+        self._pending = tuple(pending for pending in self._pending if pending not in due)
+        return len(due)
+
+
+def delete_old_segments(log: Log, now_ms: int) -> int:
+    """Apply the topic's retention; how many segments were removed."""
     config = log.config
     candidates = [
-        Candidate(segment.base_offset, segment.size, segment.largest_timestamp())
+        Candidate(segment.base_offset, segment.size, segment.retention_timestamp)
         for segment in log.segments
     ]
     limits = RetentionLimits(
@@ -50,52 +77,35 @@ def delete_old(log: Log, now_ms: int) -> int:
     bounds = RetentionBounds(log.start_offset, log.high_watermark, log.end_offset)
     count = expired(candidates, bounds, limits, now_ms)
     if count == len(candidates):
-        roll(log, now_ms)
-    going = [log.segments[at] for at in range(count)]
-    for segment in going:
+        log.roll(now_ms)
+    for segment in log.segments[:count]:
         log.segments.remove(segment)
-        _doom(log, segment, now_ms)
+        log.deleted_segments.add(segment, now_ms + config.file_delete_delay_ms)
         log.disk.remove(snapshot_path(log.dir, segment.base_offset))
-    if going:
-        log.start_offset = max(log.start_offset, log.segments.first.base_offset)
-        log.epochs.truncate_from_start(log.start_offset)
-        log.folder.changed()
+    if count:
+        log.raise_start_offset(log.segments.first.base_offset)
+        log.directory.changed()
     return count
 
 
-def replace(
-    log: Log, new: Segment, old: Sequence[Segment], now_ms: int, rests_on: Offset | None = None
+def replace_segments(
+    log: Log, new: Segment, old: Sequence[Segment], now_ms: int, read_to: Offset | None = None
 ) -> None:
     """Put a `.cleaned` segment, complete and synced, in the place of old ones.
 
-    `rests_on` is how much of the log was looked at to decide what goes; all of it if not said.
+    `read_to` is the end of what was read to decide which records are removed; the log's end if not
+    given.
     """
     assert log.segments.active not in old, "the active segment is never replaced"
-    if log.recovery_point < (log.end_offset if rests_on is None else rests_on):
-        # What overtook the records that go, and the markers that made it count, must be as
-        # durable as the loss. And above the recovery point a gap would be taken for a lost tail.
+    if log.recovery_point < (log.end_offset if read_to is None else read_to):
+        # The newer records of removed keys, and the markers that committed them, must be durable
+        # first. And above the recovery point a gap would be taken for a lost tail.
         log.flush()
     log.disk.sync_dir(log.dir)
     new.rename(SWAP)
     log.disk.sync_dir(log.dir)
-    kept = [segment for segment in log.segments if segment not in old]
     for segment in old:
-        _doom(log, segment, now_ms)
+        log.deleted_segments.add(segment, now_ms + log.config.file_delete_delay_ms)
     new.rename("")
-    log.segments = SegmentList([*kept, new])
-    log.generation += 1
+    log.segments.replace(old, new)
     log.disk.sync_dir(log.dir)
-
-
-def purge(log: Log, now_ms: int) -> int:
-    """Remove the files of segments whose delay is over; how many segments."""
-    due = [doomed for doomed in log.doomed if doomed.due_ms <= now_ms]
-    for doomed in due:
-        doomed.segment.delete()
-    log.doomed = tuple(doomed for doomed in log.doomed if doomed not in due)
-    return len(due)
-
-
-def _doom(log: Log, segment: Segment, now_ms: int) -> None:
-    segment.rename(DELETED)
-    log.doomed = (*log.doomed, SegmentToDelete(now_ms + log.config.file_delete_delay_ms, segment))

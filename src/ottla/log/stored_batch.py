@@ -62,17 +62,17 @@ class StoredBatch(NamedTuple):
 def parse(view: bytes | memoryview, at: int, position: int) -> StoredBatch:
     """The entry at `at` of a buffer, which lies at `position` of its file."""
     if len(view) - at < LEAST_BYTES:
-        raise CorruptBatch("entry is cut short", position)
+        raise CorruptBatch("entry is truncated", position)
     magic = view[at + 16]
     (length,) = _LENGTH.unpack_from(view, at + 8)
     least = LEAST_LENGTH.get(magic)
     if least is None:
-        raise CorruptBatch(f"entry has magic {magic}", position)
+        raise CorruptBatch(f"entry has unsupported magic {magic}", position)
     if length < least:
-        raise CorruptBatch(f"entry has length {length}", position)
+        raise CorruptBatch(f"entry has invalid length {length}", position)
     if magic == 2:
         if len(view) - at < HEADER_SIZE:
-            raise CorruptBatch("entry is cut short", position)
+            raise CorruptBatch("entry is truncated", position)
         header = read_header(view, at)
         return StoredBatch(
             position,
@@ -106,7 +106,7 @@ def walk_headers(file: File, start: int, end: int) -> Iterator[StoredBatch]:
         while True:
             batch = parse(chunk, at, position + at)
             if batch.next_position > end:
-                raise CorruptBatch("entry runs past the end", batch.position)
+                raise CorruptBatch("entry extends past the end of the file", batch.position)
             yield batch
             at += batch.size
             if len(chunk) - at < HEADER_SIZE:
@@ -123,11 +123,11 @@ def walk_whole(file: File, start: int, end: int) -> Iterator[tuple[StoredBatch, 
             chunk, at = _read(file, position, end, CHUNK_BYTES), 0
         batch = parse(chunk, at, position)
         if batch.next_position > end:
-            raise CorruptBatch("entry runs past the end", position)
+            raise CorruptBatch("entry extends past the end of the file", position)
         if at + batch.size > len(chunk):
             chunk, at = _read(file, position, end, max(batch.size, CHUNK_BYTES)), 0
         if batch.size > len(chunk):
-            raise CorruptBatch("the file is shorter than it should be", position)
+            raise CorruptBatch("file ends before the expected size", position)
         yield batch, chunk[at : at + batch.size]
         at += batch.size
         position += batch.size

@@ -120,24 +120,26 @@ def analyse(
     if size > config.max_message_bytes:
         raise KafkaError(
             ErrorCode.message_too_large,
-            f"batch of {size} bytes, more than max.message.bytes {config.max_message_bytes}",
+            f"batch of {size} bytes exceeds max.message.bytes={config.max_message_bytes}",
         )
     if crc32c(view[ATTRIBUTES_AT:]) != crc:
-        raise KafkaError(ErrorCode.corrupt_message, "batch fails its checksum")
+        raise KafkaError(ErrorCode.corrupt_message, "batch has an invalid checksum")
     if origin is Origin.CLIENT:
         _check_client_batch(header)
     codec = attributes & CODEC_BITS
     if codec > Codec.ZSTD or (codec == Codec.ZSTD and not zstd):
-        raise KafkaError(ErrorCode.unsupported_compression_type, f"codec {codec} cannot be used")
+        raise KafkaError(
+            ErrorCode.unsupported_compression_type, f"compression codec {codec} is not supported"
+        )
     if config.compression_type != "producer" and _changes_codec(header, config):
         return _new(Analysis, (view, header, True, False))
-    stamped = _examined(view, header, _new(RecordRules, (config, now_ms, partition)))
+    stamped = _examine(view, header, _new(RecordRules, (config, now_ms, partition)))
     if stamped is None:
         return _new(Analysis, (view, header, True, False))
     return _new(Analysis, (view, stamped, False, stamped is not header))
 
 
-def _examined(view: memoryview, header: BatchHeader, rules: RecordRules) -> BatchHeader | None:
+def _examine(view: memoryview, header: BatchHeader, rules: RecordRules) -> BatchHeader | None:
     """What the header should say, once the records were looked at; None if that takes long."""
     config = rules.config
     codec = header.attributes & CODEC_BITS
@@ -147,8 +149,8 @@ def _examined(view: memoryview, header: BatchHeader, rules: RecordRules) -> Batc
     if walked:
         if native is None and not small:
             return None
-        section = _inflated(view, header) if codec else view[HEADER_SIZE:]
-        oldest, newest, _, null_key = summary = _checked(section, header)
+        section = _decompress(view, header) if codec else view[HEADER_SIZE:]
+        oldest, newest, _, null_key = summary = _summarize(section, header)
         stamped = _with_newest(header, summary)
     else:
         oldest, newest, null_key = header.base_timestamp, header.max_timestamp, -1
@@ -165,8 +167,8 @@ def rewrite(
     """The same records, every one examined, under the topic's own codec. Slow: not on the loop."""
     header = analysis.header
     rules = RecordRules(config, now_ms, partition)
-    section = _inflated(analysis.content, header)
-    oldest, newest, _, null_key = summary = _checked(section, header)
+    section = _decompress(analysis.content, header)
+    oldest, newest, _, null_key = summary = _summarize(section, header)
     if may_refuse(oldest, newest, has_null_key=null_key >= 0, header=header, rules=rules):
         check_records(section, header, rules)
     stamped = _with_time(_with_newest(header, summary), config, now_ms)
@@ -180,7 +182,8 @@ def rewrite(
     )
     if header.size > config.max_message_bytes:
         raise KafkaError(
-            ErrorCode.message_too_large, f"batch of {header.size} bytes once recompressed"
+            ErrorCode.message_too_large,
+            f"batch of {header.size} bytes after recompression exceeds max.message.bytes",
         )
     content = memoryview(HEADER.pack(*header) + packed)
     return Analysis(content, header, needs_rewrite=False, restamped=True)
@@ -200,7 +203,7 @@ def _only_batch(view: memoryview, header: BatchHeader, origin: Origin) -> memory
         raise _bad_format(header.length, header.magic)
     size = header.length + OVERHEAD
     if len(view) < size:
-        raise KafkaError(ErrorCode.invalid_record, "batch runs past the end of the records")
+        raise KafkaError(ErrorCode.invalid_record, "batch extends past the end of the record set")
     if len(view) - size >= OVERHEAD:
         _check_tail(view[size:])
     if header.base_offset and origin is Origin.CLIENT:
@@ -213,42 +216,42 @@ def _too_short(view: memoryview) -> KafkaError:
     if len(view) >= OVERHEAD:
         length = int.from_bytes(view[8:OVERHEAD], "big", signed=True)
         if length < LEGACY_OVERHEAD:
-            return KafkaError(ErrorCode.corrupt_message, f"batch has length {length}")
+            return KafkaError(ErrorCode.corrupt_message, f"batch has invalid length {length}")
         if len(view) > MAGIC_AT:
             magic = int.from_bytes(view[MAGIC_AT : MAGIC_AT + 1], "big", signed=True)
             if magic != 2 or length < HEADER_SIZE - OVERHEAD:
                 return _bad_format(length, magic)
-    return KafkaError(ErrorCode.invalid_record, "no whole record batch")
+    return KafkaError(ErrorCode.invalid_record, "record set has no complete batch")
 
 
 def _bad_format(length: int, magic: int) -> KafkaError:
     if magic in (0, 1) and length >= LEGACY_OVERHEAD:
         return KafkaError(ErrorCode.invalid_record, f"batch has magic {magic}, expected 2")
     if magic == 2 or length < LEGACY_OVERHEAD:
-        return KafkaError(ErrorCode.corrupt_message, f"batch has length {length}")
+        return KafkaError(ErrorCode.corrupt_message, f"batch has invalid length {length}")
     return KafkaError(ErrorCode.corrupt_message, f"batch has magic {magic}, expected 2")
 
 
 def _check_tail(tail: memoryview) -> None:
     length = int.from_bytes(tail[8:OVERHEAD], "big", signed=True)
     if length < LEGACY_OVERHEAD:
-        raise KafkaError(ErrorCode.corrupt_message, f"batch has length {length}")
+        raise KafkaError(ErrorCode.corrupt_message, f"batch has invalid length {length}")
     if len(tail) >= length + OVERHEAD:
-        raise KafkaError(ErrorCode.invalid_record, "more than one batch")
+        raise KafkaError(ErrorCode.invalid_record, "record set has more than one batch")
 
 
 def _check_client_batch(header: BatchHeader) -> None:
     count, delta = header.count, header.last_offset_delta
     if header.attributes & CONTROL_BIT:
-        raise KafkaError(ErrorCode.invalid_record, "a client may not write control records")
+        raise KafkaError(ErrorCode.invalid_record, "clients must not write control records")
     if count <= 0 or count != delta + 1:
         raise KafkaError(
-            ErrorCode.invalid_record, f"batch counts {count} records over {delta + 1} offsets"
+            ErrorCode.invalid_record, f"batch has {count} records for {delta + 1} offsets"
         )
     if header.producer_id >= 0 and header.base_sequence < 0:
         raise KafkaError(
             ErrorCode.invalid_record,
-            f"producer {header.producer_id} sent sequence {header.base_sequence}",
+            f"producer {header.producer_id} sent invalid sequence {header.base_sequence}",
         )
 
 
@@ -271,18 +274,18 @@ def _refuse_bad(
 ) -> None:
     """Name the records that are refused; a header that lies about its times is no reason."""
     if not walked:
-        _checked(section, header)
+        _summarize(section, header)
     check_records(section, header, rules)
 
 
-def _inflated(content: memoryview, header: BatchHeader) -> bytes | memoryview:
+def _decompress(content: memoryview, header: BatchHeader) -> bytes | memoryview:
     try:
         return records_section(content, header)
     except CorruptBatch as fault:
         raise KafkaError(ErrorCode.invalid_record, str(fault)) from None
 
 
-def _checked(section: bytes | memoryview, header: BatchHeader) -> Summary:
+def _summarize(section: bytes | memoryview, header: BatchHeader) -> Summary:
     try:
         return (native or record.validate_records)(section, header, dense=True)
     except CorruptBatch as fault:

@@ -140,7 +140,7 @@ class CompactionLoop:
             if step is None:
                 return
             if isinstance(step, SegmentSwap):
-                await self._flushes.wait_until_flushed(partition, cleaning.rests_on)
+                await self._flushes.wait_until_flushed(partition, cleaning.read_to)
                 if not swapped:  # or a start after a crash could take a gap for a lost tail
                     for write in self._checkpoints.recovery_points():
                         await thread_pool.run(write.run)

@@ -20,7 +20,7 @@ from itertools import count
 from typing import Final, Protocol, TypeAlias
 
 from ottla.log.file_slice import Source
-from ottla.log.flush import removed
+from ottla.log.flush import begin_flush, removed_file_error
 from ottla.log.log import Flush
 from ottla.model.ids import Offset
 from ottla.replica.hosted_partitions import HostedPartitions
@@ -101,7 +101,7 @@ class FlushLoop:
         requested, self._requested = self._requested, {}
         for partition in requested:
             try:
-                flush = partition.log.flush_begin()
+                flush = begin_flush(partition.log)
             except OSError as error:  # it writes the leader epochs, for which there may be no room
                 self._wake_waiters(partition, error)
                 self._hosted.fail(partition, error)
@@ -171,7 +171,7 @@ class FlushLoop:
         """The error if the flushed file was removed meanwhile: one fstat for each flush."""
         if self._hosted.find(partition.key) is not partition:
             return None  # deleted, and its files may be gone
-        return removed(partition.log)
+        return removed_file_error(partition.log)
 
     def _wake_waiters(self, partition: HostedPartition, error: BaseException | None) -> None:
         for waiter in self._waiters.pop(partition, ()):

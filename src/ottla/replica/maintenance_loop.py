@@ -17,6 +17,7 @@ from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories.directory import CheckpointWrite
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.log import FAULTS, Log
+from ottla.log.segment_deletion import delete_old_segments
 from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted_partitions import HostedPartitions
 
@@ -101,13 +102,11 @@ class MaintenanceLoop:
 
     async def retention(self) -> None:
         """Delete whole segments that are too old, too many, or below the log's start."""
-        await self._for_each_log(lambda log: log.delete_old_segments(self._clock.wall_ms()))
+        await self._for_each_log(lambda log: delete_old_segments(log, self._clock.wall_ms()))
 
     async def purge(self) -> None:
         """Remove files whose time between deletion and removal is over."""
-        await self._for_each_log(
-            lambda log: log.purge_deleted(self._clock.wall_ms()) if log.doomed else 0
-        )
+        await self._for_each_log(lambda log: log.deleted_segments.purge(self._clock.wall_ms()))
         for removal in self._directories.removals.due():
             try:
                 await self._hosted.environment.thread_pool.run(removal.run)

@@ -13,6 +13,7 @@ from typing import Final
 
 from ottla.log.directories.log_directories import HostedLog, LogDirectories
 from ottla.log.directories.replica_moves import ReplicaMoves
+from ottla.log.flush import begin_flush
 from ottla.log.log import Log
 from ottla.model.errors import KafkaError
 from ottla.model.ids import TopicPartition
@@ -58,9 +59,9 @@ class MoveLoop:
                 progressed |= await self._step(key, future)
             except KafkaError as refusal:
                 log.info("cancelled move of %s to %s: %s", key, future.directory.path, refusal)
-                self._moves.give_up(key)
+                self._moves.cancel(key)
             except CorruptBatch as fault:
-                self._moves.give_up(key)
+                self._moves.cancel(key)
                 if (partition := self._hosted.find(key)) is not None:
                     self._hosted.fail(partition, fault)
             except OSError as error:
@@ -73,7 +74,7 @@ class MoveLoop:
         if not self._moves.copy(key):
             return True
         if future.log not in self._flushed:
-            flush = future.log.flush_begin()
+            flush = begin_flush(future.log)
             await self._hosted.environment.thread_pool.run(flush.run)
             future.log.flush_done(flush)
             self._flushed.add(future.log)

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ottla.delay.purgatory import Delayed
 from ottla.delay.slices import SLICE, sliced, step_through
+from ottla.log.aborted_transactions import find_aborted
 from ottla.log.log import FAULTS, Log
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, Offset
@@ -223,7 +224,7 @@ class Reader:
             if records is None:
                 return PartitionFetchResult(request, _part(request, log, aborted), 0)
             if committed:
-                aborted_transactions = log.aborted_transactions(request.offset, bound)
+                aborted_transactions = find_aborted(log, request.offset, bound)
                 aborted = [(txn.producer_id, txn.first_offset) for txn in aborted_transactions]
             return PartitionFetchResult(
                 request, _part(request, log, aborted, records), records.size
@@ -404,7 +405,7 @@ def _continues(log: Log, request: PartitionFetch) -> bool:
 
 def _diverging(log: Log, request: PartitionFetch) -> tuple[int, int] | None:
     """Where the reader must cut back to, when its last batch is not on our log."""
-    epoch, end = log.offset_for_epoch(request.last_fetched_epoch)
+    epoch, end = log.epochs.end_offset(request.last_fetched_epoch, log.end_offset)
     if epoch < 0 or end < 0:
         raise KafkaError(ErrorCode.offset_out_of_range)
     if epoch < request.last_fetched_epoch or end < request.offset:

@@ -14,7 +14,7 @@ import asyncio
 from typing import Final
 
 from ottla.log.directories.log_directories import LogDirectories
-from ottla.log.flush import removed
+from ottla.log.flush import removed_file_error
 from ottla.model.ids import Offset
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.partition import HostedPartition
@@ -49,7 +49,7 @@ class RemovedFilesLoop:
         for index, partition in enumerate(self._hosted):
             end = self._ends[partition] = partition.log.end_offset
             if before.get(partition) != end and self._hosted.find(partition.key) is partition:
-                missing = removed(partition.log)
+                missing = removed_file_error(partition.log)
                 if missing is not None:
                     self._hosted.fail(partition, missing)
             if index % TURN == TURN - 1:

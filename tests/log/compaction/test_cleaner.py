@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.topic import TopicConfig
+from ottla.log.aborted_transactions import find_aborted
 from ottla.log.compaction.cleaner import (
     CleanerMemory,
     CleaningAborted,
@@ -27,7 +28,8 @@ from ottla.log.log import Origin
 from ottla.log.producers.producer_states import ProducerStates
 from ottla.log.producers.snapshot_loading import replay
 from ottla.log.recovery.log_loader import LogLocation, create
-from ottla.log.stored_batch import StoredBatch
+from ottla.log.segment_deletion import delete_old_segments
+from ottla.log.stored_batch import StoredBatch, walk_whole
 from ottla.model.ids import NO_TOPIC_ID, TopicPartition
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.compression import Codec
@@ -48,8 +50,7 @@ class Compacted:
     def __init__(self, folder: Path, disk: Disk | None = None, **overrides: str) -> None:
         names = {key.replace("_", "."): value for key, value in overrides.items()}
         config = TopicConfig.of(BrokerConfig.parse({}, source="test"), {**COMPACTED, **names})
-        partition = TopicPartition("t", 0)
-        disk = disk or RealDisk()
+        partition, disk = TopicPartition("t", 0), disk or RealDisk()
         self.now_ms = 1_000 * HOUR
         place = LogLocation(disk, Random(1), self.now_ms)
         self.log = create(partition, folder, config, place, NO_TOPIC_ID)
@@ -99,7 +100,7 @@ class Compacted:
 
     def batches(self) -> Iterator[tuple[StoredBatch, memoryview]]:
         for segment in self.log.segments:
-            yield from segment.batches()
+            yield from walk_whole(segment.file(), 0, segment.size)
 
     def records(self, end: int | None = None) -> list[Record]:
         """Everything that is stored below an offset, markers left out."""
@@ -114,7 +115,7 @@ class Compacted:
     def committed(self) -> list[Record]:
         """What a read-committed consumer makes of the log: Kafka's own algorithm."""
         coming = sorted(
-            self.log.aborted_transactions(0, self.log.end_offset),
+            find_aborted(self.log, 0, self.log.end_offset),
             key=lambda txn: txn.first_offset,
         )
         aborting: set[int] = set()
@@ -195,7 +196,7 @@ def test_small_neighbours_are_merged_and_their_files_go_later(compacted: Compact
     assert [segment.base_offset for segment in compacted.log.segments] == [0, 4]
     assert len(files(compacted, ".log.deleted")) == 4
     assert not files(compacted, ".cleaned", ".swap")
-    compacted.log.purge_deleted(compacted.now_ms + 60_000)
+    compacted.log.deleted_segments.purge(compacted.now_ms + 60_000)
     assert files(compacted, ".log", ".deleted") == [
         "00000000000000000000.log",
         "00000000000000000004.log",
@@ -333,14 +334,13 @@ def test_a_log_that_moved_on_meanwhile_is_left_as_it_is(compacted: Compacted, ch
         compacted.roll()
     steps = compacted.cleaning().steps()
     swap = next(step for step in steps if isinstance(step, SegmentSwap))
-    log = compacted.log
     if change == "truncated":
-        log.truncate_to(2)
+        compacted.log.truncate_to(2)
     elif change == "emptied":
-        log.truncate_fully_and_start_at(100)
+        compacted.log.truncate_fully_and_start_at(100)
     else:
-        log.delete_records(2)
-        log.delete_old_segments(compacted.now_ms)
+        compacted.log.raise_start_offset(2)
+        delete_old_segments(compacted.log, compacted.now_ms)
     before = [bytes(content) for _, content in compacted.batches()]
     with pytest.raises(CleaningAborted):
         swap.perform(compacted.now_ms)
@@ -454,7 +454,7 @@ def test_rot_is_found_and_never_given_a_checksum_that_is_right(at: int) -> None:
     compacted.put((b"k", b"old"), (b"l", b"kept"))
     compacted.put((b"k", b"new"))
     compacted.roll()
-    path = compacted.log.segments.first.path()
+    path = compacted.log.segments.first.files.path()
     content = bytearray(disk.read(path))
     content[at] ^= 1
     disk.replace(path, bytes(content))
@@ -468,11 +468,11 @@ def test_an_offset_that_belongs_to_the_next_segment_is_rot() -> None:
     compacted.put((b"k", b"old"))
     first = compacted.log.segments.first
     compacted.put((b"k", b"new"), (b"l", b"kept"))
-    at = [batch.position for batch, _ in first.batches()][1] + 7
+    at = [batch.position for batch, _ in walk_whole(first.file(), 0, first.size)][1] + 7
     compacted.roll()
-    content = bytearray(compacted.log.disk.read(first.path()))
+    content = bytearray(compacted.log.disk.read(first.files.path()))
     content[at] += 1  # no checksum covers it
-    compacted.log.disk.replace(first.path(), bytes(content))
+    compacted.log.disk.replace(first.files.path(), bytes(content))
     with pytest.raises(CorruptBatch):
         compacted.clean()
 
@@ -492,7 +492,7 @@ def test_a_log_may_be_compacted_and_age_out_as_well() -> None:
     compacted.put((b"a", b"3"))
     compacted.roll()
     compacted.now_ms += 2 * HOUR + 1
-    assert compacted.log.delete_old_segments(compacted.now_ms) == 2
+    assert delete_old_segments(compacted.log, compacted.now_ms) == 2
     assert compacted.log.start_offset == compacted.log.end_offset
     compacted.put((b"b", b"1"))
     compacted.roll()

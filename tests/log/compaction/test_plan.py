@@ -16,7 +16,7 @@ from ottla.log.compaction.plan import (
     SegmentRange,
     dirtiest_log,
     dirty_log_of,
-    grouped,
+    group_segments,
 )
 from ottla.model.ids import TopicPartition
 
@@ -98,20 +98,20 @@ class Part(NamedTuple):
 @pytest.mark.spec("LOG-71")
 def test_small_neighbours_become_one_segment() -> None:
     parts = [Part(0, 40), Part(10, 40), Part(20, 40), Part(30, 200), Part(40, 1)]
-    bases = [[part.base_offset for part in group] for group in grouped(parts, 50, 100)]
+    bases = [[part.base_offset for part in group] for group in group_segments(parts, 50, 100)]
     assert bases == [[0, 10], [20], [30], [40]]
 
 
 @pytest.mark.spec("LOG-71", "LOG-22")
 def test_segments_whose_offsets_would_not_fit_an_index_stay_apart() -> None:
     parts = [Part(0, 1), Part(5, 1), Part(MAX_OFFSETS_PER_SEGMENT + 1, 1)]
-    assert grouped(parts, parts[-1].base_offset + 3, 100) == [parts[:2], parts[2:]]
+    assert group_segments(parts, parts[-1].base_offset + 3, 100) == [parts[:2], parts[2:]]
 
 
 @given(st.lists(st.integers(0, 60), max_size=12), st.integers(1, 100))
 def test_grouping_keeps_every_segment_in_order(sizes: list[int], max_bytes: int) -> None:
     parts = [Part(i * 10, size) for i, size in enumerate(sizes)]
-    groups = grouped(parts, 10 * len(parts), max_bytes)
+    groups = group_segments(parts, 10 * len(parts), max_bytes)
     assert [part for group in groups for part in group] == parts
     for group in groups:
         assert len(group) == 1 or sum(part.size for part in group) <= max_bytes

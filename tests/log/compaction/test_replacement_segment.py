@@ -9,6 +9,7 @@ import pytest
 from ottla.log.compaction.replacement_segment import ReplacementSegment
 from ottla.log.index.txn_index import AbortedTxn, read
 from ottla.log.segment.segment import TXN_INDEX, Segment
+from ottla.log.stored_batch import walk_whole
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.record import NewRecord
 from tests.fakes.forgetting_disk import ForgettingDisk
@@ -59,7 +60,7 @@ def test_it_is_durable_when_it_is_finished(
     path = FOLDER / "00000000000000000010.log.cleaned"
     assert disk.read(path) == b"".join(batches)
     assert disk.read(path.with_name("00000000000000000010.index.cleaned")) != b""
-    assert read(disk, segment.path(TXN_INDEX)) == [ABORTED]
+    assert read(disk, segment.files.path(TXN_INDEX)) == [ABORTED]
 
 
 def test_a_batch_without_records_has_no_time(replacement: ReplacementSegment) -> None:
@@ -77,7 +78,7 @@ def test_what_an_earlier_try_left_is_not_kept(disk: ForgettingDisk) -> None:
         copy.add(batch(10, value))
         copy.write()
         segment = copy.finish([])
-    assert disk.read(segment.path()) == batch(10, b"second")
+    assert disk.read(segment.files.path()) == batch(10, b"second")
 
 
 def test_more_batches_than_one_system_call_takes_are_written(tmp_path: Path) -> None:
@@ -87,4 +88,4 @@ def test_more_batches_than_one_system_call_takes_are_written(tmp_path: Path) -> 
         copy.add(batch(offset, b"v"))
     copy.write()
     segment: Segment = copy.finish([])
-    assert sum(1 for _ in segment.batches()) == 3_000
+    assert sum(1 for _ in walk_whole(segment.file(), 0, segment.size)) == 3_000

@@ -42,8 +42,8 @@ def test_the_index_keeps_an_aborted_transaction_as_long_as_its_data_is_there() -
     trail.data(7, 12)
     trail.marker(7, 20, commit=False)
     trail.marker(8, 21, commit=False)
-    assert trail.take_kept() == [ABORTED]
-    assert trail.take_kept() == []
+    assert trail.take_retained() == [ABORTED]
+    assert trail.take_retained() == []
 
 
 def test_an_aborted_transaction_listed_by_several_segments_counts_once() -> None:
@@ -51,4 +51,4 @@ def test_an_aborted_transaction_listed_by_several_segments_counts_once() -> None
     assert trail.data(7, 10) is True
     trail.marker(7, 20, commit=False)
     assert trail.data(7, 30) is False
-    assert trail.take_kept() == [ABORTED]
+    assert trail.take_retained() == [ABORTED]

@@ -28,7 +28,7 @@ def disk() -> ForgettingDisk:
     directories = started(disk, [A])
     first = directories.create(T0, TOPIC_ID, CONFIG)
     write(first, *[b"v" * 5_000] * 10, leader_epoch=4)
-    first.delete_records(3)
+    first.raise_start_offset(3)
     write(directories.create(T1, TOPIC_ID, CONFIG), b"v")
     directories.close()
     return disk

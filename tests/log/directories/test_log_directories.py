@@ -161,14 +161,14 @@ def test_a_start_leaves_out_a_directory_that_cannot_be_used() -> None:
     assert directories.online == [directories.all[1]]
     disk.broken = Path()
     directories = LogDirectories([A, C], disk, ManualClock(), Random(1))
-    with pytest.raises(UserError, match="no log directory can be used: a: Input/output error; c:"):
+    with pytest.raises(UserError, match="no usable log directory: a: Input/output error; c:"):
         directories.open()
 
 
 def test_when_every_directory_has_failed_nothing_can_be_made(disk: ForgettingDisk) -> None:
     directories = started(disk, [A])
     directories.failed(A, OSError(errno.EIO, "gone"))
-    with pytest.raises(KafkaError, match="every log directory has failed"):
+    with pytest.raises(KafkaError, match="all log directories of this broker have failed"):
         directories.create(T0, TOPIC_ID, CONFIG)
 
 
@@ -192,7 +192,7 @@ def test_what_was_said_of_a_deleted_partition_is_not_believed_of_its_successor(
     log = directories.create(T0, TOPIC_ID, CONFIG)
     write(log, *[b"old"] * 50)
     log.flush()
-    log.delete_records(40)
+    log.raise_start_offset(40)
     checkpoints = directories.checkpoints
     for write_ in (*checkpoints.recovery_points(), *checkpoints.start_offsets()):
         write_.run()

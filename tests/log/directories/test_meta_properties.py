@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ottla.log.directories.meta_properties import (
     Identity,
     MetaProperties,
-    agreed,
     check_cluster,
+    common_identity,
     id_from_text,
     missing_directories,
 )
@@ -75,14 +75,14 @@ def test_a_bad_line_is_named_with_its_file(text: str, names: str) -> None:
 
 @pytest.mark.spec("CTL-72")
 def test_an_id_that_only_the_directory_knows_is_used() -> None:
-    assert agreed({A: SEVEN}, None) == Identity(BrokerId(7), "cluster")
+    assert common_identity({A: SEVEN}, None) == Identity(BrokerId(7), "cluster")
 
 
 @pytest.mark.spec("CTL-72")
 def test_a_configured_id_that_differs_from_the_stored_one_is_refused() -> None:
-    assert agreed({A: SEVEN}, BrokerId(7)).broker_id == 7
+    assert common_identity({A: SEVEN}, BrokerId(7)).broker_id == 7
     with pytest.raises(UserError, match=r"broker\.id 8 .*says 7"):
-        agreed({A: SEVEN}, BrokerId(8))
+        common_identity({A: SEVEN}, BrokerId(8))
 
 
 @pytest.mark.spec("CTL-72")
@@ -91,19 +91,19 @@ def test_a_configured_id_that_differs_from_the_stored_one_is_refused() -> None:
 )
 def test_directories_that_disagree_are_refused(other: MetaProperties) -> None:
     with pytest.raises(UserError, match="disagree"):
-        agreed({A: SEVEN, B: other}, None)
+        common_identity({A: SEVEN, B: other}, None)
 
 
 @pytest.mark.spec("CTL-71", "CTL-73")
 def test_without_any_id_one_must_be_generated() -> None:
-    assert agreed({}, None) == Identity(None, None)
-    assert agreed({A: MetaProperties(None, "c")}, None) == Identity(None, "c")
+    assert common_identity({}, None) == Identity(None, None)
+    assert common_identity({A: MetaProperties(None, "c")}, None) == Identity(None, "c")
 
 
 @pytest.mark.spec("CTL-71")
 def test_a_negative_id_is_refused() -> None:
     with pytest.raises(UserError, match="0 or more"):
-        agreed({}, BrokerId(-5))
+        common_identity({}, BrokerId(-5))
 
 
 def test_a_directory_of_another_cluster_is_refused() -> None:

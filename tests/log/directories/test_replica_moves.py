@@ -75,11 +75,11 @@ def test_a_moved_partition_is_where_it_was_moved_to_after_a_power_cut(
 def test_what_was_deleted_before_a_move_stays_deleted(directories: LogDirectories) -> None:
     source = directories.get(T0)
     assert source is not None
-    source.delete_records(5)
+    source.raise_start_offset(5)
     moves = ReplicaMoves(directories)
     moves.begin(T0, B)
     moves.copy(T0)
-    source.delete_records(8)
+    source.raise_start_offset(8)
     log = moves.finish(T0)
     assert log.start_offset == 8
     assert values(log) == [b"%d" % n for n in range(8, 20)]
@@ -108,7 +108,7 @@ def test_another_target_gives_up_the_first_copy(
     assert names(disk) == ["a/t-0", "b/t-0-delete", "c/t-0-future"]
     moves.begin(T0, A)  # back to where it is: nothing to do any more
     assert names(disk) == ["a/t-0", "b/t-0-delete", "c/t-0-delete"]
-    with pytest.raises(KafkaError, match="is not being moved"):
+    with pytest.raises(KafkaError, match="replica is not being moved"):
         moves.copy(T0)
 
 
@@ -164,7 +164,7 @@ def test_a_disk_that_cannot_be_read_fails_its_own_directory_and_not_the_target(
 def test_rot_is_not_copied(disk: ForgettingDisk, directories: LogDirectories) -> None:
     source = directories.get(T0)
     assert source is not None
-    path = source.segments.first.path()
+    path = source.segments.first.files.path()
     rotten = bytearray(disk.read(path))
     rotten[70] ^= 1
     moves = ReplicaMoves(directories)
@@ -173,10 +173,10 @@ def test_rot_is_not_copied(disk: ForgettingDisk, directories: LogDirectories) ->
     source.segments.first.release()
     with pytest.raises(CorruptBatch):
         moves.copy(T0)
-    moves.give_up(T0)
+    moves.cancel(T0)
     assert directories.futures == {}
     assert len(directories.online) == 3
-    moves.give_up(T0)
+    moves.cancel(T0)
 
 
 def test_settings_that_changed_during_the_move_hold_for_the_moved_log(

@@ -28,10 +28,10 @@ def test_producers_are_told_from_a_snapshot(tmp_path: Path) -> None:
         "currentTxnFirstOffset: OptionalLong[6] lastTimestamp: 50",
     ]
     path.write_bytes(path.read_bytes()[:-1])
-    assert "byte 0: snapshot fails its checksum" in lines(path)
+    assert "byte 0: snapshot has an invalid checksum" in lines(path)
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "leader-epoch-checkpoint", "0.log.deleted"])
 def test_a_file_of_another_kind_is_not_guessed_at(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ValueError, match=r"one of \.log, \.index"):
+    with pytest.raises(ValueError, match=r"expected one of \.log, \.index"):
         dump(tmp_path / name, RealDisk(), DumpOptions())

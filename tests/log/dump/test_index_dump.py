@@ -72,11 +72,11 @@ def test_the_sanity_check_judges_an_index_by_itself(tmp_path: Path) -> None:
     (tmp_path / f"{NAME}.log").unlink()
     for kind in ("index", "timeindex"):
         index = tmp_path / f"{NAME}.{kind}"
-        wishes = DumpOptions(index_sanity_check=True)
-        assert items(index, wishes) == [Note(f"{index} passed sanity check.")]
+        options = DumpOptions(index_sanity_check=True)
+        assert items(index, options) == [Note(f"{index} passed sanity check.")]
         index.write_bytes(index.read_bytes()[:-1])
-        [fault] = items(index, wishes)
-        assert isinstance(fault, DumpError) and "cut short" in fault.text
+        [fault] = items(index, options)
+        assert isinstance(fault, DumpError) and "truncated" in fault.text
 
 
 def test_aborted_transactions_are_told(tmp_path: Path) -> None:
@@ -86,4 +86,4 @@ def test_aborted_transactions_are_told(tmp_path: Path) -> None:
         "version: 0 producerId: 7 firstOffset: 1 lastOffset: 5 lastStableOffset: 6"
     ]
     path.write_bytes(path.read_bytes() + b"\0")
-    assert lines(path)[-1] == "byte 34: entry is cut short"
+    assert lines(path)[-1] == "byte 34: entry is truncated"

@@ -37,5 +37,5 @@ def test_entries_from_an_offset_on_can_be_dropped(disk: ForgettingDisk) -> None:
     index = OffsetIndex(disk, PATH)
     for relative in (4, 9, 12):
         index.append(relative, relative * 10)
-    index.cut_from(9)
+    index.truncate_from(9)
     assert index.pairs() == [(4, 40)]

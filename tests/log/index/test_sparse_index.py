@@ -172,7 +172,7 @@ def test_a_missing_file_is_an_empty_index() -> None:
 @pytest.mark.parametrize("count", [0, 1, 999, 1_500, 4_000, 9_999, 10_000, 10_001])
 def test_a_cut_keeps_the_first_entries_and_appends_follow_them(count: int) -> None:
     disk, index = filled(10_000)
-    index.cut(count)
+    index.truncate(count)
     kept = min(count, 10_000)
     assert len(index) == kept
     index.append(30_000 * 3, 7)

@@ -104,14 +104,14 @@ def test_the_first_open_transaction_holds_the_stable_offset() -> None:
     assert ended == (1, 10, 20, True)
     assert states.stable_offset_after(ended) == 12
     assert states.first_unstable_offset == 10  # its marker is not replicated yet
-    states.high_watermark_moved(20)
+    states.on_high_watermark_changed(20)
     assert states.first_unstable_offset == 10
-    states.high_watermark_moved(21)
+    states.on_high_watermark_changed(21)
     assert states.first_unstable_offset == 12
     last = states.apply_marker(header(-1, producer=2), COMMIT, 21)
     assert last is not None
     assert states.stable_offset_after(last) == 22
-    states.high_watermark_moved(22)
+    states.on_high_watermark_changed(22)
     assert states.first_unstable_offset is None
 
 
@@ -174,7 +174,7 @@ def test_a_snapshot_restores_what_decides(steps: list[tuple[int, int, str]]) -> 
             batch = header(sequence, count, producer=producer, txn=is_open or kind == "txn")
             took(states, batch, offset)
         offset += count
-    states.high_watermark_moved(offset)
+    states.on_high_watermark_changed(offset)
     again = ProducerStates()
     again.restore(states.entries())
     assert again.entries() == states.entries()

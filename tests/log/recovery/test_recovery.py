@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from ottla.log.files import File
+from ottla.log.follower_append import append_as_follower
 from ottla.log.log import CorruptLog, Log, Origin
+from ottla.log.timestamp_lookup import offset_for_timestamp
 from ottla.protocol.records import legacy
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
 from ottla.protocol.records.record import NewRecord
@@ -101,7 +103,7 @@ def test_below_the_recovery_point_a_bad_batch_takes_the_partition_offline() -> N
     assert f"{FIRST}.quarantined" in bench.names()
     assert FIRST not in bench.names()
     for clean in (True, False):
-        with pytest.raises(CorruptLog, match="was found corrupt earlier"):
+        with pytest.raises(CorruptLog, match="quarantined since an earlier start"):
             bench.load(clean=clean, recovery_point=5)
 
 
@@ -222,13 +224,13 @@ def test_old_formats_are_recovered_and_cut_like_new_ones() -> None:
     log = bench.create()
     for offset in range(6):
         message = [NewRecord(b"k", b"v%d" % offset, timestamp=offset)]
-        log.append_as_follower(legacy.build(message, magic=offset % 2, base_offset=offset), NOW_MS)
+        append_as_follower(log, legacy.build(message, magic=offset % 2, base_offset=offset), NOW_MS)
     assert bench.load(clean=False).end_offset == 6
     size = bench.disk.file_size(bench.dir / FIRST)
     bench.flip(FIRST, size - 1)
     again = bench.load(clean=False)
     assert again.end_offset == 5
-    assert again.offset_for_timestamp(3) == (3, 3, -1)
+    assert offset_for_timestamp(again, 3) == (3, 3, -1)
 
 
 def test_a_snapshot_does_not_outlive_the_batches_it_was_learnt_from() -> None:

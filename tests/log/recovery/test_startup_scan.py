@@ -10,7 +10,7 @@ import pytest
 
 from ottla.log.directories.checkpoint_file import HIGH_WATERMARKS
 from ottla.log.directories.directory import CLEAN_SHUTDOWN, LogDirectory
-from ottla.log.directories.log_directories import LogDirectories, renamed
+from ottla.log.directories.log_directories import LogDirectories, rename_log_dir
 from ottla.log.directories.names import DirectoryKind
 from ottla.log.recovery.startup_scan import StartupScan
 from ottla.model.ids import TopicPartition
@@ -82,7 +82,7 @@ def test_what_is_no_partition_of_ours_is_left_alone(disk: ForgettingDisk, name: 
     disk.mkdir(A / name)
     disk.replace(A / name / "file", b"content")
     directories = started(disk, [A])
-    assert directories.held == {}
+    assert directories.logs == {}
     directories.close()
     assert disk.read(A / name / "file") == b"content"
 
@@ -106,7 +106,7 @@ def test_a_partition_in_two_directories_is_served_from_the_longer_one(
 def test_a_copy_in_the_making_is_not_taken_for_the_partition(disk: ForgettingDisk) -> None:
     directories = started(disk, [A, B])
     write(directories.create(T0, TOPIC_ID, CONFIG), b"1")
-    renamed(directories.held.pop(T0), DirectoryKind.FUTURE, UUID(int=1))
+    rename_log_dir(directories.logs.pop(T0), DirectoryKind.FUTURE, UUID(int=1))
     again = LogDirectories([A, B], disk, ManualClock(), Random(1))
     disk.kill()
     again.open()

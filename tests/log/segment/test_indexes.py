@@ -26,6 +26,6 @@ def test_both_grow_are_cut_and_come_back_together() -> None:
     again.load()
     assert again.offsets.pairs() == [(5, 100), (9, 200), (12, 300)]
     assert again.times.pairs() == [(1_000, 5), (1_500, 12)]
-    again.cut_from(9)
+    again.truncate_from(9)
     assert again.offsets.pairs() == [(5, 100)]
     assert again.times.pairs() == [(1_000, 5)]

@@ -39,16 +39,6 @@ def test_an_empty_segment_gives_way_to_one_further_on() -> None:
     assert "00000000000000000000.log" not in bench.names()
 
 
-@pytest.mark.spec("LOG-55")
-def test_an_old_segment_is_closed_though_nothing_comes() -> None:
-    log = Workbench(segment_ms=1_000).create()
-    assert not log.maybe_roll(NOW_MS + 5_000)
-    add(log, b"a")
-    assert not log.maybe_roll(NOW_MS + 1_000)
-    assert log.maybe_roll(NOW_MS + 1_001)
-    assert len(log.segments) == 2
-
-
 @pytest.mark.spec("LOG-07", "LOG-35")
 def test_a_log_stopped_cleanly_comes_back_as_it_was() -> None:
     bench = Workbench(segment_bytes=250, index_interval_bytes=50)

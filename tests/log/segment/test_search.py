@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.log.segment.search import position_for_timestamp, position_of
 from ottla.log.segment.segment import INDEX, TIME_INDEX, Segment
+from ottla.log.segment.segment_end import load_end
 from ottla.protocol.records import legacy
 from ottla.protocol.records.record import NewRecord
 from tests.log.small_segments import DIR, batch, disk, filled, put
@@ -33,9 +35,9 @@ def test_every_offset_is_found_through_the_index_or_without(
         for offset in range(end, found.last_offset + 1):  # the gap before it leads here too
             expected[offset] = found.position
         end = found.last_offset + 1
-    assert {offset: segment.position_of(offset) for offset in expected} == expected
-    assert segment.position_of(end) == segment.size
-    assert segment.position_of(end + 50) == segment.size
+    assert {offset: position_of(segment, offset) for offset in expected} == expected
+    assert position_of(segment, end) == segment.size
+    assert position_of(segment, end + 50) == segment.size
 
 
 def test_old_formats_are_found_too() -> None:
@@ -50,8 +52,8 @@ def test_old_formats_are_found_too() -> None:
     segment.release()
     again = Segment(on, DIR, 0, size=segment.size)
     for offset in range(40):
-        assert again.batch_at(again.position_of(offset)).base_offset == offset
-    assert again.load_end() == (40, -1)
+        assert again.batch_at(position_of(again, offset)).base_offset == offset
+    assert load_end(again) == (40, -1)
     assert again.max_timestamp == 39
 
 
@@ -71,17 +73,17 @@ def test_a_turned_bit_in_an_index_never_misleads(
         put(segment, batch(number, stamp=1_000 + number), interval=150)
     segment.finish()
     segment.release()
-    content = bytearray(on.read(segment.path(kind)))
+    content = bytearray(on.read(segment.files.path(kind)))
     content[at % len(content)] ^= 1 << bit
-    on.replace(segment.path(kind), bytes(content))
+    on.replace(segment.files.path(kind), bytes(content))
     again = Segment(on, DIR, 0, size=segment.size)
     for offset in asked:
-        assert again.batch_at(again.position_of(offset)).base_offset == offset
-        start = again.position_for_timestamp(1_000 + offset)
+        assert again.batch_at(position_of(again, offset)).base_offset == offset
+        start = position_for_timestamp(again, 1_000 + offset)
         assert start < again.size
         assert again.batch_at(start).base_offset <= offset
     assert again.max_timestamp == 1_059
-    assert again.load_end() == (60, -1)
+    assert load_end(again) == (60, -1)
 
 
 @pytest.mark.spec("LOG-88")
@@ -91,6 +93,6 @@ def test_no_batch_before_the_place_for_a_time_is_as_new() -> None:
     for base, stamp in enumerate(stamps):
         put(segment, batch(base, stamp=stamp))
     for asked in range(5, 100, 5):
-        position = segment.position_for_timestamp(asked)
+        position = position_for_timestamp(segment, asked)
         before = [found.max_timestamp for found in segment.headers(0, position)]
         assert all(stamp < asked for stamp in before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.log.segment.search import position_of
 from ottla.log.segment.segment import Segment
 from tests.log.small_segments import DIR, batch, disk, filled, put
 
@@ -40,4 +41,4 @@ def test_a_write_that_fails_changes_nothing() -> None:
     assert (segment.size, segment.max_timestamp) == before
     on.capacity_bytes = None
     put(segment, batch(104))
-    assert segment.position_of(104) == before[0]
+    assert position_of(segment, 104) == before[0]

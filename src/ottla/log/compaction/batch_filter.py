@@ -1,13 +1,13 @@
-"""What of one batch outlives a round of compaction.
+"""What compaction retains of one batch.
 
 Owns: the rules for records, tombstones, markers, and for batches that must stay although they
 are empty.
 Never: reads a file. Offsets never change and nothing is reordered: a rewritten batch keeps its
 base offset, its last offset and its producer's sequence, and leaves gaps where records went.
 
-A tombstone, and a marker whose transaction is gone, must be seen by readers for a while before it
-may go. The first round that meets one writes into its batch when that will be (the delete
-horizon, in place of the base timestamp); a later round removes it.
+A tombstone, and a marker without any data left, must stay readable for `delete.retention.ms`. The
+first round that meets one writes the time of its removal into the batch (the delete horizon, in
+place of the base timestamp); a later round removes it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TransactionTracker:
         self._coming = deque(sorted(set(aborted), key=lambda txn: txn.first_offset))
         self._aborted: dict[int, AbortedTxn] = {}
         self._with_data: set[int] = set()
-        self._kept: list[AbortedTxn] = []
+        self._retained: list[AbortedTxn] = []
 
     def data(self, producer_id: int, last_offset: Offset) -> bool:
         """A transactional data batch; whether it belongs to an aborted transaction."""
@@ -43,7 +43,7 @@ class TransactionTracker:
         return producer_id in self._aborted
 
     def marker(self, producer_id: int, offset: Offset, *, commit: bool) -> bool:
-        """The end of a transaction; whether none of its data was met, so that this may go too.
+        """The end of a transaction; whether it has no data left, so that the marker is not needed.
 
         An aborted transaction that still has data keeps its line in the transaction index.
         """
@@ -52,13 +52,13 @@ class TransactionTracker:
         had_data = producer_id in self._with_data
         self._with_data.discard(producer_id)
         if aborted is not None and had_data:
-            self._kept.append(aborted)
+            self._retained.append(aborted)
         return not had_data
 
-    def take_kept(self) -> list[AbortedTxn]:
+    def take_retained(self) -> list[AbortedTxn]:
         """The aborted transactions with data whose markers were met since the last call."""
-        kept, self._kept = self._kept, []
-        return kept
+        retained, self._retained = self._retained, []
+        return retained
 
     def _advance(self, offset: Offset) -> None:
         while self._coming and self._coming[0].first_offset <= offset:
@@ -79,48 +79,48 @@ class CleaningRound(NamedTuple):
 
     @property
     def horizon_ms(self) -> int:
-        """When a tombstone that this round meets first may go."""
+        """When a tombstone that this round meets first may be removed."""
         return self.now_ms + self.delete_retention_ms
 
 
 def filter_batch(
     batch: StoredBatch,
     content: memoryview,
-    trail: TransactionTracker,
+    tracker: TransactionTracker,
     round_: CleaningRound,
     *,
     is_last: bool = False,
 ) -> Batch:
-    """The batch as it goes on: itself, a smaller one, one without records, or nothing (b"").
+    """What is retained: the batch, a smaller one, one without records, or nothing (b"").
 
-    The last one of what may be compacted always goes on, as Kafka has it: its offset says how far
-    the log reaches there.
+    The last batch of the cleanable part is always retained, as in Kafka: its offset is the end of
+    that part.
     """
     header = batch.header
     if header is None:
-        return _surviving_old(content, round_, is_last)
+        return _filter_legacy(content, round_, is_last)
     horizon = header.base_timestamp if header.has_delete_horizon else None
     passed = horizon is not None and horizon <= round_.now_ms
     records = list(read_records(content))
     unneeded = False
     if header.is_control:
-        unneeded = _marker_is_unneeded(header, records, trail)
-        kept = [] if unneeded and passed else records
-    elif header.is_transactional and trail.data(header.producer_id, header.last_offset):
-        kept = []
+        unneeded = _marker_is_unneeded(header, records, tracker)
+        retained = [] if unneeded and passed else records
+    elif header.is_transactional and tracker.data(header.producer_id, header.last_offset):
+        retained = []
     else:
-        kept = [record for record in records if _stays(record, round_.newest, passed)]
-    if not kept:
+        retained = [record for record in records if _is_retained(record, round_.newest, passed)]
+    if not retained:
         stays = is_last or _holds_sequence(header, round_.active)
-        return _rebuilt(header, [], None) if stays else b""
-    waits = horizon is None and (unneeded or _has_tombstone(kept))
-    if len(kept) == len(records) and not waits:
+        return _rebuild(header, [], None) if stays else b""
+    waits = horizon is None and (unneeded or _has_tombstone(retained))
+    if len(retained) == len(records) and not waits:
         return content
-    return _rebuilt(header, kept, round_.horizon_ms if waits else horizon)
+    return _rebuild(header, retained, round_.horizon_ms if waits else horizon)
 
 
 def keys(
-    batch: StoredBatch, content: memoryview, trail: TransactionTracker
+    batch: StoredBatch, content: memoryview, tracker: TransactionTracker
 ) -> Iterator[tuple[bytes, Offset]]:
     """Key and offset of each record that counts: not those of aborted transactions."""
     header = batch.header
@@ -129,9 +129,9 @@ def keys(
     else:
         records = read_records(content)
         if header.is_control:
-            _marker_is_unneeded(header, list(records), trail)
+            _marker_is_unneeded(header, list(records), tracker)
             return
-        if header.is_transactional and trail.data(header.producer_id, header.last_offset):
+        if header.is_transactional and tracker.data(header.producer_id, header.last_offset):
             return
     for record in records:
         if record.key is not None:
@@ -139,43 +139,45 @@ def keys(
 
 
 def without_records(batch: StoredBatch, content: memoryview) -> bytes:
-    """What says how far a segment reaches, of a batch of which nothing survived."""
+    """The batch without its records: its offsets mark the end of a segment."""
     if batch.header is not None:
-        return _rebuilt(batch.header, [], None)
-    return _built_from_old(content, [], None)
+        return _rebuild(batch.header, [], None)
+    return _convert_legacy(content, [], None)
 
 
-def _surviving_old(content: memoryview, round_: CleaningRound, is_last: bool) -> Batch:
-    """Of an entry in an older format: itself or, when something goes, a batch of the new one.
+def _filter_legacy(content: memoryview, round_: CleaningRound, is_last: bool) -> Batch:
+    """An entry in an older format: unchanged or, when records are removed, as a v2 batch.
 
-    Only the new format can say when a tombstone may go, or be empty.
+    Only v2 has a delete horizon and can be empty.
     """
     entry = next(legacy.entries(content))
     records = legacy.records(entry)
-    kept = [record for record in records if _stays(record, round_.newest, tombstones_go=False)]
-    if not kept and not is_last:
+    retained = [
+        record for record in records if _is_retained(record, round_.newest, tombstones_go=False)
+    ]
+    if not retained and not is_last:
         return b""
-    waits = _has_tombstone(kept)
-    if len(kept) == len(records) and not waits:
+    waits = _has_tombstone(retained)
+    if len(retained) == len(records) and not waits:
         return content
-    return _built_from_old(content, kept, round_.horizon_ms if waits else None)
+    return _convert_legacy(content, retained, round_.horizon_ms if waits else None)
 
 
-def _built_from_old(content: memoryview, kept: list[Record], horizon_ms: int | None) -> bytes:
+def _convert_legacy(content: memoryview, retained: list[Record], horizon_ms: int | None) -> bytes:
     entry = next(legacy.entries(content))
     base_offset = legacy.records(entry)[0].offset
     return build(
-        kept,
+        retained,
         base_offset=base_offset,
         codec=entry.codec,
         timestamp_type=entry.timestamp_type,
         delete_horizon_ms=horizon_ms,
         last_offset_delta=entry.offset - base_offset,
-        max_timestamp=entry.timestamp if entry.timestamp_type or not kept else None,
+        max_timestamp=entry.timestamp if entry.timestamp_type or not retained else None,
     )
 
 
-def _stays(record: Record, newest: OffsetMap, tombstones_go: bool) -> bool:
+def _is_retained(record: Record, newest: OffsetMap, tombstones_go: bool) -> bool:
     if record.offset > newest.latest_offset:
         return True  # beyond what the map covers
     if record.key is None:
@@ -190,15 +192,15 @@ def _has_tombstone(records: list[Record]) -> bool:
 
 
 def _marker_is_unneeded(
-    header: BatchHeader, records: list[Record], trail: TransactionTracker
+    header: BatchHeader, records: list[Record], tracker: TransactionTracker
 ) -> bool:
     if not records:
         return True
     marker = decode_marker(records[0].key, records[0].value)
-    if marker is None:  # a control record of another kind is not ours to judge
+    if marker is None:  # other control records are retained
         return False
     commit = marker.type is ControlType.COMMIT
-    return trail.marker(header.producer_id, header.last_offset, commit=commit)
+    return tracker.marker(header.producer_id, header.last_offset, commit=commit)
 
 
 def _holds_sequence(header: BatchHeader, active: Mapping[int, ProducerEntry]) -> bool:
@@ -211,7 +213,7 @@ def _holds_sequence(header: BatchHeader, active: Mapping[int, ProducerEntry]) ->
     return header.is_control and header.producer_epoch == last.epoch
 
 
-def _rebuilt(header: BatchHeader, records: list[Record], horizon_ms: int | None) -> bytes:
+def _rebuild(header: BatchHeader, records: list[Record], horizon_ms: int | None) -> bytes:
     by_append = header.timestamp_type == 1
     return build(
         records,

@@ -1,7 +1,7 @@
 """Compaction at work: rewrites closed segments so that each key keeps its newest record.
 
 Owns: the two passes over a log (first the newest offset of every key of the dirty part, then a
-copy of everything before its end without what has been overtaken).
+copy of everything before its end without records that have a newer one).
 Never: touches the active segment, decides which log is next (`plan`), or which records are kept
 (`batch_filter`).
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from ottla.log.aborted_transactions import find_aborted
 from ottla.log.compaction.batch_filter import (
     CleaningRound,
     TransactionTracker,
@@ -24,11 +25,12 @@ from ottla.log.compaction.batch_filter import (
     without_records,
 )
 from ottla.log.compaction.offset_map import OffsetMap
-from ottla.log.compaction.plan import CleanableRange, DirtyLog, Lags, SegmentRange, grouped
+from ottla.log.compaction.plan import CleanableRange, DirtyLog, Lags, SegmentRange, group_segments
 from ottla.log.compaction.replacement_segment import ReplacementSegment
 from ottla.log.index.txn_index import overlapping
 from ottla.log.log import Log
 from ottla.log.segment.segment import Segment
+from ottla.log.segment_deletion import replace_segments
 from ottla.log.stored_batch import StoredBatch, checksum_ok, walk_whole
 from ottla.model.ids import Offset
 from ottla.protocol.records.header import CorruptBatch
@@ -44,7 +46,7 @@ class CleanerMemory(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """One step is done: what it read and wrote, for whoever keeps the pace."""
+    """One step is done: how many bytes it read and wrote, for the throttle."""
 
     bytes_read: int
     bytes_written: int
@@ -61,21 +63,20 @@ class SegmentSwap(NamedTuple):
     cleaned: Segment
     originals: Sequence[Segment]
     sizes: Sequence[int]
-    rests_on: Offset
+    read_to: Offset
     end_mark: Offset | None = None
-    """Where a batch without records stands that only says which segments the copy replaces: a
-    crash in the middle of the swap is completed by it. Then it goes, for readers would take it for
-    the end of the log."""
+    """The offset of an empty batch at the end that only marks which segments the copy replaces, so
+    that a swap interrupted by a crash can be completed. It is removed after the swap."""
 
     def perform(self, now_ms: int) -> None:
         """On the thread that owns the log. Abandoned, and no trace left, if the log moved on."""
         present = {id(segment): segment.size for segment in self.log.segments}
         if [present.get(id(segment)) for segment in self.originals] != list(self.sizes):
             self.cleaned.delete()
-            raise CleaningAborted(f"{self.log.partition}: changed while it was being compacted")
-        self.log.replace_segments(self.cleaned, self.originals, now_ms, self.rests_on)
+            raise CleaningAborted(f"{self.log.partition}: log changed during compaction")
+        replace_segments(self.log, self.cleaned, self.originals, now_ms, self.read_to)
         if self.end_mark is not None:
-            self.cleaned.drop_last(self.end_mark)
+            self.cleaned.truncate_to(self.end_mark, has_records=False)
 
 
 Step: TypeAlias = Progress | SegmentSwap
@@ -84,21 +85,21 @@ Step: TypeAlias = Progress | SegmentSwap
 class LogCleaning:
     """One round of compaction of one log. Made on the thread that owns the log."""
 
-    def __init__(self, log: Log, dirt: DirtyLog, memory: CleanerMemory, now_ms: int) -> None:
+    def __init__(self, log: Log, dirty: DirtyLog, memory: CleanerMemory, now_ms: int) -> None:
         self.log = log
-        self._dirt = dirt
-        self._segments = [s for s in log.segments if s.base_offset < dirt.end]
-        self._aborted = log.aborted_transactions(0, dirt.end)
+        self._dirty = dirty
+        self._segments = [s for s in log.segments if s.base_offset < dirty.end]
+        self._aborted = find_aborted(log, 0, dirty.end)
         newest = OffsetMap.fitting(
-            dirt.end - dirt.first_dirty,
+            dirty.end - dirty.first_dirty,
             buffer_bytes=memory.buffer_bytes,
             load_factor=memory.load_factor,
         )
-        newest.latest_offset = dirt.first_dirty - 1
+        newest.latest_offset = dirty.first_dirty - 1
         active = {entry.producer_id: entry for entry in log.producers.entries()}
         self._round = CleaningRound(newest, active, now_ms, log.config.delete_retention_ms)
-        self.rests_on = log.high_watermark
-        """What decided which records go lies below this: it must be on the disk before they do."""
+        self.read_to = log.high_watermark
+        """Records below this decided what is removed: they must be durable first."""
 
     @property
     def end(self) -> Offset:
@@ -107,20 +108,20 @@ class LogCleaning:
 
     def steps(self) -> Iterator[Step]:
         yield from self._map_keys()
-        trail = TransactionTracker(self._aborted)
+        tracker = TransactionTracker(self._aborted)
         todo = [segment for segment in self._segments if segment.base_offset < self.end]
-        for group in grouped(todo, self._dirt.end, self.log.config.segment_bytes):
-            yield from self._rewrite(group, trail)
+        for group in group_segments(todo, self._dirty.end, self.log.config.segment_bytes):
+            yield from self._rewrite(group, tracker)
 
     def _map_keys(self) -> Iterator[Step]:
         """Learn the newest offset of each key of the dirty part, as far as the map has room."""
-        newest, first_dirty = self._round.newest, self._dirt.first_dirty
-        dirty = [s for s in self._segments if self._end_of(s) > first_dirty]
-        start = dirty[0].base_offset if dirty else first_dirty
-        trail = TransactionTracker(overlapping(self._aborted, start, self._dirt.end))
+        newest, first_dirty = self._round.newest, self._dirty.first_dirty
+        dirty_segments = [s for s in self._segments if self._end_of(s) > first_dirty]
+        start = dirty_segments[0].base_offset if dirty_segments else first_dirty
+        tracker = TransactionTracker(overlapping(self._aborted, start, self._dirty.end))
         read = 0
-        for batch, content in self._batches(dirty):
-            for key, offset in keys(batch, content, trail):
+        for batch, content in self._batches(dirty_segments):
+            for key, offset in keys(batch, content, tracker):
                 if newest.full:
                     return
                 if offset >= first_dirty:
@@ -130,54 +131,58 @@ class LogCleaning:
             if read >= STEP_BYTES:
                 yield Progress(read, 0)
                 read = 0
-        newest.latest_offset = self._dirt.end - 1  # after the last batch there may be a gap
+        newest.latest_offset = self._dirty.end - 1  # after the last batch there may be a gap
 
-    def _rewrite(self, group: list[Segment], trail: TransactionTracker) -> Iterator[Step]:
+    def _rewrite(self, group: list[Segment], tracker: TransactionTracker) -> Iterator[Step]:
         """Copy what survives of neighbouring segments into one."""
         sizes = [segment.size for segment in group]
         copy = ReplacementSegment(self.log, group[0].base_offset)
         read, unread, end_mark = 0, sum(sizes), None
         for batch, content in self._batches(group):
             unread -= batch.size
-            is_last = batch.last_offset + 1 == self._dirt.end
-            kept = filter_batch(batch, content, trail, self._round, is_last=is_last)
-            if not kept and not unread:
-                kept, end_mark = without_records(batch, content), batch.base_offset
-            copy.add(kept)
+            is_last = batch.last_offset + 1 == self._dirty.end
+            filtered = filter_batch(batch, content, tracker, self._round, is_last=is_last)
+            if not filtered and not unread:
+                filtered, end_mark = without_records(batch, content), batch.base_offset
+            copy.add(filtered)
             read += batch.size
             if read >= STEP_BYTES:
                 yield Progress(read, copy.write())
                 read = 0
         yield Progress(read, copy.write())
-        cleaned = copy.finish(trail.take_kept())
-        yield SegmentSwap(self.log, cleaned, group, sizes, self.rests_on, end_mark)
+        cleaned = copy.finish(tracker.take_retained())
+        yield SegmentSwap(self.log, cleaned, group, sizes, self.read_to, end_mark)
 
     def _batches(self, segments: Sequence[Segment]) -> Iterator[tuple[StoredBatch, memoryview]]:
-        """Through files of our own: the log may let go of its own at any moment."""
+        """Through separate file handles: the log may close its own at any time."""
         for segment in segments:
             try:
-                file = self.log.disk.open_read(segment.path())
+                file = self.log.disk.open_read(segment.files.path())
             except FileNotFoundError:
-                raise CleaningAborted(f"{self.log.partition}: {segment!r} is gone") from None
+                raise CleaningAborted(
+                    f"{self.log.partition}: segment {segment.base_offset} was deleted"
+                ) from None
             first, end = segment.base_offset, self._end_of(segment)
             for batch, content in walk_whole(file, 0, segment.size):
-                # Or rot would get a checksum that is right. No checksum covers the offset itself.
+                # Or corrupt data would get a valid checksum. No checksum covers the offset itself.
                 sound = first <= batch.base_offset <= batch.last_offset < end
                 if not sound or not checksum_ok(batch, content):
-                    raise CorruptBatch(f"{segment!r}: not what was written", batch.position)
+                    raise CorruptBatch(
+                        f"{segment.files.path()}: invalid checksum or offset", batch.position
+                    )
                 first = batch.last_offset + 1
                 yield batch, content
             file.close()
 
     def _end_of(self, segment: Segment) -> Offset:
         later = (s.base_offset for s in self._segments if s.base_offset > segment.base_offset)
-        return next(later, self._dirt.end)
+        return next(later, self._dirty.end)
 
 
 def extent(log: Log) -> CleanableRange:
     """The log as the plan sees it."""
     pieces = [
-        SegmentRange(s.base_offset, s.size, s.largest_timestamp(), s.first_timestamp)
+        SegmentRange(s.base_offset, s.size, s.retention_timestamp, s.first_timestamp)
         for s in log.segments
     ]
     return CleanableRange(log.start_offset, log.last_stable_offset, log.end_offset, pieces)

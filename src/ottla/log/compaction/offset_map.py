@@ -37,8 +37,8 @@ class OffsetMap:
     @classmethod
     def fitting(cls, keys: int, *, buffer_bytes: int, load_factor: float) -> OffsetMap:
         """Room for `keys` keys where the buffer allows it, else as many as fit into the buffer."""
-        wanted = int(keys / load_factor) + 2
-        return cls(max(2, min(wanted, buffer_bytes // ENTRY_BYTES)), load_factor)
+        slots = int(keys / load_factor) + 2
+        return cls(max(2, min(slots, buffer_bytes // ENTRY_BYTES)), load_factor)
 
     @property
     def full(self) -> bool:

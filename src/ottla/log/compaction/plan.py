@@ -39,7 +39,7 @@ class CleanableRange(NamedTuple):
 
 
 class Lags(NamedTuple):
-    """The topic's wishes: how long records rest, how long they may wait, how dirty is dirty."""
+    """The topic's compaction settings: minimum lag, maximum lag, dirty ratio."""
 
     min_compaction_lag_ms: int
     max_compaction_lag_ms: int
@@ -66,7 +66,7 @@ class DirtyLog(NamedTuple):
 
 
 def first_dirty_offset(log: CleanableRange, checkpoint: Offset | None) -> Offset:
-    """Where the dirty part begins; a checkpoint outside the log says nothing about it."""
+    """Where the dirty part begins; a checkpoint outside the log is ignored."""
     if checkpoint is None or not log.start_offset <= checkpoint <= log.end_offset:
         return log.start_offset
     return checkpoint
@@ -123,7 +123,7 @@ class Sized(Protocol):
 S = TypeVar("S", bound=Sized)
 
 
-def grouped(segments: Iterable[S], end: Offset, max_bytes: int) -> list[list[S]]:
+def group_segments(segments: Iterable[S], end: Offset, max_bytes: int) -> list[list[S]]:
     """Neighbours that fit together into one segment: by size, and by offsets from its base."""
     todo = list(segments)
     ends = [segment.base_offset for segment in todo[1:]] + [end]

@@ -32,7 +32,7 @@ class ReplacementSegment:
         if not batch:
             return
         stored = parse(batch, 0, 0)
-        # A batch without records has no time of its own, whatever its header still says.
+        # A batch without records has no timestamp, whatever its header contains.
         has_records = stored.header is None or stored.header.count > 0
         timestamp = stored.max_timestamp if has_records else -1
         self._batches.append(batch)
@@ -54,10 +54,10 @@ class ReplacementSegment:
         segment = self._segment
         segment.file()  # a segment of which nothing survived is an empty file, not none
         segment.finish()
-        path = segment.path(TXN_INDEX)
+        path = segment.files.path(TXN_INDEX)
         txn_index.write(self._disk, path, aborted)  # written even if empty: a missing one is lost
         sync_path(self._disk, path)
-        segment.sync_data()
-        segment.sync_indexes()
-        self._disk.sync_dir(segment.dir)
+        segment.file().sync()
+        segment.indexes().sync()
+        self._disk.sync_dir(segment.files.dir)
         return segment

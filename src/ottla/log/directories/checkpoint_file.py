@@ -35,24 +35,24 @@ def decode(content: bytes, fields: int) -> list[list[str]]:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        raise BadCheckpoint("not text") from error
+        raise BadCheckpoint("not UTF-8 text") from error
     if not text.endswith("\n"):  # a torn last line could still be a number, and a wrong one
-        raise BadCheckpoint("the last line is cut")
+        raise BadCheckpoint("last line is truncated")
     version, *rest = text[:-1].split("\n")
     if version != VERSION:
-        raise BadCheckpoint(f"version {version!r}")
+        raise BadCheckpoint(f"unsupported version {version!r}")
     lines = [line.split(" ") for line in rest[1:]]
     if not rest or rest[0] != str(len(lines)):
-        raise BadCheckpoint(f"{len(lines)} lines, not {rest[0] if rest else 'any'}")
+        raise BadCheckpoint(f"{len(lines)} entries, expected {rest[0] if rest else 'a count'}")
     if bad := next((line for line in lines if len(line) != fields), None):
-        raise BadCheckpoint(f"line {' '.join(bad)!r}")
+        raise BadCheckpoint(f"invalid line {' '.join(bad)!r}")
     return lines
 
 
 def number(word: str) -> int:
     """A decimal number as we write it, and nothing else that `int` would take."""
     if not word.isascii() or not word.removeprefix("-").isdigit():
-        raise BadCheckpoint(f"{word!r} is no number")
+        raise BadCheckpoint(f"expected a number, got {word!r}")
     return int(word)
 
 

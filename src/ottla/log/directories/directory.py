@@ -58,7 +58,7 @@ class LogDirectory:
         self.meta = MetaProperties(None, None)
         self.failure: str | None = None
         self.newest: dict[str, int] = {}
-        self._taken: dict[str, Mapping[TopicPartition, Offset]] = {}
+        self._offsets: dict[str, Mapping[TopicPartition, Offset]] = {}
         self._lock: Lock | None = None
         self._identity: tuple[int, int] | None = None
 
@@ -100,11 +100,11 @@ class LogDirectory:
         """
         moved = self.disk.identity(self.path) != self._identity
         if moved and not self.disk.exists(self.path / meta_properties.FILE_NAME):
-            said = "the directory was replaced while the broker was running"
-            raise FileNotFoundError(errno.ENOENT, said, str(self.path))
+            reason = "the directory was replaced while the broker was running"
+            raise FileNotFoundError(errno.ENOENT, reason, str(self.path))
 
     def claim(self, meta: MetaProperties) -> None:
-        """Write down whose directory this is, if it does not say so already."""
+        """Write meta.properties, unless it has these contents already."""
         if meta != self.meta:
             path = self.path / meta_properties.FILE_NAME
             self.disk.replace(path, meta.text().encode())
@@ -121,31 +121,35 @@ class LogDirectory:
 
     def partitions(self) -> dict[str, DirectoryName]:
         """The partition directories in here, by name; anything else is left alone."""
-        found: dict[str, DirectoryName] = {}
+        partitions: dict[str, DirectoryName] = {}
         for name in self.disk.list(self.path):
             named = parse(name)
             if named is None or named.partition == CLUSTER_METADATA:
                 continue
             if named.kind is not DirectoryKind.STRAY:
-                found[name] = named
-        return found
+                partitions[name] = named
+        return partitions
 
     def offsets(self, name: str) -> Mapping[TopicPartition, Offset]:
         """One of the four checkpoints, as it was last written or taken to be written.
 
-        What a damaged one said is found out from the logs.
+        The values of a damaged one are read from the logs.
         """
-        if name not in self._taken:
+        if name not in self._offsets:
             try:
-                self._taken[name] = read_offsets(self.disk, self.path / name)
+                self._offsets[name] = read_offsets(self.disk, self.path / name)
             except BadCheckpoint as fault:
-                logger.warning("%s is ignored: %s", self.path / name, fault)
-                self._taken[name] = {}
-        return self._taken[name]
+                logger.warning(
+                    "%s: ignoring invalid checkpoint, reading the logs instead: %s",
+                    self.path / name,
+                    fault,
+                )
+                self._offsets[name] = {}
+        return self._offsets[name]
 
     def checkpoint(self, name: str, offsets: Mapping[TopicPartition, Offset]) -> CheckpointWrite:
         """Take these numbers; they are in the file when what is returned has been run."""
-        self._taken[name] = offsets
+        self._offsets[name] = offsets
         number = self.newest[name] = self.newest.get(name, 0) + 1
         return CheckpointWrite(self, name, number, offsets)
 

@@ -1,7 +1,7 @@
 """The four checkpoints of each log directory: what is written into them, from which logs.
 
 Owns: taking the numbers. Never: waits for the disk, except in `forget`; what is returned is run by
-whoever asked, on any thread.
+the caller, on any thread.
 
 - recovery points: below this everything is on the disk for good
 - high watermarks: below this everything is replicated
@@ -29,64 +29,64 @@ if TYPE_CHECKING:
 
 
 class DirectoryCheckpoints:
-    """What the directories' checkpoints should say now."""
+    """The contents of the directories' checkpoint files."""
 
     def __init__(self, directories: LogDirectories) -> None:
         self._directories = directories
 
     def recovery_points(self) -> list[CheckpointWrite]:
-        return self._each(RECOVERY_POINTS, lambda log: log.recovery_point)
+        return self._write_all(RECOVERY_POINTS, lambda log: log.recovery_point)
 
     def high_watermarks(self) -> list[CheckpointWrite]:
-        return self._each(HIGH_WATERMARKS, lambda log: log.high_watermark)
+        return self._write_all(HIGH_WATERMARKS, lambda log: log.high_watermark)
 
     def start_offsets(self) -> list[CheckpointWrite]:
-        return self._each(START_OFFSETS, _start_offset)
+        return self._write_all(START_OFFSETS, _start_offset)
 
     def cleaned(self, partition: TopicPartition, offset: Offset) -> list[CheckpointWrite]:
         """A partition is compacted up to here; none when it is gone meanwhile."""
-        held = self._directories.held.get(partition)
-        if held is None:
+        hosted = self._directories.logs.get(partition)
+        if hosted is None:
             return []
-        known = held.directory.offsets(CLEANED_OFFSETS)
-        kept = {p: at for p, at in known.items() if p in self._directories.held}
-        return [held.directory.checkpoint(CLEANED_OFFSETS, {**kept, partition: offset})]
+        checkpointed = hosted.directory.offsets(CLEANED_OFFSETS)
+        current = {p: cleaned for p, cleaned in checkpointed.items() if p in self._directories.logs}
+        return [hosted.directory.checkpoint(CLEANED_OFFSETS, {**current, partition: offset})]
 
     def cleaned_offset(self, partition: TopicPartition) -> Offset | None:
-        held = self._directories.held.get(partition)
-        return None if held is None else held.directory.offsets(CLEANED_OFFSETS).get(partition)
+        hosted = self._directories.logs.get(partition)
+        return None if hosted is None else hosted.directory.offsets(CLEANED_OFFSETS).get(partition)
 
     def of(self, directory: LogDirectory) -> list[CheckpointWrite]:
-        """Those of one directory that speak for logs as they are now."""
+        """The writes of one directory's checkpoints, from the current state of its logs."""
         writes = [*self.recovery_points(), *self.high_watermarks(), *self.start_offsets()]
         return [write for write in writes if write.directory is directory]
 
     def forget(self, partition: TopicPartition, directory: LogDirectory) -> None:
-        """Before a partition of a name begins anew: what was said of the old one is not true of it.
+        """Remove a partition's entries, before a new partition of that name is created.
 
         A recovery point left over would make unflushed records look flushed, a start offset would
         hide them.
         """
         for name in (RECOVERY_POINTS, HIGH_WATERMARKS, START_OFFSETS, CLEANED_OFFSETS):
-            known = directory.offsets(name)
-            if partition in known:
-                others = {p: offset for p, offset in known.items() if p != partition}
+            checkpointed = directory.offsets(name)
+            if partition in checkpointed:
+                others = {p: offset for p, offset in checkpointed.items() if p != partition}
                 directory.checkpoint(name, others).run()
 
-    def _each(self, name: str, value: Callable[[Log], Offset | None]) -> list[CheckpointWrite]:
-        taken: dict[int, dict[TopicPartition, Offset]] = {
+    def _write_all(self, name: str, value: Callable[[Log], Offset | None]) -> list[CheckpointWrite]:
+        offsets: dict[int, dict[TopicPartition, Offset]] = {
             id(directory): {} for directory in self._directories.online
         }
-        for partition, held in self._directories.held.items():
-            offset = value(held.log)
+        for partition, hosted in self._directories.logs.items():
+            offset = value(hosted.log)
             if offset is not None:
-                taken[id(held.directory)][partition] = offset
+                offsets[id(hosted.directory)][partition] = offset
         return [
-            directory.checkpoint(name, taken[id(directory)])
+            directory.checkpoint(name, offsets[id(directory)])
             for directory in self._directories.online
         ]
 
 
 def _start_offset(log: Log) -> Offset | None:
-    """Only where the first segment's name does not say it."""
+    """None where it is the base offset of the first segment."""
     return log.start_offset if log.start_offset > log.segments.first.base_offset else None

@@ -1,7 +1,7 @@
-"""What a data directory holds, found out without changing a byte of it.
+"""Reading the contents of a data directory without changing it.
 
-Owns: reading partitions, ids, offsets and producers off a directory that Apache Kafka (or we)
-wrote. Never: writes, locks, or believes an index. `ottla adopt` decides by it.
+Owns: reading partitions, ids, offsets and producers from a directory that Apache Kafka (or Ottla)
+wrote. Never: writes, locks, or trusts an index. `ottla adopt` plans with it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def inspect(path: Path, disk: Disk) -> DirectoryContents:
     """Look at a data directory; UserError when it is none, or when a log in it is unreadable."""
     meta_path = path / meta_properties.FILE_NAME
     if not disk.exists(meta_path):
-        raise UserError(f"{path}: there is no {meta_properties.FILE_NAME}, so no data directory")
+        raise UserError(f"{path}: not a data directory: no {meta_properties.FILE_NAME} in it")
     meta = MetaProperties.parse(
         disk.read(meta_path).decode("utf-8", "replace"), source=str(meta_path)
     )
@@ -79,10 +79,12 @@ def inspect(path: Path, disk: Disk) -> DirectoryContents:
         elif named.kind is not DirectoryKind.CURRENT:
             leftovers[name] = f"a directory that ends in {named.kind.value}"
         else:
-            found = _partition(disk, path / name, named.partition)
-            start = starts.get(named.partition, found.start_offset)
-            partitions.append(found._replace(start_offset=max(start, found.start_offset)))
-            producer_ids.extend(_producer_ids(disk, found))
+            found_partition = _partition(disk, path / name, named.partition)
+            start = starts.get(named.partition, found_partition.start_offset)
+            partitions.append(
+                found_partition._replace(start_offset=max(start, found_partition.start_offset))
+            )
+            producer_ids.extend(_producer_ids(disk, found_partition))
     return DirectoryContents(
         path,
         meta,
@@ -118,7 +120,11 @@ def _end_offset(disk: Disk, log: Path) -> Offset:
     index = log.with_suffix(".index")
     content = disk.read(index) if disk.exists(index) else b""
     whole = content[: len(content) - len(content) % OffsetIndex.ENTRY.size]
-    positions = [at for relative, at in OffsetIndex.ENTRY.iter_unpack(whole) if relative or at]
+    positions = [
+        position
+        for relative, position in OffsetIndex.ENTRY.iter_unpack(whole)
+        if relative or position
+    ]
     size = disk.file_size(log)
     for start in (*positions[-1:], 0):
         end = None
@@ -132,20 +138,20 @@ def _end_offset(disk: Disk, log: Path) -> Offset:
     return int(log.stem)
 
 
-def _producer_ids(disk: Disk, found: FoundPartition) -> Iterator[int]:
+def _producer_ids(disk: Disk, found_partition: FoundPartition) -> Iterator[int]:
     """Ids in use: of producers that write here, or that a transaction coordinator remembers."""
-    for name in disk.list(found.path):
+    for name in disk.list(found_partition.path):
         if name.endswith(snapshot_file.SUFFIX):
             try:
-                entries = snapshot_file.decode(disk.read(found.path / name))
+                entries = snapshot_file.decode(disk.read(found_partition.path / name))
             except snapshot_file.CorruptSnapshot:
                 continue
             yield from (entry.producer_id for entry in entries)
-        elif name.endswith(".log") and found.partition.topic == TRANSACTION_STATE:
-            yield from _remembered(disk, found.path / name)
+        elif name.endswith(".log") and found_partition.partition.topic == TRANSACTION_STATE:
+            yield from _coordinator_producer_ids(disk, found_partition.path / name)
 
 
-def _remembered(disk: Disk, log: Path) -> Iterator[int]:
+def _coordinator_producer_ids(disk: Disk, log: Path) -> Iterator[int]:
     try:
         for batch, content in walk_whole(disk.open_read(log), 0, disk.file_size(log)):
             if batch.header is None or batch.header.is_control:

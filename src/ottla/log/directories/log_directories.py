@@ -1,26 +1,27 @@
 """The log directories of one broker, and the partitions in them.
 
-Owns: which partition is where, what waits for removal, which directory has failed.
-Never: knows who leads, decides what goes, waits for others. An OSError in one directory fails
-that directory alone: its partitions are gone from here, and `on_failure` hears of it.
+Owns: which partition is in which directory, pending removals, which directory has failed.
+Never: knows who leads, decides what is deleted, waits. An OSError in one directory fails that
+directory alone: its partitions are removed from `logs`, and `on_failure` is called.
 
-To start: `open`, `identity`, `claim`, then `loading`. To stop: `close`. All of it but the `run` of
-what is returned belongs to the thread that appends.
+To start: `open`, `identity`, `claim`, then `recovery.startup_scan`. To stop: `close`. All of it but
+the `run` of what is returned belongs to the thread that appends.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from ottla.log.directories.directory import LogDirectory
 from ottla.log.directories.directory_checkpoints import DirectoryCheckpoints
-from ottla.log.directories.meta_properties import Identity, MetaProperties, agreed
+from ottla.log.directories.meta_properties import Identity, MetaProperties, common_identity
 from ottla.log.directories.names import DirectoryKind, name_of
 from ottla.log.files import Disk
 from ottla.log.log import Log
@@ -28,15 +29,10 @@ from ottla.log.recovery import log_loader
 from ottla.log.recovery.log_loader import LogLocation
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode, KafkaError, UserError
-from ottla.model.ids import BrokerId, TopicId, TopicPartition
+from ottla.model.ids import BrokerId, Offset, TopicId, TopicPartition
 
 if TYPE_CHECKING:
     from ottla.config.topic import TopicConfig
-from collections.abc import Iterable
-from itertools import chain
-from typing import Final
-
-from ottla.model.ids import Offset
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +56,7 @@ class DirectoryRemoval(NamedTuple):
 
 
 class PendingRemovals:
-    """Directories that wait for their removal."""
+    """Partition directories that are to be removed later."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -70,33 +66,31 @@ class PendingRemovals:
         self._waiting.append(DirectoryRemoval(self._clock.wall_ms() + delay_ms, directory, path))
 
     def due(self) -> list[DirectoryRemoval]:
-        """What may be removed by now. Whoever asks, runs them."""
+        """The removals that are due now; the caller runs them."""
         now_ms = self._clock.wall_ms()
-        due = [one for one in self._waiting if one.due_ms <= now_ms]
-        self._waiting = [one for one in self._waiting if one.due_ms > now_ms]
-        return [one for one in due if one.directory.online]
+        due = [removal for removal in self._waiting if removal.due_ms <= now_ms]
+        self._waiting = [removal for removal in self._waiting if removal.due_ms > now_ms]
+        return [removal for removal in due if removal.directory.online]
 
 
 class LogDirectories:
     """Every partition this broker holds."""
 
-    def __init__(self, paths: Sequence[Path], disk: Disk, clock: Clock, dice: Random) -> None:
+    def __init__(self, paths: Sequence[Path], disk: Disk, clock: Clock, random: Random) -> None:
         self.all = [LogDirectory(path, disk) for path in paths]
-        self.held: dict[TopicPartition, HostedLog] = {}
-        self.futures: dict[
-            TopicPartition, HostedLog
-        ] = {}  # copies on their way to another directory
-        self.preferred: dict[TopicPartition, LogDirectory] = {}  # where a new partition shall go
+        self.logs: dict[TopicPartition, HostedLog] = {}
+        self.futures: dict[TopicPartition, HostedLog] = {}  # copies being moved to a directory
+        self.preferred: dict[TopicPartition, LogDirectory] = {}  # for partitions not created yet
         self.checkpoints = DirectoryCheckpoints(self)
         self.removals = PendingRemovals(clock)
         self.on_failure: Callable[[LogDirectory, list[TopicPartition]], None] | None = None
         self._disk = disk
         self._clock = clock
-        self._dice = dice
+        self._random = random
 
     @property
     def first(self) -> Path:
-        """Where what belongs to the whole broker is kept."""
+        """Where what belongs to the whole broker is stored."""
         return self.all[0].path
 
     @property
@@ -106,58 +100,62 @@ class LogDirectories:
     @property
     def place(self) -> LogLocation:
         """What a log that is opened now is opened with."""
-        return LogLocation(self._disk, self._dice, self._clock.wall_ms())
+        return LogLocation(self._disk, self._random, self._clock.wall_ms())
 
     # Starting and stopping
 
     def open(self) -> None:
-        """Lock every directory and read whose it is; one that cannot be used is left out."""
+        """Lock every directory and read its meta.properties; unusable ones are ignored."""
         for directory in self.all:
             with self.guard(directory):
                 directory.open()
         if not self.online:
-            reasons = "; ".join(f"{one.path}: {one.failure}" for one in self.all)
-            raise UserError(f"no log directory can be used: {reasons}")
+            reasons = "; ".join(f"{directory.path}: {directory.failure}" for directory in self.all)
+            raise UserError(f"no usable log directory: {reasons}")
 
     def identity(self, configured_id: BrokerId | None) -> Identity:
         """The broker and the cluster that the directories belong to, as far as they know."""
-        return agreed({one.path: one.meta for one in self.online}, configured_id)
+        return common_identity(
+            {directory.path: directory.meta for directory in self.online}, configured_id
+        )
 
     def claim(self, broker_id: BrokerId, cluster_id: str) -> frozenset[UUID]:
-        """Write down in each directory whose it is; the ids of the directories themselves."""
+        """Write broker and cluster id into each directory; the ids of the directories."""
         for directory in self.online:
-            known = directory.meta
-            own_id = known.directory_id or self.unique()
+            meta = directory.meta
+            own_id = meta.directory_id or self.unique()
             with self.guard(directory):
-                directory.claim(MetaProperties(broker_id, cluster_id, own_id, known.version))
-        return frozenset(one.meta.directory_id for one in self.online if one.meta.directory_id)
+                directory.claim(MetaProperties(broker_id, cluster_id, own_id, meta.version))
+        return frozenset(
+            directory.meta.directory_id for directory in self.online if directory.meta.directory_id
+        )
 
     def close(self, broker_epoch: int = -1) -> None:
-        """Flush and close every log, write the checkpoints, and only then say it was clean."""
+        """Flush and close every log, write the checkpoints, and only then mark the stop clean."""
         for directory in self.online:
             with self.guard(directory):
-                for held in (*self.held.values(), *self.futures.values()):
-                    if held.directory is directory:
-                        held.log.close()
+                for hosted in (*self.logs.values(), *self.futures.values()):
+                    if hosted.directory is directory:
+                        hosted.log.close()
                 for write in self.checkpoints.of(directory):
                     write.run()
                 directory.mark_clean(broker_epoch)
         self.release()
 
     def release(self) -> None:
-        """Let go of the directories without a word about how it went."""
+        """Unlock the directories; whether the stop is clean stays as it is."""
         for directory in self.all:
             directory.release()
 
     # Partitions
 
     def get(self, partition: TopicPartition) -> Log | None:
-        held = self.held.get(partition)
-        return None if held is None else held.log
+        hosted = self.logs.get(partition)
+        return None if hosted is None else hosted.log
 
     def create(self, partition: TopicPartition, topic_id: TopicId, config: TopicConfig) -> Log:
-        """A new partition: where somebody asked for it, else where the fewest are."""
-        assert partition not in self.held, f"{partition} is there already"
+        """A new partition: in its preferred directory, else in the one with the fewest."""
+        assert partition not in self.logs, f"{partition} already exists"
         directory = self.preferred.pop(partition, None)
         if directory is None or not directory.online:
             directory = self._emptiest()
@@ -165,41 +163,42 @@ class LogDirectories:
             self.checkpoints.forget(partition, directory)
             path = directory.path / str(partition)
             log = log_loader.create(partition, path, config, self.place, topic_id)
-        self.held[partition] = HostedLog(log, directory)
+        self.logs[partition] = HostedLog(log, directory)
         return log
 
     def delete(self, partition: TopicPartition) -> list[LogDirectory]:
-        """Rename the partition's directory out of the way; it is removed a while later.
+        """Rename the partition's directory; it is removed after `file.delete.delay.ms`.
 
-        That is durable once `LogDirectory.sync` has run for those returned; for many partitions at
-        once is enough.
+        The rename is durable once `LogDirectory.sync` has run for the directories returned; one
+        sync covers many partitions.
         """
         touched: list[LogDirectory] = []
-        for held in (self.held.pop(partition, None), self.futures.pop(partition, None)):
-            if held is not None:
-                with self.guard(held.directory, reraise=True):
-                    self.discard(held, durably=False)
-                touched.append(held.directory)
+        for hosted in (self.logs.pop(partition, None), self.futures.pop(partition, None)):
+            if hosted is not None:
+                with self.guard(hosted.directory, reraise=True):
+                    self.discard(hosted, durably=False)
+                touched.append(hosted.directory)
         return touched
 
-    def discard(self, held: HostedLog, *, durably: bool = True) -> None:
-        """Have a log removed that is no longer anybody's."""
-        path = renamed(held, DirectoryKind.DELETED, self.unique(), durably=durably)
-        self.removals.add(held.directory, path, held.log.config.file_delete_delay_ms)
+    def discard(self, hosted: HostedLog, *, durably: bool = True) -> None:
+        """Schedule the removal of a log that is not used any more."""
+        path = rename_log_dir(hosted, DirectoryKind.DELETED, self.unique(), durably=durably)
+        self.removals.add(hosted.directory, path, hosted.log.config.file_delete_delay_ms)
 
     def unique(self) -> UUID:
-        """An id that nothing else has."""
-        return UUID(int=self._dice.getrandbits(128), version=4)
+        """A random UUID."""
+        return UUID(int=self._random.getrandbits(128), version=4)
 
     # Failure
 
     def failed(self, path: Path, error: OSError) -> list[TopicPartition]:
-        """A directory cannot be trusted any more; the partitions that went with it."""
-        return [p for one in self.online if one.path == path for p in self._fail(one, error)]
+        """Take a directory offline; the partitions that were in it."""
+        directories = [directory for directory in self.online if directory.path == path]
+        return [lost for directory in directories for lost in self._fail(directory, error)]
 
     @contextmanager
     def guard(self, directory: LogDirectory, *, reraise: bool = False) -> Iterator[None]:
-        """What goes wrong in here is the end of that directory, and of nothing else."""
+        """An OSError in the block takes this directory offline, and nothing else."""
         try:
             yield
         except OSError as error:
@@ -209,11 +208,13 @@ class LogDirectories:
 
     def _fail(self, directory: LogDirectory, error: OSError) -> list[TopicPartition]:
         directory.failure = _reason(directory, error)
-        lost = sorted(p for p, held in self.held.items() if held.directory is directory)
-        if self.online:  # else whoever stops the broker for it says so
-            logger.error("log directory %s failed, %d partitions with it: %s",
+        lost = sorted(p for p, hosted in self.logs.items() if hosted.directory is directory)
+        if self.online:  # else the caller stops the broker and logs it
+            logger.error("log directory %s failed; taking %d partitions offline: %s",
                          directory.path, len(lost), error)  # fmt: skip
-        self.held = {p: held for p, held in self.held.items() if held.directory is not directory}
+        self.logs = {
+            p: hosted for p, hosted in self.logs.items() if hosted.directory is not directory
+        }
         self.futures = {p: h for p, h in self.futures.items() if h.directory is not directory}
         if self.on_failure is not None:
             self.on_failure(directory, lost)
@@ -223,10 +224,12 @@ class LogDirectories:
         if len(self.online) == 1:
             return self.online[0]
         counts = {id(directory): 0 for directory in self.online}
-        for held in self.held.values():
-            counts[id(held.directory)] += 1
+        for hosted in self.logs.values():
+            counts[id(hosted.directory)] += 1
         if not counts:
-            raise KafkaError(ErrorCode.kafka_storage_error, "every log directory has failed")
+            raise KafkaError(
+                ErrorCode.kafka_storage_error, "all log directories of this broker have failed"
+            )
         return min(self.online, key=lambda directory: counts[id(directory)])
 
 
@@ -237,10 +240,12 @@ def _reason(directory: LogDirectory, error: OSError) -> str:
     return reason if at_itself else f"{reason}: {error.filename}"
 
 
-def renamed(held: HostedLog, kind: DirectoryKind, unique: UUID, *, durably: bool = True) -> Path:
+def rename_log_dir(
+    hosted: HostedLog, kind: DirectoryKind, unique: UUID, *, durably: bool = True
+) -> Path:
     """Give a log's directory the name of another kind, in the same place."""
-    path = held.directory.path / name_of(held.log.partition, kind, unique)
-    held.log.rename_dir(path, durably=durably)
+    path = hosted.directory.path / name_of(hosted.log.partition, kind, unique)
+    hosted.log.rename_dir(path, durably=durably)
     return path
 
 
@@ -262,39 +267,46 @@ class DirectoryReport(NamedTuple):
     total_bytes: int
     usable_bytes: int
     replicas: Iterable[ReplicaReport]
-    """Looked at one by one; those that are there when the report is made."""
+    """Read lazily; the replicas that exist when the report is made."""
 
 
 def describe(directories: LogDirectories) -> list[DirectoryReport]:
-    return [_directory(directories, one) for one in directories.all]
+    return [_directory(directories, directory) for directory in directories.all]
 
 
-def _directory(directories: LogDirectories, one: LogDirectory) -> DirectoryReport:
-    if not one.online:
-        return DirectoryReport(one.path, one.failure, UNKNOWN, UNKNOWN, [])
+def _directory(directories: LogDirectories, directory: LogDirectory) -> DirectoryReport:
+    if not directory.online:
+        return DirectoryReport(directory.path, directory.failure, UNKNOWN, UNKNOWN, [])
     try:
-        total, usable = one.disk.total_bytes(one.path), one.disk.free_bytes(one.path)
+        total, usable = (
+            directory.disk.total_bytes(directory.path),
+            directory.disk.free_bytes(directory.path),
+        )
     except OSError:
         total = usable = UNKNOWN
-    return DirectoryReport(one.path, None, total, usable, _replicas(directories, one))
+    return DirectoryReport(directory.path, None, total, usable, _replicas(directories, directory))
 
 
-def _replicas(directories: LogDirectories, one: LogDirectory) -> Iterable[ReplicaReport]:
-    held = list(directories.held.items())  # some may come and go while others are looked at
+def _replicas(directories: LogDirectories, directory: LogDirectory) -> Iterable[ReplicaReport]:
+    logs = list(directories.logs.items())  # it may change while the report is read
     futures = list(directories.futures.items())
     return chain(
-        (_current(partition, kept) for partition, kept in held if kept.directory is one),
+        (
+            _current(partition, hosted)
+            for partition, hosted in logs
+            if hosted.directory is directory
+        ),
         (
             _future(directories, partition, copy)
             for partition, copy in futures
-            if copy.directory is one
+            if copy.directory is directory
         ),
     )
 
 
-def _current(partition: TopicPartition, held: HostedLog) -> ReplicaReport:
-    lag = max(held.log.high_watermark - held.log.end_offset, 0)
-    return ReplicaReport(partition, held.log.size, lag, is_future=False)
+def _current(partition: TopicPartition, hosted: HostedLog) -> ReplicaReport:
+    lag = max(hosted.log.high_watermark - hosted.log.end_offset, 0)
+    return ReplicaReport(partition, hosted.log.size, lag, is_future=False)
 
 
 def _future(

@@ -24,7 +24,7 @@ _ID_KEYS: Final = {0: "broker.id", 1: "node.id"}
 
 
 class MetaProperties(NamedTuple):
-    """What one directory says about itself. A fresh version 0 file may leave anything out."""
+    """The meta.properties of one directory. A new version 0 file may lack any field."""
 
     broker_id: BrokerId | None
     cluster_id: str | None
@@ -36,7 +36,7 @@ class MetaProperties(NamedTuple):
         values = _properties(text)
         version = _number(values.get("version", "0"), "version", source)
         if version not in _ID_KEYS:
-            raise UserError(f"{source}: version {version} is not known, expected 0 or 1")
+            raise UserError(f"{source}: unsupported version {version}, expected 0 or 1")
         id_key = _ID_KEYS[version]
         broker_id = values.get(id_key)
         if version == 1 and (broker_id is None or "cluster.id" not in values):
@@ -59,19 +59,21 @@ class MetaProperties(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """What the directories agree on; None where none of them has been told yet."""
+    """Broker and cluster id of all directories; None where none has it yet."""
 
     broker_id: BrokerId | None
     cluster_id: str | None
 
 
-def agreed(found: Mapping[Path, MetaProperties], configured_id: BrokerId | None) -> Identity:
+def common_identity(
+    metas: Mapping[Path, MetaProperties], configured_id: BrokerId | None
+) -> Identity:
     """The one broker and cluster that all directories and the configuration name.
 
     A broker id of None means that it must be generated and written to every directory.
     """
-    ids = {path: meta.broker_id for path, meta in found.items() if meta.broker_id is not None}
-    clusters = {path: meta.cluster_id for path, meta in found.items() if meta.cluster_id}
+    ids = {path: meta.broker_id for path, meta in metas.items() if meta.broker_id is not None}
+    clusters = {path: meta.cluster_id for path, meta in metas.items() if meta.cluster_id}
     _same("broker id", ids)
     _same("cluster id", clusters)
     stored = next(iter(ids.values()), None)
@@ -112,7 +114,7 @@ def id_from_text(text: str) -> UUID:
 def _same(what: str, values: Mapping[Path, object]) -> None:
     if len(set(values.values())) > 1:
         listed = ", ".join(f"{path}: {value}" for path, value in values.items())
-        raise UserError(f"the log directories disagree about the {what}: {listed}")
+        raise UserError(f"log directories disagree on the {what}: {listed}")
 
 
 def _properties(text: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""The topic id of a partition folder: the `partition.metadata` file.
+"""The topic id of a partition directory: the `partition.metadata` file.
 
 Two lines, `version: 0` and `topic_id: <22 characters>`, the id in URL-safe base64 without
-padding, as Kafka prints ids. A folder whose id is not the topic's belongs to a deleted topic of
+padding, as Kafka prints ids. A directory whose id is not the topic's belongs to a deleted topic of
 the same name.
 """
 

@@ -1,8 +1,8 @@
 """Moving a partition to another log directory of the same broker.
 
 Owns: the copy in the making, how far it is, and the moment it takes the partition's place.
-Never: decides to move anything, or runs by itself: whoever drives it calls `copy` until it is True,
-then `finish`.
+Never: decides what to move, or runs by itself: the caller calls `copy` until it is True, then
+`finish`.
 
 The copy is flushed before it gets the partition's name, and has that name before the old one loses
 it: a crash in between leaves the partition twice and whole, never in neither place.
@@ -16,6 +16,7 @@ from typing import Final
 from ottla.log.directories.directory import LogDirectory
 from ottla.log.directories.log_directories import HostedLog, LogDirectories
 from ottla.log.directories.names import DirectoryKind, name_of
+from ottla.log.follower_append import append_as_follower
 from ottla.log.log import Log
 from ottla.log.recovery import log_loader
 from ottla.model.errors import ErrorCode, KafkaError
@@ -38,26 +39,30 @@ class ReplicaMoves:
         """
         target = next((one for one in self._directories.online if one.path == path), None)
         if target is None:
-            raise KafkaError(ErrorCode.log_dir_not_found, f"{path} is no log directory in use")
-        current = self._directories.held.get(partition)
+            raise KafkaError(
+                ErrorCode.log_dir_not_found, f"{path} is not an online log directory of this broker"
+            )
+        current = self._directories.logs.get(partition)
         if current is None:
             self._directories.preferred[partition] = target
-            raise KafkaError(ErrorCode.replica_not_available, f"{partition} is not here yet")
+            raise KafkaError(
+                ErrorCode.replica_not_available, f"{partition}: no replica on this broker yet"
+            )
         future = self._directories.futures.get(partition)
         if future is not None and future.directory is not target:
-            self.give_up(partition)
+            self.cancel(partition)
         if current.directory is not target and partition not in self._directories.futures:
             self._directories.futures[partition] = self._future(current.log, target)
 
     def copy(self, partition: TopicPartition) -> bool:
         """Copy a little more; whether the copy has all there is for now.
 
-        CorruptBatch when what is to be copied has rotted.
+        CorruptBatch when the source is corrupt.
         """
         current, future = self._both(partition)
         source, target = current.log, future.log
         with self._directories.guard(future.directory, reraise=True):
-            _catch_up_with_cuts(source, target)
+            _truncate_like_source(source, target)
             if target.end_offset < source.end_offset:
                 self._copy_some(current, target)
             target.set_high_watermark(source.high_watermark)
@@ -77,7 +82,7 @@ class ReplicaMoves:
             future.log.rename_dir(future.directory.path / str(partition))
         future.log.config = current.log.config  # it may have changed since the copy was begun
         del directories.futures[partition]
-        directories.held[partition] = future
+        directories.logs[partition] = future
         for write in directories.checkpoints.of(future.directory):
             with directories.guard(future.directory, reraise=True):
                 write.run()
@@ -99,13 +104,15 @@ class ReplicaMoves:
         return HostedLog(log, target)
 
     def _both(self, partition: TopicPartition) -> tuple[HostedLog, HostedLog]:
-        current = self._directories.held.get(partition)
+        current = self._directories.logs.get(partition)
         future = self._directories.futures.get(partition)
         if current is None or future is None:
-            raise KafkaError(ErrorCode.replica_not_available, f"{partition} is not being moved")
+            raise KafkaError(
+                ErrorCode.replica_not_available, f"{partition}: replica is not being moved"
+            )
         return current, future
 
-    def give_up(self, partition: TopicPartition) -> None:
+    def cancel(self, partition: TopicPartition) -> None:
         """Let the partition stay where it is."""
         future = self._directories.futures.pop(partition, None)
         if future is not None:
@@ -117,10 +124,9 @@ class ReplicaMoves:
         content = self._read_some(current, target.end_offset)
         if not content:  # the last offsets before the end were compacted away
             target.roll(now_ms, source.end_offset)
-            target.end_offset = source.end_offset
             return
         try:
-            target.append_as_follower(content, now_ms)
+            append_as_follower(target, content, now_ms)
         except KafkaError as refusal:
             raise CorruptBatch(f"{source.dir}: {refusal}") from None
 
@@ -135,17 +141,21 @@ class ReplicaMoves:
             raise KafkaError(ErrorCode.kafka_storage_error, str(error)) from None
 
 
-def _catch_up_with_cuts(source: Log, target: Log) -> None:
+def _truncate_like_source(source: Log, target: Log) -> None:
     """The source may have been cut and written again, or have lost its beginning, meanwhile."""
-    while target.end_offset > (agreed := _agreed_end(source, target)):
-        target.truncate_to(agreed)
+    while target.end_offset > (common_end := _common_end(source, target)):
+        target.truncate_to(common_end)
     if target.end_offset < source.start_offset:
         target.truncate_fully_and_start_at(source.start_offset)
 
 
-def _agreed_end(source: Log, target: Log) -> Offset:
+def _common_end(source: Log, target: Log) -> Offset:
     """Up to where both were written by the same leaders, as far as one look can tell."""
     ends = [source.end_offset, target.end_offset]
     epoch = min(source.epochs.latest, target.epochs.latest)
-    ends += [end for log in (source, target) if (end := log.offset_for_epoch(epoch)[1]) >= 0]
+    ends += [
+        end
+        for log in (source, target)
+        if (end := log.epochs.end_offset(epoch, log.end_offset)[1]) >= 0
+    ]
     return min(ends)

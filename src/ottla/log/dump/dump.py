@@ -1,4 +1,4 @@
-"""What the files of a partition say: the reading half of `ottla log dump`.
+"""Reading the files of a partition for `ottla log dump`.
 
 Owns: which reader understands which file. Never: prints, or changes a file.
 """
@@ -20,21 +20,21 @@ from ottla.protocol.records.header import MAX_SEQUENCE
 KINDS: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 
 
-def dump(path: Path, disk: Disk, wishes: DumpOptions) -> Iterator[Item]:
+def dump(path: Path, disk: Disk, options: DumpOptions) -> Iterator[Item]:
     """Everything worth saying about one file, in the order in which it stands there."""
     match path.suffix:
         case ".log":
-            return dump_log(path, disk, wishes)
+            return dump_log(path, disk, options)
         case ".index":
-            return dump_offset_index(path, disk, wishes)
+            return dump_offset_index(path, disk, options)
         case ".timeindex":
-            return dump_time_index(path, disk, wishes)
+            return dump_time_index(path, disk, options)
         case ".txnindex":
             return dump_transaction_index(path, disk)
         case ".snapshot":
             return dump_snapshot(path, disk)
         case _:
-            raise ValueError(f"{path}: one of {', '.join(KINDS)} was expected")
+            raise ValueError(f"{path}: unknown kind of file, expected one of {', '.join(KINDS)}")
 
 
 def dump_snapshot(path: Path, disk: Disk) -> Iterator[Item]:

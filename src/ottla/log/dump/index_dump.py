@@ -1,4 +1,4 @@
-"""The offset, time and transaction index as rows, each entry held against the log it speaks of.
+"""The offset, time and transaction index as rows, each entry compared with the log.
 
 Owns: what makes an index entry wrong. Never: changes an index; a wrong one is rebuilt by the
 broker, not here. An index that Kafka preallocated ends in zeros: the rest is not looked at.
@@ -35,7 +35,7 @@ class _Log(NamedTuple):
 
     def reaching(self, offset: int, position: int) -> tuple[StoredBatch, memoryview] | None:
         """The first batch at or after a position that ends at `offset` or later."""
-        if position < 0:  # only a damaged index says so
+        if position < 0:  # only in a damaged index
             return None
         try:
             for batch, content in walk_whole(self.file, position, self.size):
@@ -46,17 +46,17 @@ class _Log(NamedTuple):
         return None
 
 
-def dump_offset_index(path: Path, disk: Disk, wishes: DumpOptions) -> Iterator[Item]:
+def dump_offset_index(path: Path, disk: Disk, options: DumpOptions) -> Iterator[Item]:
     content, base = disk.read(path), base_offset(path)
-    found = _used(content, OffsetIndex.ENTRY)
-    if not found:
+    entries = _used(content, OffsetIndex.ENTRY)
+    if not entries:
         yield Note(f"{path} is empty.")
         return
-    if wishes.index_sanity_check:
-        yield from _sanity(path, content, [offset for offset, _ in found], OffsetIndex.ENTRY)
+    if options.index_sanity_check:
+        yield from _sanity(path, content, [offset for offset, _ in entries], OffsetIndex.ENTRY)
         return
     log = _Log.beside(path, disk)
-    for relative, position in found:
+    for relative, position in entries:
         there = log.reaching(-1, position)
         last_offset = -1 if there is None else there[0].last_offset
         if last_offset != base + relative:
@@ -64,22 +64,22 @@ def dump_offset_index(path: Path, disk: Disk, wishes: DumpOptions) -> Iterator[I
                 f"Mismatches in :{path.absolute()}",
                 f"  Index offset: {base + relative}, log offset: {last_offset}",
             )
-        if not wishes.verify_index_only:
+        if not options.verify_index_only:
             yield Row({"offset": base + relative, "position": position})
     yield from _tail(path, content, OffsetIndex.ENTRY)
 
 
-def dump_time_index(path: Path, disk: Disk, wishes: DumpOptions) -> Iterator[Item]:
+def dump_time_index(path: Path, disk: Disk, options: DumpOptions) -> Iterator[Item]:
     content, base = disk.read(path), base_offset(path)
-    found = _used(content, TimeIndex.ENTRY)
-    if wishes.index_sanity_check:
-        yield from _sanity(path, content, [stamp for stamp, _ in found], TimeIndex.ENTRY)
+    entries = _used(content, TimeIndex.ENTRY)
+    if options.index_sanity_check:
+        yield from _sanity(path, content, [stamp for stamp, _ in entries], TimeIndex.ENTRY)
         return
     log = _Log.beside(path, disk)
     offsets = path.with_suffix(".index")
     positions = _used(disk.read(offsets) if disk.exists(offsets) else b"", OffsetIndex.ENTRY)
     previous = -1
-    for timestamp, relative in found:
+    for timestamp, relative in entries:
         start = max((at for to, at in positions if to <= relative), default=0)
         there = log.reaching(base + relative, start)
         yield from _time_faults(path, (timestamp, base + relative), there)
@@ -89,7 +89,7 @@ def dump_time_index(path: Path, disk: Disk, wishes: DumpOptions) -> Iterator[Ite
                 f"  Index timestamp: {timestamp}, Previously indexed timestamp: {previous}",
             )
         previous = timestamp
-        if not wishes.verify_index_only:
+        if not options.verify_index_only:
             yield Row({"timestamp": timestamp, "offset": base + relative})
     yield from _tail(path, content, TimeIndex.ENTRY)
 
@@ -108,17 +108,17 @@ def dump_transaction_index(path: Path, disk: Disk) -> Iterator[Item]:
 def _used(content: bytes, layout: Struct) -> list[tuple[int, int]]:
     """The entries before the zeros of a preallocated file."""
     whole = len(content) - len(content) % layout.size
-    found: list[tuple[int, int]] = []
+    entries: list[tuple[int, int]] = []
     for entry in layout.iter_unpack(content[:whole]):
         if not any(entry):
             break
-        found.append(entry)
-    return found
+        entries.append(entry)
+    return entries
 
 
 def _tail(path: Path, content: bytes, layout: Struct) -> Iterator[Item]:
     if extra := len(content) % layout.size:
-        yield bad_byte(path, len(content) - extra, "entry is cut short")
+        yield bad_byte(path, len(content) - extra, "entry is truncated")
 
 
 def _sanity(path: Path, content: bytes, keys: list[int], layout: Struct) -> Iterator[Item]:

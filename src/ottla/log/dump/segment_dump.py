@@ -1,6 +1,6 @@
 """A `.log` file as rows: one for each batch and, when asked, one for each record below it.
 
-Owns: how a batch and a record are told, and where a file stops being a log. Never: goes on past
+Owns: how a batch and a record are dumped, and where a file stops being a log. Never: goes on past
 an entry that cannot be one; what follows a bad length is not a batch but a guess.
 """
 
@@ -40,17 +40,17 @@ _CONTROL_TYPES: Final = {
 }
 
 
-class _Told(NamedTuple):
-    """One record with what is told of it besides key and value."""
+class _DumpedRecord(NamedTuple):
+    """One record, and the fields printed of it besides key and value."""
 
     record: Record
     fields: dict[str, object]
 
 
-def dump_log(path: Path, disk: Disk, wishes: DumpOptions) -> Iterator[Item]:
+def dump_log(path: Path, disk: Disk, options: DumpOptions) -> Iterator[Item]:
     yield Note(f"Log starting offset: {base_offset(path)}")
     size = disk.file_size(path)
-    end = size if wishes.max_bytes is None else min(size, wishes.max_bytes)
+    end = size if options.max_bytes is None else min(size, options.max_bytes)
     position, previous = 0, None
     try:
         for batch, content in walk_whole(disk.open_read(path), 0, end):
@@ -59,22 +59,22 @@ def dump_log(path: Path, disk: Disk, wishes: DumpOptions) -> Iterator[Item]:
             yield Row(_batch_fields(batch, content, is_valid))
             if not is_valid:
                 yield bad_byte(path, position, "the checksum does not match")
-            for told in _records(batch, content) if wishes.deep else ():
-                offset = told.record.offset
+            for dumped in _records(batch, content) if options.deep else ():
+                offset = dumped.record.offset
                 if previous is not None and offset != previous + 1:
                     yield _gap(path, previous, offset)
                 previous = offset
-                yield _record_row(told, wishes, is_control=_is_control(batch))
+                yield _record_row(dumped, options, is_control=_is_control(batch))
             position = batch.next_position
     except CorruptBatch as fault:
-        if wishes.max_bytes is None:
+        if options.max_bytes is None:
             yield Note(f"Found {size - position} invalid bytes at the end of {path.name}")
             yield bad_byte(path, position, fault.reason)
 
 
 def timestamps(batch: StoredBatch, content: memoryview) -> Iterator[int]:
     """The time of each record of a batch."""
-    return (told.record.timestamp for told in _records(batch, content))
+    return (dumped.record.timestamp for dumped in _records(batch, content))
 
 
 def _is_control(batch: StoredBatch) -> bool:
@@ -131,13 +131,13 @@ def _timestamp_name(magic: int, timestamp_type: int) -> str:
     return "LogAppendTime" if timestamp_type else "CreateTime"
 
 
-def _records(batch: StoredBatch, content: memoryview) -> Iterator[_Told]:
+def _records(batch: StoredBatch, content: memoryview) -> Iterator[_DumpedRecord]:
     if batch.header is None:
         return _old_records(next(legacy.entries(content)), content)
     return _new_records(batch.header, content)
 
 
-def _new_records(header: BatchHeader, content: memoryview) -> Iterator[_Told]:
+def _new_records(header: BatchHeader, content: memoryview) -> Iterator[_DumpedRecord]:
     for record in read_records(content):
         fields = _common_fields(record, _timestamp_name(2, header.timestamp_type))
         delta = record.offset - header.base_offset
@@ -146,15 +146,15 @@ def _new_records(header: BatchHeader, content: memoryview) -> Iterator[_Told]:
         fields["headerKeys"] = [key for key, _ in record.headers]
         if header.is_control:
             fields |= _control_fields(record)
-        yield _Told(record, fields)
+        yield _DumpedRecord(record, fields)
 
 
-def _old_records(entry: LegacyEntry, content: memoryview) -> Iterator[_Told]:
+def _old_records(entry: LegacyEntry, content: memoryview) -> Iterator[_DumpedRecord]:
     name = _timestamp_name(entry.magic, entry.timestamp_type)
     messages = _messages(entry, content)
     for record, (is_valid, crc) in zip(legacy.records(entry), messages, strict=True):
         fields = _common_fields(record, name)
-        yield _Told(record, fields | {"isValid": is_valid, "crc": crc})
+        yield _DumpedRecord(record, fields | {"isValid": is_valid, "crc": crc})
 
 
 def _messages(entry: LegacyEntry, content: memoryview) -> Iterator[tuple[bool, int]]:
@@ -186,10 +186,10 @@ def _control_fields(record: Record) -> dict[str, object]:
     return {"endTxnMarker": marker.type.name, "coordinatorEpoch": marker.coordinator_epoch}
 
 
-def _record_row(told: _Told, wishes: DumpOptions, *, is_control: bool) -> Row:
-    fields = {} if wishes.skip_record_metadata else dict(told.fields)
-    if wishes.print_data_log and not is_control:
-        for name, content in (("key", told.record.key), ("payload", told.record.value)):
+def _record_row(dumped: _DumpedRecord, options: DumpOptions, *, is_control: bool) -> Row:
+    fields = {} if options.skip_record_metadata else dict(dumped.fields)
+    if options.print_data_log and not is_control:
+        for name, content in (("key", dumped.record.key), ("payload", dumped.record.value)):
             if content is not None:
                 fields[name] = content.decode("utf-8", "replace")
     return Row(fields, of_record=True)

@@ -55,13 +55,15 @@ class SparseIndex:
         self._block: _Block | None = None
 
     def load(self) -> None:
-        """Take up the entries that are in the file; a missing file has none."""
+        """Read the newest entries of the file; a missing file has none."""
         try:
             size = self._disk.file_size(self._path)
         except FileNotFoundError:
             return
         if size % self.ENTRY.size:
-            raise CorruptIndex(f"{self._path.name}: {size} bytes is no whole number of entries")
+            raise CorruptIndex(
+                f"{self._path.name}: size of {size} bytes is not a multiple of the entry size"
+            )
         self._written = size // self.ENTRY.size
         self._start = max(0, self._written - WARM_BYTES // self.ENTRY.size)
         self._keys, self._values = self._read(self._start, self._written)
@@ -104,7 +106,7 @@ class SparseIndex:
             *zip(self._keys, self._values, strict=True),
         ]
 
-    def cut(self, count: int) -> None:
+    def truncate(self, count: int) -> None:
         """Keep only the first `count` entries."""
         if count >= len(self):
             return
@@ -156,7 +158,7 @@ class SparseIndex:
         last = -1
         for key, value in self.ENTRY.iter_unpack(content):
             if key <= last or value < 0:
-                raise CorruptIndex(f"{self._path.name}: ({key}, {value}) cannot be an entry")
+                raise CorruptIndex(f"{self._path.name}: invalid entry ({key}, {value})")
             last = key
             keys.append(key)
             values.append(value)
@@ -171,10 +173,10 @@ class SparseIndex:
             key=lambda at: entry.unpack_from(content, at * entry.size)[0],
         )
         if at:
-            found: tuple[int, int] = entry.unpack_from(content, (at - 1) * entry.size)
-            if min(found) < 0:
-                raise CorruptIndex(f"{self._path.name}: {found} cannot be an entry")
-            return found
+            pair: tuple[int, int] = entry.unpack_from(content, (at - 1) * entry.size)
+            if min(pair) < 0:
+                raise CorruptIndex(f"{self._path.name}: invalid entry {pair}")
+            return pair
         return None
 
     def _cold_block(self, key: int) -> bytes:
@@ -213,10 +215,10 @@ class OffsetIndex(SparseIndex):
 
     __slots__ = ()
 
-    def cut_from(self, relative_offset: int) -> None:
+    def truncate_from(self, relative_offset: int) -> None:
         """Drop entries at or above an offset."""
         pairs = self.pairs()
-        self.cut(sum(offset < relative_offset for offset, _ in pairs))
+        self.truncate(sum(offset < relative_offset for offset, _ in pairs))
 
 
 class TimeIndex(SparseIndex):
@@ -227,13 +229,13 @@ class TimeIndex(SparseIndex):
 
     __slots__ = ()
 
-    def append_risen(self, timestamp: int, relative_offset: int) -> None:
+    def append_if_larger(self, timestamp: int, relative_offset: int) -> None:
         """Add an entry if the largest timestamp has risen since the last one."""
         last = self.last
         if timestamp >= 0 and (last is None or timestamp > last[0]):
             self.append(timestamp, relative_offset)
 
-    def cut_from(self, relative_offset: int) -> None:
+    def truncate_from(self, relative_offset: int) -> None:
         """Drop entries whose batch is at or above an offset."""
         pairs = self.pairs()
-        self.cut(sum(offset < relative_offset for _, offset in pairs))
+        self.truncate(sum(offset < relative_offset for _, offset in pairs))

@@ -38,14 +38,14 @@ def encode(aborted: Iterable[AbortedTxn]) -> bytes:
 def decode(content: bytes) -> list[AbortedTxn]:
     """CorruptIndex unless markers rise and every entry is possible."""
     if len(content) % ENTRY.size:
-        raise CorruptIndex(f"{len(content)} bytes is no whole number of aborted transactions")
+        raise CorruptIndex(f"size of {len(content)} bytes is not a multiple of the entry size")
     found: list[AbortedTxn] = []
     last_marker = -1
     for version, *fields in ENTRY.iter_unpack(content):
         txn = AbortedTxn(*fields)
         possible = last_marker < txn.last_offset and 0 <= txn.first_offset <= txn.last_offset
         if version != VERSION or not possible or txn.last_stable_offset > txn.last_offset + 1:
-            raise CorruptIndex(f"impossible aborted transaction {txn}")
+            raise CorruptIndex(f"invalid entry {txn}")
         last_marker = txn.last_offset
         found.append(txn)
     return found

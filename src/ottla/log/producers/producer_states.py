@@ -26,7 +26,7 @@ MAX_SEQUENCE: Final = 2**31 - 1
 
 
 class RecentBatch(NamedTuple):
-    """A batch that may come again."""
+    """A batch that the producer may send again."""
 
     first_sequence: int
     last_sequence: int
@@ -36,7 +36,7 @@ class RecentBatch(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """What the record of a control batch says: how a transaction ended."""
+    """The content of a transaction marker: how a transaction ended."""
 
     commits: bool
     coordinator_epoch: int
@@ -75,7 +75,7 @@ class ProducerState:
     def last_sequence(self) -> int:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
-    def took(
+    def add_batch(
         self, first_sequence: int, last_sequence: int, first: Offset, last: Offset, timestamp: int
     ) -> None:
         """A data batch of it has been appended."""
@@ -122,7 +122,7 @@ class ProducerStates:
         """Refuse a data batch that must not be appended; the earlier one if it is a repeat."""
         state = self.get(header.producer_id)
         if state is None:
-            return None  # never seen, or forgotten: any sequence may come first
+            return None  # unknown or expired: any first sequence is valid
         epoch, sequence = header.producer_epoch, header.base_sequence
         if epoch < state.epoch:
             raise _fenced(header, state)
@@ -138,11 +138,11 @@ class ProducerStates:
         if state.txn_first_offset is not None and not header.is_transactional:
             raise KafkaError(
                 ErrorCode.invalid_txn_state,
-                f"producer {header.producer_id} wrote outside its open transaction",
+                f"producer {header.producer_id} sent a non-transactional batch in a transaction",
             )
         return None
 
-    def awaiting(self, producer_id: int, epoch: int, sequence: int) -> ProducerState | None:
+    def find_expecting(self, producer_id: int, epoch: int, sequence: int) -> ProducerState | None:
         """The producer, if exactly this comes next from it and it has no transaction open."""
         state = self._producers.get(producer_id) if self._producers else None
         if state is None or state.epoch != epoch or state.txn_first_offset is not None:
@@ -170,7 +170,7 @@ class ProducerStates:
         """A data batch of a producer has been appended at `first_offset`."""
         state = self._state(header.producer_id, header.producer_epoch)
         last_offset = first_offset + header.last_offset_delta
-        state.took(
+        state.add_batch(
             header.base_sequence,
             header.last_sequence,
             first_offset,
@@ -207,8 +207,8 @@ class ProducerStates:
         others = (first for first, owner in self._ongoing.items() if owner != completed.producer_id)
         return min(others, default=completed.last_offset + 1)
 
-    def high_watermark_moved(self, high_watermark: Offset) -> None:
-        """A marker below the high watermark is final: its transaction holds nobody up."""
+    def on_high_watermark_changed(self, high_watermark: Offset) -> None:
+        """Markers below the high watermark are final: the last stable offset may pass them."""
         if self._ended:
             self._ended = [txn for txn in self._ended if txn.last_offset >= high_watermark]
             self._find_first_unstable()

@@ -45,14 +45,14 @@ def encode(entries: Sequence[ProducerEntry]) -> bytes:
 
 def decode(content: bytes) -> list[ProducerEntry]:
     if len(content) < HEAD.size + COUNT.size:
-        raise CorruptSnapshot("snapshot is cut short")
+        raise CorruptSnapshot("snapshot is truncated")
     version, crc = HEAD.unpack_from(content)
     body = content[HEAD.size :]
     if version != VERSION:
-        raise CorruptSnapshot(f"snapshot has version {version}")
+        raise CorruptSnapshot(f"snapshot has unsupported version {version}")
     if crc32c(body) != crc:
-        raise CorruptSnapshot("snapshot fails its checksum")
+        raise CorruptSnapshot("snapshot has an invalid checksum")
     (count,) = COUNT.unpack_from(body)
     if len(body) != COUNT.size + count * ENTRY.size:
-        raise CorruptSnapshot(f"snapshot does not hold {count} producers")
+        raise CorruptSnapshot(f"snapshot size does not match its {count} producers")
     return [ProducerEntry._make(fields) for fields in ENTRY.iter_unpack(body[COUNT.size :])]

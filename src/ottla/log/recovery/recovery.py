@@ -1,10 +1,10 @@
-"""What is left of a log after an unclean stop, found by reading every batch that may be torn.
+"""Recovery of a log after an unclean stop: reads every batch above the recovery point.
 
-Owns the difference between a tail that was never flushed and data that has rotted. Above the
-recovery point the log is cut at the first bad batch: the system writes pages back in any order,
-so a hole there is ordinary. What is cut is kept beside the segment (`.cut`), and said once. Below
-the recovery point a bad batch is corruption: the segment is renamed `.quarantined`, and the
-partition stays offline until somebody decides.
+Owns the difference between an unflushed tail and corrupt data. Above the recovery point the log is
+truncated at the first invalid batch: the kernel writes pages back in any order, so a gap there is
+expected. Removed bytes are saved beside the segment (`.cut`) and logged once. Below the recovery
+point an invalid batch is corruption: the segment is renamed `.quarantined`, and the partition stays
+offline until an operator restores or deletes it.
 
 Everything recovered is synced before this returns: what is served after a crash survives the next.
 Killed half way, it starts again from what it finds.
@@ -18,9 +18,10 @@ from typing import Final, NamedTuple, NoReturn
 from ottla.log.files import copy_range
 from ottla.log.index import txn_index
 from ottla.log.index.txn_index import AbortedTxn
-from ottla.log.log import CorruptLog, Log
-from ottla.log.producers.snapshot_loading import replay, snapshot_offsets, snapshot_path, states_at
-from ottla.log.segment.rollover import write_snapshot
+from ottla.log.log import Log
+from ottla.log.producers.snapshot_loading import replay, states_at
+from ottla.log.results import CorruptLog
+from ottla.log.segment.index_rebuild import record_stored_batch
 from ottla.log.segment.segment import (
     INDEX,
     LOG,
@@ -29,7 +30,7 @@ from ottla.log.segment.segment import (
     TXN_INDEX,
     Segment,
 )
-from ottla.log.stored_batch import StoredBatch, checksum_ok
+from ottla.log.stored_batch import StoredBatch, checksum_ok, walk_whole
 from ottla.model.ids import Offset
 from ottla.protocol.records.batch import CorruptBatch
 
@@ -40,72 +41,65 @@ QUARANTINED: Final = ".quarantined"
 
 
 class ScannedSegment(NamedTuple):
-    """How far a segment is good."""
+    """How far a segment is valid."""
 
     end_offset: Offset
     size: int
-    fault: str | None  # why not further; None when all of it is good
-    dense: bool  # no offset is missing: compaction has not been here
+    fault: str | None  # of the first invalid batch; None when all of it is valid
+    dense: bool  # no offset is missing: it was not compacted
 
 
 def recover(log: Log, recovery_point: Offset) -> None:
     """Read every segment from the one that holds the recovery point on."""
     segments = log.segments.starting_from(recovery_point)
-    log.end_offset = segments[0].base_offset
-    log.producers = states_at(log.disk, log.dir, log.segments, log.end_offset)
-    log.epochs.truncate_from_end(log.end_offset)
-    _drop_snapshots(log, log.end_offset)
-    for at, segment in enumerate(segments):
-        if at > 0:
-            write_snapshot(log, segment.base_offset)
-        walked = _walk(log, segment)
-        fault = walked.fault or _hole_after(log, walked, segments[at + 1 :])
+    start = segments[0].base_offset
+    producers = states_at(log.disk, log.dir, log.segments, start)
+    log.restore(producers=producers, end_offset=start, recovery_point=start)
+    log.epochs.truncate_from_end(start)
+    log.snapshots.remove_above(start)  # they may include batches that are not there any more
+    for index, segment in enumerate(segments):
+        if index > 0:
+            log.snapshots.write(producers, segment.base_offset)
+        scanned = _scan(log, segment)
+        fault = scanned.fault or _gap_after(log, scanned, segments[index + 1 :])
         if fault is not None:
-            if walked.end_offset < recovery_point:
+            if scanned.end_offset < recovery_point:
                 quarantine(log, segment, f"{fault}; the recovery point is {recovery_point}")
-            _cut(log, segment, walked, segments[at + 1 :], fault)
+            _truncate(log, segment, scanned, segments[index + 1 :], fault)
             break
-    log.end_offset = max(log.end_offset, log.segments.active.base_offset)
-    log.recovery_point = segments[0].base_offset
+    log.restore(end_offset=max(log.end_offset, log.segments.active.base_offset))
     log.flush()
 
 
-def _drop_snapshots(log: Log, start: Offset) -> None:
-    """Those beyond the walk's start may know of batches that are not there any more."""
-    for offset in snapshot_offsets(log.disk.list(log.dir)):
-        if offset > start:
-            log.disk.remove(snapshot_path(log.dir, offset))
-
-
 def quarantine(log: Log, segment: Segment, fault: str) -> NoReturn:
-    """Take a segment that has rotted out of use, for good, and say so."""
+    """Rename a corrupt segment so that it is not used again."""
     segment.release()
-    path = segment.path(LOG)
+    path = segment.files.path(LOG)
     log.disk.rename(path, path.with_name(path.name + QUARANTINED))
     log.disk.sync_dir(log.dir)
-    raise CorruptLog(f"{path}: {fault}")
+    raise CorruptLog(f"{path}: corrupt, renamed to {path.name}{QUARANTINED}: {fault}")
 
 
 def quarantine_log(log: Log, fault: CorruptBatch) -> NoReturn:
-    """A batch that was flushed is none any more: find its segment and take it out of use."""
+    """A flushed batch is corrupt: find its segment and quarantine it."""
     for segment in log.segments:
         try:
             for _ in segment.headers():
                 pass
-        except CorruptBatch as rotten:
-            quarantine(log, segment, str(rotten))
+        except CorruptBatch as corrupt:
+            quarantine(log, segment, str(corrupt))
     raise CorruptLog(f"{log.dir}: {fault}")
 
 
-def _walk(log: Log, segment: Segment) -> ScannedSegment:
-    """Check every batch of a segment, and derive all that is derived from them."""
+def _scan(log: Log, segment: Segment) -> ScannedSegment:
+    """Check every batch of a segment; rebuild its indexes, producer state and leader epochs."""
     size = segment.size
     aborted: list[AbortedTxn] = []
     fault, dense = None, True
     segment.reset_indexes()
     end = segment.base_offset
     try:
-        for batch, content in segment.batches(0, size):
+        for batch, content in walk_whole(segment.file(), 0, size):
             if (fault := _fault(segment, batch, content, end)) is not None:
                 break
             dense = dense and _is_dense(batch, end)
@@ -114,13 +108,13 @@ def _walk(log: Log, segment: Segment) -> ScannedSegment:
                 aborted.append(entry)
             if batch.leader_epoch > log.epochs.latest:
                 log.epochs.assign(batch.leader_epoch, batch.base_offset)
-            segment.note_stored(batch, log.config.index_interval_bytes)
+            record_stored_batch(segment, batch, log.config.index_interval_bytes)
             end = batch.last_offset + 1
     except CorruptBatch as corrupt:
         fault = corrupt.reason
     valid, segment.size = segment.size, size
-    _write_derived(log, segment, aborted)
-    log.end_offset = end
+    _write_indexes(log, segment, aborted)
+    log.restore(end_offset=end)
     return ScannedSegment(end, valid, fault, dense)
 
 
@@ -128,11 +122,11 @@ def _fault(
     segment: Segment, batch: StoredBatch, content: memoryview, expected: Offset
 ) -> str | None:
     if not checksum_ok(batch, content):
-        return f"batch at byte {batch.position} fails its checksum"
+        return f"batch at byte {batch.position} has an invalid checksum"
     if batch.last_offset < batch.base_offset or batch.base_offset < expected:
-        return f"batch at byte {batch.position} has offset {batch.base_offset}"
+        return f"batch at byte {batch.position} has offset {batch.base_offset}, expected {expected}"
     if batch.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
-        return f"batch at byte {batch.position} is too far from the segment's base"
+        return f"batch at byte {batch.position} has an offset too large for its segment"
     return None
 
 
@@ -145,48 +139,48 @@ def _is_dense(batch: StoredBatch, expected: Offset) -> bool:
     )
 
 
-def _hole_after(log: Log, walked: ScannedSegment, later: list[Segment]) -> str | None:
-    """Whether the segment ends too early for the next one: its tail was lost whole.
+def _gap_after(log: Log, scanned: ScannedSegment, later: list[Segment]) -> str | None:
+    """The fault of a segment that ends before the next one begins: its tail was lost.
 
-    Compaction leaves such gaps too, so only where it cannot have been at work.
+    Compaction leaves such gaps too, so only where the log was not compacted.
     """
-    if not later or walked.end_offset == later[0].base_offset:
+    if not later or scanned.end_offset == later[0].base_offset:
         return None
-    if not walked.dense or "compact" in log.config.cleanup_policy:
+    if not scanned.dense or "compact" in log.config.cleanup_policy:
         return None
-    return f"nothing between offset {walked.end_offset} and {later[0].base_offset}"
+    return f"offsets {scanned.end_offset} to {later[0].base_offset - 1} are missing"
 
 
-def _write_derived(log: Log, segment: Segment, aborted: list[AbortedTxn]) -> None:
-    path = segment.path(TXN_INDEX)
+def _write_indexes(log: Log, segment: Segment, aborted: list[AbortedTxn]) -> None:
+    path = segment.files.path(TXN_INDEX)
     log.disk.remove(path)
     if aborted or any(state.coordinator_epoch >= 0 for state in log.producers):
-        txn_index.write(log.disk, path, aborted)  # an empty one tells that none was lost
+        txn_index.write(log.disk, path, aborted)  # an empty one shows that none was lost
     segment.aborted = None
     segment.finish()
-    log.folder.sync_later(segment.path(INDEX), segment.path(TIME_INDEX), path)
+    log.directory.sync_later(segment.files.path(INDEX), segment.files.path(TIME_INDEX), path)
 
 
-def _cut(
-    log: Log, segment: Segment, walked: ScannedSegment, later: list[Segment], fault: str
+def _truncate(
+    log: Log, segment: Segment, scanned: ScannedSegment, later: list[Segment], fault: str
 ) -> None:
-    """Keep what is bad beside the log, the last first, and end the log before it."""
-    gone = segment.size - walked.size
+    """Save invalid bytes in `.cut` files, the last first, and end the log before them."""
+    removed_bytes = segment.size - scanned.size
     for dropped in reversed(later):
-        gone += dropped.size
+        removed_bytes += dropped.size
         log.segments.remove(dropped)
         dropped.rename(CUT)
-    if segment.size > walked.size:
-        path = segment.path(LOG)
-        beside = path.with_name(f"{path.name}.{walked.size}{CUT}")
-        copy_range(log.disk, segment.file(), walked.size, beside)
-        segment.file().truncate(walked.size)
-        segment.sync_data()  # a flush passes an empty segment by, and what was cut might come back
-        segment.size = walked.size
+    if segment.size > scanned.size:
+        path = segment.files.path(LOG)
+        saved = path.with_name(f"{path.name}.{scanned.size}{CUT}")
+        copy_range(log.disk, segment.file(), scanned.size, saved)
+        segment.file().truncate(scanned.size)
+        segment.file().sync()  # a flush skips an empty segment: truncated bytes might come back
+        segment.size = scanned.size
     logger.warning(
-        "%s: cut at offset %d, %d bytes kept beside it: %s",
+        "%s: truncated to offset %d during recovery, saved %d bytes to .cut files: %s",
         log.partition,
-        walked.end_offset,
-        gone,
+        scanned.end_offset,
+        removed_bytes,
         fault,
     )

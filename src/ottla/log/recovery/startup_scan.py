@@ -1,8 +1,7 @@
-"""How the partitions of a broker are found and taken in at its start.
+"""Finding the partitions of a broker at startup.
 
-Owns: what there is to load, and what a stop at an odd moment left behind. Never: reads a log
-itself, or starts a thread: `PendingLog.load` may run on as many as one likes, while the caller says
-how far it is.
+Owns: which logs are to be loaded, and cleaning up after an interrupted move or deletion. Never:
+reads a log itself, or starts a thread: the caller runs `PendingLog.load` on any number of threads.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.log.directories.checkpoint_file import HIGH_WATERMARKS, RECOVERY_POINTS, START_OFFSETS
 from ottla.log.directories.directory import LogDirectory
-from ottla.log.directories.log_directories import HostedLog, LogDirectories, renamed
+from ottla.log.directories.log_directories import HostedLog, LogDirectories, rename_log_dir
 from ottla.log.directories.names import DirectoryKind
 from ottla.log.log import Log
 from ottla.log.recovery import log_loader
@@ -35,32 +34,32 @@ class PendingLog(NamedTuple):
     directory: LogDirectory
     path: Path
     place: LogLocation
-    known: CheckpointedState
+    checkpointed: CheckpointedState
 
     def load(self, config: TopicConfig) -> Log:
         """CorruptLog when this partition cannot be served, OSError when the directory failed."""
-        return log_loader.load(self.partition, self.path, config, self.place, self.known)
+        return log_loader.load(self.partition, self.path, config, self.place, self.checkpointed)
 
 
 class StartupScan:
-    """A start: load each of `pending`, `admit` it, and say `ready`."""
+    """One startup: load each of `pending`, `admit` it, then call `ready`."""
 
     def __init__(self, directories: LogDirectories) -> None:
         self._directories = directories
 
     def pending(self) -> list[PendingLog]:
-        """What there is to load. What was to be removed at the last stop is, soon."""
-        found: list[PendingLog] = []
+        """The logs to load. Directories marked for deletion are scheduled for removal."""
+        pending: list[PendingLog] = []
         for directory in self._directories.online:
             with self._directories.guard(directory):
-                found.extend(self._pending_in(directory))
-        return found
+                pending.extend(self._pending_in(directory))
+        return pending
 
     def admit(self, pending: PendingLog, log: Log) -> None:
-        """A loaded log is from now on one of ours.
+        """Add a loaded log to the broker's logs.
 
-        A move that was cut short between its two renames leaves a partition in two directories,
-        each with all of it: the one that reaches further is kept, the other put aside.
+        A move interrupted between its two renames leaves a partition in two directories, complete
+        in both: the one with the larger end offset is served, the other is renamed to a stray.
         """
         partition, directory = pending.partition, pending.directory
         if not directory.online:
@@ -71,17 +70,22 @@ class StartupScan:
         if pending.kind is DirectoryKind.FUTURE:
             self._directories.futures[partition] = HostedLog(log, directory)
             return
-        kept, other = HostedLog(log, directory), self._directories.held.get(partition)
+        serving, other = HostedLog(log, directory), self._directories.logs.get(partition)
         if other is not None:
             if other.log.end_offset >= log.end_offset:
-                kept, other = other, kept
-            logger.warning("%s is there twice: %s is put aside", partition, other.log.dir)
+                serving, other = other, serving
+            logger.warning(
+                "%s: found in more than one log directory; serving %s, renaming %s to a stray",
+                partition,
+                serving.log.dir,
+                other.log.dir,
+            )
             with self._directories.guard(other.directory):
-                renamed(other, DirectoryKind.STRAY, self._directories.unique())
-        self._directories.held[partition] = kept
+                rename_log_dir(other, DirectoryKind.STRAY, self._directories.unique())
+        self._directories.logs[partition] = serving
 
     def ready(self) -> None:
-        """All is loaded: from here on a stop is unclean until `close` has said otherwise."""
+        """All logs are loaded: from here on a stop is unclean unless `close` marks it clean."""
         for directory in self._directories.online:
             with self._directories.guard(directory):
                 directory.unmark_clean()
@@ -95,9 +99,9 @@ class StartupScan:
             if named.kind is DirectoryKind.DELETED:
                 self._directories.removals.add(directory, path, delay_ms=0)
                 continue
-            known = CheckpointedState(
+            checkpointed = CheckpointedState(
                 clean, recovery_points.get(partition, 0), starts.get(partition, 0)
             )
-            if named.kind is DirectoryKind.FUTURE:  # the checkpoints speak of the partition itself
-                known = CheckpointedState(clean)
-            yield PendingLog(partition, named.kind, directory, path, place, known)
+            if named.kind is DirectoryKind.FUTURE:  # the checkpoints are of the current log
+                checkpointed = CheckpointedState(clean)
+            yield PendingLog(partition, named.kind, directory, path, place, checkpointed)

@@ -1,4 +1,4 @@
-"""What a crash left half done in a partition's folder, finished or undone before it is loaded.
+"""Completing or undoing interrupted segment swaps before a partition is loaded.
 
 Owns the meaning of `.deleted`, `.cleaned`, `.swap` and `.tmp`. Never opens a finished segment.
 Every step can be repeated: a crash in the middle of this is an ordinary case of it.
@@ -11,6 +11,7 @@ from typing import Final
 
 from ottla.log.files import Disk
 from ottla.log.segment.segment import LOG, SUFFIXES, Segment, file_name
+from ottla.log.segment.segment_end import load_end
 from ottla.log.segment_deletion import CLEANED, DELETED, SWAP
 from ottla.model.ids import Offset
 
@@ -37,7 +38,7 @@ def base_offset_of(name: str) -> Offset | None:
 
 
 def _drop_unfinished(disk: Disk, dir: Path, names: list[str]) -> None:
-    """A swap that had not begun everywhere is undone; what waited for deletion is deleted."""
+    """Undo a swap whose files were not all renamed; delete files marked for deletion."""
     cleaned = [base_offset_of(name) for name in names if name.endswith(CLEANED)]
     first_cleaned = min((base for base in cleaned if base is not None), default=None)
     for name in names:
@@ -58,7 +59,7 @@ def _drop_unfinished(disk: Disk, dir: Path, names: list[str]) -> None:
 
 
 def _complete(disk: Disk, dir: Path, swaps: list[str]) -> None:
-    """The new segments are whole: what they replace goes, and they take their names."""
+    """Complete a swap: delete the replaced segments, rename the new ones."""
     ranges = [
         _range(disk, dir, name)
         for name in swaps
@@ -83,6 +84,6 @@ def _range(disk: Disk, dir: Path, name: str) -> tuple[Offset, Offset]:
     base = base_offset_of(name)
     assert base is not None
     segment = Segment(disk, dir, base, size=disk.file_size(dir / name), suffix=SWAP)
-    end = max(base + 1, segment.load_end().offset)
+    end = max(base + 1, load_end(segment).offset)
     segment.release()
     return base, end

@@ -2,9 +2,10 @@
 
 - `segment`        one segment: append, read, truncate, close
 - `segment_list`   the segments of a log, ordered by base offset
-- `file_names`     the file names of a segment; renames and removes its files together
+- `file_names`     the files of a segment: names, renaming, removing
 - `indexes`        a segment's offset and time index, opened and updated together
-- `index_rebuild`  rebuilds indexes at startup, after truncation, after corruption
+- `index_rebuild`  rebuilds indexes from the batches
+- `segment_end`    finds a segment's end and its newest batch, at startup and after truncation
 - `search`         finds a batch by offset or timestamp
-- `rollover`       closes the active segment and creates the next
+- `rollover`       when to roll; creates a segment, completes a closed one
 """

@@ -1,17 +1,17 @@
-"""What the files of one segment are called, and renaming or removing them together.
+"""The files of one segment: their names, and renaming or removing them together.
 
-Owns the suffixes. The `.log` always goes last: it decides whether the segment exists.
+Owns the suffixes, the directory a segment lies in and its current suffix. Never reads a file. The
+`.log` is always renamed and removed last: it decides whether the segment exists.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
+from ottla.log.files import Disk, File
 from ottla.log.segment.indexes import INDEX, TIME_INDEX
 from ottla.model.ids import Offset
-
-if TYPE_CHECKING:
-    from ottla.log.segment.segment import Segment
 
 LOG: Final = ".log"
 TXN_INDEX: Final = ".txnindex"
@@ -23,27 +23,34 @@ def file_name(base_offset: Offset, kind: str) -> str:
     return f"{base_offset:020d}{kind}"
 
 
-def rename(segment: Segment, suffix: str) -> None:
-    """Give all its files another suffix. It can be read under the new names."""
-    segment.release()
-    for kind in reversed(SUFFIXES):
-        old = segment.path(kind)
-        if segment.disk.exists(old):
-            new = segment.dir / (file_name(segment.base_offset, kind) + suffix)
-            segment.disk.rename(old, new)
-    segment.suffix = suffix
+class SegmentFiles:
+    """Where the files of one segment lie, and under which names."""
 
+    __slots__ = ("_base_offset", "dir", "disk", "suffix")
 
-def delete(segment: Segment) -> None:
-    """Remove its files; what is being sent from them can still be sent."""
-    segment.release(write=False)
-    for kind in reversed(SUFFIXES):
-        segment.disk.remove(segment.path(kind))
+    def __init__(self, disk: Disk, dir: Path, base_offset: Offset, suffix: str) -> None:
+        self.disk = disk
+        self.dir = dir
+        self.suffix = suffix  # after the kind: `.cleaned`, `.swap`, `.deleted` or nothing
+        self._base_offset = base_offset
 
+    def path(self, kind: str = LOG) -> Path:
+        return self.dir / (file_name(self._base_offset, kind) + self.suffix)
 
-def sync_data(segment: Segment) -> None:
-    segment.file().sync()
+    def open_log(self) -> File:
+        return self.disk.open_append(self.path())
 
+    def modified_ms(self) -> int:
+        return self.disk.mtime_ms(self.path())
 
-def sync_indexes(segment: Segment) -> None:
-    segment.indexes().sync()
+    def rename(self, suffix: str) -> None:
+        """Give all files another suffix. None of them may be open for writing."""
+        for kind in reversed(SUFFIXES):
+            old = self.path(kind)
+            if self.disk.exists(old):
+                self.disk.rename(old, self.dir / (file_name(self._base_offset, kind) + suffix))
+        self.suffix = suffix
+
+    def delete(self, *kinds: str) -> None:
+        for kind in reversed(kinds):
+            self.disk.remove(self.path(kind))

@@ -15,11 +15,11 @@ from ottla.log.files import Disk
 from ottla.log.index.sparse_index import OffsetIndex, TimeIndex
 from ottla.model.ids import Offset
 
-MOST: Final = 128
+RECENT_BATCHES: Final = 128
 
 
 class RecentBatches:
-    """The last batches appended, at most `MOST` of them."""
+    """The last batches appended, at most `RECENT_BATCHES` of them."""
 
     __slots__ = ("_offsets", "_positions")
 
@@ -27,13 +27,13 @@ class RecentBatches:
         self._offsets = array("q")
         self._positions = array("q")
 
-    def note(self, first_offset: Offset, position: int) -> None:
+    def add(self, first_offset: Offset, position: int) -> None:
         offsets = self._offsets
         offsets.append(first_offset)
         self._positions.append(position)
-        if len(offsets) > MOST:
-            del offsets[: MOST // 2]
-            del self._positions[: MOST // 2]
+        if len(offsets) > RECENT_BATCHES:
+            del offsets[: RECENT_BATCHES // 2]
+            del self._positions[: RECENT_BATCHES // 2]
 
     def floor(self, offset: Offset) -> tuple[Offset, int] | None:
         """The last batch known that begins at or below an offset."""
@@ -55,24 +55,24 @@ class SegmentIndexes:
         self.times = TimeIndex(disk, times_path)
 
     def load(self) -> None:
-        """Take up what the files hold; CorruptIndex if that cannot be."""
+        """Read the index files; CorruptIndex if they are invalid."""
         self.offsets.load()
         self.times.load()
 
     def add(self, relative: int, position: int, newest: tuple[int, int]) -> None:
         """One entry in each: a batch, and the newest (timestamp, relative offset) so far."""
         self.offsets.append(relative, position)
-        self.times.append_risen(*newest)
+        self.times.append_if_larger(*newest)
 
     @property
     def largest_bytes(self) -> int:
         """What `segment.index.bytes` bounds; the time index needs room for one more at closing."""
         return max(self.offsets.size_bytes, self.times.size_bytes + self.times.ENTRY.size)
 
-    def cut_from(self, relative: int) -> None:
-        """Drop what speaks of offsets from here on."""
-        self.offsets.cut_from(relative)
-        self.times.cut_from(relative)
+    def truncate_from(self, relative: int) -> None:
+        """Remove entries for this offset and later ones."""
+        self.offsets.truncate_from(relative)
+        self.times.truncate_from(relative)
 
     def write(self) -> None:
         self.offsets.write()
@@ -87,6 +87,6 @@ class SegmentIndexes:
         self.times.sync()
 
     def close(self) -> None:
-        """Let go of the files, without writing."""
+        """Close the files, without writing."""
         self.offsets.close()
         self.times.close()

@@ -1,7 +1,7 @@
 """Finding a batch in a segment: by its offset, or by time.
 
-Owns the way from an index entry to the batch wanted. Trusts no index: the header found where an
-entry points must bear it out, else the indexes are rebuilt from the log and asked again.
+Owns the way from an index entry to a batch. Trusts no index: the header at an entry's position must
+match it, else the indexes are rebuilt from the log and the search is repeated.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from ottla.log.index.sparse_index import CorruptIndex
+from ottla.log.segment.index_rebuild import rebuild_indexes
 from ottla.log.stored_batch import HEADER_SIZE, walk_headers
 from ottla.model.ids import Offset
 from ottla.protocol.records.batch import OVERHEAD, CorruptBatch
@@ -26,16 +27,16 @@ _SCAN: Final = Struct(">qi4xb6xi")
 def position_of(segment: Segment, offset: Offset) -> int:
     """Where the first batch begins that ends at `offset` or later; `size` if there is none."""
     recent = segment.recent
-    known = None if recent is None else recent.floor(offset)
-    if known is not None:
-        return known[1] if known[0] == offset else _scan(segment, offset, known[1])
+    floor = None if recent is None else recent.floor(offset)
+    if floor is not None:
+        return floor[1] if floor[0] == offset else _scan(segment, offset, floor[1])
     try:
         entry = segment.indexes().offsets.floor(offset - segment.base_offset)
         if entry is None:
             return _scan(segment, offset, 0)
         return _scan(segment, offset, entry[1], segment.base_offset + entry[0])
     except CorruptIndex as fault:
-        segment.rebuild_indexes(str(fault))
+        rebuild_indexes(segment, str(fault))
         return position_of(segment, offset)
 
 
@@ -45,17 +46,22 @@ def position_for_timestamp(segment: Segment, timestamp: int) -> int:
         entry = segment.indexes().times.floor(timestamp - 1)
         if entry is None:
             return 0
-        position = borne_out(segment, entry)
+        position = position_of_entry(segment, entry)
         if position is not None:
             return position
-        reason = "a time index entry names a batch of another time"
+        reason = "time index entry does not match its batch"
     except CorruptIndex as fault:
         reason = str(fault)
-    segment.rebuild_indexes(reason)
+    rebuild_indexes(segment, reason)
     return position_for_timestamp(segment, timestamp)
 
 
-def borne_out(segment: Segment, entry: tuple[int, int]) -> int | None:
+def batch_size_at(segment: Segment, position: int) -> int:
+    """The size of the batch that begins at `position`; the caller knows that one does."""
+    return OVERHEAD + int.from_bytes(segment.file().pread(4, position + 8), "big")
+
+
+def position_of_entry(segment: Segment, entry: tuple[int, int]) -> int | None:
     """Where the batch begins that a time index entry names, if it is the one."""
     timestamp, last_offset = entry[0], segment.base_offset + entry[1]
     position = position_of(segment, last_offset)
@@ -80,7 +86,7 @@ def _scan(segment: Segment, offset: Offset, position: int, indexed: Offset | Non
             if magic != 2 or length < 0:
                 break
             if indexed is not None and not segment.base_offset <= base <= indexed:
-                raise CorruptIndex("an offset index entry points at no batch of its offset")
+                raise CorruptIndex("offset index entry does not match its batch")
             indexed = None
             if base + delta >= offset:
                 return position + at
@@ -91,7 +97,7 @@ def _scan(segment: Segment, offset: Offset, position: int, indexed: Offset | Non
             return _scan_slowly(segment, offset, position + at, indexed)
         position += at
     if indexed is not None:
-        raise CorruptIndex("an offset index entry points past the end")
+        raise CorruptIndex("offset index entry points past the end of the log file")
     return size
 
 
@@ -100,12 +106,12 @@ def _scan_slowly(segment: Segment, offset: Offset, position: int, indexed: Offse
     try:
         for batch in walk_headers(segment.file(), position, segment.size):
             if indexed is not None and not segment.base_offset <= batch.base_offset <= indexed:
-                raise CorruptIndex("an offset index entry points at no batch of its offset")
+                raise CorruptIndex("offset index entry does not match its batch")
             indexed = None
             if batch.last_offset >= offset:
                 return batch.position
     except CorruptBatch:
         if indexed is None:
             raise
-        raise CorruptIndex("an offset index entry points at no batch") from None
+        raise CorruptIndex("offset index entry does not point at a batch") from None
     return segment.size

@@ -4,7 +4,7 @@ Owns the file, the two indexes and what it knows of its newest batches. Never va
 never decides to roll, and never changes a byte it has written.
 
 Most partitions of a broker are idle, so an unused segment is a few numbers: files and indexes are
-opened on first use and can be let go at any time.
+opened on first use and can be released at any time.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ottla.log.files import Buffer, Disk, File, FileSlice
+from ottla.log.files import Buffer, Disk, File
 from ottla.log.index.sparse_index import CorruptIndex
 from ottla.log.index.txn_index import AbortedTxn
-from ottla.log.segment import file_names, index_rebuild, search
-from ottla.log.segment.file_names import LOG, SUFFIXES, TXN_INDEX, file_name
-from ottla.log.segment.index_rebuild import SegmentEnd
+from ottla.log.segment.file_names import LOG, SUFFIXES, TXN_INDEX, SegmentFiles, file_name
+from ottla.log.segment.index_rebuild import rebuild_indexes
 from ottla.log.segment.indexes import INDEX, TIME_INDEX, RecentBatches, SegmentIndexes
-from ottla.log.stored_batch import HEADER_SIZE, StoredBatch, parse, walk_headers, walk_whole
+from ottla.log.segment.search import position_of
+from ottla.log.segment.segment_end import load_newest, scan_newest
+from ottla.log.stored_batch import HEADER_SIZE, StoredBatch, parse, walk_headers
 from ottla.model.ids import Offset
-from ottla.protocol.records.batch import OVERHEAD, CorruptBatch
+from ottla.protocol.records.batch import CorruptBatch
 
 __all__ = [
     "INDEX",
@@ -32,7 +33,6 @@ __all__ = [
     "TIME_INDEX",
     "TXN_INDEX",
     "Segment",
-    "SegmentEnd",
     "SegmentPosition",
     "file_name",
 ]
@@ -58,8 +58,7 @@ class Segment:
         "aborted",
         "base_offset",
         "created_ms",
-        "dir",
-        "disk",
+        "files",
         "index_bytes",
         "jitter_ms",
         "known_first_timestamp",
@@ -67,23 +66,20 @@ class Segment:
         "known_max_timestamp",
         "recent",
         "size",
-        "suffix",
         "unindexed_bytes",
     )
 
     def __init__(
         self, disk: Disk, dir: Path, base_offset: Offset, *, size: int = 0, suffix: str = ""
     ) -> None:
-        self.disk = disk
-        self.dir = dir
+        self.files = SegmentFiles(disk, dir, base_offset, suffix)
         self.base_offset = base_offset
         self.size = size
-        self.suffix = suffix
         self.created_ms = 0
         self.jitter_ms = 0
         self.index_bytes = 0  # of the larger index, as of the last entry added
         self.unindexed_bytes = 0  # appended since the last index entry
-        self.aborted: list[AbortedTxn] | None = None  # None until somebody asked
+        self.aborted: list[AbortedTxn] | None = None  # None until first used
         self.recent: RecentBatches | None = None
         self.known_first_timestamp: int | None = None
         self.known_max_timestamp: int | None = None if size else -1
@@ -92,24 +88,8 @@ class Segment:
         self._indexes: SegmentIndexes | None = None
 
     def __repr__(self) -> str:
-        return f"Segment({self.dir.name}/{self.base_offset}{self.suffix}, {self.size} bytes)"
-
-    # What takes more than a few lines lives beside this file, one concern each.
-
-    position_of = search.position_of
-    position_for_timestamp = search.position_for_timestamp
-    rebuild_indexes = index_rebuild.rebuild_indexes
-    reset_indexes = index_rebuild.reset_indexes
-    note_stored = index_rebuild.note_stored
-    load_end = index_rebuild.load_end
-    check_newest = index_rebuild.check_newest
-    drop_last = index_rebuild.drop_last
-    truncate_to = index_rebuild.truncate_to
-    largest_timestamp = index_rebuild.largest_timestamp
-    rename = file_names.rename
-    delete = file_names.delete
-    sync_data = file_names.sync_data
-    sync_indexes = file_names.sync_indexes
+        files = self.files
+        return f"Segment({files.dir.name}/{self.base_offset}{files.suffix}, {self.size} bytes)"
 
     # Writing
 
@@ -121,12 +101,12 @@ class Segment:
         if file is None:
             file = self.file()
         if self.known_max_timestamp is None:
-            index_rebuild.load_newest(self)
+            self.known_max_timestamp, self.known_max_offset = load_newest(self)
         file.append(buffers)
         for first_offset, last_offset, max_timestamp, size in marks:
-            self.note(first_offset, last_offset, max_timestamp, size, interval_bytes)
+            self.record_batch(first_offset, last_offset, max_timestamp, size, interval_bytes)
 
-    def note(
+    def record_batch(
         self,
         first_offset: Offset,
         last_offset: Offset,
@@ -134,7 +114,10 @@ class Segment:
         size: int,
         interval_bytes: int,
     ) -> None:
-        """Take in one batch that has been written at the end. Hot: benchmarks/log.py."""
+        """Update size, timestamps and indexes for a batch written at the end.
+
+        Hot: benchmarks/log.py.
+        """
         position = self.size
         if not position:
             self.known_first_timestamp = max_timestamp
@@ -154,16 +137,43 @@ class Segment:
         recent = self.recent
         if recent is None:
             recent = self.recent = RecentBatches()
-        recent.note(first_offset, position)
+        recent.add(first_offset, position)
 
     def finish(self) -> None:
         """No more will be appended for now: the indexes are completed and written out."""
         indexes = self.indexes()
         if self.max_timestamp >= 0:
             indexes = self.indexes()
-            indexes.times.append_risen(*self._newest())
+            indexes.times.append_if_larger(*self._newest())
         indexes.write()
         indexes.create()
+
+    def truncate_to(self, offset: Offset, *, has_records: bool = True) -> None:
+        """Remove batches from the one that holds `offset` on.
+
+        Where those have no records, nothing is known of timestamps or transactions that changes.
+        """
+        position = position_of(self, offset)
+        if position == self.size:
+            return
+        self.file().truncate(position)
+        self.size = position
+        self.indexes().truncate_from(offset - self.base_offset)
+        self.recent = None
+        self.known_first_timestamp = None
+        if has_records:
+            self.unindexed_bytes = 0
+            self.aborted = None
+            self.known_max_timestamp, self.known_max_offset = scan_newest(self)
+
+    def reset_indexes(self) -> None:
+        """Forget the indexes and all batches; the scan that follows adds them again."""
+        self.release(write=False)
+        self.files.delete(INDEX, TIME_INDEX)
+        self.recent = None
+        self.size = self.unindexed_bytes = self.index_bytes = 0
+        self.known_first_timestamp = None
+        self.known_max_timestamp, self.known_max_offset = -1, self.base_offset
 
     # Reading
 
@@ -171,35 +181,23 @@ class Segment:
         """The batch that begins at `position`; CorruptBatch where none does."""
         batch = parse(self.file().pread(HEADER_SIZE, position), 0, position)
         if batch.next_position > self.size:
-            raise CorruptBatch("entry runs past the end", position)
+            raise CorruptBatch("entry extends past the end of the file", position)
         return batch
-
-    def batch_size_at(self, position: int) -> int:
-        """The size of the batch that begins at `position`, which is known to be one."""
-        return OVERHEAD + int.from_bytes(self.file().pread(4, position + 8), "big")
-
-    def slice(self, position: int, size: int) -> FileSlice:
-        return self.file().slice(position, size)
 
     def headers(self, start: int = 0, end: int | None = None) -> Iterator[StoredBatch]:
         """The batches from a position on, without their bytes."""
         return walk_headers(self.file(), start, self.size if end is None else end)
-
-    def batches(
-        self, start: int = 0, end: int | None = None
-    ) -> Iterator[tuple[StoredBatch, memoryview]]:
-        """The batches from a position on, with their bytes."""
-        return walk_whole(self.file(), start, self.size if end is None else end)
 
     # Time
 
     @property
     def max_timestamp(self) -> int:
         """The largest timestamp of any batch; -1 when none has one."""
-        if self.known_max_timestamp is None:
-            index_rebuild.load_newest(self)
-        assert self.known_max_timestamp is not None
-        return self.known_max_timestamp
+        newest = self.known_max_timestamp
+        if newest is None:
+            newest, self.known_max_offset = load_newest(self)
+            self.known_max_timestamp = newest
+        return newest
 
     @property
     def max_timestamp_offset(self) -> Offset:
@@ -215,39 +213,43 @@ class Segment:
             self.known_first_timestamp = stamp
         return stamp
 
+    @property
+    def retention_timestamp(self) -> int:
+        """What retention compares: the largest timestamp, or the file's own where there is none."""
+        newest = self.max_timestamp
+        return newest if newest > 0 else self.files.modified_ms()
+
     def _newest(self) -> tuple[int, int]:
         """A time index entry for what there is now."""
         return self.max_timestamp, self.known_max_offset - self.base_offset
 
     # Files
 
-    def path(self, kind: str = LOG) -> Path:
-        return self.dir / (file_name(self.base_offset, kind) + self.suffix)
-
     def file(self) -> File:
         if self._file is None:
-            self._file = self.disk.open_append(self.path())
+            self._file = self.files.open_log()
         return self._file
 
     @property
     def unlinked(self) -> bool:
-        """Whether its open file was removed by somebody else; a system call, and no more."""
+        """Whether its open file was removed by another process; one system call."""
         return self._file is not None and self._file.is_unlinked()
 
     def indexes(self) -> SegmentIndexes:
         if self._indexes is None:
-            indexes = SegmentIndexes(self.disk, self.path(INDEX), self.path(TIME_INDEX))
+            files = self.files
+            indexes = SegmentIndexes(files.disk, files.path(INDEX), files.path(TIME_INDEX))
             self._indexes = indexes
             try:
                 indexes.load()
             except CorruptIndex as fault:
-                self.rebuild_indexes(str(fault))
+                rebuild_indexes(self, str(fault))
         return self._indexes
 
     def release(self, *, write: bool = True) -> None:
-        """Let go of files and indexes; they come back on use.
+        """Close files and indexes; they are opened again on use.
 
-        Entries that are in memory alone are written first, unless the files go away anyhow.
+        Index entries in memory are written first, unless the files are about to be removed.
         """
         if self._indexes is not None:
             if write:
@@ -257,3 +259,13 @@ class Segment:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def rename(self, suffix: str) -> None:
+        """Give all its files another suffix. It can be read under the new names."""
+        self.release()
+        self.files.rename(suffix)
+
+    def delete(self) -> None:
+        """Remove its files; responses that are being sent from them are not disturbed."""
+        self.release(write=False)
+        self.files.delete(*SUFFIXES)
