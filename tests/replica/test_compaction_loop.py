@@ -172,7 +172,7 @@ async def test_rot_makes_one_log_uncleanable_and_the_rest_go_on() -> None:
         await side.lead()
         await side.lead(other)
         rotten, sound = await fill(side, times=9), await fill(side, other)
-        path = rotten.log.segments.first.path()
+        path = rotten.log.segments.first.files.path()
         content = bytearray(side.disk.read(path))
         content[70] ^= 1
         side.disk.replace(path, bytes(content))

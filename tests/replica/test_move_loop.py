@@ -130,9 +130,9 @@ async def test_rot_found_by_a_move_takes_the_partition_offline() -> None:
         partition = await side.lead()
         await side.append(b"a")
         segment = partition.log.segments.first
-        rotten = bytearray(side.disk.read(segment.path()))
+        rotten = bytearray(side.disk.read(segment.files.path()))
         rotten[65] ^= 1
-        side.disk.replace(segment.path(), bytes(rotten))
+        side.disk.replace(segment.files.path(), bytes(rotten))
         segment.release()
         side.run(moves_of(side).run())
         moves_of(side).begin(TP, B)

@@ -31,8 +31,8 @@ async def test_a_new_leader_epoch_begins_at_the_log_end() -> None:
         await side.lead(epoch=5)
         append(side, partition, b"c")
         log = partition.log
-        assert log.offset_for_epoch(0) == (0, 2)
-        assert log.offset_for_epoch(5) == (5, 3)
+        assert log.epochs.end_offset(0, log.end_offset) == (0, 2)
+        assert log.epochs.end_offset(5, log.end_offset) == (5, 3)
         assert (partition.leader_epoch, partition.leader_id) == (5, ME)
 
 
@@ -174,7 +174,7 @@ async def test_what_is_on_the_disk_does_not_wait_for_what_came_after_it() -> Non
         partition = await side.lead()
         side.pool.held = True
         append(side, partition, b"a")
-        flush = partition.log.flush_begin()
+        flush = begin_flush(partition.log)
         append(side, partition, b"b")
         flush.run()
         partition.log.flush_done(flush)

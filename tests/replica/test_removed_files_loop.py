@@ -31,7 +31,7 @@ async def test_lesser_acks_are_refused_soon_after_a_logs_file_was_removed() -> N
         start(side)
         await side.append(b"kept")
         await after_a_look(side)
-        side.disk.remove(partition.log.segments.active.path())
+        side.disk.remove(partition.log.segments.active.files.path())
         assert (await side.append(b"lost")).error_code is ErrorCode.none
         await after_a_look(side)
         assert (await side.append(b"refused")).error_code is FAILED
@@ -96,7 +96,7 @@ async def test_nor_is_one_that_the_kernel_synced_by_itself() -> None:
     async with data_side(AUTO, dirs=DIRS, ring=ring) as side:
         await side.lead()
         await side.append(b"first", acks=-1)  # on the pool: it syncs the folder as well
-        side.disk.remove(side.hosted.get(TP).log.segments.active.path())
+        side.disk.remove(side.hosted.get(TP).log.segments.active.files.path())
         assert (await side.append(b"after", acks=-1)).error_code is FAILED
         assert ring.taken == 1
         asyncio.get_running_loop().remove_reader(ring.fileno())

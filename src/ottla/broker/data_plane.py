@@ -166,7 +166,9 @@ class DataPlane:
 
     def _parallelism(self) -> Parallelism:
         environment = self._replica_environment
-        return parallelism(self._directories, self._config, environment.thread_pool, environment.clock)
+        return parallelism(
+            self._directories, self._config, environment.thread_pool, environment.clock
+        )
 
     # failed logs and log directories
 
