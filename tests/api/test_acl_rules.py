@@ -34,8 +34,8 @@ def test_a_rule_is_read_and_said_again() -> None:
         ({"resource_pattern_type": Pattern.MATCH}, "literal or prefixed"),
         ({"resource_name": ""}, "names a resource"),
         ({"resource_type": Kind.CLUSTER, "resource_name": "cluster"}, "kafka-cluster"),
-        ({"principal": "alice"}, "'alice' is no principal"),
-        ({"principal": "User:"}, "'User:' is no principal"),
+        ({"principal": "alice"}, "invalid principal 'alice'"),
+        ({"principal": "User:"}, "invalid principal 'User:'"),
         ({"host": ""}, "names a host"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.member import Member, MemberAssignment, MemberProfile
-from ottla.coordinator.group.consumer.pending_group import PendingGroup, chosen, tombstones
+from ottla.coordinator.group.consumer.pending_group import PendingGroup, select_assignor, tombstones
 from ottla.coordinator.group.consumer.records import EpochSet, TargetSet
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.settings import GroupSettings
@@ -89,4 +89,4 @@ def test_only_patterns_in_use_are_written_down() -> None:
 
 def test_an_assignor_that_is_not_offered_any_more_gives_way() -> None:
     limits = GroupSettings(assignors=("uniform",))
-    assert [chosen(name, limits) for name in ("range", None, "uniform")] == ["uniform"] * 3
+    assert [select_assignor(name, limits) for name in ("range", None, "uniform")] == ["uniform"] * 3
