@@ -155,5 +155,5 @@ def test_what_later_releases_add_is_passed_over() -> None:
 
 @pytest.mark.parametrize("value", ["", "00", "0001 00000007 00", "0000 0000"])
 def test_a_value_that_is_not_one_is_refused(value: str) -> None:
-    with pytest.raises(ValueError, match=r"version|past the end"):
+    with pytest.raises(ValueError, match=r"version|exceeds the record"):
         decode(record(EpochSet("g", 7)).key, bytes.fromhex(value))
