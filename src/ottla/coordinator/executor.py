@@ -139,7 +139,7 @@ class Executor(Generic[S]):
             del deferred[:deferred_count]
             producer_id = NO_PRODUCER if producer is None else producer.id
             for offset, record in enumerate(records, first + deferred_count):
-                shard.replay(record.what, offset, producer_id)
+                shard.replay(record.change, offset, producer_id)
 
         return self._topic_log.append(partition, batch, appended)
 
@@ -149,7 +149,7 @@ class Executor(Generic[S]):
             self._set_timers(owned, [SetTimer(FLUSH_DEFERRED, DEFER_MS)])
         owned.deferred += records
         for record in records:
-            owned.shard.replay(record.what, owned.partition.log.end_offset, NO_PRODUCER)
+            owned.shard.replay(record.change, owned.partition.log.end_offset, NO_PRODUCER)
         if len(owned.deferred) >= DEFERRED_MAX:
             self.flush_deferred(owned)
 

@@ -16,7 +16,7 @@ R = TypeVar("R")
 class CoordinatorRecord(NamedTuple):
     """One record of an internal topic: its typed value and its bytes."""
 
-    what: Any
+    change: Any
     """The typed value that `replay` takes; each coordinator has its own."""
     key: bytes
     value: bytes | None

@@ -20,7 +20,7 @@ class Shard(Protocol):
         ValueError where the bytes are malformed.
         """
 
-    def replay(self, what: Any, offset: Offset, producer_id: ProducerId) -> None:
+    def replay(self, change: Any, offset: Offset, producer_id: ProducerId) -> None:
         """Apply a record of the log to the state; the producer is -1 outside transactions."""
 
     def replay_many(

@@ -134,11 +134,11 @@ class LoadRange:
                 yield
 
     def _replay_one(self, record: Record, producer: ProducerId) -> None:
-        what = None if record.key is None else self._shard.decode(record.key, record.value)
-        if what is None:
+        change = None if record.key is None else self._shard.decode(record.key, record.value)
+        if change is None:
             self.unknown += 1
         else:
-            self._shard.replay(what, record.offset, producer)
+            self._shard.replay(change, record.offset, producer)
 
     def _end_transaction(self, batch: memoryview, producer: ProducerId) -> None:
         for record in read_records(batch):

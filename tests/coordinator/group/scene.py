@@ -71,7 +71,7 @@ class Scene:
         if code is ErrorCode.none:
             for record in outcome.records:
                 what = self.shard.decode(record.key, record.value)
-                assert what == record.what, "it reads as it was written"
+                assert what == record.change, "it reads as it was written"
                 self.shard.replay(what, len(self.log), ProducerId(producer))
                 self.log.append((record.key, record.value))
         if outcome.then is not None:

@@ -213,7 +213,7 @@ class Transactions(RuleBasedStateMachine):
     def _carried_out(self, outcome: Outcome[Any]) -> None:
         for record in outcome.records:
             self.log[record.key] = record.value
-            self.shard.replay(record.what, 0, NO_PRODUCER)
+            self.shard.replay(record.change, 0, NO_PRODUCER)
 
     def _written(self, txn: Transaction) -> None:
         self._carried_out(Outcome(None, (record_of(txn),)))

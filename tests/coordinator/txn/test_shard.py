@@ -63,8 +63,8 @@ def stored(what: object) -> object:
 def taken_in(shard: TxnShard, outcome: Outcome[Any]) -> None:
     """Do with a decision what the runtime does."""
     for record in outcome.records:
-        assert shard.decode(record.key, record.value) == stored(record.what)
-        shard.replay(record.what, 0, NO_PRODUCER)
+        assert shard.decode(record.key, record.value) == stored(record.change)
+        shard.replay(record.change, 0, NO_PRODUCER)
     if outcome.then is not None:
         outcome.then(ErrorCode.none, 0)
 
@@ -114,7 +114,10 @@ def test_completion_is_heard_and_a_stale_one_changes_nothing() -> None:
 def test_an_abort_of_nothing_needs_no_finishing() -> None:
     shard, heard = shard_of(ONGOING._replace(state=S.EMPTY, partitions=frozenset()))
     outcome = shard.end("tx", EndRequest(ME, False, 2), None, 5)
-    assert [record.what.state for record in outcome.records] == [S.PREPARE_ABORT, S.COMPLETE_ABORT]
+    assert [record.change.state for record in outcome.records] == [
+        S.PREPARE_ABORT,
+        S.COMPLETE_ABORT,
+    ]
     assert outcome.then is None
     taken_in(shard, outcome)
     assert heard.done == ["tx"]
@@ -146,7 +149,7 @@ def test_forgotten_ids_leave_a_tombstone() -> None:
     old = ONGOING._replace(id="old", state=S.COMPLETE_COMMIT)
     shard, _ = shard_of(old, ONGOING, intervals=Intervals(expiration_ms=100))
     outcome = shard.on_timer(EXPIRATION_CHECK, 100)
-    assert [(record.what, record.value) for record in outcome.records] == [
+    assert [(record.change, record.value) for record in outcome.records] == [
         (TransactionalIdExpired("old"), None)
     ]
     taken_in(shard, outcome)

@@ -28,14 +28,14 @@ class Counts:
         """Removed offsets, for any reason."""
         self.groups_removed = 0
 
-    def note(self, what: Any) -> None:
+    def note(self, change: Any) -> None:
         """Count one record of the topic."""
-        if type(what) is OffsetChanged:
-            if what.committed is None:
+        if type(change) is OffsetChanged:
+            if change.committed is None:
                 self.removed += 1
             else:
                 self.commits += 1
-        elif type(what) is GroupDeleted:
+        elif type(change) is GroupDeleted:
             self.groups_removed += 1
 
 

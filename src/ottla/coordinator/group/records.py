@@ -73,7 +73,7 @@ class GroupDeleted(NamedTuple):
     group: str
 
 
-What: TypeAlias = OffsetChanged | GroupChanged | GroupDeleted
+GroupRecord: TypeAlias = OffsetChanged | GroupChanged | GroupDeleted
 
 
 class TimerKey(NamedTuple):

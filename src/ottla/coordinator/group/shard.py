@@ -82,38 +82,38 @@ class GroupShard:
     def decode(key: bytes, value: bytes | None) -> Any | None:
         return decode(key, value)
 
-    def replay(self, what: Any, offset: Offset, producer_id: ProducerId) -> None:
+    def replay(self, change: Any, offset: Offset, producer_id: ProducerId) -> None:
         self.offsets.bulk.forget()
         if not self._loading:
-            self.counts.note(what)
-        if type(what) is OffsetChanged:
-            self.offsets.apply(what, offset, producer_id)
-            if what.committed is not None and what.group not in self.groups:
-                self.groups[what.group] = ClassicGroup(what.group)
-        elif type(what) is GroupChanged:
-            self._replay_group(what)
-            self._update_memory(what.group)
-        elif type(what) is GroupDeleted:
-            if isinstance(self.groups.get(what.group), ClassicGroup):
-                del self.groups[what.group]
-            self._update_memory(what.group)
+            self.counts.note(change)
+        if type(change) is OffsetChanged:
+            self.offsets.apply(change, offset, producer_id)
+            if change.committed is not None and change.group not in self.groups:
+                self.groups[change.group] = ClassicGroup(change.group)
+        elif type(change) is GroupChanged:
+            self._replay_group(change)
+            self._update_memory(change.group)
+        elif type(change) is GroupDeleted:
+            if isinstance(self.groups.get(change.group), ClassicGroup):
+                del self.groups[change.group]
+            self._update_memory(change.group)
         else:
-            self.consumer.replay(what)
-            self._update_memory(what.group)
+            self.consumer.replay(change)
+            self._update_memory(change.group)
 
     def _update_memory(self, group_id: str) -> None:
         """Count the memory of a group whose members have changed."""
         group = self.groups.get(group_id)
         self._memory.note(group_id, group.memory_bytes if isinstance(group, ClassicGroup) else 0)
 
-    def _replay_group(self, what: GroupChanged) -> None:
-        group = self.groups.get(what.group)
+    def _replay_group(self, change: GroupChanged) -> None:
+        group = self.groups.get(change.group)
         if self._loading or not isinstance(group, ClassicGroup):
-            self.groups[what.group] = group = group_from_record(what)
-        group.assignment_bytes = sum(len(stored.assignment) for stored in what.members)
+            self.groups[change.group] = group = group_from_record(change)
+        group.assignment_bytes = sum(len(stored.assignment) for stored in change.members)
         if self._loading:
             return
-        for stored in what.members:  # just written by this coordinator
+        for stored in change.members:  # just written by this coordinator
             group.members[stored.id].assignment = stored.assignment
 
     def end_transaction(self, producer_id: ProducerId, *, committed: bool) -> None:
@@ -289,11 +289,11 @@ def _grows_by(group: ClassicGroup, request: JoinRequest) -> int:
     return size_of(request.protocols) - size_of(member.protocols)
 
 
-def group_from_record(what: GroupChanged) -> ClassicGroup:
+def group_from_record(stored_group: GroupChanged) -> ClassicGroup:
     """The group of a stored record."""
-    group = ClassicGroup(what.group, what.since_ms)
-    group.protocol_type = what.protocol_type or None
-    for stored in what.members:
+    group = ClassicGroup(stored_group.group, stored_group.since_ms)
+    group.protocol_type = stored_group.protocol_type or None
+    for stored in stored_group.members:
         member = ClassicMember(
             stored.id,
             stored.instance_id,
@@ -301,13 +301,13 @@ def group_from_record(what: GroupChanged) -> ClassicGroup:
             stored.client_host,
             stored.rebalance_timeout_ms,
             stored.session_timeout_ms,
-            (Protocol(what.protocol or "", stored.subscription),),
+            (Protocol(stored_group.protocol or "", stored.subscription),),
             stored.assignment,
         )
-        group.add(member, what.protocol_type)
-    group.generation = what.generation
-    group.protocol = what.protocol
-    group.leader = what.leader
-    group.phase = GroupPhase.STABLE if what.members else GroupPhase.EMPTY
+        group.add(member, stored_group.protocol_type)
+    group.generation = stored_group.generation
+    group.protocol = stored_group.protocol
+    group.leader = stored_group.leader
+    group.phase = GroupPhase.STABLE if stored_group.members else GroupPhase.EMPTY
     group.note_subscriptions()
     return group

@@ -92,7 +92,7 @@ class TransactionalIdExpired(NamedTuple):
     id: str
 
 
-What: TypeAlias = Transaction | TransactionalIdExpired
+TransactionChange: TypeAlias = Transaction | TransactionalIdExpired
 
 _VALUE_BEGINS: Final = Struct(">hqhib")
 _VALUE_ENDS: Final = Struct(">qqB")
@@ -105,9 +105,9 @@ _READ_VALUE: Final[dict[int, Any]] = {
 }
 
 
-def record_of(what: What) -> CoordinatorRecord:
-    value = None if isinstance(what, TransactionalIdExpired) else encode_value(what)
-    return CoordinatorRecord(what, encode_key(what.id), value)
+def record_of(change: TransactionChange) -> CoordinatorRecord:
+    value = None if isinstance(change, TransactionalIdExpired) else encode_value(change)
+    return CoordinatorRecord(change, encode_key(change.id), value)
 
 
 @lru_cache(maxsize=1_024)
@@ -156,7 +156,7 @@ def _partitions(partitions: frozenset[TopicPartition]) -> bytes:
     return b"".join(parts)
 
 
-def decode(key: bytes, value: bytes | None) -> What | None:
+def decode(key: bytes, value: bytes | None) -> TransactionChange | None:
     """The record's typed value; None if its key has an unknown version."""
     try:
         (version,) = VERSION.unpack_from(key)

@@ -29,7 +29,12 @@ from ottla.coordinator.txn.init_producer_id import (
     InitProducerIdRequest,
     initialise,
 )
-from ottla.coordinator.txn.records import TransactionalIdExpired, What, decode, record_of
+from ottla.coordinator.txn.records import (
+    TransactionalIdExpired,
+    TransactionChange,
+    decode,
+    record_of,
+)
 from ottla.coordinator.txn.state import AT_REST, DECIDED, Producer, Transaction
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import Offset, ProducerId, TopicPartition
@@ -114,19 +119,19 @@ class TxnShard:
 
     # The Shard interface
 
-    def decode(self, key: bytes, value: bytes | None) -> What | None:
+    def decode(self, key: bytes, value: bytes | None) -> TransactionChange | None:
         return decode(key, value)
 
-    def replay(self, what: What, offset: Offset, producer_id: ProducerId) -> None:
-        if isinstance(what, TransactionalIdExpired):
-            if self._all.pop(what.id, None) is not None:
-                self.memory_bytes -= ID_BYTES + len(what.id)
+    def replay(self, change: TransactionChange, offset: Offset, producer_id: ProducerId) -> None:
+        if isinstance(change, TransactionalIdExpired):
+            if self._all.pop(change.id, None) is not None:
+                self.memory_bytes -= ID_BYTES + len(change.id)
         else:
-            if what.id not in self._all:
-                self.memory_bytes += ID_BYTES + len(what.id)
-            self._all[what.id] = what
-            if what.state in AT_REST:
-                self._watch.completed(what.id)
+            if change.id not in self._all:
+                self.memory_bytes += ID_BYTES + len(change.id)
+            self._all[change.id] = change
+            if change.state in AT_REST:
+                self._watch.completed(change.id)
 
     def replay_many(
         self, section: bytes, position: int, most: int, base_offset: Offset
@@ -169,17 +174,19 @@ class TxnShard:
         again = SetTimer(EXPIRATION_CHECK, _next(expired, self._intervals.expiration_check_ms))
         return self._outcome(None, expired, again)
 
-    def _outcome(self, reply: R, after: Sequence[What], *timers: SetTimer) -> Outcome[R]:
+    def _outcome(
+        self, reply: R, after: Sequence[TransactionChange], *timers: SetTimer
+    ) -> Outcome[R]:
         """Persist these states; once their commit settles, decided transactions are completed."""
-        latest = after if len(after) == 1 else {what.id: what for what in after}.values()
-        decided = [what.id for what in latest if _is_decided(what)]
+        latest = after if len(after) == 1 else {change.id: change for change in after}.values()
+        decided = [change.id for change in latest if _is_decided(change)]
 
         def then(code: ErrorCode, _: int) -> Outcome[None]:
             for id in decided:
                 self._watch.finish(id, committed=code is ErrorCode.none)
             return NOTHING
 
-        records = tuple([record_of(what) for what in after])
+        records = tuple([record_of(change) for change in after])
         return Outcome(reply, records, timers, then if decided else None)
 
 
@@ -187,9 +194,9 @@ TIMEOUT_CHECK: Final = "timeout-check"
 EXPIRATION_CHECK: Final = "expiration-check"
 
 
-def _next(changed: Collection[What], interval_ms: int) -> int:
+def _next(changed: Collection[TransactionChange], interval_ms: int) -> int:
     return SOON_MS if len(changed) == AT_ONCE else interval_ms
 
 
-def _is_decided(what: What) -> bool:
-    return isinstance(what, Transaction) and what.state in DECIDED
+def _is_decided(change: TransactionChange) -> bool:
+    return isinstance(change, Transaction) and change.state in DECIDED

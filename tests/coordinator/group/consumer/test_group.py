@@ -7,6 +7,7 @@ import pytest
 from ottla.coordinator.group.consumer.group import ConsumerGroup, GroupState
 from ottla.coordinator.group.consumer.member import MemberAssignment, MemberProfile, MemberState
 from ottla.coordinator.group.consumer.records import (
+    ConsumerGroupChange,
     EpochSet,
     PatternSet,
     ProfileSet,
@@ -14,14 +15,13 @@ from ottla.coordinator.group.consumer.records import (
     StandingSet,
     TargetEpochSet,
     TargetSet,
-    What,
 )
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.consumer.scene import parts
 from tests.coordinator.group.scene import code_of
 
 
-def group_of(*records: What) -> ConsumerGroup:
+def group_of(*records: ConsumerGroupChange) -> ConsumerGroup:
     group = ConsumerGroup("g")
     for what in records:
         group.apply(what)

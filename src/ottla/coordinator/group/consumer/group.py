@@ -14,6 +14,7 @@ from typing import TypeAlias, TypeVar, assert_never
 from ottla.coordinator.group.classic.group import ClassicGroup
 from ottla.coordinator.group.consumer.member import Member, MemberAssignment, MemberProfile
 from ottla.coordinator.group.consumer.records import (
+    ConsumerGroupChange,
     EpochSet,
     PatternSet,
     ProfileSet,
@@ -22,7 +23,6 @@ from ottla.coordinator.group.consumer.records import (
     TargetEpochSet,
     TargetSet,
     TopicsSet,
-    What,
 )
 from ottla.coordinator.group.consumer.topic_partitions import Parts, TopicIdPartition, TopicSize
 from ottla.model.errors import ErrorCode, KafkaError
@@ -155,23 +155,23 @@ class ConsumerGroup:
         twin.patterns, twin.owners = dict(self.patterns), dict(self.owners)
         return twin
 
-    def apply(self, what: What) -> None:
-        if isinstance(what, EpochSet):
-            self.epoch = 0 if what.epoch is None else what.epoch
-        elif isinstance(what, TargetEpochSet):
-            self.target_epoch = -1 if what.epoch is None else what.epoch
-        elif isinstance(what, TopicsSet):
-            self.topics = dict(what.topics or ())
-        elif isinstance(what, ProfileSet):
-            self._set_profile(what.member, what.profile)
-        elif isinstance(what, TargetSet):
-            _put(self.target, what.member, what.parts)
-        elif isinstance(what, StandingSet):
-            self._set_standing(what.member, what.standing)
-        elif isinstance(what, PatternSet):
-            _put(self.patterns, what.pattern, what.resolved)
+    def apply(self, change: ConsumerGroupChange) -> None:
+        if isinstance(change, EpochSet):
+            self.epoch = 0 if change.epoch is None else change.epoch
+        elif isinstance(change, TargetEpochSet):
+            self.target_epoch = -1 if change.epoch is None else change.epoch
+        elif isinstance(change, TopicsSet):
+            self.topics = dict(change.topics or ())
+        elif isinstance(change, ProfileSet):
+            self._set_profile(change.member, change.profile)
+        elif isinstance(change, TargetSet):
+            _put(self.target, change.member, change.parts)
+        elif isinstance(change, StandingSet):
+            self._set_standing(change.member, change.standing)
+        elif isinstance(change, PatternSet):
+            _put(self.patterns, change.pattern, change.resolved)
         else:
-            assert_never(what)
+            assert_never(change)
 
     def _set_profile(self, member_id: str, profile: MemberProfile | None) -> None:
         before = self.members.get(member_id)

@@ -14,6 +14,7 @@ from ottla.coordinator.group.consumer.assignors import ASSIGNORS, Subscriber
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.member import Member
 from ottla.coordinator.group.consumer.records import (
+    ConsumerGroupChange,
     EpochSet,
     PatternSet,
     ProfileSet,
@@ -22,7 +23,6 @@ from ottla.coordinator.group.consumer.records import (
     TargetEpochSet,
     TargetSet,
     TopicsSet,
-    What,
     record,
 )
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, sizes
@@ -40,9 +40,9 @@ class PendingGroup:
         self.draft = draft
         self.image = image
 
-    def write(self, what: What) -> None:
-        self.draft.records.append(record(what))
-        self.after.apply(what)
+    def write(self, change: ConsumerGroupChange) -> None:
+        self.draft.records.append(record(change))
+        self.after.apply(change)
 
     # Members
 
@@ -131,7 +131,9 @@ def select_assignor(preferred: str | None, limits: GroupSettings) -> str:
 
 def tombstones(group: ConsumerGroup, draft: Draft) -> None:
     """Delete all records of a group; its epoch, whose deletion deletes the group, last."""
-    deletions: list[What] = [StandingSet(group.id, member_id, None) for member_id in group.members]
+    deletions: list[ConsumerGroupChange] = [
+        StandingSet(group.id, member_id, None) for member_id in group.members
+    ]
     deletions += [TargetSet(group.id, member_id, None) for member_id in group.target]
     deletions += [TargetEpochSet(group.id, None)]
     deletions += [ProfileSet(group.id, member_id, None) for member_id in group.members]

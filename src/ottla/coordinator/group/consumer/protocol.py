@@ -37,7 +37,7 @@ from ottla.coordinator.group.consumer.migration import (
     downgrade,
     upgrade_group,
 )
-from ottla.coordinator.group.consumer.records import EpochSet, What
+from ottla.coordinator.group.consumer.records import ConsumerGroupChange, EpochSet
 from ottla.coordinator.group.consumer.timers import (
     REVOKE,
     WHY,
@@ -79,16 +79,16 @@ class ConsumerProtocol:
 
     # Replay and loading
 
-    def replay(self, what: What) -> None:
-        group = self._groups.get(what.group)
-        says_nothing = what[-1] is None
+    def replay(self, change: ConsumerGroupChange) -> None:
+        group = self._groups.get(change.group)
+        says_nothing = change[-1] is None
         if not isinstance(group, ConsumerGroup):
             if says_nothing:
                 return
-            group = self._groups[what.group] = ConsumerGroup(what.group)
-        group.apply(what)
-        if says_nothing and isinstance(what, EpochSet):
-            del self._groups[what.group]
+            group = self._groups[change.group] = ConsumerGroup(change.group)
+        group.apply(change)
+        if says_nothing and isinstance(change, EpochSet):
+            del self._groups[change.group]
 
     def loaded(self, group: ConsumerGroup, draft: Draft) -> None:
         for member in group.members.values():

@@ -82,7 +82,7 @@ class PatternSet(NamedTuple):
     resolved: Resolved | None
 
 
-What: TypeAlias = (
+ConsumerGroupChange: TypeAlias = (
     EpochSet | TopicsSet | ProfileSet | TargetEpochSet | TargetSet | StandingSet | PatternSet
 )
 
@@ -223,7 +223,7 @@ def _read_pattern(reader: Reader) -> Resolved:
 
 
 class _Kind(NamedTuple):
-    what: Callable[..., What]
+    make: Callable[..., ConsumerGroupChange]
     key: int
     names: int
     """Strings in the key: the group, and for some a member or a pattern."""
@@ -244,23 +244,23 @@ KINDS: Final[Mapping[int, _Kind]] = {kind.key: kind for kind in _BY_TYPE.values(
 """By the version of the key."""
 
 
-def record(what: What) -> CoordinatorRecord:
+def record(change: ConsumerGroupChange) -> CoordinatorRecord:
     """The record with its encoded key and value."""
-    kind = _BY_TYPE[type(what)]
-    *names, content = what
+    kind = _BY_TYPE[type(change)]
+    *names, content = change
     key = Writer(kind.key)
     for name in names:
         key.string(name)
     value = None if content is None else kind.write(Writer(VALUE, flexible=True), content).done()
-    return CoordinatorRecord(what, key.done(), value)
+    return CoordinatorRecord(change, key.done(), value)
 
 
-def decode(key: bytes, value: bytes | None) -> What:
+def decode(key: bytes, value: bytes | None) -> ConsumerGroupChange:
     """A record of one of `KINDS`; ValueError where the bytes are malformed."""
     reader = Reader(key)
     kind = KINDS[reader.version]
     names = [reader.text() for _ in range(kind.names)]
-    return kind.what(*names, None if value is None else kind.read(_value(value)))
+    return kind.make(*names, None if value is None else kind.read(_value(value)))
 
 
 def _value(value: bytes) -> Reader:
