@@ -21,7 +21,7 @@ from ottla.protocol.wire import Call
 from ottla.replica.express_append import append_express
 from ottla.replica.partition import HostedPartition
 
-_new: Final = tuple.__new__  # a named tuple at half its price; hot
+_new: Final = tuple.__new__  # builds a named tuple in half the time; hot
 MISSES_MAX: Final = 16
 """How many requests may have another shape before a new shape is stored."""
 

@@ -39,7 +39,7 @@ FIRST_WITH_ZSTD: Final = 7
 FIRST_WITH_ABORTABLE: Final = 11
 FIRST_THAT_ADDS: Final = 12
 """From this version on the broker adds partitions to a producer's transaction."""
-_new: Final = tuple.__new__  # a named tuple at half its price; hot
+_new: Final = tuple.__new__  # builds a named tuple in half the time; hot
 
 
 def produce(call: Call, frame: memoryview, slot: RequestSlot, services: Services) -> None:

@@ -51,18 +51,18 @@ def publish(registry: Registry, counts: Counts, shards: Callable[[], Iterable[Sh
         ("offset_expiration_count", "Offsets that expired.", lambda: counts.expired),
         (
             "offset_deletion_count",
-            "Offsets deleted, or gone with their topic or group.",
+            "Offsets deleted by a request, or with their topic or group.",
             lambda: counts.removed - counts.expired,
         ),
         (
             "groups_removed",
-            "Groups deleted, or gone with nothing left.",
+            "Groups deleted by a request, or because they had no members and no offsets.",
             lambda: counts.groups_removed,
         ),
     ):
         registry.tally(f"{SERVER}_{name}_total", doc, read)
     registry.gauge(
         f"{MANAGER}_num_groups",
-        "Groups coordinated here.",
+        "Groups coordinated by this broker.",
         lambda: sum(len(shard.groups) for shard in shards()),
     )
