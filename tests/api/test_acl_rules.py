@@ -25,18 +25,18 @@ def test_a_rule_is_read_and_said_again() -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"resource_type": Kind.ANY}, "names one type"),
+        ({"resource_type": Kind.ANY}, "must not be UNKNOWN or ANY"),
         ({"resource_type": 99}, "99 is not a valid Kind"),
-        ({"operation": Operation.ANY}, "names one type"),
+        ({"operation": Operation.ANY}, "must not be UNKNOWN or ANY"),
         ({"operation": 99}, "99 is not a valid Operation"),
-        ({"permission_type": Permission.ANY}, "names one type"),
-        ({"permission_type": 0}, "names one type"),
-        ({"resource_pattern_type": Pattern.MATCH}, "literal or prefixed"),
-        ({"resource_name": ""}, "names a resource"),
+        ({"permission_type": Permission.ANY}, "must not be UNKNOWN or ANY"),
+        ({"permission_type": 0}, "must not be UNKNOWN or ANY"),
+        ({"resource_pattern_type": Pattern.MATCH}, "must be LITERAL or PREFIXED"),
+        ({"resource_name": ""}, "resource name must not be empty"),
         ({"resource_type": Kind.CLUSTER, "resource_name": "cluster"}, "kafka-cluster"),
-        ({"principal": "alice"}, "'alice' is no principal"),
-        ({"principal": "User:"}, "'User:' is no principal"),
-        ({"host": ""}, "names a host"),
+        ({"principal": "alice"}, "invalid principal 'alice'"),
+        ({"principal": "User:"}, "invalid principal 'User:'"),
+        ({"host": ""}, "host must not be empty"),
     ],
 )
 def test_what_is_wrong_with_a_rule_is_said(changed: dict[str, Any], said: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from ottla.api.config_resources import Kind, Resource, answer_each, unsupported
@@ -16,7 +18,8 @@ def test_one_refusal_leaves_the_others_alone() -> None:
         if resource == T:
             raise KafkaError(ErrorCode.invalid_config, "why")
 
-    said = run(answer_each([T, U], alter))
+    items = [SimpleNamespace(resource_type=kind, resource_name=name) for kind, name in (T, U)]
+    said = run(answer_each(items, alter))
     assert said["responses"] == [
         {
             "error_code": ErrorCode.invalid_config,

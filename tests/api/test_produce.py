@@ -118,7 +118,7 @@ def test_with_acks_0_there_is_no_reply_and_an_error_ends_the_connection() -> Non
             assert partition.log.end_offset == 1
             bad = fields(("t", 0, b"junk"), acks=0)
             assert await side.caller.start(API, **bad) == b""
-            assert side.caller.ended == "a produce with acks=0 failed: invalid_record"
+            assert side.caller.ended == "Produce with acks=0 failed: invalid_record"
 
     run(story())
 

@@ -68,9 +68,9 @@ CLOSED: Final[dict[str, tuple[bytes, str]]] = {
     "a flexible header without tags": (plain(METADATA, 9), "cut short"),
     "an unknown API": (plain(999, 0), "api key 999"),
     "a negative API": (plain(-1, 0), "api key -1"),
-    "a removed API version": (plain(PRODUCE, 2, bytes(10)), "Produce version 2"),
-    "an API version to come": (tagged(METADATA, 99, b"\0\0\0\0"), "Metadata version 99"),
-    "a negative version": (plain(METADATA, -1, b"\0\0\0\0"), "Metadata version -1"),
+    "a removed API version": (plain(PRODUCE, 2, bytes(10)), "version 2 of Produce"),
+    "an API version to come": (tagged(METADATA, 99, b"\0\0\0\0"), "version 99 of Metadata"),
+    "a negative version": (plain(METADATA, -1, b"\0\0\0\0"), "version -1 of Metadata"),
     "an array of 2^31-1": (plain(METADATA, 1, MOST), "array length (2147483647)"),
     "a compact array of 2^31-1": (tagged(METADATA, 9, COMPACT_MOST), "array length"),
     "an array of -2": (plain(METADATA, 1, b"\xff\xff\xff\xfe"), "array length (-2)"),
@@ -80,7 +80,7 @@ CLOSED: Final[dict[str, tuple[bytes, str]]] = {
         "array length",
     ),
     "null where a name must be": (plain(METADATA, 1, b"\0\0\0\1\xff\xff"), "negative length"),
-    "a null compact name": (tagged(METADATA, 9, b"\2\0\0\0\0\0"), "null where"),
+    "a null compact name": (tagged(METADATA, 9, b"\2\0\0\0\0\0"), "not nullable"),
     "null for an array": (plain(FETCH, 4, bytes(17) + b"\xff\xff\xff\xff"), "array length (-1)"),
     "a varint of six bytes": (tagged(METADATA, 9, SIX_BYTES), "too long"),
     "a tag count of six bytes": (tagged(METADATA, 9, b"\1\0\0\0" + SIX_BYTES), "too long"),
@@ -122,7 +122,7 @@ CLOSED: Final[dict[str, tuple[bytes, str]]] = {
     ),
     "Produce of a null topic": (
         plain(PRODUCE, 3, b"\xff\xff\0\1" + bytes(4) + b"\0\0\0\1\xff\xff" + bytes(4)),
-        "null where",
+        "topic name is null",
     ),
 }  # fmt: skip
 

@@ -40,7 +40,7 @@ def test_a_waiter_that_fails_does_not_cost_the_others_their_turn(
 def test_it_is_settled_once() -> None:
     pending = DeferredReply[int]()
     pending.settle(1)
-    with pytest.raises(AssertionError, match="twice"):
+    with pytest.raises(AssertionError, match="more than once"):
         pending.settle(2)
 
 

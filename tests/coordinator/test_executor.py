@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from ottla.coordinator.executor import OWED_MS, Executor, OwnedShard
+from ottla.coordinator.executor import DEFER_MS, Executor, OwnedShard
 from ottla.coordinator.internal_topic_log import InternalTopicLog
 from ottla.coordinator.outcome import CoordinatorRecord, Outcome
 from ottla.coordinator.txn.end_transaction import EndRequest
@@ -69,7 +69,7 @@ def test_what_is_written_lazily_is_written_soon_if_nothing_comes() -> None:
     async def story() -> None:
         async with txn_side() as rig:
             await one_committed(rig)
-            await rig.side.until(OWED_MS)
+            await rig.side.until(DEFER_MS)
             assert written(rig) == [*BEFORE, [TxnState.COMPLETE_COMMIT]]
 
     run(story())
@@ -91,10 +91,10 @@ def test_what_could_not_be_written_is_still_owed() -> None:
             await one_committed(rig)
             topic = STATE.topic
             rig.side.config.set_topic(topic, {"max.message.bytes": "70"})
-            await rig.side.until(10 * OWED_MS)
+            await rig.side.until(10 * DEFER_MS)
             assert written(rig) == BEFORE
             rig.side.config.set_topic(topic, {})
-            await rig.side.until(20 * OWED_MS)
+            await rig.side.until(20 * DEFER_MS)
             assert written(rig) == [*BEFORE, [TxnState.COMPLETE_COMMIT]]
 
     run(story())
@@ -147,8 +147,8 @@ def test_what_a_replay_sets_off_stands_behind_it_and_nothing_is_written_twice() 
             shard = Excitable()
             owned = OwnedShard(partition, shard)  # type: ignore[type-var]
             timers = Timers(side.clock, asyncio.get_running_loop())
-            journal = InternalTopicLog(side.hosted, timeout_ms=1_000)
-            carrying = Executor[Any](journal, timers, side.clock, lambda _: True)
+            topic_log = InternalTopicLog(side.hosted, timeout_ms=1_000)
+            executor = Executor[Any](topic_log, timers, side.clock, lambda _: True)
 
             def say(*whats: str, lazily: bool = False) -> Outcome[None]:
                 records = [CoordinatorRecord(what, what.encode(), b"") for what in whats]
@@ -156,11 +156,11 @@ def test_what_a_replay_sets_off_stands_behind_it_and_nothing_is_written_twice() 
 
             def more(what: str) -> None:
                 if what == "first":
-                    carrying.carry_out(owned, say("second"), None)
+                    executor.execute(owned, say("second"), None)
 
             shard.on_replay = more
-            carrying.carry_out(owned, say("owed", lazily=True), None)
-            carrying.carry_out(owned, say("first", "third"), None)
+            executor.execute(owned, say("owed", lazily=True), None)
+            executor.execute(owned, say("first", "third"), None)
             timers.close()
             keys = [record.key for batch in batches(partition.log) for record in batch]
             assert keys == [b"owed", b"first", b"third", b"second"]

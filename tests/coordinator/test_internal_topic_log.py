@@ -19,7 +19,7 @@ from tests.fakes.virtual_loop import run
 RECORDS = [tombstone(f"group-{number}") for number in range(200)]
 
 
-def journal(side: DataSide, codec: Codec = Codec.NONE) -> InternalTopicLog:
+def topic_log(side: DataSide, codec: Codec = Codec.NONE) -> InternalTopicLog:
     return InternalTopicLog(side.hosted, timeout_ms=500, codec=codec)
 
 
@@ -31,9 +31,9 @@ def test_records_are_in_the_codec_of_the_topic_or_else_of_the_setting(
     async def story() -> None:
         async with data_side({"compression.type": topic}) as side:
             partition = await side.lead(OFFSETS)
-            batch = journal(side, Codec.GZIP).batch(partition, RECORDS, None)
+            batch = topic_log(side, Codec.GZIP).batch(partition, RECORDS, None)
             assert read_header(batch).codec is expected
-            assert await journal(side).append(partition, batch) is ErrorCode.none
+            assert await topic_log(side).append(partition, batch) is ErrorCode.none
 
     run(story())
 
@@ -42,11 +42,11 @@ def test_parts_are_no_larger_than_the_topics_largest_batch() -> None:
     async def story() -> None:
         async with data_side({"message.max.bytes": "2000"}) as side:
             partition = await side.lead(OFFSETS)
-            parts = journal(side).parts(partition, RECORDS)
+            parts = topic_log(side).parts(partition, RECORDS)
             assert [record for part in parts for record in part] == RECORDS
-            sizes = [len(journal(side).batch(partition, part, None)) for part in parts]
+            sizes = [len(topic_log(side).batch(partition, part, None)) for part in parts]
             assert len(sizes) > 1 and max(sizes) <= 2000
-            assert journal(side).parts(partition, RECORDS[:1]) == [RECORDS[:1]]
+            assert topic_log(side).parts(partition, RECORDS[:1]) == [RECORDS[:1]]
 
     run(story())
 
@@ -55,10 +55,10 @@ def test_all_that_stands_in_the_log_is_waited_for_no_longer_than_allowed() -> No
     async def story() -> None:
         async with data_side() as side:
             partition = await side.lead(OFFSETS, replicas=(ME, OTHER))
-            assert journal(side).settled(partition) is None
-            batch = journal(side).batch(partition, RECORDS, None)
-            appended = journal(side).append(partition, batch)
-            settled = journal(side).settled(partition)
+            assert topic_log(side).settled(partition) is None
+            batch = topic_log(side).batch(partition, RECORDS, None)
+            appended = topic_log(side).append(partition, batch)
+            settled = topic_log(side).settled(partition)
             assert settled is not None
             for waiting in (appended, settled):
                 assert await waiting is ErrorCode.coordinator_not_available
@@ -70,8 +70,8 @@ def test_whoever_stops_waiting_disturbs_nobody() -> None:
     async def story() -> None:
         async with data_side() as side:
             partition = await side.lead(OFFSETS, replicas=(ME, OTHER))
-            batch = journal(side).batch(partition, RECORDS, None)
-            waiting = asyncio.ensure_future(committed(journal(side).append(partition, batch)))
+            batch = topic_log(side).batch(partition, RECORDS, None)
+            waiting = asyncio.ensure_future(committed(topic_log(side).append(partition, batch)))
             await side.settle()
             waiting.cancel()
             await asyncio.sleep(1)

@@ -52,7 +52,7 @@ def test_garbage_is_a_value_error_and_nothing_else(data: bytes) -> None:
 
 @pytest.mark.parametrize("length", [b"\x7f\xff\xff\xff", b"\x00\x00\x00\x10"])
 def test_an_array_cannot_be_longer_than_what_is_left(length: bytes) -> None:
-    with pytest.raises(ValueError, match="past the end"):
+    with pytest.raises(ValueError, match="exceeds the record"):
         Reader(b"\0\1" + length).array()
 
 

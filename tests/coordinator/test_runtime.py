@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 
 import pytest
 
-from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.coordinator.group.classic.sync import SyncRequest
 from ottla.coordinator.internal_topic_log import Producer
 from ottla.model.errors import ErrorCode, KafkaError
@@ -78,7 +78,7 @@ def test_while_it_loads_requests_hear_so_and_members_are_kept_patient() -> None:
             assert code_of(made.groups.overviews, (), ()) is ErrorCode.coordinator_load_in_progress
             ask = SyncRequest("m", None, 1, None, None, {})
             assert (await made.groups.sync("g", ask)).error is ErrorCode.rebalance_in_progress
-            assert await made.groups.heartbeat("g", LeavingMember("m"), 1) is ErrorCode.none
+            assert await made.groups.heartbeat("g", MemberIdentity("m"), 1) is ErrorCode.none
             made.side.pool.held = False
             made.side.pool.run_all()
             await made.side.settle()

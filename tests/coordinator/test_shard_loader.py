@@ -47,7 +47,7 @@ def test_every_record_is_replayed_and_kinds_that_are_not_known_are_passed_over(
 
     with caplog.at_level(logging.WARNING):
         run(story())
-    assert "2 records of unknown kinds" in caplog.text
+    assert "skipped 2 records of unknown type" in caplog.text
 
 
 class Counting:

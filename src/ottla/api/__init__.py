@@ -3,16 +3,16 @@
 Dispatch, the ApiVersions reply, metrics labels and `docs/compat.md` come from `APIS`; a test ties
 it to the folder. Handlers translate requests into calls of the layers below and never hold state.
 
-- `api`               what a declaration is
-- `services`          what handlers may use
+- `api`               the declaration of an API
+- `services`          the services that handlers may use
 - `dispatch`          from a frame to a reply
-- `express`           a producer that repeats itself, answered in one step
-- `authorise`         what a peer must be allowed
-- `acl_rules`         access rules as requests carry them
-- `operations`        what who asks may do, as replies tell it
-- `config_resources`  what has settings, and where they are stored
-- `loggers`           levels of this process's loggers
-- `interbroker`       what only brokers say to each other
+- `express`           fast path for Produce requests shaped like the peer's last one
+- `authorise`         the permissions that a request needs
+- `acl_rules`         ACLs in requests and replies
+- `operations`        authorized operations in replies
+- `config_resources`  resources with settings, and where those are stored
+- `loggers`           log levels of this process
+- `interbroker`       APIs between brokers
 """
 
 from collections.abc import Mapping

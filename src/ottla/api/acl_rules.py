@@ -1,6 +1,6 @@
-"""Access rules as the three ACL APIs carry them: numbers to words, and back.
+"""ACLs in requests and replies of the three ACL APIs.
 
-Owns what makes a rule or a filter unsound. Never keeps any.
+Owns the validation of ACLs and filters. Never stores any.
 """
 
 from __future__ import annotations
@@ -23,54 +23,57 @@ from ottla.shared_state.acl_store import AclStore
 
 
 def store_of(ctx: Context) -> AclStore:
-    """Where rules are kept, if any can hold here."""
+    """The ACL store; SECURITY_DISABLED without an authorizer."""
     if not ctx.services.authorizer.in_force:
         message = "No authorizer is configured: set authorizer.class.name."
         raise KafkaError(ErrorCode.security_disabled, message)
     return ctx.services.controller.acls
 
 
-def read_rule(asked: Any) -> Rule:
-    """One rule that shall be kept."""
+def read_rule(entry: Any) -> Rule:
+    """The ACL of a creation; INVALID_REQUEST if it is invalid."""
     try:
         rule = Rule(
-            Kind(asked.resource_type),
-            asked.resource_name,
-            Pattern(asked.resource_pattern_type),
-            asked.principal,
-            asked.host,
-            Operation(asked.operation),
-            Permission(asked.permission_type),
+            Kind(entry.resource_type),
+            entry.resource_name,
+            Pattern(entry.resource_pattern_type),
+            entry.principal,
+            entry.host,
+            Operation(entry.operation),
+            Permission(entry.permission_type),
         )
     except ValueError as unknown:
-        raise _unsound(f"An access rule with {unknown}.") from None
-    complaint = _complaint(rule)
-    if complaint:
-        raise _unsound(complaint)
+        raise _invalid(f"Invalid ACL: {unknown}.") from None
+    fault = _rule_fault(rule)
+    if fault:
+        raise _invalid(fault)
     return rule
 
 
-def read_filter(asked: Any) -> Filter:
-    """Which rules are meant."""
+def read_filter(entry: Any) -> Filter:
+    """The filter of a request; INVALID_REQUEST if it is invalid."""
     try:
-        wanted = Filter(
-            Kind(asked.resource_type_filter),
-            asked.resource_name_filter,
-            Pattern(asked.pattern_type_filter),
-            asked.principal_filter,
-            asked.host_filter,
-            Operation(asked.operation),
-            Permission(asked.permission_type),
+        filter_ = Filter(
+            Kind(entry.resource_type_filter),
+            entry.resource_name_filter,
+            Pattern(entry.pattern_type_filter),
+            entry.principal_filter,
+            entry.host_filter,
+            Operation(entry.operation),
+            Permission(entry.permission_type),
         )
     except ValueError as unknown:
-        raise _unsound(f"A filter with {unknown}.") from None
-    if 0 in (wanted.kind, wanted.pattern, wanted.operation, wanted.permission):
-        raise _unsound("A filter with an unknown word.")
-    return wanted
+        raise _invalid(f"Invalid ACL filter: {unknown}.") from None
+    if 0 in (filter_.kind, filter_.pattern, filter_.operation, filter_.permission):
+        raise _invalid(
+            "Invalid ACL filter: resource type, pattern type, operation and permission type must "
+            "not be UNKNOWN."
+        )
+    return filter_
 
 
 def resources(rules: list[Rule]) -> list[Fields]:
-    """Rules in order, those of one resource together."""
+    """ACLs in order, grouped by resource."""
     return [
         {
             "resource_type": kind,
@@ -83,15 +86,15 @@ def resources(rules: list[Rule]) -> list[Fields]:
                     "operation": rule.operation,
                     "permission_type": rule.permission,
                 }
-                for rule in some
+                for rule in resource_rules
             ],
         }
-        for (kind, name, pattern), some in groupby(rules, key=lambda rule: rule[:3])
+        for (kind, name, pattern), resource_rules in groupby(rules, key=lambda rule: rule[:3])
     ]
 
 
 def whole(rule: Rule) -> Fields:
-    """One rule with all it says."""
+    """All fields of one ACL."""
     return {
         "error_code": ErrorCode.none,
         "error_message": None,
@@ -105,21 +108,26 @@ def whole(rule: Rule) -> Fields:
     }
 
 
-def _complaint(rule: Rule) -> str | None:
+def _rule_fault(rule: Rule) -> str | None:
     words = (rule.kind, rule.operation, rule.permission)
     if any(word.name in ("UNKNOWN", "ANY") for word in words):
-        return "An access rule names one type, operation and permission: unknown and any are none."
+        return (
+            "Invalid ACL: resource type, operation and permission type must not be UNKNOWN or ANY."
+        )
     if rule.pattern not in (Pattern.LITERAL, Pattern.PREFIXED):
-        return "The pattern of an access rule is literal or prefixed."
+        return "Invalid ACL: the pattern type must be LITERAL or PREFIXED."
     if not rule.name:
-        return "An access rule names a resource."
+        return "Invalid ACL: the resource name must not be empty."
     if rule.kind is Kind.CLUSTER and rule.name != CLUSTER_NAME:
-        return f"The only name of the cluster is {CLUSTER_NAME}."
-    kind, _, who = rule.principal.partition(":")
-    if not (kind and who):
-        return f"{rule.principal!r} is no principal: expected a type and a name, as in User:alice."
-    return None if rule.host else "An access rule names a host, or * for all."
+        return f"Invalid ACL: the resource name of the cluster must be {CLUSTER_NAME}."
+    kind, _, name = rule.principal.partition(":")
+    if not (kind and name):
+        return (
+            f"Invalid ACL: invalid principal {rule.principal!r}, expected type:name, for example "
+            "User:alice."
+        )
+    return None if rule.host else "Invalid ACL: the host must not be empty; use * for all hosts."
 
 
-def _unsound(message: str) -> KafkaError:
+def _invalid(message: str) -> KafkaError:
     return KafkaError(ErrorCode.invalid_request, message)

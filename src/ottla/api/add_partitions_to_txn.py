@@ -1,7 +1,7 @@
-"""AddPartitionsToTxn (24): partitions that a transaction is about to write to.
+"""AddPartitionsToTxn (24): adds partitions to transactions, or verifies that they were added.
 
-Clients speak versions up to 3, for one transaction. From version 4 on it is how one broker asks
-another, for several, and may only want to know whether a partition is in.
+Clients use versions up to 3, for one transaction. Versions from 4 on are for brokers, for several
+transactions, and may only verify that a partition is part of one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.api.api import Api, Context, Fields, Request
-from ottla.api.init_producer_id import as_known
+from ottla.api.init_producer_id import as_supported_error
 from ottla.coordinator.deferred_reply import DeferredReply
 from ottla.coordinator.txn.end_transaction import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.state import Producer
@@ -32,7 +32,7 @@ class Adding(NamedTuple):
     """One transaction of a request."""
 
     id: str
-    who: Producer
+    producer: Producer
     keys: list[TopicPartition]
     verify_only: bool = False
 
@@ -46,14 +46,14 @@ async def add_partitions_to_txn(request: Request, ctx: Context) -> Fields:
         raise KafkaError(ErrorCode.cluster_authorization_failed)
     ctx.require(Operation.CLUSTER_ACTION, Kind.CLUSTER, CLUSTER_NAME)
     results = [
-        {"transactional_id": one.id, "topic_results": _topics(await _added(one, ctx))}
-        for one in _several(request)
+        {"transactional_id": adding.id, "topic_results": _topics(await _added(adding, ctx))}
+        for adding in _several(request)
     ]
     return {"error_code": ErrorCode.none, "results_by_transaction": results}
 
 
 def add_at_once(request: Request, ctx: Context, answer: Callable[[Fields], None]) -> bool:
-    """What a client asks; a broker asks for several."""
+    """Requests of clients only: a request of a broker may have several transactions."""
     if ctx.call.version >= FIRST_BETWEEN_BROKERS:
         return False
     adding = _only(request, ctx)
@@ -64,9 +64,9 @@ def add_at_once(request: Request, ctx: Context, answer: Callable[[Fields], None]
 async def _added(adding: Adding, ctx: Context) -> Codes:
     bad: dict[TopicPartition, ErrorCode] = {}
     if not adding.verify_only:
-        for some in sliced(adding.keys):
-            bad |= _bad(some, ctx)
-            if len(adding.keys) > len(some):
+        for part in sliced(adding.keys):
+            bad |= _bad(part, ctx)
+            if len(adding.keys) > len(part):
                 await asyncio.sleep(0)
     added: DeferredReply[Codes] = DeferredReply()
     _add(adding, bad, ctx, added.settle)
@@ -74,7 +74,7 @@ async def _added(adding: Adding, ctx: Context) -> Codes:
 
 
 def _bad(keys: Sequence[TopicPartition], ctx: Context) -> dict[TopicPartition, ErrorCode]:
-    """What cannot be added, and why."""
+    """The partitions that cannot be added, each with its error."""
     image = ctx.services.metadata.image
     bad = dict.fromkeys(_hidden(keys, ctx), ErrorCode.topic_authorization_failed)
     unknown = [key for key in keys if key not in bad and image.partition(key) is None]
@@ -82,13 +82,13 @@ def _bad(keys: Sequence[TopicPartition], ctx: Context) -> dict[TopicPartition, E
 
 
 def _add(adding: Adding, bad: Codes, ctx: Context, done: Callable[[Codes], object]) -> None:
-    """All of a transaction's partitions are added, or none; call `done` once that is committed."""
+    """Add all of a transaction's partitions or none; call `done` once that is committed."""
     txns = ctx.services.txns
-    id, who, keys, verify_only = adding
+    id, producer, keys, verify_only = adding
     version = ctx.call.version
     if verify_only:
         knows = version >= FIRST_WITH_ABORTABLE
-        done({key: _known(txns.verify(id, who, key), knows) for key in keys})
+        done({key: _code_for_version(txns.verify(id, producer, key), knows) for key in keys})
         return
     if bad:
         done({key: bad.get(key, ErrorCode.operation_not_attempted) for key in keys})
@@ -96,12 +96,12 @@ def _add(adding: Adding, bad: Codes, ctx: Context, done: Callable[[Codes], objec
 
     def committed(code: ErrorCode) -> None:
         if code is not ErrorCode.none:
-            code = as_known(KafkaError(code), version >= FIRST_WITH_FENCED).code
+            code = as_supported_error(KafkaError(code), version >= FIRST_WITH_FENCED).code
         done(dict.fromkeys(keys, code))
 
     speaks = EPOCH_PER_TRANSACTION if version >= FIRST_BETWEEN_BROKERS else 0
     try:
-        commit = txns.start_adding(id, who, frozenset(keys), speaks)
+        commit = txns.start_adding(id, producer, frozenset(keys), speaks)
     except KafkaError as refusal:
         committed(refusal.code)
         return
@@ -112,7 +112,7 @@ def _add(adding: Adding, bad: Codes, ctx: Context, done: Callable[[Codes], objec
 
 
 def _hidden(keys: Iterable[TopicPartition], ctx: Context) -> list[TopicPartition]:
-    """What a client may not write to; a broker has asked that before."""
+    """Partitions that a client may not write to; for brokers, the sending broker has checked."""
     if ctx.call.version >= FIRST_BETWEEN_BROKERS:
         return []
     return [
@@ -122,7 +122,7 @@ def _hidden(keys: Iterable[TopicPartition], ctx: Context) -> list[TopicPartition
     ]
 
 
-def _known(code: ErrorCode, knows_abortable: bool) -> ErrorCode:
+def _code_for_version(code: ErrorCode, knows_abortable: bool) -> ErrorCode:
     if code is ErrorCode.transaction_abortable and not knows_abortable:
         return ErrorCode.invalid_txn_state
     return code
@@ -131,21 +131,21 @@ def _known(code: ErrorCode, knows_abortable: bool) -> ErrorCode:
 def _only(request: Request, ctx: Context) -> Adding:
     id = request.v3_and_below_transactional_id
     ctx.require(Operation.WRITE, Kind.TRANSACTIONAL_ID, id)
-    who = Producer(
+    producer = Producer(
         ProducerId(request.v3_and_below_producer_id), request.v3_and_below_producer_epoch
     )
-    return Adding(id, who, _keys(request.v3_and_below_topics))
+    return Adding(id, producer, _keys(request.v3_and_below_topics))
 
 
 def _several(request: Request) -> list[Adding]:
     return [
         Adding(
-            one.transactional_id,
-            Producer(ProducerId(one.producer_id), one.producer_epoch),
-            _keys(one.topics),
-            one.verify_only,
+            transaction.transactional_id,
+            Producer(ProducerId(transaction.producer_id), transaction.producer_epoch),
+            _keys(transaction.topics),
+            transaction.verify_only,
         )
-        for one in request.transactions
+        for transaction in request.transactions
     ]
 
 

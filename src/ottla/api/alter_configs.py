@@ -1,4 +1,4 @@
-"""AlterConfigs (33): replace all overrides of a topic, group or broker. Kept for clients of old."""
+"""AlterConfigs (33): replace all overrides of a topic, group or broker. For older clients."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ KEY: Final = 33
 
 async def alter_configs(request: Request, ctx: Context) -> Fields:
     pairs = {
-        Resource(one.resource_type, one.resource_name): [(c.name, c.value) for c in one.configs]
-        async for one in in_slices(request.resources)
+        Resource(item.resource_type, item.resource_name): [(c.name, c.value) for c in item.configs]
+        async for item in in_slices(request.resources)
     }
 
     async def alter(resource: Resource) -> None:
@@ -59,8 +59,8 @@ def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
     return {
         "throttle_time": 0,
         "responses": [
-            result(Resource(one.resource_type, one.resource_name), code, message)
-            for one in request.resources
+            result(Resource(item.resource_type, item.resource_name), code, message)
+            for item in request.resources
         ],
     }
 

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (45): move replicas to other brokers, or call a move off."""
+"""AlterPartitionReassignments (45): move replicas to other brokers, or cancel a reassignment."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ KEY: Final = 45
 
 async def alter_partition_reassignments(request: Request, ctx: Context) -> Fields:
     moves: Moves = {
-        TopicPartition(topic.name, one.partition_index): (
-            None if one.replicas is None else tuple(map(BrokerId, one.replicas))
+        TopicPartition(topic.name, partition.partition_index): (
+            None if partition.replicas is None else tuple(map(BrokerId, partition.replicas))
         )
         for topic in request.topics
-        for one in topic.partitions
+        for partition in topic.partitions
     }
     refusals = await ctx.services.controller.reassign_partitions(
         moves, wire.ms(request.timeout), keep_factor=not request.allow_replication_factor_change
@@ -50,7 +50,9 @@ def _fields(
         "allow_replication_factor_change": request.allow_replication_factor_change,
         "error_code": code,
         "error_message": message,
-        "responses": [{"name": name, "partitions": said} for name, said in topics.items()],
+        "responses": [
+            {"name": name, "partitions": partitions} for name, partitions in topics.items()
+        ],
     }
 
 

@@ -29,9 +29,11 @@ async def alter_replica_log_dirs(request: Request, ctx: Context) -> Fields:
 def _begin(key: TopicPartition, path: str, ctx: Context) -> ErrorCode:
     try:
         if ctx.services.metadata.image.partition(key) is None:
-            online = (one.path for one in ctx.services.replicas.directories.online)
-            known = Path(path) in online
-            missing = ErrorCode.unknown_topic_or_partition if known else ErrorCode.log_dir_not_found
+            online = (directory.path for directory in ctx.services.replicas.directories.online)
+            is_online = Path(path) in online
+            missing = (
+                ErrorCode.unknown_topic_or_partition if is_online else ErrorCode.log_dir_not_found
+            )
             raise KafkaError(missing)
         ctx.services.replicas.moves.begin(key, Path(path))
     except KafkaError as refusal:

@@ -1,12 +1,12 @@
-"""What an API is: one declaration per file of this folder, at its bottom.
+"""The declaration of an API: one per file of this folder, at its end.
 
-Owns the shape of a declaration and what a handler may see of its surroundings. Never looks at a
-particular API: `api/__init__.py` lists them, `dispatch.py` calls them.
+Owns the form of a declaration and what a handler can access. Never refers to a particular API:
+`api/__init__.py` lists them, `dispatch.py` calls them.
 
-A handler turns a decoded request into calls and their results into the fields of a reply; what it
-raises as `KafkaError` is said by `refuse`. The two hot APIs, Produce and Fetch, take the frame and
-the slot themselves: their record sets are views into the receive buffer, valid only during the
-call, and their replies carry files.
+A handler turns a decoded request into calls and their results into the fields of a reply; a
+`KafkaError` that it raises is turned into a reply by `refuse`. The two hot APIs, Produce and Fetch,
+take the frame and the slot themselves: their record sets are views into the receive buffer, valid
+only during the call, and their replies contain slices of files.
 """
 
 from __future__ import annotations
@@ -26,43 +26,43 @@ if TYPE_CHECKING:
 
 Fields: TypeAlias = Mapping[str, object]
 Request: TypeAlias = Any
-"""A kio entity of the negotiated version; a field it lacks reads as its default."""
+"""A kio entity of the negotiated version; a field that the version lacks has its default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Who asks, in which version, and what there is to ask of."""
+    """The call, the peer that sent it, and the services of this broker."""
 
     call: Call
     peer: Peer
     services: Services
 
     def allows(self, operation: Operation, kind: Kind, name: str, *, noted: bool = True) -> bool:
-        """Whether who asks may do this; `noted` is False where nothing is refused by the answer."""
+        """Whether the peer may do this; `noted` is False where a denial refuses nothing."""
         return self.services.authorizer.allows(self.peer, operation, kind, name, log_denial=noted)
 
     def require(self, operation: Operation, kind: Kind, name: str) -> None:
-        """Refuse the whole request if they may not."""
+        """KafkaError for the whole request if the peer may not do this."""
         require(self.services.authorizer, self.peer, operation, kind, name)
 
 
 Handler: TypeAlias = Callable[[Request, Context], Awaitable[Fields]]
 AtOnce: TypeAlias = Callable[[Request, Context, Callable[[Fields], None]], bool]
-"""Answers without a task, by calling its last argument now or later; False: the handler must."""
+"""Replies without a task, by calling its last argument now or later; False: use the handler."""
 RawHandler: TypeAlias = "Callable[[Call, memoryview, RequestSlot, Services], None]"
 LargeHandler: TypeAlias = "Callable[[Call, memoryview, RequestSlot, Services], Awaitable[None]]"
-"""The same for requests that a raw handler leaves with TooManyValues, in slices. The frame stays;
-whatever order matters in is done when it returns."""
+"""The same, in slices, for requests on which a raw handler raises TooManyValues. The frame stays
+valid; when it returns, later requests of the connection may start."""
 Refuse: TypeAlias = Callable[[Request, ErrorCode, str | None], Fields]
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API: its key, the versions served, and who answers.
+    """One API: its key, the versions served, and its handler.
 
-    `advertised_from` is for Produce alone, which must be offered from version 0 and refuses 0-2.
-    `between_brokers` marks what only another broker may ask. `needs` is what whoever asks must be
-    allowed for the whole request; what is allowed item by item the handler asks for.
+    `advertised_from` is for Produce only, which must be advertised from version 0 and refuses 0-2.
+    `between_brokers` marks APIs that only brokers may call. `needs` are the operations that the
+    peer needs for the whole request; permissions of single items are checked by the handler.
     """
 
     key: int
@@ -90,5 +90,5 @@ class Api:
 
 
 def error_code(_: Request, code: ErrorCode, message: str | None) -> Fields:
-    """The refusal of an API whose reply has one error at its top."""
+    """The `refuse` of an API whose reply has one error at its top level."""
     return {"error_code": code, "error_message": message}

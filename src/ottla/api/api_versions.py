@@ -1,7 +1,8 @@
-"""ApiVersions (18): what this broker offers, so that a client can pick versions.
+"""ApiVersions (18): the APIs and versions of this broker, so that a client can choose versions.
 
-The one call answered when its version is unknown: with error 35, in version 0, with its versions.
-The reply's header never becomes flexible, because the client does not know yet that it may.
+The only API that is answered for an unsupported version: with error 35, in version 0, with its own
+versions. The header of the reply is never flexible, because the client cannot know yet whether it
+may be.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ottla.protocol.wire import Call
 
 KEY: Final = 18
 LEVELS: Final = {"group.version": 1, "transaction.version": 2}
-"""The consumer protocol is offered, and so are transactions with an epoch for each."""
+"""The consumer protocol is supported, and so are transactions with an epoch for each (v2)."""
 FIRST_WITH_LEVEL_0: Final = 4
 SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -31,7 +32,7 @@ async def api_versions(request: Request, ctx: Context) -> Fields:
 
 
 def offered() -> Fields:
-    """Every API a client may call; what brokers say to each other is not offered."""
+    """Every API that a client may call; APIs between brokers are not advertised."""
     from ottla.api import APIS  # the list holds this module
 
     keys = [
@@ -47,7 +48,7 @@ def offered() -> Fields:
 
 
 def features(version: int) -> Fields:
-    """What makes clients use what is new. It is the same for ever here, hence the epoch."""
+    """The finalized features. They never change in a release, hence the epoch 0."""
     lowest = 0 if version >= FIRST_WITH_LEVEL_0 else 1  # older Java clients cannot read a 0
     return {
         "supported_features": [
@@ -63,7 +64,7 @@ def features(version: int) -> Fields:
 
 
 def unsupported_version(call: Call) -> bytes:
-    """In version 0, with the versions of this API alone: enough to ask again."""
+    """In version 0, with the versions of this API only: enough for the client to retry."""
     old = wire.Call(call.key, 0, call.correlation_id, call.client_id, call.body_at)
     own = {
         "api_key": KEY,

@@ -1,8 +1,8 @@
-"""What a peer must be allowed before its request is looked at.
+"""The permissions that a request needs as a whole.
 
-Owns how a declaration says so (`Api.needs`), and which code refuses what. An API whose topics,
-groups or keys are allowed one by one asks for each of them itself, with `Context.allows`.
-Never decides: the authorizer does.
+Owns how a declaration states them (`Api.needs`), and the error code for each kind of resource. An
+API whose topics, groups or keys are authorized one by one checks each of them itself, with
+`Context.allows`. Never decides: the authorizer does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Need(NamedTuple):
     field: str | None = None
 
     def name(self, request: Any) -> str | None:
-        """None when the request names no such resource."""
+        """None if the request has no such resource."""
         return CLUSTER_NAME if self.field is None else getattr(request, self.field)
 
 
@@ -45,18 +45,16 @@ def on_group(operation: Operation) -> tuple[Need]:
 WRITE_TRANSACTIONS: Final = Need(Operation.WRITE, Kind.TRANSACTIONAL_ID, "transactional_id")
 
 
-def check(authorizer: Authorizer, who: Requester, needs: Iterable[Need], request: Any) -> None:
-    """Refuse a request whose peer lacks one of its needs."""
+def check(authorizer: Authorizer, peer: Requester, needs: Iterable[Need], request: Any) -> None:
+    """KafkaError if the peer lacks one of the needed permissions."""
     if not authorizer.in_force:
         return
     for need in needs:
         name = need.name(request)
         if name is not None:
-            require(authorizer, who, need.operation, need.kind, name)
+            require(authorizer, peer, need.operation, need.kind, name)
 
 
-def require(
-    authorizer: Authorizer, who: Requester, operation: Operation, kind: Kind, name: str
-) -> None:
-    if not authorizer.allows(who, operation, kind, name):
+def require(authorizer: Authorizer, peer: Requester, operation: Operation, kind: Kind, name: str) -> None:
+    if not authorizer.allows(peer, operation, kind, name):
         raise KafkaError(REFUSALS[kind])

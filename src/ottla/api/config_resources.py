@@ -1,8 +1,8 @@
-"""What has settings: topics, groups, brokers, and the loggers of a broker.
+"""The resources with settings: topics, groups, brokers, and the loggers of a broker.
 
-Owns which resources a request may name, who may see or change their settings, and where these are
+Owns which resources a request may name, which permissions their settings need, and where these are
 stored. The four APIs about settings (DescribeConfigs, AlterConfigs, IncrementalAlterConfigs,
-ListConfigResources) share it; what may be changed to what is decided in `config/changes.py`.
+ListConfigResources) share it; `config/changes.py` validates changes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ottla.model.ids import BrokerId
 from ottla.security import acl
 
 SLICE: Final = 20
-"""Resources altered between two turns of the loop, where no store is waited for."""
+"""Resources altered before the loop may run other tasks, where nothing waits for the store."""
 
 
 class Kind(IntEnum):
@@ -46,11 +46,11 @@ _GUARDED: Final[Mapping[int, acl.Kind]] = {
     Kind.CLIENT_METRICS: acl.Kind.CLUSTER,
     Kind.GROUP: acl.Kind.GROUP,
 }
-"""What access rules speak of when a resource's settings are meant."""
+"""The kind of ACL resource that protects the settings of each kind of resource."""
 
 
 def require(ctx: Context, operation: acl.Operation, resource: Resource) -> None:
-    """Refuse who may not do this with the settings of a resource."""
+    """KafkaError if the peer may not do this with the settings of a resource."""
     kind = _GUARDED.get(resource.kind)
     if kind is None:
         raise unsupported(resource)
@@ -66,7 +66,7 @@ def known_topic(ctx: Context, name: str) -> str:
 
 
 def broker_of(ctx: Context, name: str) -> BrokerId | None:
-    """This broker, or None for all of them; another one must be asked itself."""
+    """This broker, or None for all brokers; KafkaError for another broker."""
     if name == "":
         return None
     if not name.isdigit():
@@ -83,7 +83,7 @@ def broker_of(ctx: Context, name: str) -> BrokerId | None:
 async def alter_topic(
     ctx: Context, name: str, change: Callable[[Overrides], Overrides], *, dry: bool
 ) -> None:
-    """Try it on what holds here; the store tries it again on what is stored by then."""
+    """Validate against the current overrides; the store validates again when it applies it."""
     if not name:
         raise KafkaError(ErrorCode.invalid_request, "Default topic resources are not allowed.")
     known_topic(ctx, name)
@@ -93,7 +93,7 @@ async def alter_topic(
 
 
 def group_name(resource: Resource) -> str:
-    """Any name but none: groups have no settings that hold for all of them."""
+    """Any name except the empty one: there are no default settings of groups."""
     if not resource.name:
         raise KafkaError(ErrorCode.invalid_request, "Default group resources are not allowed.")
     return resource.name
@@ -102,7 +102,7 @@ def group_name(resource: Resource) -> str:
 async def alter_group(
     ctx: Context, name: str, change: Callable[[Overrides], Overrides], *, dry: bool
 ) -> None:
-    """As with a topic; whether there is such a group does not matter."""
+    """As for a topic; the group need not exist."""
     change(ctx.services.config.group_overrides(name))
     if not dry:
         await ctx.services.controller.configs.change_group(name, change)
@@ -119,8 +119,10 @@ async def answer_each(
     resources: Iterable[Any], alter: Callable[[Resource], Awaitable[None]]
 ) -> Fields:
     """One result per resource of a request; a resource named twice is refused."""
-    asked = [Resource(one.resource_type, one.resource_name) async for one in in_slices(resources)]
-    times = Counter(asked)
+    named = [
+        Resource(item.resource_type, item.resource_name) async for item in in_slices(resources)
+    ]
+    times = Counter(named)
     responses = []
     async for resource in in_slices(times, SLICE):
         code, message = ErrorCode.none, None

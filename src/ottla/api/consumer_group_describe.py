@@ -20,7 +20,9 @@ CONSUMER_MEMBER: Final = 1
 
 
 async def consumer_group_describe(request: Request, ctx: Context) -> Fields:
-    groups = [await _allowed(one, request, ctx) async for one in in_slices(request.group_ids)]
+    groups = [
+        await _allowed(group_id, request, ctx) async for group_id in in_slices(request.group_ids)
+    ]
     return {"throttle_time": 0, "groups": groups}
 
 
@@ -35,28 +37,30 @@ async def _allowed(group_id: str, request: Request, ctx: Context) -> Fields:
 
 async def _describe(group_id: str, ctx: Context) -> Fields:
     try:
-        found = await ctx.services.groups.consumer.describe(group_id)
+        group = await ctx.services.groups.consumer.describe(group_id)
     except KafkaError as refusal:
         return _refused(group_id, refusal.code, refusal.message)
     image = ctx.services.metadata.image
-    if not _may_see(found.members, image, ctx):
+    if not _may_see(group.members, image, ctx):
         code = ErrorCode.topic_authorization_failed
-        return _refused(group_id, code, "It reads topics that you may not describe.")
+        return _refused(
+            group_id, code, f"Group {group_id} reads topics that you are not allowed to describe."
+        )
     return {
         "error_code": ErrorCode.none,
         "error_message": None,
         "group_id": group_id,
-        "group_state": found.state,
-        "group_epoch": found.epoch,
-        "assignment_epoch": found.assignment_epoch,
-        "assignor_name": found.assignor,
-        "members": [_member(shown, image) for shown in found.members],
+        "group_state": group.state,
+        "group_epoch": group.epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "assignor_name": group.assignor,
+        "members": [_member(member, image) for member in group.members],
         "authorized_operations": operations.NOT_ASKED,
     }
 
 
 def _may_see(members: Iterable[MemberView], image: Image, ctx: Context) -> bool:
-    """Whether every topic that members have, or shall have, may be described."""
+    """Whether the peer may describe every topic in the members' current and target assignments."""
     if not ctx.services.authorizer.in_force:
         return True
     parts = {part for member, target in members for part in member.standing.assigned | target}
@@ -64,8 +68,8 @@ def _may_see(members: Iterable[MemberView], image: Image, ctx: Context) -> bool:
     return all(ctx.allows(Operation.DESCRIBE, Kind.TOPIC, name) for name in names)
 
 
-def _member(shown: MemberView, image: Image) -> Fields:
-    member, target = shown
+def _member(view: MemberView, image: Image) -> Fields:
+    member, target = view
     profile = member.profile
     return {
         "member_id": member.id,
@@ -83,7 +87,7 @@ def _member(shown: MemberView, image: Image) -> Fields:
 
 
 def _assignment(parts: Parts, image: Image) -> Fields:
-    """Of topics that still exist."""
+    """Without topics that no longer exist."""
     return {
         "topic_partitions": [
             {"topic_id": topic_id, "topic_name": image.names[topic_id], "partitions": partitions}

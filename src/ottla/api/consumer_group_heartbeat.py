@@ -1,6 +1,6 @@
-"""ConsumerGroupHeartbeat (68): join, stay in, or leave a group whose partitions we share out.
+"""ConsumerGroupHeartbeat (68): join, stay in, or leave a group of the consumer protocol.
 
-From version 1 on a member brings its own id, and may subscribe by regular expression.
+From version 1 on a member chooses its own id, and may subscribe by regular expression.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ async def consumer_group_heartbeat(request: Request, ctx: Context) -> Fields:
     async for name in in_slices(request.subscribed_topic_names or ()):
         ctx.require(Operation.DESCRIBE, Kind.TOPIC, name)
     sees = _sees(ctx) if ctx.services.authorizer.in_force else None
-    ask = HeartbeatRequest(
+    heartbeat = HeartbeatRequest(
         request.member_id,
         request.member_epoch,
         request.instance_id,
@@ -40,7 +40,7 @@ async def consumer_group_heartbeat(request: Request, ctx: Context) -> Fields:
         _owned(request.topic_partitions),
         brings_id=ctx.call.version >= FIRST_WITH_OWN_IDS,
     )
-    reply = await ctx.services.groups.consumer.heartbeat(request.group_id, ask, sees)
+    reply = await ctx.services.groups.consumer.heartbeat(request.group_id, heartbeat, sees)
     return {
         "throttle_time": 0,
         "error_code": ErrorCode.none,
@@ -53,7 +53,7 @@ async def consumer_group_heartbeat(request: Request, ctx: Context) -> Fields:
 
 
 def _sees(ctx: Context) -> Callable[[str], bool]:
-    """Which topics a pattern of this member may stand for."""
+    """Tells which topics a pattern of this member may match."""
     return lambda name: ctx.allows(Operation.DESCRIBE, Kind.TOPIC, name, noted=False)
 
 

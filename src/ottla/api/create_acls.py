@@ -1,4 +1,4 @@
-"""CreateAcls (30): access rules that hold from now on."""
+"""CreateAcls (30): adds ACLs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ async def create_acls(request: Request, ctx: Context) -> Fields:
     store = store_of(ctx)
     rules: list[Rule] = []
     results: list[Fields] = []
-    async for asked in in_slices(request.creations):
+    async for creation in in_slices(request.creations):
         try:
-            rules.append(read_rule(asked))
+            rules.append(read_rule(creation))
             results.append(_result(ErrorCode.none, None))
-        except KafkaError as unsound:
-            results.append(_result(unsound.code, unsound.message))
+        except KafkaError as refusal:
+            results.append(_result(refusal.code, refusal.message))
     await store.add(rules)
     return {"throttle_time": 0, "results": results}
 

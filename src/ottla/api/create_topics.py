@@ -20,13 +20,13 @@ from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 19
 SLICE: Final = 10
-"""Topics shown in one piece: each with dozens of settings."""
+"""Topics handled before the loop may run other tasks: each has dozens of settings."""
 
 
 async def create_topics(request: Request, ctx: Context) -> Fields:
     controller = ctx.services.controller
     outcomes: dict[str, Created | KafkaError] = {}
-    wanted: dict[str, NewTopic] = {}
+    new_topics: dict[str, NewTopic] = {}
     times = Counter(topic.name for topic in request.topics)
     creates_any = ctx.allows(Operation.CREATE, Kind.CLUSTER, CLUSTER_NAME, noted=False)
     slices = Slices(SLICE)
@@ -36,19 +36,21 @@ async def create_topics(request: Request, ctx: Context) -> Fields:
                 raise KafkaError(ErrorCode.invalid_request, "Duplicate topic name.")
             if not creates_any:
                 ctx.require(Operation.CREATE, Kind.TOPIC, topic.name)
-            wanted[topic.name] = _wanted(topic)
+            new_topics[topic.name] = _new_topic(topic)
         except KafkaError as refusal:
             outcomes[topic.name] = refusal
     outcomes |= await controller.create_topics(
-        list(wanted.values()), wire.ms(request.timeout), validate_only=request.validate_only
+        list(new_topics.values()), wire.ms(request.timeout), validate_only=request.validate_only
     )
-    made = [name for name, outcome in outcomes.items() if isinstance(outcome, Created)]
+    created = [name for name, outcome in outcomes.items() if isinstance(outcome, Created)]
     config = ctx.services.config
     if request.validate_only:
-        config = await _imagined(config, {name: wanted[name].config for name in made}, slices)
+        config = await _imagined(
+            config, {name: new_topics[name].config for name in created}, slices
+        )
     else:
-        for some in sliced(made):
-            await controller.configs.load_topics(some)
+        for names in sliced(created):
+            await controller.configs.load_topics(names)
             await asyncio.sleep(0)
     results = [  # encoded one by one: a thousand topics have dozens of settings each
         wire.encode_part(ctx.call, "topics", _result(name, outcomes[name], config, ctx))
@@ -57,7 +59,7 @@ async def create_topics(request: Request, ctx: Context) -> Fields:
     return _fields(results)
 
 
-def _wanted(topic: Any) -> NewTopic:
+def _new_topic(topic: Any) -> NewTopic:
     assignment: dict[int, tuple[BrokerId, ...]] = {}
     for item in topic.assignments:
         if item.partition_index in assignment:
@@ -79,7 +81,7 @@ def _wanted(topic: Any) -> NewTopic:
 async def _imagined(
     config: DynamicConfig, topics: dict[str, Overrides], slices: Slices
 ) -> DynamicConfig:
-    """What would hold if these topics existed."""
+    """The configuration as it would be if these topics existed."""
     imagined = DynamicConfig(config.static)
     imagined.set_cluster(config.cluster)
     imagined.set_broker(config.broker)
@@ -93,7 +95,7 @@ def _result(
 ) -> Fields:
     if isinstance(outcome, KafkaError):
         return _refused(name, outcome.code, outcome.message)
-    made = {
+    fields = {
         "name": name,
         "topic_id": outcome.id,
         "error_code": ErrorCode.none,
@@ -101,9 +103,9 @@ def _result(
     }
     if not ctx.allows(Operation.DESCRIBE_CONFIGS, Kind.TOPIC, name, noted=False):
         hidden = ErrorCode.topic_authorization_failed
-        return {**made, "topic_config_error_code": hidden, "configs": []}
+        return {**fields, "topic_config_error_code": hidden, "configs": []}
     return {
-        **made,
+        **fields,
         "num_partitions": outcome.partition_count,
         "replication_factor": outcome.replication_factor,
         "configs": [

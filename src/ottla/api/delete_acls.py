@@ -1,4 +1,4 @@
-"""DeleteAcls (31): access rules that hold no longer."""
+"""DeleteAcls (31): deletes the ACLs that match filters."""
 
 from __future__ import annotations
 
@@ -17,27 +17,29 @@ KEY: Final = 31
 
 async def delete_acls(request: Request, ctx: Context) -> Fields:
     store = store_of(ctx)
-    read = [_read(asked) async for asked in in_slices(request.filters)]
-    removed = iter(await store.remove([one for one in read if isinstance(one, Filter)]))
+    parsed = [_read(entry) async for entry in in_slices(request.filters)]
+    removed = iter(
+        await store.remove([filter_ for filter_ in parsed if isinstance(filter_, Filter)])
+    )
     results = [
         _result(ErrorCode.none, None, next(removed))
-        if isinstance(one, Filter)
-        else _result(one.code, one.message)
-        for one in read
+        if isinstance(filter_, Filter)
+        else _result(filter_.code, filter_.message)
+        for filter_ in parsed
     ]
     return {"throttle_time": 0, "filter_results": results}
 
 
-def _read(asked: Request) -> Filter | KafkaError:
+def _read(entry: Request) -> Filter | KafkaError:
     try:
-        return read_filter(asked)
-    except KafkaError as unsound:
-        return unsound
+        return read_filter(entry)
+    except KafkaError as refusal:
+        return refusal
 
 
 def _result(code: ErrorCode, message: str | None, removed: Iterable[Rule] = ()) -> Fields:
-    gone = [whole(rule) for rule in removed]
-    return {"error_code": code, "error_message": message, "matching_acls": gone}
+    matching = [whole(rule) for rule in removed]
+    return {"error_code": code, "error_message": message, "matching_acls": matching}
 
 
 def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:

@@ -1,4 +1,4 @@
-"""DeleteRecords (21): everything below an offset is gone for readers; -1 is the high watermark."""
+"""DeleteRecords (21): deletes records below an offset; -1 is the high watermark."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ async def delete_records(request: Request, ctx: Context) -> Fields:
     allowed = {
         name async for name in in_slices(names) if ctx.allows(Operation.DELETE, Kind.TOPIC, name)
     }
-    asked = [
-        PartitionDeletion(TopicPartition(topic.name, one.partition_index), one.offset)
+    deletes = [
+        PartitionDeletion(TopicPartition(topic.name, partition.partition_index), partition.offset)
         for topic in request.topics
         if topic.name in allowed
-        for one in topic.partitions
+        for partition in topic.partitions
     ]
-    deletions = iter(await ctx.services.replicas.deletes.delete(asked, wire.ms(request.timeout)))
+    deletions = iter(await ctx.services.replicas.deletes.delete(deletes, wire.ms(request.timeout)))
     topics = [
         _topic(topic, deletions)
         if topic.name in allowed
@@ -38,16 +38,16 @@ async def delete_records(request: Request, ctx: Context) -> Fields:
 
 
 def _topic(topic: Any, deletions: Iterator[Deletion]) -> Fields:
-    """With what came of it, which comes in the order it was asked for."""
+    """The results of a topic; `deletions` are in the order of the request."""
     return {
         "name": topic.name,
         "partitions": [
             {
-                "partition_index": one.partition_index,
+                "partition_index": partition.partition_index,
                 "low_watermark": deletion.low_watermark,
                 "error_code": deletion.code,
             }
-            for one, deletion in zip(topic.partitions, deletions, strict=False)
+            for partition, deletion in zip(topic.partitions, deletions, strict=False)
         ],
     }
 
@@ -56,8 +56,8 @@ def _refused(topic: Any, code: ErrorCode) -> Fields:
     return {
         "name": topic.name,
         "partitions": [
-            {"partition_index": one.partition_index, "low_watermark": -1, "error_code": code}
-            for one in topic.partitions
+            {"partition_index": partition.partition_index, "low_watermark": -1, "error_code": code}
+            for partition in topic.partitions
         ],
     }
 

@@ -1,6 +1,6 @@
-"""DeleteTopics (20): topics, by name or by id, answered once they are gone.
+"""DeleteTopics (20): deletes topics, by name or by id; answered once they are deleted.
 
-Who may not describe a topic does not learn that it exists, nor what an id is called.
+A peer that may not describe a topic learns neither that it exists nor its name.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 20
 FIRST_WITH_OWN_CODE: Final = 3
-"""Before it, clients do not know TOPIC_DELETION_DISABLED."""
+"""Earlier versions do not have TOPIC_DELETION_DISABLED."""
 
 
 class Named(NamedTuple):
-    """A topic as the client named it: one of the two."""
+    """A topic by name or by id."""
 
     name: str | None
     id: TopicId
@@ -31,34 +31,34 @@ class Named(NamedTuple):
 
 async def delete_topics(request: Request, ctx: Context) -> Fields:
     if not ctx.services.config.current.delete_topic_enable:
-        known = ctx.call.version >= FIRST_WITH_OWN_CODE
+        has_own_code = ctx.call.version >= FIRST_WITH_OWN_CODE
         raise KafkaError(
-            ErrorCode.topic_deletion_disabled if known else ErrorCode.invalid_request,
+            ErrorCode.topic_deletion_disabled if has_own_code else ErrorCode.invalid_request,
             "Topic deletion is disabled.",
         )
-    asked = _asked(request)
-    times = Counter(asked)
+    requested = _requested_topics(request)
+    times = Counter(requested)
     image = ctx.services.metadata.image
     deletes_any = ctx.allows(Operation.DELETE, Kind.CLUSTER, CLUSTER_NAME, noted=False)
-    found: dict[Named, str | Fields] = {}
+    outcomes: dict[Named, str | Fields] = {}
     async for named in in_slices(times):
         try:
             if times[named] > 1:
                 raise KafkaError(ErrorCode.invalid_request, "Duplicate topic name or id.")
             name = _resolve(named, image)
         except KafkaError as refusal:
-            found[named] = _one(named.name, named.id, refusal.code, refusal.message)
+            outcomes[named] = _response(named.name, named.id, refusal.code, refusal.message)
             continue
         refused = None if deletes_any else _refused(named, name, image, ctx)
-        found[named] = name if refused is None else refused
-    names = {name for name in found.values() if isinstance(name, str)}
+        outcomes[named] = name if refused is None else refused
+    names = {name for name in outcomes.values() if isinstance(name, str)}
     codes = await ctx.services.controller.delete_topics(sorted(names), wire.ms(request.timeout))
-    return _fields(_result(named, outcome, codes, image) for named, outcome in found.items())
+    return _fields(_result(named, outcome, codes, image) for named, outcome in outcomes.items())
 
 
-def _asked(request: Request) -> list[Named]:
+def _requested_topics(request: Request) -> list[Named]:
     by_name = [Named(name, NO_TOPIC_ID) for name in request.topic_names]
-    return by_name + [Named(one.name, one.topic_id or NO_TOPIC_ID) for one in request.topics]
+    return by_name + [Named(topic.name, topic.topic_id or NO_TOPIC_ID) for topic in request.topics]
 
 
 def _resolve(named: Named, image: Image) -> str:
@@ -77,17 +77,17 @@ def _resolve(named: Named, image: Image) -> str:
 
 
 def _refused(named: Named, name: str, image: Image, ctx: Context) -> Fields | None:
-    """What who asks must hear if they may not delete a topic."""
+    """The response if the peer may not delete the topic."""
     describes = ctx.allows(Operation.DESCRIBE, Kind.TOPIC, name, noted=False)
     deletes = ctx.allows(Operation.DELETE, Kind.TOPIC, name)
     code = ErrorCode.topic_authorization_failed
     if named.name is None:
-        return None if deletes else _one(name if describes else None, named.id, code, None)
+        return None if deletes else _response(name if describes else None, named.id, code, None)
     if describes and deletes:
         return None
     if describes and name not in image.topics:
         code = ErrorCode.unknown_topic_or_partition
-    return _one(name, NO_TOPIC_ID, code, None)
+    return _response(name, NO_TOPIC_ID, code, None)
 
 
 def _result(
@@ -96,10 +96,10 @@ def _result(
     if not isinstance(outcome, str):
         return outcome
     topic = image.topics.get(outcome)
-    return _one(outcome, named.id if topic is None else topic.id, codes[outcome], None)
+    return _response(outcome, named.id if topic is None else topic.id, codes[outcome], None)
 
 
-def _one(name: str | None, id: TopicId, code: ErrorCode, message: str | None) -> Fields:
+def _response(name: str | None, id: TopicId, code: ErrorCode, message: str | None) -> Fields:
     return {"name": name, "topic_id": id, "error_code": code, "error_message": message}
 
 
@@ -108,8 +108,8 @@ def _fields(responses: Iterable[Fields]) -> Fields:
 
 
 def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
-    asked = dict.fromkeys(_asked(request))
-    return _fields(_one(named.name, named.id, code, message) for named in asked)
+    requested = dict.fromkeys(_requested_topics(request))
+    return _fields(_response(named.name, named.id, code, message) for named in requested)
 
 
 API = Api(KEY, "DeleteTopics", range(1, 7), delete_topics, refuse)

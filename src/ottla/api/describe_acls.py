@@ -1,4 +1,4 @@
-"""DescribeAcls (29): the access rules that a filter accepts."""
+"""DescribeAcls (29): the ACLs that match a filter."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ KEY: Final = 29
 async def describe_acls(request: Request, ctx: Context) -> Fields:
     store_of(ctx)
     rules = ctx.services.authorizer.rules or Rules()
-    wanted = read_filter(request)
-    found = [rule async for rule in in_slices(rules.all) if wanted.accepts(rule)]
+    filter_ = read_filter(request)
+    matching = [rule async for rule in in_slices(rules.all) if filter_.accepts(rule)]
     await asyncio.sleep(0)
-    found.sort()
+    matching.sort()
     await asyncio.sleep(0)
-    return {**_head(ErrorCode.none, None), "resources": resources(found)}
+    return {**_head(ErrorCode.none, None), "resources": resources(matching)}
 
 
 def _head(code: ErrorCode, message: str | None) -> Fields:

@@ -1,4 +1,4 @@
-"""DescribeCluster (60): which cluster this is, who its brokers are and who controls it."""
+"""DescribeCluster (60): the cluster's id, its brokers and its controller."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def describe_cluster(request: Request, ctx: Context) -> Fields:
             ErrorCode.unsupported_endpoint_type, f"Unknown endpoint type {request.endpoint_type}."
         )
     image = ctx.services.metadata.image
-    asked = request.include_cluster_authorized_operations
+    with_operations = request.include_cluster_authorized_operations
     return {
         "throttle_time": 0,
         "error_code": ErrorCode.none,
@@ -43,7 +43,9 @@ async def describe_cluster(request: Request, ctx: Context) -> Fields:
             }
             for node in image.nodes(ctx.peer.listener)
         ],
-        "cluster_authorized_operations": operations.on_cluster(ctx) if asked else NOT_ASKED,
+        "cluster_authorized_operations": operations.on_cluster(ctx)
+        if with_operations
+        else NOT_ASKED,
     }
 
 

@@ -33,22 +33,22 @@ KEY: Final = 32
 LOGGER_SOURCE: Final = 6
 STRING: Final = 2
 SLICE: Final = 10
-"""Resources described in one piece: each has dozens of settings."""
+"""Resources described before the loop may run other tasks: each has dozens of settings."""
 
 
 async def describe_configs(request: Request, ctx: Context) -> Fields:
     results = [  # encoded one by one: each has dozens of settings
-        wire.encode_part(ctx.call, "results", _described(one, request, ctx))
-        async for one in in_slices(request.resources, SLICE)
+        wire.encode_part(ctx.call, "results", _described(item, request, ctx))
+        async for item in in_slices(request.resources, SLICE)
     ]
     return {"throttle_time": 0, "results": results}
 
 
-def _described(one: Any, request: Request, ctx: Context) -> Fields:
-    resource = Resource(one.resource_type, one.resource_name)
+def _described(item: Any, request: Request, ctx: Context) -> Fields:
+    resource = Resource(item.resource_type, item.resource_name)
     try:
         require(ctx, Operation.DESCRIBE_CONFIGS, resource)
-        configs = list(_configs(resource, one.configuration_keys, request, ctx))
+        configs = list(_configs(resource, item.configuration_keys, request, ctx))
     except KafkaError as refusal:
         return {**result(resource, refusal.code, refusal.message), "configs": []}
     return {**result(resource, ErrorCode.none, ""), "configs": configs}
@@ -114,10 +114,10 @@ def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
         "throttle_time": 0,
         "results": [
             {
-                **result(Resource(one.resource_type, one.resource_name), code, message),
+                **result(Resource(item.resource_type, item.resource_name), code, message),
                 "configs": [],
             }
-            for one in request.resources
+            for item in request.resources
         ],
     }
 

@@ -37,11 +37,11 @@ async def _allowed(group_id: str, request: Request, ctx: Context) -> Fields:
 
 async def _describe(group_id: str, ctx: Context) -> Fields:
     try:
-        found = await ctx.services.groups.describe(group_id)
+        summary = await ctx.services.groups.describe(group_id)
     except KafkaError as refusal:
         return _fields(GroupSummary(group_id, ""), refusal.code, refusal.message)
-    if found is not None:
-        return _fields(found)
+    if summary is not None:
+        return _fields(summary)
     dead = GroupSummary(group_id, GroupPhase.DEAD.value)
     if ctx.call.version < FIRST_WITH_NOT_FOUND:
         return _fields(dead)

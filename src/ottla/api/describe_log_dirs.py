@@ -1,4 +1,4 @@
-"""DescribeLogDirs (35): the log directories of this broker and how much each partition takes."""
+"""DescribeLogDirs (35): the log directories of this broker and the size of each partition."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ KEY: Final = 35
 
 async def describe_log_dirs(request: Request, ctx: Context) -> Fields:
     slices = Slices()
-    wanted = await _wanted(request.topics, slices)
+    partitions = await _requested_partitions(request.topics, slices)
     reports = describe(ctx.services.replicas.directories)
     return {
         "throttle_time": 0,
         "error_code": ErrorCode.none,
-        "results": [await _directory(report, wanted, slices) for report in reports],
+        "results": [await _directory(report, partitions, slices) for report in reports],
     }
 
 
-async def _wanted(topics: Iterable[Any] | None, slices: Slices) -> set[TopicPartition] | None:
-    """None means every partition there is."""
+async def _requested_partitions(
+    topics: Iterable[Any] | None, slices: Slices
+) -> set[TopicPartition] | None:
+    """None: all partitions."""
     if topics is None:
         return None
     return {
@@ -39,11 +41,11 @@ async def _wanted(topics: Iterable[Any] | None, slices: Slices) -> set[TopicPart
 
 
 async def _directory(
-    report: DirectoryReport, wanted: set[TopicPartition] | None, slices: Slices
+    report: DirectoryReport, partitions: set[TopicPartition] | None, slices: Slices
 ) -> Fields:
     topics: dict[str, list[Fields]] = {}
     async for replica in slices.of(report.replicas):
-        if wanted is None or replica.partition in wanted:
+        if partitions is None or replica.partition in partitions:
             topics.setdefault(replica.partition.topic, []).append(_replica(replica))
     failed = report.failure is not None
     return {

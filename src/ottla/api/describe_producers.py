@@ -1,4 +1,4 @@
-"""DescribeProducers (61): who writes to a partition led here, and what they have open."""
+"""DescribeProducers (61): the producers of partitions led by this broker, and open transactions."""
 
 from __future__ import annotations
 

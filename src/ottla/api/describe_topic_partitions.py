@@ -1,8 +1,8 @@
 """DescribeTopicPartitions (75): topics with their partitions, in pages.
 
 Topics come in the order of their names. A page ends after `response_partition_limit` partitions,
-or the broker's own limit if that is lower, with a cursor that names where the next one begins.
-A topic that who asks may not describe is refused where it is named, and otherwise left out.
+or the broker's own limit if that is lower, with a cursor at the start of the next page. A topic
+that the peer may not describe gets an error if the request names it, and is omitted otherwise.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ async def describe_topic_partitions(request: Request, ctx: Context) -> Fields:
     left = max(1, min(request.response_partition_limit, limit))
     cursor = request.cursor
     _check_cursor(request)
-    shown: list[Fields] = []
+    topics: list[Fields] = []
     names = _names(request, list(image.topics))
     slices = Slices()
     hidden = {name async for name in slices.of(names) if not _may_see(name, request, ctx)}
     if request.topics:
-        shown += [hidden_topic(name) for name in sorted(hidden)]
+        topics += [hidden_topic(name) for name in sorted(hidden)]
     async for name in slices.of(names):
         if name in hidden:
             continue
         topic = image.topics.get(name)
         may = {ALLOWED: operations.on_topic(ctx, name)}
         if topic is None:
-            shown.append({**no_such_topic(name), **may})
+            topics.append({**no_such_topic(name), **may})
             continue
         first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
         indexes = [index for index in sorted(topic.partitions) if index >= first]
         if left == 0 and indexes:
-            return _page(shown, {"topic_name": name, "partition_index": indexes[0]})
+            return _page(topics, {"topic_name": name, "partition_index": indexes[0]})
         fields = topic_fields(image, ctx.peer.listener, name, topic, indexes[:left])
         await slices.took(len(indexes[:left]))
-        shown.append({**fields, **may})
+        topics.append({**fields, **may})
         if len(indexes) > left:
-            return _page(shown, {"topic_name": name, "partition_index": indexes[left]})
+            return _page(topics, {"topic_name": name, "partition_index": indexes[left]})
         left -= len(indexes)
-    return _page(shown, None)
+    return _page(topics, None)
 
 
 def _may_see(name: str, request: Any, ctx: Context) -> bool:
@@ -61,21 +61,27 @@ def _check_cursor(request: Any) -> None:
     if cursor is None:
         return
     if cursor.partition_index < 0:
-        raise KafkaError(ErrorCode.invalid_request, "the cursor's partition must not be negative")
+        raise KafkaError(
+            ErrorCode.invalid_request,
+            f"Invalid cursor: partition {cursor.partition_index} is negative.",
+        )
     if request.topics and all(cursor.topic_name != topic.name for topic in request.topics):
-        raise KafkaError(ErrorCode.invalid_request, "the cursor's topic is not asked for")
+        raise KafkaError(
+            ErrorCode.invalid_request,
+            f"Invalid cursor: topic {cursor.topic_name} is not one of the requested topics.",
+        )
 
 
-def _names(request: Any, known: list[str]) -> list[str]:
-    asked = [topic.name for topic in request.topics] or known
-    names = sorted(set(asked))
+def _names(request: Any, existing: list[str]) -> list[str]:
+    requested = [topic.name for topic in request.topics] or existing
+    names = sorted(set(requested))
     if request.cursor is None:
         return names
     return [name for name in names if name >= request.cursor.topic_name]
 
 
-def _page(shown: list[Fields], cursor: Fields | None) -> Fields:
-    return {"throttle_time": 0, "topics": shown, "next_cursor": cursor}
+def _page(topics: list[Fields], cursor: Fields | None) -> Fields:
+    return {"throttle_time": 0, "topics": topics, "next_cursor": cursor}
 
 
 def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:

@@ -1,4 +1,4 @@
-"""DescribeTransactions (65): how the transactions of some transactional ids stand."""
+"""DescribeTransactions (65): the state of the transactions of some transactional ids."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ KEY: Final = 65
 
 
 async def describe_transactions(request: Request, ctx: Context) -> Fields:
-    states = [await _one(id, ctx) async for id in in_slices(request.transactional_ids)]
+    states = [await _describe(id, ctx) async for id in in_slices(request.transactional_ids)]
     return {"throttle_time": 0, "transaction_states": states}
 
 
-async def _one(id: str, ctx: Context) -> Fields:
+async def _describe(id: str, ctx: Context) -> Fields:
     try:
         ctx.require(Operation.DESCRIBE, Kind.TRANSACTIONAL_ID, id)
         return _state(await ctx.services.txns.describe(id), ctx)
@@ -27,7 +27,7 @@ async def _one(id: str, ctx: Context) -> Fields:
 
 
 def _state(txn: Transaction, ctx: Context) -> Fields:
-    """Without the topics that who asks may not describe."""
+    """Without the topics that the peer may not describe."""
     topics: dict[str, list[int]] = {}
     for topic, index in sorted(txn.partitions):
         topics.setdefault(topic, []).append(index)

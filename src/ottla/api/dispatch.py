@@ -1,16 +1,17 @@
-"""From a frame to a reply: which API, which version, who may, who answers, how a refusal is said.
+"""From a frame to a reply: find the API, check version and permissions, call the handler, reply.
 
-Owns the order of these steps for every request alike. Never knows what any API means.
+Owns the order of these steps for all requests. Never depends on a particular API.
 
-Requests of one connection start in the order they came. A hot API runs at once, inside the call
-that delivers the frame, or quicker still where the peer repeats itself (`Peer.express`), and so
-does one that can be answered without a task (`Api.at_once`); any other becomes a task. While a
-connection has tasks that have not begun, even a hot request takes its turn behind them, with a copy
-of its frame. What a large request was decoded to is counted as memory until its task has ended.
+Requests of one connection start in the order of arrival. A hot API runs at once, inside the call
+that delivers the frame, or on a faster path if the request is shaped like the peer's last one
+(`Peer.express`), and so does one that can be answered without a task (`Api.at_once`); any other
+becomes a task. While a connection has tasks that have not started, even a hot request waits behind
+them, with a copy of its frame. The memory of a large decoded request is counted until its task has
+ended.
 
-A request of more than `SMALL_VALUES` values always becomes a task, which gives the loop a turn
-between its pieces; the requests behind it on its connection wait until it has been decoded, or, if
-it is hot, done. A large reply is encoded in pieces, too.
+A request of more than `SMALL_VALUES` values always becomes a task, which yields to the event loop
+between slices; later requests of its connection wait until it has been decoded, or, if it is hot,
+finished. A large reply is encoded in slices, too.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ from ottla.store.port import SessionExpired, StoreUnavailable
 log = logging.getLogger(__name__)
 
 SMALL_VALUES: Final = 2_000
-"""In the arrays of a request that is decoded where it arrives: a fifth of a millisecond."""
+"""Array elements of a request that is decoded on arrival: a fifth of a millisecond."""
 
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
-"""Starts a task; nothing, or False, when none can be started any more."""
+"""Starts a task; None or False if the broker is stopping."""
 COUNTED_FROM_BYTES: Final = 8 << 10
-"""Smaller requests are bounded by their number alone (`max.inflight.requests.per.connection`)."""
+"""Smaller requests are bounded by their number (`max.inflight.requests.per.connection`) only."""
 
 
 class Dispatch:
-    """The `Answer` of every listener, and of the controller's link to its own broker."""
+    """The request handler of every listener, and of the controller's link to its own broker."""
 
     def __init__(
         self,
@@ -70,14 +71,14 @@ class Dispatch:
             call = wire.parse_call(frame)
             api = self._apis.get(call.key)
             if api is None or call.version not in api.versions:
-                _not_offered(api, call, slot)
+                _reject_version(api, call, slot)
                 return
             peer.versions[call.key] = call.version
             self._begin(api, call, frame, slot)
-        except Disconnect as broken:
-            slot.close(str(broken))
+        except Disconnect as error:
+            slot.close(str(error))
         except Exception:
-            _broken(slot)
+            _close_failed(slot)
 
     def _begin(self, api: Api, call: Call, frame: memoryview, slot: RequestSlot) -> None:
         peer = slot.peer
@@ -98,7 +99,7 @@ class Dispatch:
             self._later(slot, self._take_turn(api, call, bytes(frame), slot), len(frame))
 
     def _at_once(self, api: Api, call: Call, request: Request, slot: RequestSlot) -> bool:
-        """Answer without a task, if that can be done here and now; whether it is."""
+        """Reply without a task if possible; whether it was."""
         assert api.at_once is not None
         assert api.refuse is not None
 
@@ -120,21 +121,21 @@ class Dispatch:
     def _later(self, slot: RequestSlot, work: Coroutine[Any, Any, None], size: int) -> None:
         memory = self._memory
         if size < COUNTED_FROM_BYTES:
-            begun = self._spawn(work)
+            started = self._spawn(work)
         elif memory.is_exhausted and not slot.peer.is_broker:
             work.close()
             slot.close(
-                f"there is no memory for a request of {size} bytes: those in progress have "
-                f"{memory.used} already (queued.max.request.bytes is {memory.limit})"
+                f"no memory for a request of {size} bytes: requests in progress use "
+                f"{memory.used} of {memory.limit} bytes (queued.max.request.bytes)"
             )
             return
         else:
             memory.take(size)
-            begun = self._spawn(self._counted(work, size))
+            started = self._spawn(self._counted(work, size))
         slot.peer.unstarted += 1
-        if not begun:
+        if not started:
             work.close()
-            slot.close("the broker ends")
+            slot.close("broker is shutting down")
 
     async def _counted(self, work: Coroutine[Any, Any, None], size: int) -> None:
         try:
@@ -143,21 +144,21 @@ class Dispatch:
             self._memory.give_back(size)
 
     async def _take_turn(self, api: Api, call: Call, frame: bytes, slot: RequestSlot) -> None:
-        """A request that is large, or hot and not the first that waits."""
+        """A large request, or a hot one that waits behind others."""
         try:
             async with _turn(slot.peer):
                 view = memoryview(frame)
                 request = await self._large(api, call, view, slot)
-        except Disconnect as broken:
-            slot.close(str(broken))
+        except Disconnect as error:
+            slot.close(str(error))
         except Exception:
-            _broken(slot)
+            _close_failed(slot)
         else:
             if api.raw is None:
                 await self._reply(api, call, request, slot)
 
     async def _large(self, api: Api, call: Call, frame: memoryview, slot: RequestSlot) -> Request:
-        """Decode, or, if it is hot, do all of it."""
+        """Decode the request, or, if it is hot, handle it."""
         if api.raw is None:
             wire.check_request(call, frame)
             await asyncio.sleep(0)
@@ -177,17 +178,17 @@ class Dispatch:
         await self._reply(api, call, request, slot)
 
     async def _reply(self, api: Api, call: Call, request: Request, slot: RequestSlot) -> None:
-        """Never raises: a task that fails would take the whole broker with it."""
+        """Never raises: a failing task would stop the whole broker."""
         try:
             fields = await self._fields(api, call, request, slot)
             if wire.is_large(fields):
                 slot.reply([await finished(wire.reply_in_pieces(call, fields))])
             else:
                 slot.reply([wire.reply(call, fields)])
-        except Disconnect as broken:
-            slot.close(str(broken))
+        except Disconnect as error:
+            slot.close(str(error))
         except Exception:
-            _broken(slot)
+            _close_failed(slot)
 
     async def _fields(self, api: Api, call: Call, request: Request, slot: RequestSlot) -> Fields:
         assert api.handler is not None
@@ -201,9 +202,13 @@ class Dispatch:
             return api.refuse(request, refusal.code, refusal.message)
         except Disconnect:
             raise
-        except (StoreUnavailable, SessionExpired) as gone:
-            log.warning("%s v%d: the metadata cannot be reached: %s", api.name, call.version, gone)
-            return api.refuse(request, ErrorCode.request_timed_out, "No word from the metadata.")
+        except (StoreUnavailable, SessionExpired) as error:
+            log.warning(
+                "%s v%d failed: metadata store unavailable: %s", api.name, call.version, error
+            )
+            return api.refuse(
+                request, ErrorCode.request_timed_out, "The metadata store is unavailable; retry."
+            )
         except Exception:
             log.exception("%s v%d failed", api.name, call.version)
             return api.refuse(request, ErrorCode.unknown_server_error, None)
@@ -211,10 +216,10 @@ class Dispatch:
 
 @asynccontextmanager
 async def _turn(peer: Peer) -> AsyncIterator[None]:
-    """Wait until no other request of the peer must be waited for; then others wait for this one.
+    """Wait for the large request of the peer, if any; then later ones wait for this one.
 
-    Tasks of one connection begin in the order they were made, and events wake in the order in
-    which they are waited for: nobody overtakes.
+    Tasks of one connection start in the order they were created, and events wake their waiters in
+    order: no request overtakes another.
     """
     while peer.large is not None:
         await peer.large.wait()
@@ -227,17 +232,17 @@ async def _turn(peer: Peer) -> AsyncIterator[None]:
         peer.started()
 
 
-def _not_offered(api: Api | None, call: Call, slot: RequestSlot) -> None:
-    """An unknown version of ApiVersions is answered in version 0; anything else cannot be read."""
+def _reject_version(api: Api | None, call: Call, slot: RequestSlot) -> None:
+    """Reply to ApiVersions in version 0; close the connection for any other API."""
     if api is API_VERSIONS:
         slot.reply([unsupported_version(call)])
         return
     name = f"api key {call.key}" if api is None else api.name
-    slot.close(f"{name} version {call.version} is not offered here")
+    slot.close(f"unsupported version {call.version} of {name}")
 
 
-def _broken(slot: RequestSlot) -> None:
-    """A handler failed in a way nobody foresaw: the state is logged, the connection ends."""
-    log.exception("a request could not be answered")
+def _close_failed(slot: RequestSlot) -> None:
+    """Handling failed with an unexpected error: log it and close the connection."""
+    log.exception("request failed with an unexpected error; closing the connection")
     if slot.parts is None:
-        slot.close("the request could not be answered")
+        slot.close("internal error while handling the request; see the broker log")

@@ -1,4 +1,4 @@
-"""ElectLeaders (43): give partitions their preferred leader back, or any leader at all."""
+"""ElectLeaders (43): elects the preferred leaders of partitions, or any leader (unclean)."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def _head(code: ErrorCode) -> Fields:
 
 
 def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
-    asked = request.topic_partitions or ()
+    topics = request.topic_partitions or ()
     codes = {
-        TopicPartition(topic.topic, number): code for topic in asked for number in topic.partitions
+        TopicPartition(topic.topic, number): code for topic in topics for number in topic.partitions
     }
     return {**_head(code), "replica_election_results": _by_topic(codes)}
 

@@ -1,6 +1,6 @@
-"""EndTxn (26): commit or abort.
+"""EndTxn (26): commits or aborts a transaction.
 
-Version 5 is transactions v2: the answer says under which id and epoch the producer goes on.
+Version 5 is transactions v2: the reply has the producer id and epoch of the next transaction.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import WRITE_TRANSACTIONS
-from ottla.api.init_producer_id import as_known
+from ottla.api.init_producer_id import as_supported_error
 from ottla.coordinator.txn.end_transaction import EPOCH_PER_TRANSACTION, EndRequest
 from ottla.coordinator.txn.service import Ended
 from ottla.coordinator.txn.state import NOBODY, NeedsProducerId, Producer
@@ -24,31 +24,31 @@ FIRST_WITH_EPOCH: Final = 5
 
 async def end_txn(request: Request, ctx: Context) -> Fields:
     try:
-        client = await ctx.services.txns.end(request.transactional_id, _asked(request, ctx))
+        client = await ctx.services.txns.end(request.transactional_id, _end_request(request, ctx))
     except KafkaError as refusal:
-        raise _known(refusal, ctx) from None
+        raise _error_for_version(refusal, ctx) from None
     return _fields(ErrorCode.none, client)
 
 
 def end_at_once(request: Request, ctx: Context, answer: Callable[[Fields], None]) -> bool:
-    """Every end but one that uses up the epochs of its producer id, and must get a new one."""
+    """Every end except one that exhausts the epochs of its producer id and needs a new one."""
 
     def done(ended: Ended) -> None:
         code, client = ended
         if code is not ErrorCode.none:
-            code = _known(KafkaError(code), ctx).code
+            code = _error_for_version(KafkaError(code), ctx).code
         answer(_fields(code, client))
 
     try:
-        ctx.services.txns.start_ending(request.transactional_id, _asked(request, ctx), done)
+        ctx.services.txns.start_ending(request.transactional_id, _end_request(request, ctx), done)
     except NeedsProducerId:
         return False
     except KafkaError as refusal:
-        raise _known(refusal, ctx) from None
+        raise _error_for_version(refusal, ctx) from None
     return True
 
 
-def _asked(request: Request, ctx: Context) -> EndRequest:
+def _end_request(request: Request, ctx: Context) -> EndRequest:
     return EndRequest(
         Producer(ProducerId(request.producer_id), request.producer_epoch),
         request.committed,
@@ -56,8 +56,8 @@ def _asked(request: Request, ctx: Context) -> EndRequest:
     )
 
 
-def _known(refusal: KafkaError, ctx: Context) -> KafkaError:
-    return as_known(refusal, ctx.call.version >= FIRST_WITH_FENCED)
+def _error_for_version(refusal: KafkaError, ctx: Context) -> KafkaError:
+    return as_supported_error(refusal, ctx.call.version >= FIRST_WITH_FENCED)
 
 
 def _fields(code: ErrorCode, client: Producer) -> Fields:

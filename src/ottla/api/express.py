@@ -1,9 +1,9 @@
-"""Produce requests that look like the peer's last one: read, appended and answered in one step.
+"""Fast path for Produce requests shaped like the peer's last one: read, append, reply in one step.
 
-Owns what it remembers of a peer's last request, for as long as the connection lasts. Never answers
-anything unusual: what it leaves goes the way of every request, through `dispatch` and `produce`,
-and what that finds wrong is said there. It asks nobody whether it may: there is none while an
-authorizer is in force. Hot: benchmarks/small_requests.py.
+Owns the shape of a peer's last request, for the lifetime of the connection. Never handles anything
+unusual: it leaves that to the general path, `dispatch` and `produce`, which also report errors. It
+checks no permissions: it is not used while an authorizer is configured. Hot:
+benchmarks/small_requests.py.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ottla.protocol.wire import Call
 from ottla.replica.express_append import append_express
 from ottla.replica.partition import HostedPartition
 
-_new: Final = tuple.__new__  # a named tuple at half its price; hot
+_new: Final = tuple.__new__  # builds a named tuple in half the time; hot
 MISSES_MAX: Final = 16
-"""How often a request may look otherwise before another shape is learnt."""
+"""How many requests may have another shape before a new shape is stored."""
 
 
 class ExpressProduce:
-    """Answers a peer's next requests, if they have the shape of an earlier one."""
+    """Handles a peer's next requests, if they have the shape of an earlier one."""
 
     __slots__ = ("_clock", "_hosted", "_misses", "_shape", "_topic")
 
@@ -39,7 +39,7 @@ class ExpressProduce:
         self._misses = 0
 
     def __call__(self, frame: memoryview, slot: RequestSlot) -> bool:
-        """Whether it was answered; if not, nothing has happened."""
+        """Whether the request was handled; if not, nothing has changed."""
         shape = self._shape
         parts = shape.read(frame)
         if parts is None:
@@ -60,11 +60,11 @@ class ExpressProduce:
         return True
 
     def missed(self) -> bool:
-        """The peer asks for something else by now."""
+        """Whether the peer's requests have another shape by now."""
         return self._misses > MISSES_MAX
 
     def _is_meant(self, partition: HostedPartition) -> bool:
-        """A topic that was asked for by id may have been deleted, and made again."""
+        """A topic requested by id may have been deleted and created again under its name."""
         topic_id = self._shape.topic_id
         return topic_id is None or partition.log.topic_id == topic_id
 
@@ -72,7 +72,7 @@ class ExpressProduce:
 def express_for(
     call: Call, frame: memoryview, request: ProduceRequest, services: Services
 ) -> ExpressProduce | None:
-    """How to answer requests that look like this one, if that can be done in one step."""
+    """The fast path for requests of this shape, if there is one."""
     if request.acks == 0:
         return None
     shape = shape_of(call, frame, request)

@@ -1,6 +1,6 @@
-"""Fetch (1): records from partitions led here, for consumers and followers.
+"""Fetch (1): records from partitions led by this broker, for consumers and followers.
 
-The reply carries slices of segment files; their bytes never pass through this process. Hot:
+The reply has slices of segment files; their bytes never pass through this process. Hot:
 benchmarks/requests.py.
 """
 
@@ -28,40 +28,43 @@ KEY: Final = 1
 FIRST_BY_ID: Final = 13
 FIRST_WITH_REPLICA_STATE: Final = 15
 SMALL_VALUES: Final = 2_500
-"""In a request that is decoded where it arrives: some 200 partitions."""
+"""Array elements of a request that is decoded on arrival: about 200 partitions."""
 LONGEST_WAIT_MS: Final = 300_000
-"""Whoever asks for more hears after this that there is nothing, and may ask again."""
+"""A request with a longer `max_wait_ms` gets an empty reply after this time."""
 
 
 def fetch(call: Call, frame: memoryview, slot: RequestSlot, services: Services) -> None:
     request = wire.decode(call, frame, SMALL_VALUES)
     names, by_id = services.metadata.image.names, call.version >= FIRST_BY_ID
-    wanted = list(_wanted(request.topics, names, by_id))
-    _serve(call, request, _asked(call, request, wanted, services), slot, services)
+    partitions = list(_requested_partitions(request.topics, names, by_id))
+    _serve(call, request, _session_request(call, request, partitions, services), slot, services)
 
 
 async def fetch_many(call: Call, frame: memoryview, slot: RequestSlot, services: Services) -> None:
-    """More partitions than are asked for in one piece; its session has heard of them afterwards."""
+    """A request of many partitions, read in slices; its session has them afterwards."""
     wire.check_request(call, frame)
     await asyncio.sleep(0)
     request = wire.read_request(call, frame)
     await asyncio.sleep(0)
     names, by_id = services.metadata.image.names, call.version >= FIRST_BY_ID
-    wanted = [one async for one in in_slices(_wanted(request.topics, names, by_id))]
-    asked = _asked(call, request, wanted, services)
+    partitions = [
+        partition
+        async for partition in in_slices(_requested_partitions(request.topics, names, by_id))
+    ]
+    session_request = _session_request(call, request, partitions, services)
     await asyncio.sleep(0)
-    _serve(call, request, asked, slot, services)
+    _serve(call, request, session_request, slot, services)
 
 
-def _asked(
-    call: Call, request: Any, wanted: list[PartitionFetch], services: Services
+def _session_request(
+    call: Call, request: Any, partitions: list[PartitionFetch], services: Services
 ) -> FetchSessionRequest:
     by_id = call.version >= FIRST_BY_ID
     names = services.metadata.image.names
     return FetchSessionRequest(
         session_id=request.session_id,
         epoch=request.session_epoch,
-        partitions=wanted,
+        partitions=partitions,
         forgotten=_forgotten(request.forgotten_topics_data, names, by_id),
         by_id=by_id,
         privileged=_replica(call, request) >= 0,
@@ -69,14 +72,18 @@ def _asked(
 
 
 def _serve(
-    call: Call, request: Any, asked: FetchSessionRequest, slot: RequestSlot, services: Services
+    call: Call,
+    request: Any,
+    session_request: FetchSessionRequest,
+    slot: RequestSlot,
+    services: Services,
 ) -> None:
     terms = _terms(call, request, services.config.current.fetch_max_bytes)
     if terms.from_follower and not _may_be_follower(slot, services):
-        _refuse_follower(call, slot, asked.partitions)
+        _refuse_follower(call, slot, session_request.partitions)
         return
     try:
-        fetching = services.replicas.sessions.begin(asked, services.clock.mono_ms())
+        fetching = services.replicas.sessions.begin(session_request, services.clock.mono_ms())
     except KafkaError as refusal:
         slot.reply(_parts(fetch_reply(call, 0, refusal.code, NO_SESSION, ())))
         return
@@ -84,13 +91,13 @@ def _serve(
     if len(fetching.requests) > SLICE:
         step_through(work.in_slices())
     elif services.authorizer.in_force and not terms.from_follower:
-        work.read(*_parted(fetching.requests, slot.peer, services))
+        work.read(*_split_by_access(fetching.requests, slot.peer, services))
     else:
         work.read(fetching.requests, [])
 
 
 class _Fetch:
-    """One fetch from what its session wants to the reply."""
+    """One fetch, from the partitions of its session to the reply."""
 
     __slots__ = ("_call", "_fetching", "_refused", "_services", "_slot", "_terms")
 
@@ -110,21 +117,21 @@ class _Fetch:
         self._refused: list[PartitionFetchResult] = []
 
     def in_slices(self) -> Generator[None, None, None]:
-        """Many partitions, which are allowed and read some at a time."""
-        wanted, refused = self._fetching.requests, []
+        """Authorize many partitions in slices, then read them."""
+        allowed, refused = self._fetching.requests, []
         if self._services.authorizer.in_force and not self._terms.from_follower:
-            wanted = []
-            for some in sliced(self._fetching.requests):
-                good, bad = _parted(some, self._slot.peer, self._services)
-                wanted += good
+            allowed = []
+            for part in sliced(self._fetching.requests):
+                good, bad = _split_by_access(part, self._slot.peer, self._services)
+                allowed += good
                 refused += bad
                 yield
-        self.read(wanted, refused)
+        self.read(allowed, refused)
 
-    def read(self, wanted: list[PartitionFetch], refused: list[PartitionFetchResult]) -> None:
+    def read(self, partitions: list[PartitionFetch], refused: list[PartitionFetchResult]) -> None:
         slot, services = self._slot, self._services
         self._refused = refused
-        parked = services.replicas.reads.fetch(wanted, self._terms, self._answer)
+        parked = services.replicas.reads.fetch(partitions, self._terms, self._answer)
         if parked is not None:
             slot.on_disconnect = parked.forget
 
@@ -142,69 +149,73 @@ class _Fetch:
 
     def _reply(self, fetched: list[PartitionFetchResult]) -> Generator[None, None, None]:
         session_id = NO_SESSION
-        news: list[PartitionFetchResult] = []
+        changed: list[PartitionFetchResult] = []
         now_ms = self._services.clock.mono_ms()
-        for answered_with, some in self._fetching.finish_in_slices(fetched, now_ms):
-            session_id = answered_with
-            news += some
+        for reply_session, part in self._fetching.finish_in_slices(fetched, now_ms):
+            session_id = reply_session
+            changed += part
             yield
-        topics = _topics(news, self._call.version >= FIRST_BY_ID)
+        topics = _topics(changed, self._call.version >= FIRST_BY_ID)
         yield
         if self._slot.alive:
             self._slot.reply(_parts(fetch_reply(self._call, 0, ErrorCode.none, session_id, topics)))
 
 
-def _refuse_follower(call: Call, slot: RequestSlot, wanted: Iterable[PartitionFetch]) -> None:
-    """Before any session is touched: those of followers take the place of others'."""
-    refused = [_refused(want, ErrorCode.topic_authorization_failed) for want in wanted]
+def _refuse_follower(call: Call, slot: RequestSlot, partitions: Iterable[PartitionFetch]) -> None:
+    """Before a session is created: sessions of followers may evict those of consumers."""
+    refused = [
+        _refused(partition, ErrorCode.topic_authorization_failed) for partition in partitions
+    ]
     topics = _topics(refused, call.version >= FIRST_BY_ID)
     slot.reply(_parts(fetch_reply(call, 0, ErrorCode.none, NO_SESSION, topics)))
 
 
 def _may_be_follower(slot: RequestSlot, services: Services) -> bool:
-    """Brokers come through their own listener; who claims to be one elsewhere is a client."""
+    """Brokers use the inter-broker listener; on another one a replica id is not accepted."""
     peer, authorizer = slot.peer, services.authorizer
     if not peer.is_broker and peer.listener != services.identity.listeners.inter_broker:
         return False
     return not authorizer.in_force or authorizer.allows_on_cluster(peer, Operation.CLUSTER_ACTION)
 
 
-def _parted(
-    wanted: Iterable[PartitionFetch], peer: Peer, services: Services
+def _split_by_access(
+    partitions: Iterable[PartitionFetch], peer: Peer, services: Services
 ) -> tuple[list[PartitionFetch], list[PartitionFetchResult]]:
-    """What may be read, and the refusals of the rest.
+    """The partitions that may be read, and the errors of the others.
 
-    A topic id that nobody knows is refused here: it must not get a name once nobody asks any more.
+    An unknown topic id is refused here: its name may become known later, without authorization.
     """
     names = services.metadata.image.names
     allowed: dict[str, bool] = {}
     good: list[PartitionFetch] = []
     refused: list[PartitionFetchResult] = []
-    for want in wanted:
-        if want.key.topic == UNKNOWN_TOPIC and not want.resolve_name(names):
-            refused.append(_refused(want, ErrorCode.unknown_topic_id))
+    for partition in partitions:
+        if partition.key.topic == UNKNOWN_TOPIC and not partition.resolve_name(names):
+            refused.append(_refused(partition, ErrorCode.unknown_topic_id))
             continue
-        topic = want.key.topic
+        topic = partition.key.topic
         if topic not in allowed:
             allowed[topic] = services.authorizer.allows(peer, Operation.READ, Kind.TOPIC, topic)
         if allowed[topic]:
-            good.append(want)
+            good.append(partition)
         else:
-            refused.append(_refused(want, ErrorCode.topic_authorization_failed))
+            refused.append(_refused(partition, ErrorCode.topic_authorization_failed))
     return good, refused
 
 
-def _refused(want: PartitionFetch, code: ErrorCode) -> PartitionFetchResult:
-    return PartitionFetchResult(want, FetchedPartition(want.key.partition, code, aborted=()), 0)
+def _refused(partition: PartitionFetch, code: ErrorCode) -> PartitionFetchResult:
+    return PartitionFetchResult(
+        partition, FetchedPartition(partition.key.partition, code, aborted=()), 0
+    )
 
 
 def _parts(parts: Sequence[object]) -> Sequence[Part]:
-    """What the encoder left as it was are the log's own slices of files."""
+    """The parts that are not encoded are slices of log files."""
     return cast(Sequence[Part], parts)
 
 
 def _replica(call: Call, request: Any) -> BrokerId:
-    """Who asks; -1 is a consumer."""
+    """The broker id of the follower; -1 for a consumer."""
     if call.version >= FIRST_WITH_REPLICA_STATE:
         return BrokerId(request.replica_state.replica_id)
     return BrokerId(request.replica_id)
@@ -220,20 +231,20 @@ def _terms(call: Call, request: Any, fetch_max_bytes: int) -> FetchOptions:
     )
 
 
-def _wanted(
+def _requested_partitions(
     topics: Iterable[Any], names: Mapping[TopicId, str], by_id: bool
 ) -> Iterator[PartitionFetch]:
     for topic in topics:
         topic_id = (topic.topic_id or NO_TOPIC_ID) if by_id else NO_TOPIC_ID
         name = names.get(topic_id, UNKNOWN_TOPIC) if by_id else topic.topic
         for part in topic.partitions:
-            want = PartitionFetch(TopicPartition(name, part.partition), topic_id)
-            want.offset = part.fetch_offset
-            want.log_start = part.log_start_offset
-            want.max_bytes = part.partition_max_bytes
-            want.leader_epoch = part.current_leader_epoch
-            want.last_fetched_epoch = part.last_fetched_epoch
-            yield want
+            partition = PartitionFetch(TopicPartition(name, part.partition), topic_id)
+            partition.offset = part.fetch_offset
+            partition.log_start = part.log_start_offset
+            partition.max_bytes = part.partition_max_bytes
+            partition.leader_epoch = part.current_leader_epoch
+            partition.last_fetched_epoch = part.last_fetched_epoch
+            yield partition
 
 
 def _forgotten(
@@ -254,9 +265,9 @@ def _topics(
 ) -> list[tuple[str | TopicId, list[FetchedPartition]]]:
     """Partitions of one topic together, in the order they were read."""
     topics: dict[str | TopicId, list[FetchedPartition]] = {}
-    for one in fetched:
-        name: str | TopicId = one.request.topic_id if by_id else one.request.key.topic
-        topics.setdefault(name, []).append(one.part)
+    for result in fetched:
+        name: str | TopicId = result.request.topic_id if by_id else result.request.key.topic
+        topics.setdefault(name, []).append(result.part)
     return list(topics.items())
 
 

@@ -1,7 +1,7 @@
-"""FindCoordinator (10): which broker coordinates a group, or a transactional id.
+"""FindCoordinator (10): the broker that coordinates a group or a transactional id.
 
-The one that leads the partition of the internal topic the key hashes to. The first question makes
-the topic, if it is about a key that who asks may describe.
+It is the leader of the internal topic's partition that the key hashes to. The first request creates
+the topic, if the peer may describe one of its keys.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KINDS: Final = {CONSUMER_OFFSETS: Kind.GROUP, TRANSACTION_STATE: Kind.TRANSACTIO
 NOWHERE: Final = Node(NO_BROKER, "", -1, None)
 
 
-class Found(NamedTuple):
+class CoordinatorLookup(NamedTuple):
     key: str
     node: Node = NOWHERE
     code: ErrorCode = ErrorCode.none
@@ -35,7 +35,11 @@ class Found(NamedTuple):
 async def find_coordinator(request: Request, ctx: Context) -> Fields:
     topic = TOPICS.get(request.key_type)
     if topic is None:
-        raise KafkaError(ErrorCode.invalid_request, f"key type {request.key_type} is not offered")
+        raise KafkaError(
+            ErrorCode.invalid_request,
+            f"Unsupported coordinator key type {request.key_type}: expected 0 (group) or 1 "
+            "(transactional id).",
+        )
     batch = ctx.call.version >= FIRST_WITH_BATCHES
     keys = request.coordinator_keys if batch else (request.key,)
     kind = KINDS[topic]
@@ -43,49 +47,56 @@ async def find_coordinator(request: Request, ctx: Context) -> Fields:
     if allowed and topic not in ctx.services.metadata.image.topics:
         await ctx.services.controller.auto_create([topic], CREATION_TIMEOUT_MS)
     refusal = REFUSALS[kind]
-    found = [
-        _find(topic, key, ctx) if key in allowed else Found(key, code=refusal)
+    coordinators = [
+        _find(topic, key, ctx) if key in allowed else CoordinatorLookup(key, code=refusal)
         async for key in in_slices(keys)
     ]
     if batch:
-        return _batch([one._replace(message=one.message or "") for one in found])
-    none = found[0].code is ErrorCode.none
-    return _single(found[0]._replace(message="NONE") if none else found[0])  # as Kafka words it
+        return _batch(
+            [
+                coordinator._replace(message=coordinator.message or "")
+                for coordinator in coordinators
+            ]
+        )
+    none = coordinators[0].code is ErrorCode.none
+    return _single(
+        coordinators[0]._replace(message="NONE") if none else coordinators[0]
+    )  # as Kafka words it
 
 
-def _find(topic: str, key: str, ctx: Context) -> Found:
+def _find(topic: str, key: str, ctx: Context) -> CoordinatorLookup:
     image = ctx.services.metadata.image
-    known = image.topics.get(topic)
-    if known is None:
-        return Found(key, code=ErrorCode.coordinator_not_available)
-    home = TopicPartition(topic, partition_for(key, len(known.partitions)))
-    partition = image.partition(home)
+    topic_metadata = image.topics.get(topic)
+    if topic_metadata is None:
+        return CoordinatorLookup(key, code=ErrorCode.coordinator_not_available)
+    offsets_partition = TopicPartition(topic, partition_for(key, len(topic_metadata.partitions)))
+    partition = image.partition(offsets_partition)
     node = None if partition is None else image.node(partition.leader, ctx.peer.listener)
     if node is None:
-        return Found(key, code=ErrorCode.coordinator_not_available)
-    return Found(key, node)
+        return CoordinatorLookup(key, code=ErrorCode.coordinator_not_available)
+    return CoordinatorLookup(key, node)
 
 
-def _single(found: Found) -> Fields:
+def _single(coordinator: CoordinatorLookup) -> Fields:
     return {
         "throttle_time": 0,
-        "error_code": found.code,
-        "error_message": found.message,
-        "node_id": found.node.id,
-        "host": found.node.host,
-        "port": found.node.port,
+        "error_code": coordinator.code,
+        "error_message": coordinator.message,
+        "node_id": coordinator.node.id,
+        "host": coordinator.node.host,
+        "port": coordinator.node.port,
     }
 
 
-def _batch(found: list[Found]) -> Fields:
-    one = ({**_single(each), "key": each.key} for each in found)
-    return {"throttle_time": 0, "coordinators": list(one)}
+def _batch(results: list[CoordinatorLookup]) -> Fields:
+    fields = ({**_single(result), "key": result.key} for result in results)
+    return {"throttle_time": 0, "coordinators": list(fields)}
 
 
 def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
     keys = getattr(request, "coordinator_keys", None) or ()
-    batch = _batch([Found(key, NOWHERE, code, message) for key in keys])
-    return {**_single(Found("", NOWHERE, code, message)), **batch}
+    batch = _batch([CoordinatorLookup(key, NOWHERE, code, message) for key in keys])
+    return {**_single(CoordinatorLookup("", NOWHERE, code, message)), **batch}
 
 
 API = Api(KEY, "FindCoordinator", range(0, 7), find_coordinator, refuse)

@@ -1,4 +1,4 @@
-"""Heartbeat (12): a member is alive, and hears whether its group is rebalancing."""
+"""Heartbeat (12): keeps a member's session alive; the reply tells whether the group rebalances."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
-from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.model.errors import ErrorCode
 from ottla.security.acl import Operation
 
@@ -14,8 +14,8 @@ KEY: Final = 12
 
 
 async def heartbeat(request: Request, ctx: Context) -> Fields:
-    who = LeavingMember(request.member_id, request.group_instance_id)
-    code = await ctx.services.groups.heartbeat(request.group_id, who, request.generation_id)
+    identity = MemberIdentity(request.member_id, request.group_instance_id)
+    code = await ctx.services.groups.heartbeat(request.group_id, identity, request.generation_id)
     return {"throttle_time": 0, "error_code": code}
 
 

@@ -31,16 +31,17 @@ KEY: Final = 44
 
 
 async def incremental_alter_configs(request: Request, ctx: Context) -> Fields:
-    wanted = {
-        Resource(one.resource_type, one.resource_name): [
-            Alteration(config.name, config.config_operation, config.value) for config in one.configs
+    changes = {
+        Resource(item.resource_type, item.resource_name): [
+            Alteration(config.name, config.config_operation, config.value)
+            for config in item.configs
         ]
-        async for one in in_slices(request.resources)
+        async for item in in_slices(request.resources)
     }
 
     async def alter(resource: Resource) -> None:
         require(ctx, Operation.ALTER_CONFIGS, resource)
-        alterations, dry = wanted[resource], request.validate_only
+        alterations, dry = changes[resource], request.validate_only
         config = ctx.services.config
         match resource.kind:
             case Kind.TOPIC:
@@ -51,8 +52,8 @@ async def incremental_alter_configs(request: Request, ctx: Context) -> Fields:
                 await alter_group(ctx, group_name(resource), change, dry=dry)
             case Kind.BROKER:
                 broker = broker_of(ctx, resource.name)
-                whole = broker is None
-                overrides = altered_broker(config, alterations, whole_cluster=whole)
+                is_cluster = broker is None
+                overrides = altered_broker(config, alterations, whole_cluster=is_cluster)
                 await alter_broker(ctx, broker, overrides, dry=dry)
             case Kind.BROKER_LOGGER:
                 _alter_loggers(ctx, resource.name, alterations, dry=dry)

@@ -1,7 +1,7 @@
-"""InitProducerId (22): who a producer is from now on.
+"""InitProducerId (22): assigns a producer id and epoch.
 
-An idempotent producer gets an id of its own from any broker. One with a transactional id gets a
-larger epoch from its coordinator each time, which fences whoever had an earlier one.
+An idempotent producer gets a new id from any broker. One with a transactional id gets a larger
+epoch from its coordinator each time, which fences producers with earlier ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 22
 FIRST_WITH_FENCED: Final = 4
-"""The version from which on clients know PRODUCER_FENCED."""
+"""The first version with PRODUCER_FENCED."""
 
 
 async def init_producer_id(request: Request, ctx: Context) -> Fields:
@@ -30,24 +30,24 @@ async def init_producer_id(request: Request, ctx: Context) -> Fields:
         fresh = await ctx.services.controller.producer_ids.next()
         return _fields(ErrorCode.none, Producer(fresh, 0), NOBODY)
     expected = Producer(ProducerId(request.producer_id), request.producer_epoch)
-    asked = InitProducerIdRequest(
+    init_request = InitProducerIdRequest(
         wire.ms(request.transaction_timeout),
         None if expected == NOBODY else expected,
         two_phase=request.enable2_pc,
         keep_prepared=request.keep_prepared_txn,
     )
     try:
-        given = await ctx.services.txns.initialise(request.transactional_id, asked)
+        initialized = await ctx.services.txns.initialise(request.transactional_id, init_request)
     except KafkaError as refusal:
-        raise as_known(refusal, ctx.call.version >= FIRST_WITH_FENCED) from None
-    return _fields(ErrorCode.none, given.producer, given.ongoing)
+        raise as_supported_error(refusal, ctx.call.version >= FIRST_WITH_FENCED) from None
+    return _fields(ErrorCode.none, initialized.producer, initialized.ongoing)
 
 
 def _check_allowed(request: Request, ctx: Context) -> None:
-    """Besides what is needed for every transactional id.
+    """Permissions besides the one for the transactional id.
 
-    Who may write to some topic may do so without gaps and repetitions. Who prepares transactions
-    may leave them open for ever.
+    A peer that may write to any topic may be idempotent. Two-phase commit needs a permission of its
+    own, because such transactions may stay open without a timeout.
     """
     if request.transactional_id is not None:
         if request.enable2_pc:
@@ -61,8 +61,8 @@ def _check_allowed(request: Request, ctx: Context) -> None:
         ctx.require(Operation.IDEMPOTENT_WRITE, Kind.CLUSTER, CLUSTER_NAME)
 
 
-def as_known(refusal: KafkaError, knows_fenced: bool) -> KafkaError:
-    """Older clients know a fenced producer only by its invalid epoch."""
+def as_supported_error(refusal: KafkaError, knows_fenced: bool) -> KafkaError:
+    """Earlier versions have INVALID_PRODUCER_EPOCH instead of PRODUCER_FENCED."""
     if refusal.code is ErrorCode.producer_fenced and not knows_fenced:
         return KafkaError(ErrorCode.invalid_producer_epoch, refusal.message)
     return refusal

@@ -23,7 +23,7 @@ async def join_group(request: Request, ctx: Context) -> Fields:
     version = ctx.call.version
     session_ms = wire.ms(request.session_timeout)
     rebalance_ms = wire.ms(request.rebalance_timeout)
-    ask = JoinRequest(
+    join = JoinRequest(
         request.member_id,
         request.group_instance_id,
         ctx.call.client_id or "",
@@ -31,11 +31,11 @@ async def join_group(request: Request, ctx: Context) -> Fields:
         session_ms,
         rebalance_ms if version >= FIRST_WITH_REBALANCE_TIMEOUT else session_ms,
         request.protocol_type,
-        tuple(Protocol(one.name, one.metadata) for one in request.protocols),
+        tuple(Protocol(protocol.name, protocol.metadata) for protocol in request.protocols),
         needs_known_id=version >= FIRST_WITH_KNOWN_IDS and request.group_instance_id is None,
         can_skip_assignment=version >= FIRST_WITH_SKIPPING,
     )
-    reply = await ctx.services.groups.join(request.group_id, ask)
+    reply = await ctx.services.groups.join(request.group_id, join)
     return _fields(reply, nullable=version >= FIRST_WITH_NULL_PROTOCOL)
 
 
@@ -61,9 +61,9 @@ def _fields(reply: JoinReply, *, nullable: bool) -> Fields:
 
 
 def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
-    kept = "" if code is ErrorCode.group_max_size_reached else request.member_id
+    member_id = "" if code is ErrorCode.group_max_size_reached else request.member_id
     nullable = request.__version__ >= FIRST_WITH_NULL_PROTOCOL
-    return _fields(JoinReply(code, kept), nullable=nullable)
+    return _fields(JoinReply(code, member_id), nullable=nullable)
 
 
 API = Api(KEY, "JoinGroup", range(0, 10), join_group, refuse, needs=on_group(Operation.READ))

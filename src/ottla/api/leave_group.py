@@ -1,4 +1,4 @@
-"""LeaveGroup (13): members that go, one of its own accord or several by an administrator."""
+"""LeaveGroup (13): removes one member at its own request, or several for an administrator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
-from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.delay.slices import sliced
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.acl import Operation
@@ -20,25 +20,27 @@ FIRST_WITH_BATCHES: Final = 3
 async def leave_group(request: Request, ctx: Context) -> Fields:
     if ctx.call.version < FIRST_WITH_BATCHES:
         [code] = await ctx.services.groups.leave(
-            request.group_id, [LeavingMember(request.member_id)]
+            request.group_id, [MemberIdentity(request.member_id)]
         )
         return {"throttle_time": 0, "error_code": code}
-    leavers = [LeavingMember(one.member_id, one.group_instance_id) for one in request.members]
+    leavers = [
+        MemberIdentity(member.member_id, member.group_instance_id) for member in request.members
+    ]
     codes: list[ErrorCode] = []
-    for some in sliced(leavers) or [()]:
+    for part in sliced(leavers) or [()]:
         try:
-            codes += await ctx.services.groups.leave(request.group_id, some)
+            codes += await ctx.services.groups.leave(request.group_id, part)
         except KafkaError as refusal:
             if refusal.code is not ErrorCode.unknown_member_id:
                 raise
-            codes += [refusal.code] * len(some)  # there is no such group
-        if len(leavers) > len(some):
+            codes += [refusal.code] * len(part)  # there is no such group
+        if len(leavers) > len(part):
             await asyncio.sleep(0)
     return _fields(ErrorCode.none, leavers, codes)
 
 
 def _fields(
-    code: ErrorCode, leavers: Sequence[LeavingMember], codes: Sequence[ErrorCode]
+    code: ErrorCode, leavers: Sequence[MemberIdentity], codes: Sequence[ErrorCode]
 ) -> Fields:
     return {
         "throttle_time": 0,
@@ -47,9 +49,9 @@ def _fields(
             {
                 "member_id": leaver.member_id,
                 "group_instance_id": leaver.instance_id,
-                "error_code": said,
+                "error_code": member_code,
             }
-            for leaver, said in zip(leavers, codes, strict=True)
+            for leaver, member_code in zip(leavers, codes, strict=True)
         ],
     }
 

@@ -1,4 +1,4 @@
-"""ListConfigResources (74): what has settings of its own that can be described."""
+"""ListConfigResources (74): the resources whose settings can be described."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUPPORTED: Final = frozenset(Kind)
 
 
 async def list_config_resources(request: Request, ctx: Context) -> Fields:
-    wanted = _wanted(request, ctx)
+    kinds = _requested_kinds(request, ctx)
     image = ctx.services.metadata.image
     names: dict[Kind, list[str]] = {
         Kind.TOPIC: sorted(image.topics),
@@ -29,20 +29,23 @@ async def list_config_resources(request: Request, ctx: Context) -> Fields:
         "error_code": ErrorCode.none,
         "config_resources": [
             {"resource_name": name, "resource_type": kind}
-            for kind in sorted(wanted)
+            for kind in sorted(kinds)
             for name in names.get(kind, ())
         ],
     }
 
 
-def _wanted(request: Request, ctx: Context) -> frozenset[Kind]:
-    """Version 0 lists client metrics only; later ones what is named, or everything."""
+def _requested_kinds(request: Request, ctx: Context) -> frozenset[Kind]:
+    """Version 0 lists client metrics only; later ones the requested kinds, or all."""
     if ctx.call.version < FIRST_WITH_TYPES:
         return frozenset({Kind.CLIENT_METRICS})
-    asked = frozenset(request.resource_types)
-    if asked - SUPPORTED:
-        raise KafkaError(ErrorCode.unsupported_version, "No such type of resource is known.")
-    return frozenset(map(Kind, asked)) or SUPPORTED
+    requested = frozenset(request.resource_types)
+    if requested - SUPPORTED:
+        unknown = ", ".join(str(kind) for kind in sorted(requested - SUPPORTED))
+        raise KafkaError(
+            ErrorCode.unsupported_version, f"Unsupported config resource types: {unknown}."
+        )
+    return frozenset(map(Kind, requested)) or SUPPORTED
 
 
 def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:

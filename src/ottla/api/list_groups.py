@@ -1,6 +1,6 @@
 """ListGroups (16): the groups this broker coordinates, by state and type.
 
-Who may describe the cluster sees them all, anybody else those that they may describe.
+A peer that may describe the cluster sees all of them, any other those that it may describe.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DESCRIBE: Final = Operation.DESCRIBE
 
 async def list_groups(request: Request, ctx: Context) -> Fields:
     states, types = frozenset(request.states_filter or ()), frozenset(request.types_filter or ())
-    shown = ctx.services.groups.overviews(states, types)
+    overviews = ctx.services.groups.overviews(states, types)
     all_of_them = ctx.allows(DESCRIBE, Kind.CLUSTER, CLUSTER_NAME, noted=False)
     return {
         "throttle_time": 0,
@@ -30,7 +30,7 @@ async def list_groups(request: Request, ctx: Context) -> Fields:
                 "group_state": group.state,
                 "group_type": group.type,
             }
-            async for group in in_slices(shown)
+            async for group in in_slices(overviews)
             if all_of_them or ctx.allows(DESCRIBE, Kind.GROUP, group.group_id, noted=False)
         ],
     }

@@ -1,8 +1,8 @@
-"""ListOffsets (2): where a partition begins and ends, and which offset stands at a time.
+"""ListOffsets (2): the first and last offset of a partition, or the offset at a timestamp.
 
-Negative timestamps are questions: -1 the end a reader may see, -2 the start, -3 the record with
-the largest timestamp, -4 the start of what is on this disk, -5 and -6 what has been or is to be
-moved to a remote tier, of which there is none here.
+Negative timestamps have special meanings: -1 the end that a reader may see, -2 the start, -3 the
+record with the largest timestamp, -4 the start of the local log, -5 and -6 offsets of tiered
+storage, which is not supported.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ FIRST_WITH_NOT_AVAILABLE: Final = 5
 DEBUGGER: Final = -2
 
 
-class Found(NamedTuple):
+class FoundOffset(NamedTuple):
     timestamp: int
     offset: int
     leader_epoch: int
 
 
-NOTHING: Final = Found(-1, -1, -1)
+NOTHING: Final = FoundOffset(-1, -1, -1)
 
 
 async def list_offsets(request: Request, ctx: Context) -> Fields:
@@ -72,68 +72,72 @@ async def _partitions(
     topic: Any, partitions: AsyncIterator[Any], terms: FetchOptions, ctx: Context
 ) -> AsyncIterator[Fields]:
     allowed = ctx.allows(Operation.DESCRIBE, Kind.TOPIC, topic.name)
-    counts = Counter(asked.partition_index for asked in topic.partitions) if allowed else Counter()
+    counts = (
+        Counter(requested.partition_index for requested in topic.partitions)
+        if allowed
+        else Counter()
+    )
     refused: set[int] = set()
-    async for asked in partitions:
-        index = asked.partition_index
+    async for requested in partitions:
+        index = requested.partition_index
         if not allowed:
-            yield _part(asked, ErrorCode.topic_authorization_failed, NOTHING)
+            yield _part(requested, ErrorCode.topic_authorization_failed, NOTHING)
         elif counts[index] == 1:
-            yield _answer(topic.name, asked, terms, ctx)
-        elif index not in refused:  # a partition that is asked for twice is refused once
+            yield _answer(topic.name, requested, terms, ctx)
+        elif index not in refused:  # a duplicate partition gets one error
             refused.add(index)
-            yield _part(asked, ErrorCode.invalid_request, NOTHING)
+            yield _part(requested, ErrorCode.invalid_request, NOTHING)
 
 
-def _answer(topic: str, asked: Any, terms: FetchOptions, ctx: Context) -> Fields:
+def _answer(topic: str, requested: Any, terms: FetchOptions, ctx: Context) -> Fields:
     try:
-        found = _find(TopicPartition(topic, asked.partition_index), asked, terms, ctx)
+        position = _find(TopicPartition(topic, requested.partition_index), requested, terms, ctx)
     except KafkaError as refusal:
         code = refusal.code
         if code is ErrorCode.offset_not_available and ctx.call.version < FIRST_WITH_NOT_AVAILABLE:
             code = ErrorCode.leader_not_available
-        return _part(asked, code, NOTHING)
-    return _part(asked, ErrorCode.none, found)
+        return _part(requested, code, NOTHING)
+    return _part(requested, ErrorCode.none, position)
 
 
-def _find(key: TopicPartition, asked: Any, terms: FetchOptions, ctx: Context) -> Found:
-    if ctx.call.version < OLDEST_VERSION_OF.get(asked.timestamp, 0):
+def _find(key: TopicPartition, requested: Any, terms: FetchOptions, ctx: Context) -> FoundOffset:
+    if ctx.call.version < OLDEST_VERSION_OF.get(requested.timestamp, 0):
         raise KafkaError(ErrorCode.unsupported_version)
     hosted = ctx.services.replicas.hosted
     partition = hosted.get(key)
     if terms.replica_id != DEBUGGER:
-        partition.require_leadership(asked.current_leader_epoch)
+        partition.require_leadership(requested.current_leader_epoch)
     try:
-        return _found(partition, asked.timestamp, terms)
+        return _find_offset(partition, requested.timestamp, terms)
     except FAULTS as fault:
         raise hosted.fail(partition, fault) from fault
 
 
-def _found(partition: HostedPartition, asked: int, terms: FetchOptions) -> Found:
+def _find_offset(partition: HostedPartition, requested: int, terms: FetchOptions) -> FoundOffset:
     log, epoch = partition.log, partition.leader_epoch
     end = terms.upper_bound(log)
-    match asked:
+    match requested:
         case -1:
             _check_caught_up(partition, terms)
-            return Found(-1, end, epoch)
+            return FoundOffset(-1, end, epoch)
         case -2 | -4:
-            return Found(-1, log.start_offset, log.epochs.epoch_of(log.start_offset))
+            return FoundOffset(-1, log.start_offset, log.epochs.epoch_of(log.start_offset))
         case -5 | -6:
             return NOTHING
         case -3:
-            found = max_timestamp_offset(log)
+            position = max_timestamp_offset(log)
         case timestamp if timestamp >= 0:
-            found = offset_for_timestamp(log, timestamp)
+            position = offset_for_timestamp(log, timestamp)
         case _:
             raise KafkaError(ErrorCode.unsupported_version)
-    if found is None or found.offset >= end:
+    if position is None or position.offset >= end:
         _check_caught_up(partition, terms)
         return NOTHING
-    return Found(found.timestamp, found.offset, found.leader_epoch)
+    return FoundOffset(position.timestamp, position.offset, position.leader_epoch)
 
 
 def _check_caught_up(partition: HostedPartition, terms: FetchOptions) -> None:
-    """A new leader may at first know less to be committed than clients were told by the old one."""
+    """The high watermark of a new leader may still be lower than what clients got from the old."""
     leadership = partition.leadership
     if leadership is None or terms.from_follower:
         return
@@ -141,13 +145,13 @@ def _check_caught_up(partition: HostedPartition, terms: FetchOptions) -> None:
         raise KafkaError(ErrorCode.offset_not_available)
 
 
-def _part(asked: Any, code: ErrorCode, found: Found) -> Fields:
+def _part(requested: Any, code: ErrorCode, position: FoundOffset) -> Fields:
     return {
-        "partition_index": asked.partition_index,
+        "partition_index": requested.partition_index,
         "error_code": code,
-        "timestamp": found.timestamp,
-        "offset": found.offset,
-        "leader_epoch": found.leader_epoch,
+        "timestamp": position.timestamp,
+        "offset": position.offset,
+        "leader_epoch": position.leader_epoch,
     }
 
 
@@ -157,7 +161,7 @@ def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
         "topics": [
             {
                 "name": topic.name,
-                "partitions": [_part(one, code, NOTHING) for one in topic.partitions],
+                "partitions": [_part(partition, code, NOTHING) for partition in topic.partitions],
             }
             for topic in request.topics
         ],

@@ -16,12 +16,12 @@ KEY: Final = 46
 async def list_partition_reassignments(request: Request, ctx: Context) -> Fields:
     moving = ctx.services.controller.reassignments()
     if request.topics is not None:
-        asked = {
+        requested = {
             TopicPartition(topic.name, number)
             for topic in request.topics
             for number in topic.partition_indexes
         }
-        moving = {tp: partition for tp, partition in moving.items() if tp in asked}
+        moving = {tp: partition for tp, partition in moving.items() if tp in requested}
     topics: dict[str, list[Fields]] = {}
     for tp, partition in moving.items():
         topics.setdefault(tp.topic, []).append(

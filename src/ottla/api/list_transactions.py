@@ -1,6 +1,6 @@
 """ListTransactions (66): the transactional ids coordinated here, filtered.
 
-Those that who asks may not describe are left out.
+Those that the peer may not describe are omitted.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ LABELS: Final = frozenset(state.label for state in TxnState)
 
 async def list_transactions(request: Request, ctx: Context) -> Fields:
     now_ms = ctx.services.clock.wall_ms()
-    pattern = request.transactional_id_pattern
-    matches = compiled(pattern) if pattern else None
+    id_pattern = request.transactional_id_pattern
+    matches = compiled(id_pattern) if id_pattern else None
     states, producers = frozenset(request.state_filters), frozenset(request.producer_id_filters)
-    found = [
+    transactions = [
         {
             "transactional_id": txn.id,
             "producer_id": txn.producer_id,
@@ -40,7 +40,7 @@ async def list_transactions(request: Request, ctx: Context) -> Fields:
         "throttle_time": 0,
         "error_code": ErrorCode.none,
         "unknown_state_filters": [s for s in request.state_filters if s not in LABELS],
-        "transaction_states": found,
+        "transaction_states": transactions,
     }
 
 

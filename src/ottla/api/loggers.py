@@ -1,4 +1,4 @@
-"""This process's loggers as resources that can be described and changed.
+"""The loggers of this process as resources that can be described and altered.
 
 Owns the mapping between Kafka's level names and Python's. A change lasts until the process ends,
 as with Kafka.
@@ -26,15 +26,15 @@ LEVELS: Final = {
 
 
 def levels() -> dict[str, str]:
-    """Every logger with the level that holds for it."""
+    """Every logger with its effective level."""
     names = [ROOT, *sorted(logging.root.manager.loggerDict)]
-    return {name: _shown(_logger(name).getEffectiveLevel()) for name in names}
+    return {name: _kafka_level(_logger(name).getEffectiveLevel()) for name in names}
 
 
 def check(alterations: Sequence[Alteration]) -> None:
-    known = levels()
+    names = levels()
     for name, operation, value in alterations:
-        if name not in known:
+        if name not in names:
             raise KafkaError(ErrorCode.invalid_config, f"Logger {name} does not exist!")
         if operation == Operation.SET:
             if value not in LEVELS:
@@ -51,21 +51,22 @@ def check(alterations: Sequence[Alteration]) -> None:
                 )
         else:
             raise KafkaError(
-                ErrorCode.invalid_request, "Levels of loggers can only be set or deleted."
+                ErrorCode.invalid_request,
+                f"Unsupported operation on the log level of {name}: use SET or DELETE.",
             )
 
 
 def apply(alterations: Sequence[Alteration]) -> None:
-    """After `check`; a deleted level follows the parent's."""
+    """Call `check` first; a logger without a level has its parent's."""
     for name, operation, value in alterations:
-        wanted = LEVELS[value or ""] if operation == Operation.SET else logging.NOTSET
-        _logger(name).setLevel(wanted)
+        level = LEVELS[value or ""] if operation == Operation.SET else logging.NOTSET
+        _logger(name).setLevel(level)
 
 
 def _logger(name: str) -> logging.Logger:
     return logging.getLogger() if name == ROOT else logging.getLogger(name)
 
 
-def _shown(level: int) -> str:
-    """The nearest of Kafka's levels that lets no more through."""
+def _kafka_level(level: int) -> str:
+    """The most detailed of Kafka's levels that does not log more."""
     return next((name for name, value in LEVELS.items() if level <= value), "FATAL")

@@ -1,10 +1,10 @@
 """Metadata (3): the brokers, and for each topic its partitions with leader and replicas.
 
-Any broker answers it, from its own image. A topic that does not exist is made first where the
-client and `auto.create.topics.enable` allow it; the reply then already names its leaders. One
-request makes no more than `AUTO_CREATED_MAX`: of those beyond it the client hears that they have no
-leader yet, and when it asks again the next ones are made. Of a topic that who asks may not describe
-nothing is said, not even whether it exists.
+Any broker answers it, from its own image. A topic that does not exist is created first if the
+client and `auto.create.topics.enable` allow it; the reply then already has its leaders. One request
+creates at most `AUTO_CREATED_MAX` topics: the others get LEADER_NOT_AVAILABLE, and the client's
+next request creates more. A topic that the peer may not describe is not revealed, not even whether
+it exists.
 """
 
 from __future__ import annotations
@@ -37,24 +37,27 @@ Shown: TypeAlias = Fields | wire.Encoded
 async def metadata(request: Request, ctx: Context) -> Fields:
     topics = request.topics
     slices = Slices()
-    if ctx.call.version < FIRST_BY_ID and any(_by_id(asked) for asked in topics or ()):
+    if ctx.call.version < FIRST_BY_ID and any(_by_id(requested) for requested in topics or ()):
         raise KafkaError(ErrorCode.invalid_request)
     if topics is None or (ctx.call.version == 0 and not topics):
         view = _View(request, ctx)
-        shown = await view.everything(slices)
+        shown_topics = await view.everything(slices)
     else:
         missing = await _create_missing(request, ctx, slices)
         view = _View(request, ctx)
-        once = _each_once(topics, view.image)
-        shown = [await view.asked(asked, missing, slices) async for asked in slices.of(once)]
-    return {**_cluster(view.image, request, ctx), "topics": shown}
+        once = _distinct(topics, view.image)
+        shown_topics = [
+            await view.requested_topic(requested, missing, slices)
+            async for requested in slices.of(once)
+        ]
+    return {**_cluster(view.image, request, ctx), "topics": shown_topics}
 
 
 class _View:
-    """The topics of this moment, as who asks may see them.
+    """The topics of one metadata image, as far as the peer may see them.
 
-    They are encoded once only, while a topic stays the same; but what may be done with each differs
-    from client to client where an authorizer is in force, and is then told one by one.
+    The encoding of a topic is cached while the topic does not change; except if authorized
+    operations are requested and an authorizer is configured, because they differ by client.
     """
 
     def __init__(self, request: Request, ctx: Context) -> None:
@@ -64,23 +67,25 @@ class _View:
         self._alike = not (self._tells and ctx.services.authorizer.in_force)
         may = self._may("") if self._alike else NOT_ASKED
         kind = (ctx.call.version, ctx.peer.listener, may)
-        self._kept = ctx.services.metadata.derived.kind(self.image, kind)
+        self._cache = ctx.services.metadata.derived.kind(self.image, kind)
 
     async def everything(self, slices: Slices) -> list[Shown]:
         topics: Iterable[tuple[str, TopicMetadata]] = self.image.topics.items()
         if self._ctx.services.authorizer.in_force:
             topics = [
-                one async for one in slices.of(topics) if _describes(one[0], self._ctx, noted=False)
+                item
+                async for item in slices.of(topics)
+                if _describes(item[0], self._ctx, noted=False)
             ]
-        shown = []
+        shown_topics = []
         async for name, topic in slices.of(topics):
-            shown.append(await self._show(name, topic, slices))
-        return shown
+            shown_topics.append(await self._show(name, topic, slices))
+        return shown_topics
 
-    async def asked(self, asked: Any, missing: _Missing, slices: Slices) -> Shown:
+    async def requested_topic(self, requested: Any, missing: _Missing, slices: Slices) -> Shown:
         """One topic, by name or id."""
-        topic_id = getattr(asked, "topic_id", None) or NO_TOPIC_ID
-        name = asked.name
+        topic_id = getattr(requested, "topic_id", None) or NO_TOPIC_ID
+        name = requested.name
         if name is None or topic_id != NO_TOPIC_ID:  # by id; Java then sends an empty name
             name = self.image.names.get(topic_id)
             if name is None:
@@ -99,9 +104,9 @@ class _View:
         return {**no_such_topic(name), ALLOWED: self._may(name)}
 
     async def _show(self, name: str, topic: TopicMetadata, slices: Slices) -> Shown:
-        kept = self._kept.find(name, topic) if self._alike else None
-        if kept is not None:
-            encoded: wire.Encoded = kept
+        cached = self._cache.find(name, topic) if self._alike else None
+        if cached is not None:
+            encoded: wire.Encoded = cached
             return encoded
         fields = await self._fields(name, topic, slices)
         if not self._alike:
@@ -110,7 +115,7 @@ class _View:
             encoded = await finished(wire.part_in_pieces(self._ctx.call, "topics", fields))
         else:
             encoded = wire.encode_part(self._ctx.call, "topics", fields)
-        self._kept.put(name, topic, encoded)
+        self._cache.put(name, topic, encoded)
         return encoded
 
     async def _fields(self, name: str, topic: TopicMetadata, slices: Slices) -> Fields:
@@ -130,23 +135,25 @@ def _describes(name: str, ctx: Context, *, noted: bool = True) -> bool:
     return ctx.allows(Operation.DESCRIBE, Kind.TOPIC, name, noted=noted)
 
 
-def _each_once(topics: Iterable[Any], image: Image) -> Iterable[Any]:
-    """Without those that were asked for before, by name or by id."""
-    found: dict[str | TopicId, Any] = {}
-    for asked in topics:
-        topic_id = getattr(asked, "topic_id", None) or NO_TOPIC_ID
-        by_id = asked.name is None or topic_id != NO_TOPIC_ID
-        found.setdefault(image.names.get(topic_id, topic_id) if by_id else asked.name, asked)
-    return found.values()
+def _distinct(topics: Iterable[Any], image: Image) -> Iterable[Any]:
+    """Without duplicates, by name or by id."""
+    distinct: dict[str | TopicId, Any] = {}
+    for requested in topics:
+        topic_id = getattr(requested, "topic_id", None) or NO_TOPIC_ID
+        by_id = requested.name is None or topic_id != NO_TOPIC_ID
+        distinct.setdefault(
+            image.names.get(topic_id, topic_id) if by_id else requested.name, requested
+        )
+    return distinct.values()
 
 
-def _by_id(asked: Any) -> bool:
-    """Two versions have a place for topic ids and do not know what to do with them."""
-    return asked.name is None or bool(asked.topic_id)
+def _by_id(requested: Any) -> bool:
+    """Versions 10 and 11 have topic ids in the request but do not support them."""
+    return requested.name is None or bool(requested.topic_id)
 
 
 def _cluster(image: Image, request: Request, ctx: Context) -> Fields:
-    asked = request.include_cluster_authorized_operations
+    with_operations = request.include_cluster_authorized_operations
     return {
         "throttle_time": 0,
         "brokers": [
@@ -155,31 +162,33 @@ def _cluster(image: Image, request: Request, ctx: Context) -> Fields:
         ],
         "cluster_id": ctx.services.identity.cluster_id,
         "controller_id": -1 if image.controller_id is None else image.controller_id,
-        "cluster_authorized_operations": operations.on_cluster(ctx) if asked else NOT_ASKED,
+        "cluster_authorized_operations": operations.on_cluster(ctx)
+        if with_operations
+        else NOT_ASKED,
         "error_code": ErrorCode.none,
     }
 
 
 class _Missing(NamedTuple):
-    """What was asked for, is not there, and was not made."""
+    """Requested topics that do not exist and were not created."""
 
     barred: Collection[str] = ()
-    """They may be seen, if they were there, but not made."""
+    """The peer may describe them but not create them."""
     later: Collection[str] = ()
-    """They are made when they are asked for again."""
+    """Created when they are requested again."""
 
 
 async def _create_missing(request: Request, ctx: Context, slices: Slices) -> _Missing:
     allowed = ctx.call.version < FIRST_WITH_CREATION_FLAG or request.allow_auto_topic_creation
     if not (allowed and ctx.services.config.current.auto_create_topics_enable):
         return _Missing()
-    known = ctx.services.metadata.image.topics
+    existing = ctx.services.metadata.image.topics
     creates_any = ctx.allows(Operation.CREATE, Kind.CLUSTER, CLUSTER_NAME, noted=False)
     barred: set[str] = set()
     missing: set[str] = set()
-    async for asked in slices.of(request.topics):
-        name = asked.name
-        if not name or name in known or not _describes(name, ctx, noted=False):
+    async for requested in slices.of(request.topics):
+        name = requested.name
+        if not name or name in existing or not _describes(name, ctx, noted=False):
             continue
         if not creates_any and not ctx.allows(Operation.CREATE, Kind.TOPIC, name):
             barred.add(name)
@@ -200,8 +209,8 @@ def _is_name(name: str) -> bool:
 
 
 def no_such_topic(name: str) -> Fields:
-    known = ErrorCode.unknown_topic_or_partition
-    return unknown_topic(name, known if _is_name(name) else ErrorCode.invalid_topic_exception)
+    unknown = ErrorCode.unknown_topic_or_partition
+    return unknown_topic(name, unknown if _is_name(name) else ErrorCode.invalid_topic_exception)
 
 
 def unknown_topic(name: str | None, code: ErrorCode, topic_id: TopicId = NO_TOPIC_ID) -> Fields:
@@ -216,7 +225,7 @@ def unknown_topic(name: str | None, code: ErrorCode, topic_id: TopicId = NO_TOPI
 
 
 def hidden_topic(name: str | None, topic_id: TopicId = NO_TOPIC_ID) -> Fields:
-    """What who may not describe a topic hears of it: nothing but what they asked with."""
+    """A topic that the peer may not describe: only the name or id of the request."""
     refused = unknown_topic(name, ErrorCode.topic_authorization_failed, topic_id)
     return {**refused, "is_internal": False}
 
@@ -277,8 +286,8 @@ def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
         "cluster_authorized_operations": NOT_ASKED,
         "error_code": code,
         "topics": [
-            unknown_topic(asked.name or "", code, asked.topic_id or NO_TOPIC_ID)
-            for asked in request.topics or ()
+            unknown_topic(requested.name or "", code, requested.topic_id or NO_TOPIC_ID)
+            for requested in request.topics or ()
         ],
     }
 

@@ -1,6 +1,6 @@
-"""OffsetCommit (8): where a group goes on reading, partition by partition.
+"""OffsetCommit (8): commits offsets of a group.
 
-Topics go by name up to version 9 and by id from version 10 on.
+Topics are named up to version 9 and have ids from version 10 on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ottla.security.acl import Kind, Operation
 
 KEY: Final = 8
 FIRST_WITH_MEMBER_EPOCHS: Final = 9
-"""From here on, too, that there is no such group is said by a code of its own."""
+"""From this version on, a group that does not exist has an error code of its own, too."""
 FIRST_WITH_TOPIC_IDS: Final = 10
 BATCH: Final = 300
 """Offsets committed at a time; each batch is checked against the group as it is then."""
@@ -33,25 +33,27 @@ async def offset_commit(request: Request, ctx: Context) -> Fields:
     places: list[tuple[int, int]] = []
     offsets: list[OffsetToCommit] = []
     slices = Slices()
-    async for at, topic in slices.of(enumerate(request.topics)):
+    async for topic_index, topic in slices.of(enumerate(request.topics)):
         name = _name(image, topic, by_id=by_id)
         allowed = name is None or ctx.allows(Operation.READ, Kind.TOPIC, name)
-        async for index, one in slices.of(enumerate(topic.partitions)):
+        async for index, partition in slices.of(enumerate(topic.partitions)):
             code = ErrorCode.topic_authorization_failed
             if allowed:
-                code = _unknown(image, name, one.partition_index)
-            codes[at, index] = code
+                code = _unknown(image, name, partition.partition_index)
+            codes[topic_index, index] = code
             if name is not None and code is ErrorCode.none:
-                places.append((at, index))
-                offsets.append(_offset(name, one))
-    for some, where in zip(sliced(offsets, BATCH), sliced(places, BATCH), strict=True):
-        stored = await ctx.services.groups.commit(_ask(request, ctx, some))
-        codes.update(zip(where, stored, strict=True))
-        await slices.took(len(some))
+                places.append((topic_index, index))
+                offsets.append(_offset(name, partition))
+    for part, part_places in zip(sliced(offsets, BATCH), sliced(places, BATCH), strict=True):
+        stored = await ctx.services.groups.commit(_commit_request(request, ctx, part))
+        codes.update(zip(part_places, stored, strict=True))
+        await slices.took(len(part))
     return _fields(request, codes)
 
 
-def _ask(request: Request, ctx: Context, offsets: Sequence[OffsetToCommit]) -> CommitRequest:
+def _commit_request(
+    request: Request, ctx: Context, offsets: Sequence[OffsetToCommit]
+) -> CommitRequest:
     knows = ctx.call.version >= FIRST_WITH_MEMBER_EPOCHS
     return CommitRequest(
         request.group_id,
@@ -74,17 +76,17 @@ def _name(image: Image, topic: Any, *, by_id: bool) -> str | None:
 def _unknown(image: Image, name: str | None, partition: int) -> ErrorCode:
     if name is None:
         return ErrorCode.unknown_topic_id
-    known = image.partition(TopicPartition(name, partition))
-    return ErrorCode.unknown_topic_or_partition if known is None else ErrorCode.none
+    metadata = image.partition(TopicPartition(name, partition))
+    return ErrorCode.unknown_topic_or_partition if metadata is None else ErrorCode.none
 
 
-def _offset(topic: str, one: Any) -> OffsetToCommit:
+def _offset(topic: str, partition: Any) -> OffsetToCommit:
     return OffsetToCommit(
         topic,
-        one.partition_index,
-        one.committed_offset,
-        one.committed_leader_epoch,
-        one.committed_metadata or "",
+        partition.partition_index,
+        partition.committed_offset,
+        partition.committed_leader_epoch,
+        partition.committed_metadata or "",
     )
 
 
@@ -96,11 +98,14 @@ def _fields(request: Request, codes: dict[tuple[int, int], ErrorCode]) -> Fields
                 "name": getattr(topic, "name", None),
                 "topic_id": getattr(topic, "topic_id", None),
                 "partitions": [
-                    {"partition_index": one.partition_index, "error_code": codes[at, index]}
-                    for index, one in enumerate(topic.partitions)
+                    {
+                        "partition_index": partition.partition_index,
+                        "error_code": codes[topic_index, index],
+                    }
+                    for index, partition in enumerate(topic.partitions)
                 ],
             }
-            for at, topic in enumerate(request.topics)
+            for topic_index, topic in enumerate(request.topics)
         ],
     }
 
@@ -109,8 +114,8 @@ def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
     return _fields(
         request,
         {
-            (at, index): code
-            for at, topic in enumerate(request.topics)
+            (topic_index, index): code
+            for topic_index, topic in enumerate(request.topics)
             for index, _ in enumerate(topic.partitions)
         },
     )

@@ -1,4 +1,4 @@
-"""OffsetDelete (47): forget a group's offsets in topics that nobody of it reads."""
+"""OffsetDelete (47): deletes a group's offsets in topics that no member is subscribed to."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ BATCH: Final = 100
 async def offset_delete(request: Request, ctx: Context) -> Fields:
     image = ctx.services.metadata.image
     codes: dict[TopicPartition, ErrorCode] = {}
-    known: list[TopicPartition] = []
+    existing: list[TopicPartition] = []
     slices = Slices()
     async for topic in slices.of(request.topics):
         allowed = ctx.allows(Operation.READ, Kind.TOPIC, topic.name)
-        async for one in slices.of(topic.partitions):
-            key = TopicPartition(topic.name, one.partition_index)
+        async for partition in slices.of(topic.partitions):
+            key = TopicPartition(topic.name, partition.partition_index)
             if not allowed:
                 codes[key] = ErrorCode.topic_authorization_failed
             elif image.partition(key) is None:
                 codes[key] = ErrorCode.unknown_topic_or_partition
             else:
-                known.append(key)
-    for some in sliced(known, BATCH) or [()]:
-        refused = await ctx.services.groups.delete_offsets(request.group_id, some)
-        codes |= {key: refused.get(key.topic, ErrorCode.none) for key in some}
-        await slices.took(len(some))
+                existing.append(key)
+    for part in sliced(existing, BATCH) or [()]:
+        refused = await ctx.services.groups.delete_offsets(request.group_id, part)
+        codes |= {key: refused.get(key.topic, ErrorCode.none) for key in part}
+        await slices.took(len(part))
     return _fields(request, codes)
 
 
@@ -48,10 +48,10 @@ def _fields(request: Request, codes: Mapping[TopicPartition, ErrorCode]) -> Fiel
                 "name": topic.name,
                 "partitions": [
                     {
-                        "partition_index": one.partition_index,
-                        "error_code": codes[TopicPartition(topic.name, one.partition_index)],
+                        "partition_index": partition.partition_index,
+                        "error_code": codes[TopicPartition(topic.name, partition.partition_index)],
                     }
-                    for one in topic.partitions
+                    for partition in topic.partitions
                 ],
             }
             for topic in request.topics

@@ -1,7 +1,7 @@
 """OffsetFetch (9): the committed offsets of one group, from version 8 on of several.
 
-Topics go by name up to version 9 and by id from version 10 on. What was committed for topics that
-who asks may not describe is refused where it is named, and otherwise left out.
+Topics are named up to version 9 and have ids from version 10 on. Offsets of topics that the peer
+may not describe get an error if the request names the topic, and are omitted otherwise.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.group.records import Committed
-from ottla.coordinator.group.service import Fetcher, Found
+from ottla.coordinator.group.service import FetchedOffsets, Fetcher
 from ottla.delay.slices import Slices, in_slices, sliced
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
@@ -30,64 +30,66 @@ DESCRIBE: Final = Operation.DESCRIBE
 async def offset_fetch(request: Request, ctx: Context) -> Fields:
     if ctx.call.version < FIRST_WITH_BATCHES:
         return {"throttle_time": 0, **await _group(request, request, ctx)}
-    groups = [await _group(asked, request, ctx) async for asked in in_slices(request.groups)]
+    groups = [await _group(group, request, ctx) async for group in in_slices(request.groups)]
     return {"throttle_time": 0, "groups": groups}
 
 
-async def _group(asked: Any, request: Request, ctx: Context) -> Fields:
+async def _group(group: Any, request: Request, ctx: Context) -> Fields:
     image = ctx.services.metadata.image
     by_id = ctx.call.version >= FIRST_WITH_TOPIC_IDS
     slices = Slices()
     try:
-        ctx.require(DESCRIBE, Kind.GROUP, asked.group_id)
-        names = None if asked.topics is None else await _names(asked.topics, ctx, slices)
-        found = await _found(asked, names, request, ctx)
+        ctx.require(DESCRIBE, Kind.GROUP, group.group_id)
+        names = None if group.topics is None else await _names(group.topics, ctx, slices)
+        offsets_by_topic = await _fetch_offsets(group, names, request, ctx)
     except KafkaError as refusal:
-        return _refused(asked, refusal.code, ctx)
-    if asked.topics is None:
+        return _refused(group, refusal.code, ctx)
+    if group.topics is None:
         topics = [
             await _topic(image, name, offsets, slices)
-            async for name, offsets in slices.of(found.items())
+            async for name, offsets in slices.of(offsets_by_topic.items())
             if ctx.allows(DESCRIBE, Kind.TOPIC, name, noted=False)
         ]
         if by_id:
             topics = [topic for topic in topics if topic["topic_id"] != NO_TOPIC_ID]
     else:
         topics = [
-            await _asked(image, topic, found, slices, by_id=by_id)
-            async for topic in slices.of(asked.topics)
+            await _requested_topic(image, topic, offsets_by_topic, slices, by_id=by_id)
+            async for topic in slices.of(group.topics)
         ]
-    return {"group_id": asked.group_id, "topics": topics, "error_code": ErrorCode.none}
+    return {"group_id": group.group_id, "topics": topics, "error_code": ErrorCode.none}
 
 
-def _who(asked: Any) -> Fetcher:
-    """Members of consumer groups say who they are, from version 9 on."""
-    return Fetcher(getattr(asked, "member_id", None), getattr(asked, "member_epoch", -1))
+def _fetcher(group: Any) -> Fetcher:
+    """From version 9 on, members of consumer groups send their member id and epoch."""
+    return Fetcher(getattr(group, "member_id", None), getattr(group, "member_epoch", -1))
 
 
-async def _found(
-    asked: Any, names: dict[str, list[int]] | None, request: Request, ctx: Context
-) -> Found:
-    """What was committed; for many partitions in slices, each of which is true when it is read."""
-    stable, who = request.require_stable, _who(asked)
+async def _fetch_offsets(
+    group: Any, names: dict[str, list[int]] | None, request: Request, ctx: Context
+) -> FetchedOffsets:
+    """The committed offsets; many partitions are read in slices, each consistent in itself."""
+    stable, fetcher = request.require_stable, _fetcher(group)
     fetch = ctx.services.groups.fetch
     if names is None:
-        return await fetch(asked.group_id, None, stable=stable, who=who)
-    found: Found = {name: {} for name in names}
+        return await fetch(group.group_id, None, stable=stable, fetcher=fetcher)
+    fetched: FetchedOffsets = {name: {} for name in names}
     pairs = [(name, index) for name, indexes in names.items() for index in indexes]
-    for some in sliced(pairs) or [()]:
-        wanted: dict[str, list[int]] = {}
-        for name, index in some:
-            wanted.setdefault(name, []).append(index)
-        for name, offsets in (await fetch(asked.group_id, wanted, stable=stable, who=who)).items():
-            found[name].update(offsets)
-        if len(pairs) > len(some):
+    for part in sliced(pairs) or [()]:
+        partitions: dict[str, list[int]] = {}
+        for name, index in part:
+            partitions.setdefault(name, []).append(index)
+        for name, offsets in (
+            await fetch(group.group_id, partitions, stable=stable, fetcher=fetcher)
+        ).items():
+            fetched[name].update(offsets)
+        if len(pairs) > len(part):
             await asyncio.sleep(0)
-    return found
+    return fetched
 
 
 async def _names(topics: Any, ctx: Context, slices: Slices) -> dict[str, list[int]]:
-    """Those that are known and may be described."""
+    """The requested topics that exist and that the peer may describe."""
     image = ctx.services.metadata.image
     by_id = ctx.call.version >= FIRST_WITH_TOPIC_IDS
     names: dict[str, list[int]] = {}
@@ -98,15 +100,17 @@ async def _names(topics: Any, ctx: Context, slices: Slices) -> dict[str, list[in
     return names
 
 
-async def _asked(image: Image, topic: Any, found: Found, slices: Slices, *, by_id: bool) -> Fields:
+async def _requested_topic(
+    image: Image, topic: Any, fetched: FetchedOffsets, slices: Slices, *, by_id: bool
+) -> Fields:
     name = image.names.get(topic.topic_id) if by_id else topic.name
-    if name not in found:
+    if name not in fetched:
         code = ErrorCode.topic_authorization_failed
         if name is None:
             code = ErrorCode.unknown_topic_id
         partitions = _partitions(dict.fromkeys(topic.partition_indexes, code))
         return {"name": name, "topic_id": topic.topic_id, "partitions": partitions}
-    offsets = {index: found[name][index] for index in topic.partition_indexes}
+    offsets = {index: fetched[name][index] for index in topic.partition_indexes}
     return await _topic(image, name, offsets, slices)
 
 
@@ -116,11 +120,11 @@ async def _topic(
     offsets: Mapping[int, Committed | ErrorCode | None],
     slices: Slices,
 ) -> Fields:
-    known = image.topics.get(name)
+    metadata = image.topics.get(name)
     return {
         "name": name,
-        "topic_id": NO_TOPIC_ID if known is None else known.id,
-        "partitions": [_partition(*one) async for one in slices.of(offsets.items())],
+        "topic_id": NO_TOPIC_ID if metadata is None else metadata.id,
+        "partitions": [_partition(*item) async for item in slices.of(offsets.items())],
     }
 
 
@@ -128,19 +132,19 @@ def _partitions(offsets: Mapping[int, Committed | ErrorCode | None]) -> list[Fie
     return [_partition(index, offset) for index, offset in offsets.items()]
 
 
-def _partition(index: int, found: Committed | ErrorCode | None) -> Fields:
-    offset = found if isinstance(found, Committed) else NO_OFFSET
+def _partition(index: int, result: Committed | ErrorCode | None) -> Fields:
+    offset = result if isinstance(result, Committed) else NO_OFFSET
     return {
         "partition_index": index,
         "committed_offset": offset.offset,
         "committed_leader_epoch": offset.leader_epoch,
         "metadata": offset.metadata,
-        "error_code": found if isinstance(found, ErrorCode) else ErrorCode.none,
+        "error_code": result if isinstance(result, ErrorCode) else ErrorCode.none,
     }
 
 
-def _refused(asked: Any, code: ErrorCode, ctx: Context) -> Fields:
-    """As a whole; in the oldest versions, which cannot say that, partition by partition."""
+def _refused(group: Any, code: ErrorCode, ctx: Context) -> Fields:
+    """One error for the group; in versions without that, one error for each partition."""
     topics = []
     if ctx.call.version < FIRST_WITH_GROUP_ERROR:
         topics = [
@@ -148,9 +152,9 @@ def _refused(asked: Any, code: ErrorCode, ctx: Context) -> Fields:
                 "name": topic.name,
                 "partitions": _partitions(dict.fromkeys(topic.partition_indexes, code)),
             }
-            for topic in asked.topics or ()
+            for topic in group.topics or ()
         ]
-    return {"group_id": asked.group_id, "topics": topics, "error_code": code}
+    return {"group_id": group.group_id, "topics": topics, "error_code": code}
 
 
 def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
@@ -160,7 +164,7 @@ def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
         "topics": [],
         "error_code": code,
         "groups": [
-            {"group_id": asked.group_id, "topics": [], "error_code": code} for asked in groups
+            {"group_id": group.group_id, "topics": [], "error_code": code} for group in groups
         ],
     }
 

@@ -1,6 +1,6 @@
-"""OffsetForLeaderEpoch (23): where a leader epoch ended, so that a reader can cut back to it.
+"""OffsetForLeaderEpoch (23): the end offset of a leader epoch, so that a reader can truncate to it.
 
-Followers ask by what brokers may do, consumers by what they may see of a topic.
+Followers need CLUSTER_ACTION, consumers need DESCRIBE on the topic.
 """
 
 from __future__ import annotations
@@ -23,31 +23,30 @@ async def offset_for_leader_epoch(request: Request, ctx: Context) -> Fields:
     async for topic in slices.of(request.topics):
         allowed = everything or ctx.allows(Operation.DESCRIBE, Kind.TOPIC, topic.topic)
         partitions = [
-            _answer(topic.topic, asked, ctx)
+            _answer(topic.topic, requested, ctx)
             if allowed
-            else _part(asked, ErrorCode.topic_authorization_failed, -1, -1)
-            async for asked in slices.of(topic.partitions)
+            else _part(requested, ErrorCode.topic_authorization_failed, -1, -1)
+            async for requested in slices.of(topic.partitions)
         ]
         topics.append({"topic": topic.topic, "partitions": partitions})
     return {"throttle_time": 0, "topics": topics}
 
 
-def _answer(topic: str, asked: Any, ctx: Context) -> Fields:
+def _answer(topic: str, requested: Any, ctx: Context) -> Fields:
     try:
-        key = TopicPartition(topic, asked.partition)
+        key = TopicPartition(topic, requested.partition)
         partition = ctx.services.replicas.hosted.get(key)
-        partition.require_leadership(asked.current_leader_epoch)
-        log = partition.log
-        epoch, end = log.epochs.end_offset(asked.leader_epoch, log.end_offset)
+        partition.require_leadership(requested.current_leader_epoch)
+        epoch, end = partition.log.epochs.end_offset(requested.leader_epoch, partition.log.end_offset)
     except KafkaError as refusal:
-        return _part(asked, refusal.code, -1, -1)
-    return _part(asked, ErrorCode.none, epoch, end)
+        return _part(requested, refusal.code, -1, -1)
+    return _part(requested, ErrorCode.none, epoch, end)
 
 
-def _part(asked: Any, code: ErrorCode, epoch: int, end: int) -> Fields:
+def _part(requested: Any, code: ErrorCode, epoch: int, end: int) -> Fields:
     return {
         "error_code": code,
-        "partition": asked.partition,
+        "partition": requested.partition,
         "leader_epoch": epoch,
         "end_offset": end,
     }
@@ -59,7 +58,7 @@ def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
         "topics": [
             {
                 "topic": topic.topic,
-                "partitions": [_part(asked, code, -1, -1) for asked in topic.partitions],
+                "partitions": [_part(requested, code, -1, -1) for requested in topic.partitions],
             }
             for topic in request.topics
         ],

@@ -1,7 +1,7 @@
-"""What who asks may do with a resource, as replies tell it: one bit for each operation.
+"""Authorized operations of the peer on a resource, as replies have them: one bit per operation.
 
-Owns the number that stands for not having been asked. Never decides: the authorizer does, and
-without one everybody may do everything that a resource knows.
+Owns the number for "not requested". Never decides: the authorizer does; without one, every
+operation of a resource is allowed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def on_group(ctx: Context, group_id: str) -> int:
 
 
 def on_cluster(ctx: Context) -> int:
-    """Nothing at all for who may not describe it."""
+    """0 if the peer may not describe the cluster."""
     if not ctx.allows(Operation.DESCRIBE, Kind.CLUSTER, CLUSTER_NAME):
         return 0
     return ctx.services.authorizer.operations(ctx.peer, Kind.CLUSTER, CLUSTER_NAME)

@@ -1,9 +1,9 @@
-"""Produce (0): record sets for partitions led here. Hot: benchmarks/small_requests.py.
+"""Produce (0): record sets for partitions led by this broker. Hot: benchmarks/small_requests.py.
 
-Offered from version 0, because librdkafka misreads a broker that is not, and served from 3: older
-versions carry message formats that are no longer written. With acks=0 there is no reply; an error
-then closes the connection, so that the client notices. While an authorizer is in force nothing is
-learnt of a peer: its every request is asked for.
+Advertised from version 0, because librdkafka misjudges a broker that does not, and served from 3:
+older versions have message formats that are no longer written. With acks=0 there is no reply; an
+error then closes the connection, so that the client notices. While an authorizer is configured the
+fast path is not used: every request is authorized.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ ACKS: Final = (-1, 0, 1)
 FIRST_WITH_ZSTD: Final = 7
 FIRST_WITH_ABORTABLE: Final = 11
 FIRST_THAT_ADDS: Final = 12
-"""From here on a producer leaves it to the broker to add partitions to its transaction."""
-_new: Final = tuple.__new__  # a named tuple at half its price; hot
+"""From this version on the broker adds partitions to a producer's transaction."""
+_new: Final = tuple.__new__  # builds a named tuple in half the time; hot
 
 
 def produce(call: Call, frame: memoryview, slot: RequestSlot, services: Services) -> None:
@@ -73,17 +73,17 @@ async def produce_many(
     slices = sliced(sets)
     gathered: dict[int, list[ProducedPartition]] = {}
 
-    def done(at: int, outcomes: list[ProducedPartition]) -> None:
-        gathered[at] = outcomes
+    def done(position: int, outcomes: list[ProducedPartition]) -> None:
+        gathered[position] = outcomes
         if len(gathered) == len(slices):
-            in_order = chain.from_iterable(gathered[at] for at in range(len(slices)))
+            in_order = chain.from_iterable(gathered[position] for position in range(len(slices)))
             _answer(call, slot, request, list(in_order))
 
-    for at, some in enumerate(slices):
+    for position, part in enumerate(slices):
         await asyncio.sleep(0)
         if guarded:
-            some = _allowed(some, peer, authorizer, may_transact=may_transact)
-        services.replicas.appends.append(some, terms, partial(done, at))
+            part = _allowed(part, peer, authorizer, may_transact=may_transact)
+        services.replicas.appends.append(part, terms, partial(done, position))
 
 
 def _answer(
@@ -125,30 +125,34 @@ def _sets(topics: Sequence[ProduceTopic], acks: int, services: Services) -> list
 def _allowed(
     sets: Sequence[PartitionAppend], peer: Peer, authorizer: Authorizer, *, may_transact: bool
 ) -> list[PartitionAppend]:
-    """The same, with a refusal for what may not be written."""
+    """The same, with an error for partitions that the peer may not write to."""
     if not may_transact:
         code = ErrorCode.transactional_id_authorization_failed
-        return [one._replace(refused=code) for one in sets]
-    topics = {one.key.topic for one in sets if one.refused is not ErrorCode.unknown_topic_id}
+        return [append._replace(refused=code) for append in sets]
+    topics = {
+        append.key.topic for append in sets if append.refused is not ErrorCode.unknown_topic_id
+    }
     refused = {
         topic for topic in topics if not authorizer.allows(peer, Operation.WRITE, Kind.TOPIC, topic)
     }
     code = ErrorCode.topic_authorization_failed
-    return [one._replace(refused=code) if one.key.topic in refused else one for one in sets]
+    return [
+        append._replace(refused=code) if append.key.topic in refused else append for append in sets
+    ]
 
 
 def _may_transact(
     sets: Sequence[PartitionAppend], request: ProduceRequest, peer: Peer, authorizer: Authorizer
 ) -> bool:
-    """Who names a transactional id must be allowed to use it, and who needs one must name it."""
+    """The peer must be authorized for the transactional id; transactional batches need one."""
     id = request.transactional_id
     if id is None:
-        return not any(_is_transactional(one.records) for one in sets)
+        return not any(_is_transactional(append.records) for append in sets)
     return authorizer.allows(peer, Operation.WRITE, Kind.TRANSACTIONAL_ID, id)
 
 
 def _is_transactional(records: memoryview | bytes | None) -> bool:
-    """As the head of the first batch says, which is the only one there may be."""
+    """By the header of the first batch, which is the only one allowed."""
     if records is None or len(records) < HEADER_SIZE:
         return False
     return bool(records[ATTRIBUTES_AT + 1] & TRANSACTIONAL_BIT)
@@ -157,17 +161,17 @@ def _is_transactional(records: memoryview | bytes | None) -> bool:
 def _by_topic(
     topics: Sequence[ProduceTopic], outcomes: list[ProducedPartition]
 ) -> list[tuple[str | UUID, list[ProducedPartition]]]:
-    """Outcomes come in the order the sets were asked for."""
+    """Outcomes are in the order of the request's record sets."""
     if len(topics) == 1:
         name, topic_id, _ = topics[0]
         return [(name if name is not None else topic_id or NO_TOPIC_ID, outcomes)]
     produced: list[tuple[str | UUID, list[ProducedPartition]]] = []
-    at = 0
+    start = 0
     for name, topic_id, partitions in topics:
-        end = at + len(partitions)
+        end = start + len(partitions)
         topic = name if name is not None else topic_id or NO_TOPIC_ID
-        produced.append((topic, outcomes[at:end]))
-        at = end
+        produced.append((topic, outcomes[start:end]))
+        start = end
     return produced
 
 
@@ -176,7 +180,7 @@ def _end_without_reply(slot: RequestSlot, outcomes: Sequence[ProducedPartition])
     if failed is None:
         slot.reply_nothing()
     else:
-        slot.close(f"a produce with acks=0 failed: {failed.name}")
+        slot.close(f"Produce with acks=0 failed: {failed.name}")
 
 
 API = Api(KEY, "Produce", range(3, 14), raw=produce, large=produce_many, advertised_from=0)

@@ -1,6 +1,6 @@
-"""The ports that handlers may use: the one shared record, at most nine.
+"""The services that handlers may use: one shared record, at most nine fields.
 
-Owns no state. Each field is what one layer below offers; handlers ask for nothing else.
+Owns no state. Each field is the interface of one layer below; handlers use nothing else.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ottla.security.authorizer import Authorizer
 
 
 class Identity(NamedTuple):
-    """Who this broker is, in which cluster, and where it listens."""
+    """The broker's id, its cluster and its listeners."""
 
     broker_id: BrokerId
     cluster_id: str
@@ -30,7 +30,7 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What a broker offers its handlers."""
+    """The services of a broker."""
 
     identity: Identity
     clock: Clock

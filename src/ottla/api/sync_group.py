@@ -1,4 +1,4 @@
-"""SyncGroup (14): the leader brings the assignment, everybody gets a part of it."""
+"""SyncGroup (14): the leader sends the assignment, each member gets its part."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ async def sync_group(request: Request, ctx: Context) -> Fields:
     named = request.protocol_type is not None and request.protocol_name is not None
     if ctx.call.version >= FIRST_WITH_PROTOCOL and not named:
         raise KafkaError(ErrorCode.inconsistent_group_protocol)
-    ask = SyncRequest(
+    sync = SyncRequest(
         request.member_id,
         request.group_instance_id,
         request.generation_id,
         request.protocol_type,
         request.protocol_name,
-        {one.member_id: one.assignment for one in request.assignments},
+        {assignment.member_id: assignment.assignment for assignment in request.assignments},
     )
-    return _fields(await ctx.services.groups.sync(request.group_id, ask))
+    return _fields(await ctx.services.groups.sync(request.group_id, sync))
 
 
 def _fields(reply: SyncReply) -> Fields:

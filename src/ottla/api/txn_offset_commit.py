@@ -1,4 +1,4 @@
-"""TxnOffsetCommit (28): offsets that count once a transaction is committed.
+"""TxnOffsetCommit (28): offsets that take effect when a transaction is committed.
 
 Up to version 4 the client has added the group's partition of `__consumer_offsets` to the
 transaction itself; with transactions v2, version 5, it is added here.
@@ -17,7 +17,7 @@ from ottla.coordinator.group.offset_commit import CommitRequest, OffsetToCommit
 from ottla.coordinator.internal_topic_log import Producer as Writer
 from ottla.coordinator.txn.end_transaction import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.state import Producer
-from ottla.coordinator.txn.verification import said
+from ottla.coordinator.txn.verification import producer_error
 from ottla.delay.slices import Slices, sliced
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import CONSUMER_OFFSETS, ProducerId, TopicPartition
@@ -30,93 +30,99 @@ FIRST_THAT_ADDS: Final = 5
 TXN_COORDINATOR_AWAY: Final = frozenset(
     {ErrorCode.not_coordinator, ErrorCode.coordinator_not_available}
 )
-"""Refusals of the *transaction* coordinator. A client would take them for the group coordinator's,
-which it has asked, and look for another: it hears COORDINATOR_LOAD_IN_PROGRESS, and tries again."""
+"""Errors of the *transaction* coordinator. A client would take them for errors of the group
+coordinator, and look for another one: it gets COORDINATOR_LOAD_IN_PROGRESS, and retries."""
 LAST_BY_LOADING: Final = 1
-"""Up to here a client knows COORDINATOR_LOAD_IN_PROGRESS, but not how to wait for it."""
+"""Clients up to this version do not retry COORDINATOR_LOAD_IN_PROGRESS."""
 
 
 async def txn_offset_commit(request: Request, ctx: Context) -> Fields:
     codes = await _checked(request, ctx)
-    asked = [
+    offsets = [
         OffsetToCommit(
             topic.name,
-            one.partition_index,
-            one.committed_offset,
-            one.committed_leader_epoch,
-            one.committed_metadata or "",
+            partition.partition_index,
+            partition.committed_offset,
+            partition.committed_leader_epoch,
+            partition.committed_metadata or "",
         )
         for topic in request.topics
-        for one in topic.partitions
-        if codes[topic.name, one.partition_index] is ErrorCode.none
+        for partition in topic.partitions
+        if codes[topic.name, partition.partition_index] is ErrorCode.none
     ]
-    if asked:
+    if offsets:
         try:
             committed = []
-            for some in sliced(asked, BATCH):
-                committed += await _commit(request, ctx, some)
+            for part in sliced(offsets, BATCH):
+                committed += await _commit(request, ctx, part)
                 await asyncio.sleep(0)
         except KafkaError as refusal:
-            code = _said(refusal.code, ctx.call.version)
-            committed = [code] * len(asked)
-        codes |= zip(((one.topic, one.partition) for one in asked), committed, strict=True)
+            code = _code_for_version(refusal.code, ctx.call.version)
+            committed = [code] * len(offsets)
+        codes |= zip(
+            ((partition.topic, partition.partition) for partition in offsets),
+            committed,
+            strict=True,
+        )
     return _fields(request.topics, codes)
 
 
 async def _checked(request: Request, ctx: Context) -> dict[tuple[str, int], ErrorCode]:
-    """What can be said of each partition before anything is committed."""
+    """The errors that are known before anything is committed, for each partition."""
     image = ctx.services.metadata.image
     codes = {}
     slices = Slices()
     async for topic in slices.of(request.topics):
         allowed = ctx.allows(Operation.READ, Kind.TOPIC, topic.name)
-        async for one in slices.of(topic.partitions):
+        async for partition in slices.of(topic.partitions):
             code = ErrorCode.none
             if not allowed:
                 code = ErrorCode.topic_authorization_failed
-            elif image.partition(TopicPartition(topic.name, one.partition_index)) is None:
+            elif image.partition(TopicPartition(topic.name, partition.partition_index)) is None:
                 code = ErrorCode.unknown_topic_or_partition
-            codes[topic.name, one.partition_index] = code
+            codes[topic.name, partition.partition_index] = code
     return codes
 
 
 async def _commit(
-    request: Request, ctx: Context, asked: Sequence[OffsetToCommit]
+    request: Request, ctx: Context, offset_commits: Sequence[OffsetToCommit]
 ) -> list[ErrorCode]:
     txns, groups = ctx.services.txns, ctx.services.groups
     id, group_id = request.transactional_id, request.group_id
-    who = Producer(ProducerId(request.producer_id), request.producer_epoch)
-    offsets = TopicPartition(CONSUMER_OFFSETS, groups.partition_of(group_id))
+    producer = Producer(ProducerId(request.producer_id), request.producer_epoch)
+    offsets_partition = TopicPartition(CONSUMER_OFFSETS, groups.partition_of(group_id))
     if ctx.call.version >= FIRST_THAT_ADDS:
         try:
-            await txns.add(id, who, frozenset({offsets}), EPOCH_PER_TRANSACTION)
+            await txns.add(id, producer, frozenset({offsets_partition}), EPOCH_PER_TRANSACTION)
         except KafkaError as refusal:
             raise KafkaError(_as_group_code(refusal.code)) from None
     else:
-        code = txns.verify(id, who, offsets)
+        code = txns.verify(id, producer, offsets_partition)
         if code is not ErrorCode.none:
             raise KafkaError(_as_group_code(code))
-    ask = CommitRequest(
+    commit = CommitRequest(
         group_id,
         request.member_id,
         request.group_instance_id,
         request.generation_id,
-        asked,
+        offset_commits,
         transactional=True,
     )
-    return await groups.commit(ask, Writer(*who))
+    return await groups.commit(commit, Writer(*producer))
 
 
 def _as_group_code(code: ErrorCode) -> ErrorCode:
     return ErrorCode.coordinator_load_in_progress if code in TXN_COORDINATOR_AWAY else code
 
 
-def _said(code: ErrorCode, version: int) -> ErrorCode:
-    """A consumer's coordinator may be found again: those refusals stay what they are."""
+def _code_for_version(code: ErrorCode, version: int) -> ErrorCode:
+    """Errors of the group coordinator are unchanged: the client looks for it again."""
     if code is ErrorCode.coordinator_load_in_progress and version <= LAST_BY_LOADING:
         return ErrorCode.coordinator_not_available
     if code in (ErrorCode.transaction_abortable, ErrorCode.producer_fenced):
-        return said(code, TransactionalBatch("", knows_abortable=version >= FIRST_WITH_ABORTABLE))
+        return producer_error(
+            code, TransactionalBatch("", knows_abortable=version >= FIRST_WITH_ABORTABLE)
+        )
     return code
 
 
@@ -128,10 +134,10 @@ def _fields(topics: Iterable[Any], codes: dict[tuple[str, int], ErrorCode]) -> F
                 "name": topic.name,
                 "partitions": [
                     {
-                        "partition_index": one.partition_index,
-                        "error_code": codes[topic.name, one.partition_index],
+                        "partition_index": partition.partition_index,
+                        "error_code": codes[topic.name, partition.partition_index],
                     }
-                    for one in topic.partitions
+                    for partition in topic.partitions
                 ],
             }
             for topic in topics
@@ -141,9 +147,9 @@ def _fields(topics: Iterable[Any], codes: dict[tuple[str, int], ErrorCode]) -> F
 
 def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
     codes = {
-        (topic.name, one.partition_index): code
+        (topic.name, partition.partition_index): code
         for topic in request.topics
-        for one in topic.partitions
+        for partition in topic.partitions
     }
     return _fields(request.topics, codes)
 

@@ -1,7 +1,7 @@
-"""WriteTxnMarkers (27): the end of transactions, written into partitions led here.
+"""WriteTxnMarkers (27): writes transaction markers to partitions led by this broker.
 
-A coordinator on another broker asks for it; so does an administrator who aborts a transaction
-that hangs because its coordinator has forgotten it.
+Sent by a coordinator on another broker, or by an administrator who aborts a hanging transaction
+that its coordinator no longer has.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 27
 BATCH: Final = 50
-"""Partitions that get their marker at a time; each is marked on its own."""
+"""Partitions that get their marker at a time; each marker is appended on its own."""
 
 
 async def write_txn_markers(request: Request, ctx: Context) -> Fields:
@@ -35,8 +35,8 @@ async def write_txn_markers(request: Request, ctx: Context) -> Fields:
             marker.transaction_version,
         )
         codes: dict[TopicPartition, ErrorCode] = {}
-        for some in sliced(_keys(marker), BATCH):
-            codes |= await ctx.services.txns.markers.write(marking, some)
+        for part in sliced(_keys(marker), BATCH):
+            codes |= await ctx.services.txns.markers.write(marking, part)
             await asyncio.sleep(0)
         results.append(_result(marker, codes))
     return {"markers": results}

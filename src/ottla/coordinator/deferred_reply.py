@@ -1,7 +1,7 @@
-"""What will be known soon, told to whoever waits in the very call that finds it out.
+"""A value that is set once, later; its callbacks run inside the call that sets it.
 
-Owns who waits. Never takes a turn of the loop: a future's callbacks run one turn later, and a
-transaction waits for four things one after the other (benchmarks/transactions.py).
+Owns the callbacks. Never waits for the event loop: a future's callbacks run one iteration later,
+and a transaction waits for four results in a row (benchmarks/transactions.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class DeferredReply(Generic[T]):
-    """Settled once. It may be awaited; whoever stops waiting disturbs nobody."""
+    """Settled once. It may be awaited; cancelling one waiter does not affect the others."""
 
     __slots__ = ("_calls", "_value", "settled")
 
@@ -30,7 +30,7 @@ class DeferredReply(Generic[T]):
         self._calls: list[Callable[[T], object]] = []
 
     def settle(self, value: T) -> None:
-        assert not self.settled, "settled twice"
+        assert not self.settled, "deferred reply settled more than once"
         self.settled = True
         self._value = value
         calls, self._calls = self._calls, []
@@ -38,7 +38,7 @@ class DeferredReply(Generic[T]):
             _call(call, value)
 
     def then(self, call: Callable[[T], object]) -> None:
-        """Call this when it is settled, which may be now; after whoever asked before."""
+        """Run `call` when it is settled, at once if it is; callbacks run in order of addition."""
         if self.settled:
             _call(call, self._value)
         else:
@@ -53,33 +53,33 @@ class DeferredReply(Generic[T]):
 
 
 Commit: TypeAlias = DeferredReply[ErrorCode]
-"""When what was appended is committed; or what a client hears because it is not.
+"""Settled with `none` when the appended records are committed, or with the error for the client.
 
-A name for annotations: called, it costs three times what `DeferredReply` does.
+For annotations only: calling it costs three times what calling `DeferredReply` does.
 """
 
 
 def all_of(commits: Sequence[Commit]) -> Commit:
-    """Settled with the last of them, by the first refusal if there is one."""
-    whole: Commit = DeferredReply()
-    left = len(commits)
-    worst = ErrorCode.none
+    """Settled when the last of them is, with the first error if there is one."""
+    combined: Commit = DeferredReply()
+    remaining = len(commits)
+    first_error = ErrorCode.none
 
-    def one(code: ErrorCode) -> None:
-        nonlocal left, worst
-        left -= 1
-        if worst is ErrorCode.none:
-            worst = code
-        if not left:
-            whole.settle(worst)
+    def on_settled(code: ErrorCode) -> None:
+        nonlocal remaining, first_error
+        remaining -= 1
+        if first_error is ErrorCode.none:
+            first_error = code
+        if not remaining:
+            combined.settle(first_error)
 
     for commit in commits:
-        commit.then(one)
-    return whole
+        commit.then(on_settled)
+    return combined
 
 
 async def committed(commit: Commit | None) -> None:
-    """Wait for it, if there is anything to wait for; KafkaError where it is refused."""
+    """Wait for the commit, if there is one; KafkaError if it fails."""
     if commit is not None:
         code = await commit
         if code is not ErrorCode.none:
@@ -89,5 +89,5 @@ async def committed(commit: Commit | None) -> None:
 def _call(call: Callable[[T], object], value: T) -> None:
     try:
         call(value)
-    except Exception:  # one waiter's fault must not cost the others their turn
-        log.exception("a waiter failed")
+    except Exception:  # a failing callback must not keep the others from running
+        log.exception("callback of a deferred coordinator reply failed")

@@ -1,7 +1,7 @@
-"""What a decision asks for, done: records appended and replayed, timers set.
+"""Executes a decision: appends and replays its records, sets its timers.
 
-Owns the order of a write, and the little that is written later than it is decided. Between deciding
-and replaying nothing else runs. Never knows what a record means.
+Owns the order of a write, and the records whose write is deferred. Between deciding and replaying
+nothing else runs. Never interprets a record.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ log = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=Shard)
 
-OWED_MS: Final = 100
-"""How long what is written lazily waits for company."""
-OWED_MAX: Final = 32
-OWED: Final = object()
-"""The key of the timer for that."""
+DEFER_MS: Final = 100
+"""How long deferred records wait for other records to share a batch with."""
+DEFERRED_MAX: Final = 32
+FLUSH_DEFERRED: Final = object()
+"""The timer key for writing them."""
 
 
 class ShardPhase(Enum):
@@ -43,21 +43,21 @@ MOVES: Final = {
     ShardPhase.ACTIVE: frozenset[ShardPhase](),
     ShardPhase.FAILED: frozenset[ShardPhase](),
 }
-"""Losing the leadership removes the whole entry, from any phase."""
+"""Losing the leadership removes the entry, from any phase."""
 
 
 class OwnedShard(Generic[S]):
     """One partition of the internal topic that this broker leads."""
 
-    __slots__ = ("owed", "partition", "phase", "shard", "timers")
+    __slots__ = ("deferred", "partition", "phase", "shard", "timers")
 
     def __init__(self, partition: HostedPartition, shard: S) -> None:
         self.partition = partition
         self.shard = shard
         self.phase = ShardPhase.LOADING
         self.timers: dict[Hashable, Call] = {}
-        self.owed: list[CoordinatorRecord] = []
-        """Replayed, and written with the next records, or soon."""
+        self.deferred: list[CoordinatorRecord] = []
+        """Replayed already; written with the next records, or after `DEFER_MS`."""
 
     @property
     def index(self) -> int:
@@ -65,7 +65,7 @@ class OwnedShard(Generic[S]):
 
     @property
     def epoch(self) -> LeaderEpoch:
-        """Fences this coordinator's successors from it, and it from its predecessors."""
+        """The leader epoch under which this broker coordinates the partition."""
         return self.partition.leader_epoch
 
     def move(self, to: ShardPhase) -> None:
@@ -76,37 +76,37 @@ class OwnedShard(Generic[S]):
 class Executor(Generic[S]):
     def __init__(
         self,
-        journal: InternalTopicLog,
+        topic_log: InternalTopicLog,
         timers: Timers,
         clock: Clock,
         is_current: Callable[[OwnedShard[S]], bool],
     ) -> None:
-        self._journal = journal
+        self._topic_log = topic_log
         self._timers = timers
         self._clock = clock
         self._is_current = is_current
 
     def start(self, owned: OwnedShard[S], outcome: Outcome[Any]) -> None:
-        """Carry out a decision that nobody waits for."""
-        commit = self.carry_out(owned, outcome, None)
+        """Execute a decision whose commit nobody waits for; a failure is logged."""
+        commit = self.execute(owned, outcome, None)
         if commit is not None:
             commit.then(lambda code: _log_failure(owned.partition.key, code))
 
-    def carry_out(
+    def execute(
         self, owned: OwnedShard[S], outcome: Outcome[Any], producer: TransactionalWriter | None
     ) -> Commit | None:
-        """Append, replay, set timers; None when there is nothing to wait for."""
+        """Append, replay, set timers; None if there is no commit to wait for."""
         if outcome.timers:
             self._set_timers(owned, outcome.timers)
         records, then = outcome.records, outcome.then
         if outcome.lazily:
-            self._owe(owned, records)
+            self._defer(owned, records)
             return None
         if not records:
             if then is not None:
                 self.start(owned, then(ErrorCode.none, self._clock.wall_ms()))
             return None
-        parts = self._journal.parts(owned.partition, records)
+        parts = self._topic_log.parts(owned.partition, records)
         if len(parts) == 1:
             commit = self._write(owned, records, producer)
         else:
@@ -121,59 +121,60 @@ class Executor(Generic[S]):
         records: Sequence[CoordinatorRecord],
         producer: TransactionalWriter | None,
     ) -> Commit:
-        """Append one batch, what is owed in front, and unless it was refused replay it."""
-        partition, owed, shard = owned.partition, owned.owed, owned.shard
-        together = records
-        if owed:
-            together = [*owed, *records]
-            if producer is not None or len(self._journal.parts(partition, together)) > 1:
-                self.pay(owned)  # it is no part of a transaction, or too much for one batch
-                assert producer is None or not owed, f"{partition.key}: owed before a transaction"
-                # What could still not be written goes first all the same: it is older.
-                together = [*owed, *records]
-        batch = self._journal.batch(partition, together, producer)
-        paid = len(owed)
+        """Append one batch, deferred records first; replay it unless the append is refused."""
+        partition, deferred, shard = owned.partition, owned.deferred, owned.shard
+        batch_records = records
+        if deferred:
+            batch_records = [*deferred, *records]
+            if producer is not None or len(self._topic_log.parts(partition, batch_records)) > 1:
+                # Deferred records are no part of a transaction, or too large for one batch.
+                self.flush_deferred(owned)
+                assert producer is None or not deferred, f"{partition.key}: deferred records remain"
+                # Those that could not be written still go first: they are older.
+                batch_records = [*deferred, *records]
+        batch = self._topic_log.batch(partition, batch_records, producer)
+        deferred_count = len(deferred)
 
         def appended(first: Offset) -> None:
-            del owed[:paid]
+            del deferred[:deferred_count]
             producer_id = NO_PRODUCER if producer is None else producer.id
-            for offset, record in enumerate(records, first + paid):
-                shard.replay(record.what, offset, producer_id)
+            for offset, record in enumerate(records, first + deferred_count):
+                shard.replay(record.change, offset, producer_id)
 
-        return self._journal.append(partition, batch, appended)
+        return self._topic_log.append(partition, batch, appended)
 
-    def _owe(self, owned: OwnedShard[S], records: Sequence[CoordinatorRecord]) -> None:
-        """Replay now, write later; what comes between stands behind it in the log."""
-        if OWED not in owned.timers:
-            self._set_timers(owned, [SetTimer(OWED, OWED_MS)])
-        owned.owed += records
+    def _defer(self, owned: OwnedShard[S], records: Sequence[CoordinatorRecord]) -> None:
+        """Replay now, write later; records decided meanwhile follow them in the log."""
+        if FLUSH_DEFERRED not in owned.timers:
+            self._set_timers(owned, [SetTimer(FLUSH_DEFERRED, DEFER_MS)])
+        owned.deferred += records
         for record in records:
-            owned.shard.replay(record.what, owned.partition.log.end_offset, NO_PRODUCER)
-        if len(owned.owed) >= OWED_MAX:
-            self.pay(owned)
+            owned.shard.replay(record.change, owned.partition.log.end_offset, NO_PRODUCER)
+        if len(owned.deferred) >= DEFERRED_MAX:
+            self.flush_deferred(owned)
 
-    def pay(self, owned: OwnedShard[S]) -> None:
-        """Write what is owed, if anything still is; what cannot be written now is tried soon."""
-        while owned.owed:
-            if not self._pay_some(owned):
-                self._set_timers(owned, [SetTimer(OWED, OWED_MS)])
+    def flush_deferred(self, owned: OwnedShard[S]) -> None:
+        """Write the deferred records, if any; a refused append is retried after `DEFER_MS`."""
+        while owned.deferred:
+            if not self._flush_batch(owned):
+                self._set_timers(owned, [SetTimer(FLUSH_DEFERRED, DEFER_MS)])
                 return
 
-    def _pay_some(self, owned: OwnedShard[S]) -> bool:
-        """Write as much as one batch can hold of what is owed, unless that is refused."""
-        partition, owed = owned.partition, owned.owed
-        some = self._journal.parts(partition, owed)[0]
-        count, paid = len(some), False
+    def _flush_batch(self, owned: OwnedShard[S]) -> bool:
+        """Write one batch of deferred records; False if the append is refused."""
+        partition, deferred = owned.partition, owned.deferred
+        batch_records = self._topic_log.parts(partition, deferred)[0]
+        count, appended_all = len(batch_records), False
 
         def appended(_: Offset) -> None:
-            nonlocal paid
-            paid = True
-            del owed[:count]
+            nonlocal appended_all
+            appended_all = True
+            del deferred[:count]
 
-        batch = self._journal.batch(partition, some, None)
-        commit = self._journal.append(partition, batch, appended)
+        batch = self._topic_log.batch(partition, batch_records, None)
+        commit = self._topic_log.append(partition, batch, appended)
         commit.then(lambda code: _log_failure(partition.key, code))
-        return paid
+        return appended_all
 
     def _decide_again(self, owned: OwnedShard[S], then: Then, code: ErrorCode) -> None:
         outcome = then(code, self._clock.wall_ms())
@@ -189,18 +190,18 @@ class Executor(Generic[S]):
             if running is not None:
                 timers.cancel(running)
             if isinstance(op, SetTimer):
-                call = Call(lambda key=op.key: self._ring(owned, key))  # type: ignore[misc]
+                call = Call(lambda key=op.key: self._on_timer(owned, key))  # type: ignore[misc]
                 owned.timers[op.key] = call
                 timers.add(call, max(1, op.delay_ms))
 
-    def _ring(self, owned: OwnedShard[S], key: Hashable) -> None:
+    def _on_timer(self, owned: OwnedShard[S], key: Hashable) -> None:
         owned.timers.pop(key, None)
-        if key is OWED:
-            self.pay(owned)
+        if key is FLUSH_DEFERRED:
+            self.flush_deferred(owned)
         elif self._is_current(owned):
             self.start(owned, owned.shard.on_timer(key, self._clock.wall_ms()))
 
 
 def _log_failure(key: TopicPartition, code: ErrorCode) -> None:
     if code is not ErrorCode.none:
-        log.warning("%s: a change could not be committed: %s", key, code.name)
+        log.warning("%s: coordinator records were not committed: %s", key, code.name)

@@ -1,7 +1,7 @@
-"""Appending to an internal topic, and waiting until what stands there is committed.
+"""Appends to an internal topic and waits until the records are committed.
 
-Owns the terms of such an append and what a failed one means to a client of the coordinator. Never
-knows what is appended.
+Owns the format and timeout of such an append, and the error that a client of the coordinator gets
+when it fails. Never interprets the records.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ottla.replica.internal_append import InternalAppender
 from ottla.replica.partition import HostedPartition
 
 RECORD_OVERHEAD: Final = 32
-"""More than a record's lengths and deltas can take."""
+"""An upper bound of a record's lengths and deltas, in bytes."""
 FEW: Final = 64
 FEW_BYTES: Final = 1 << 19
-"""So many records, of the sizes ours have, need no counting."""
+"""Fewer records than this, of the sizes coordinators write, fit without counting their bytes."""
 
-SAID: Final = {
+CLIENT_ERRORS: Final = {
     ErrorCode.unknown_topic_or_partition: ErrorCode.coordinator_not_available,
     ErrorCode.not_enough_replicas: ErrorCode.coordinator_not_available,
     ErrorCode.not_enough_replicas_after_append: ErrorCode.coordinator_not_available,
@@ -39,11 +39,11 @@ SAID: Final = {
     ErrorCode.message_too_large: ErrorCode.unknown_server_error,
     ErrorCode.record_list_too_large: ErrorCode.unknown_server_error,
 }
-"""What a client hears when an internal topic could not be written; any other code as it is."""
+"""The error a client gets when an append to an internal topic fails; other codes are unchanged."""
 
 
 class TransactionalWriter(Protocol):
-    """In whose transaction records are written."""
+    """The producer in whose transaction records are written."""
 
     @property
     def id(self) -> ProducerId: ...
@@ -53,7 +53,7 @@ class TransactionalWriter(Protocol):
 
 
 class Producer(NamedTuple):
-    """A producer, known by no more than that."""
+    """The id and epoch of a producer."""
 
     id: ProducerId
     epoch: int
@@ -71,7 +71,7 @@ class InternalTopicLog:
     def parts(
         self, partition: HostedPartition, records: Sequence[CoordinatorRecord]
     ) -> list[Sequence[CoordinatorRecord]]:
-        """One part, unless the topic's largest batch cannot hold them all."""
+        """The records split into batches no larger than the topic's `max.message.bytes`."""
         room = partition.log.config.max_message_bytes - HEADER_SIZE
         if len(records) < FEW and room > FEW_BYTES:
             return [records]
@@ -93,9 +93,9 @@ class InternalTopicLog:
         producer: TransactionalWriter | None,
     ) -> bytes:
         now = self._clock.wall_ms()
-        wanted = partition.log.config.compression_type
-        # In the codec the topic asks for, or the append would have to wait for a rewrite.
-        codec = self._codec if wanted == "producer" else CODECS[wanted]
+        compression = partition.log.config.compression_type
+        # In the topic's own codec: otherwise the append would have to recompress the batch.
+        codec = self._codec if compression == "producer" else CODECS[compression]
         producer_id = -1 if producer is None else producer.id
         producer_epoch = -1 if producer is None else producer.epoch
         if codec is Codec.NONE:
@@ -120,27 +120,31 @@ class InternalTopicLog:
         batch: bytes,
         appended: Callable[[Offset], None] | None = None,
     ) -> Commit:
-        """Append now; it is settled with the high watermark, or with a refusal.
+        """Append now; settled when the high watermark passes the batch, or with an error.
 
-        `appended` is told the first offset before anything else may happen, unless it is refused.
+        `appended` is called with the first offset before anything else runs, unless the append is
+        refused.
         """
         commit: Commit = DeferredReply()
         self._appends.append(
             partition,
             batch,
             self._timeout_ms,
-            lambda code: commit.settle(SAID.get(code, code)),
+            lambda code: commit.settle(CLIENT_ERRORS.get(code, code)),
             appended,
         )
         return commit
 
     def settled(self, partition: HostedPartition) -> Commit | None:
-        """Settled when all that stands in the log now is committed; None when it is."""
+        """Settled when everything in the log now is committed; None if it is already."""
         end = partition.log.end_offset
         if partition.acknowledged(partition.leader_epoch, end) is ErrorCode.none:
             return None
         commit: Commit = DeferredReply()
         self._appends.commits.wait(
-            partition, end, self._timeout_ms, lambda code: commit.settle(SAID.get(code, code))
+            partition,
+            end,
+            self._timeout_ms,
+            lambda code: commit.settle(CLIENT_ERRORS.get(code, code)),
         )
         return commit

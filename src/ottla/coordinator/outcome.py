@@ -1,6 +1,6 @@
 """What a coordinator's decision yields: a reply, records to persist, timers to set.
 
-Owns nothing. A decision never appends, waits or looks at a clock; the runtime carries it out.
+Owns nothing. A decision never appends, waits or reads a clock; the runtime executes it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ R = TypeVar("R")
 
 
 class CoordinatorRecord(NamedTuple):
-    """One record of an internal topic, and what it says."""
+    """One record of an internal topic: its typed value and its bytes."""
 
-    what: Any
+    change: Any
     """The typed value that `replay` takes; each coordinator has its own."""
     key: bytes
     value: bytes | None
@@ -24,7 +24,7 @@ class CoordinatorRecord(NamedTuple):
 
 
 class SetTimer(NamedTuple):
-    """Call the shard's `on_timer` with this key after the delay, instead of any earlier plan."""
+    """Call the shard's `on_timer` with this key after the delay; replaces a timer of that key."""
 
     key: Hashable
     delay_ms: int
@@ -38,14 +38,13 @@ TimerOp: TypeAlias = SetTimer | CancelTimer
 
 
 class Outcome(NamedTuple, Generic[R]):
-    """The whole of a decision; a tuple, for a transaction has four of them.
+    """The result of a decision; a tuple for speed, because a transaction makes four of them.
 
-    The records become one batch, all or none of it, as long as one batch can hold them. `then`
-    decides again once they are committed, or once it is known that they are not: it is told
-    which, and the time.
+    The records become one atomic batch, as long as one batch can hold them. `then` is called when
+    they are committed or their commit failed, with the error code and the time.
 
-    What may be written `lazily` follows from what the log holds already: lost, it is decided
-    again. Nobody waits for it, and it shares the batch of the next records.
+    Records written `lazily` can be derived from the log again if they are lost. Nobody waits for
+    them, and they share the batch of the next records.
     """
 
     reply: R

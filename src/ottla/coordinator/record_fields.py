@@ -2,8 +2,8 @@
 
 Pure. The records inside internal topics are not requests, so the wire schema does not have them;
 they begin with an int16 version, and from some version on are "flexible": lengths are unsigned
-varints, one more than the length, and each structure ends with tagged fields. Reading skips tags
-it does not know. Whatever does not fit is a ValueError.
+varints, one more than the length, and each structure ends with tagged fields. Reading skips
+unknown tags. Malformed bytes raise ValueError.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ONE_BYTE: Final = tuple(bytes((value,)) for value in range(0x80))
 
 
 class Writer:
-    """Appends fields one after the other; no version for a structure inside another."""
+    """Appends fields in order; a nested structure has no version."""
 
     __slots__ = ("_flexible", "_parts")
 
@@ -46,7 +46,7 @@ class Writer:
         return self
 
     def raw(self, value: bytes) -> Writer:
-        """Bytes of a known size: a uuid."""
+        """Bytes of a fixed size, such as a uuid."""
         self._parts.append(value)
         return self
 
@@ -54,7 +54,7 @@ class Writer:
         return self._sized(None if value is None else value.encode(), INT16)
 
     def strings(self, values: Sequence[str]) -> Writer:
-        """An array of them; there may be very many."""
+        """An array of strings; written in a loop of its own because there may be very many."""
         self.array(len(values))
         put, flexible = self._parts.append, self._flexible
         for value in values:
@@ -108,7 +108,7 @@ class Writer:
 
 
 class Reader:
-    """Takes fields one after the other; ValueError where they are not what they should be."""
+    """Reads fields in order; ValueError where the bytes are malformed."""
 
     __slots__ = ("_at", "_data", "flexible", "version")
 
@@ -140,7 +140,10 @@ class Reader:
     def raw(self, size: int) -> bytes:
         start, end = self._at, self._at + size
         if size < 0 or end > len(self._data):
-            raise ValueError(f"a field of {size} bytes at {start} runs past the end")
+            raise ValueError(
+                f"field of {size} bytes at byte {start} exceeds the record "
+                f"({len(self._data)} bytes)"
+            )
         self._at = end
         return self._data[start:end]
 
@@ -151,7 +154,7 @@ class Reader:
     def text(self) -> str:
         value = self.string()
         if value is None:
-            raise ValueError("a text is null")
+            raise ValueError(f"null string before byte {self._at}; the field is not nullable")
         return value
 
     def blob(self) -> bytes | None:
@@ -162,11 +165,14 @@ class Reader:
         """How many elements follow; a null array has none."""
         length = self.varint() - 1 if self.flexible else self.int32()
         if length > len(self._data) - self._at:
-            raise ValueError(f"an array of {length} elements runs past the end")
+            raise ValueError(
+                f"array of {length} elements at byte {self._at} exceeds the record "
+                f"({len(self._data)} bytes)"
+            )
         return max(0, length)
 
     def tags(self) -> dict[int, bytes]:
-        """The end of a structure: its tagged fields, for whoever knows them."""
+        """The tagged fields at the end of a structure, by tag."""
         if not self.flexible:
             return {}
         return {self.varint(): self.raw(self.varint()) for _ in range(self.varint())}
@@ -180,12 +186,15 @@ class Reader:
                 return value
             shift += 7
             if shift > 28:
-                raise ValueError("a variable-length integer is too long")
+                raise ValueError(f"varint before byte {self._at} has more than 5 bytes")
 
     def _int(self, kind: struct.Struct) -> int:
         try:
             (value,) = kind.unpack_from(self._data, self._at)
         except struct.error:
-            raise ValueError(f"an integer at {self._at} runs past the end") from None
+            raise ValueError(
+                f"integer of {kind.size} bytes at byte {self._at} exceeds the record "
+                f"({len(self._data)} bytes)"
+            ) from None
         self._at += kind.size
         return int(value)

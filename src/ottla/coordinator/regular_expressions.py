@@ -1,7 +1,8 @@
-"""Regular expressions that came over the wire.
+"""Regular expressions received from clients.
 
-RE2 takes time linear in its input and refuses what would need more memory than it is given, so that
-no expression can hold a broker up. It is loaded with the first one: most brokers never see any.
+RE2 takes time linear in its input and rejects expressions that need more memory than its limit, so
+that no expression can block a broker. It is imported with the first expression: most brokers never
+get one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ MEMORY_BYTES: Final = 1 << 20
 
 
 def compiled(pattern: str) -> Any:
-    """RE2's form of a pattern; INVALID_REGULAR_EXPRESSION, with the reason, for what is none."""
+    """The compiled pattern; INVALID_REGULAR_EXPRESSION with the reason if it is invalid."""
     import re2
 
     options = re2.Options()
@@ -25,9 +26,9 @@ def compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as fault:
-        reason = fault.args[0]
-        said = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        cause = fault.args[0]
+        reason = cause.decode(errors="replace") if isinstance(cause, bytes) else str(cause)
         raise KafkaError(
             ErrorCode.invalid_regular_expression,
-            f"`{pattern}` is not a valid regular expression: {said}",
+            f"`{pattern}` is not a valid regular expression: {reason}",
         ) from None

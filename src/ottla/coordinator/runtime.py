@@ -1,13 +1,13 @@
-"""The shards of one internal topic: loaded, asked, written and given up.
+"""The shards of one internal topic: loads them, decides requests on them, unloads them.
 
-Owns which partitions this broker coordinates, and the order of a request: decide on the present
-state, append the records as one batch, replay them (`carrying`), answer when the high watermark
-covers them. Between deciding and replaying nothing else runs, so a later request is decided on
-what an earlier one has appended, committed or not: their records stand in that order in the log,
-and none is answered before the one it rests on. Never knows what a record means.
+Owns which partitions this broker coordinates, and the order of a request: decide on the current
+state, append the records as one batch, replay them (`executor`), reply when the high watermark
+passes them. Between deciding and replaying nothing else runs, so a later request is decided on
+what an earlier one has appended, committed or not: the log has their records in that order, and no
+request is answered before the one it depends on. Never interprets a record.
 
-What was appended stays in the state even if its commit cannot be awaited: it stands in the log,
-and a new leader, or this one after loading, would read it. Only a refused append leaves no trace.
+Appended records stay in the state even if waiting for their commit fails: they are in the log, and
+a new leader, or this one after loading, reads them. Only a refused append changes nothing.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ LOAD_BUFFER_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class RuntimeContext:
-    """What every coordinator of a broker stands on."""
+    """What all coordinators of a broker share."""
 
     hosted: HostedPartitions
     metadata: MetadataCache
@@ -89,32 +89,32 @@ class Runtime(Generic[S]):
         self,
         topic: str,
         make_shard: Callable[[int], S],
-        ground: RuntimeContext,
-        journal: InternalTopicLog,
+        context: RuntimeContext,
+        topic_log: InternalTopicLog,
         load_buffer_bytes: int = LOAD_BUFFER_BYTES,
     ) -> None:
         self.topic = topic
         self._make_shard = make_shard
-        self._ground = ground
-        self._journal = journal
-        self._clock = ground.hosted.environment.clock
+        self._context = context
+        self._topic_log = topic_log
+        self._clock = context.hosted.environment.clock
         self._load_buffer_bytes = min(load_buffer_bytes, LOAD_BUFFER_BYTES)
         self._owned: dict[int, OwnedShard[S]] = {}
-        self._carrying = Executor[S](journal, ground.timers, self._clock, self._is_current)
+        self._executor = Executor[S](topic_log, context.timers, self._clock, self._is_current)
         self._one_load = asyncio.Semaphore()
-        """One partition after the other: all at once, their turns would add up."""
+        """Partitions load one at a time: in parallel, their slices would add up to long pauses."""
 
-    # Asking
+    # Requests
 
     def partition_of(self, key: str) -> int:
-        """Where a key belongs; COORDINATOR_NOT_AVAILABLE before the topic exists."""
-        topic = self._ground.metadata.image.topics.get(self.topic)
+        """The partition of a key; COORDINATOR_NOT_AVAILABLE before the topic exists."""
+        topic = self._context.metadata.image.topics.get(self.topic)
         if topic is None:
             raise KafkaError(ErrorCode.coordinator_not_available)
         return partition_for(key, len(topic.partitions))
 
     def owned(self, key: str) -> OwnedShard[S]:
-        """The partition that coordinates this key, or the refusal a client must hear."""
+        """The shard that coordinates this key; KafkaError if this broker does not coordinate it."""
         index = self.partition_of(key)
         owned = self._owned.get(index)
         if (
@@ -130,7 +130,7 @@ class Runtime(Generic[S]):
         *,
         producer: TransactionalWriter | None = None,
     ) -> R:
-        """Decide, persist, and give the reply once the records are committed."""
+        """Decide, append, and return the reply once the records are committed."""
         reply, commit = self.submit(key, decide, producer=producer)
         await committed(commit)
         return reply
@@ -143,40 +143,40 @@ class Runtime(Generic[S]):
         producer: TransactionalWriter | None = None,
         settle: bool = False,
     ) -> tuple[R, Commit | None]:
-        """Decide and append; the reply, and when it may be given, None for now.
+        """Decide and append; the reply, and the commit to wait for before sending it, if any.
 
-        With `settle`, a decision that writes nothing waits for what it may rest on.
+        With `settle`, a decision without records waits for the records it may depend on.
         """
         owned = self.owned(key)
         outcome = decide(owned.shard, self._clock.wall_ms())
-        commit = self._carrying.carry_out(owned, outcome, producer)
+        commit = self._executor.execute(owned, outcome, producer)
         if commit is None and settle:
-            commit = self._journal.settled(owned.partition)
+            commit = self._topic_log.settled(owned.partition)
         return outcome.reply, commit
 
     def write_all(self, decide: Callable[[S, int], Outcome[Any]]) -> None:
-        """Decide for every shard that is active here; nobody waits, what fails is logged."""
+        """Decide for every active shard; nobody waits for the commits, failures are logged."""
         for owned in self.active():
-            self._carrying.start(owned, decide(owned.shard, self._clock.wall_ms()))
+            self._executor.start(owned, decide(owned.shard, self._clock.wall_ms()))
 
     async def read(self, key: str, query: Callable[[S], R]) -> R:
-        """Answer from memory, once all that the answer may rest on is committed."""
+        """Read from memory; return once everything the result may depend on is committed."""
         owned = self.owned(key)
         answer = query(owned.shard)
-        await committed(self._journal.settled(owned.partition))
+        await committed(self._topic_log.settled(owned.partition))
         return answer
 
     def active(self) -> list[OwnedShard[S]]:
         return [owned for owned in self._owned.values() if owned.phase is ShardPhase.ACTIVE]
 
     def is_loading(self) -> bool:
-        """Whether some partition led here cannot answer yet."""
+        """Whether a partition led by this broker is still being loaded."""
         return any(owned.phase is ShardPhase.LOADING for owned in self._owned.values())
 
     def end_transaction(
         self, index: int, producer: TransactionalWriter, marker: EndTxnMarker
     ) -> Commit:
-        """Append a transaction's marker to a partition of the topic, and act on it."""
+        """Append a transaction marker to a partition of the topic, and apply it to the shard."""
         owned = self._ready(index)
         batch = build_marker(
             marker,
@@ -189,7 +189,7 @@ class Runtime(Generic[S]):
             commits = marker.type is ControlType.COMMIT
             owned.shard.end_transaction(producer.id, committed=commits)
 
-        return self._journal.append(owned.partition, batch, appended)
+        return self._topic_log.append(owned.partition, batch, appended)
 
     def _ready(self, index: int) -> OwnedShard[S]:
         owned = self._owned.get(index)
@@ -199,19 +199,19 @@ class Runtime(Generic[S]):
             raise KafkaError(ErrorCode.coordinator_load_in_progress)
         return owned
 
-    # Leading and not leading
+    # Leadership changes
 
     def on_lead(self, partition: HostedPartition) -> None:
-        """A partition is led here from now on; load it unless it is here already."""
+        """This broker became the leader of a partition; load it unless it is loaded already."""
         key = partition.key
         if key.topic != self.topic:
             return
-        known = self._owned.get(key.partition)
-        if known is not None and known.phase is not ShardPhase.FAILED:
-            return  # led here before under an older epoch: the state is what the log says
+        current = self._owned.get(key.partition)
+        if current is not None and current.phase is not ShardPhase.FAILED:
+            return  # led by this broker under an older epoch too: the state matches the log
         owned = OwnedShard(partition, self._make_shard(key.partition))
         self._owned[key.partition] = owned
-        self._ground.spawn(self._load(owned))
+        self._context.spawn(self._load(owned))
 
     def on_unlead(self, key: TopicPartition) -> None:
         if key.topic != self.topic:
@@ -220,25 +220,25 @@ class Runtime(Generic[S]):
         if owned is None:
             return
         for timer in owned.timers.values():
-            self._ground.timers.cancel(timer)
+            self._context.timers.cancel(timer)
         owned.timers.clear()
         owned.shard.unloaded()
 
     def close(self) -> None:
-        """The broker stops: whoever waits is sent to look for another coordinator."""
+        """The broker stops: waiting clients are told to find another coordinator."""
         for owned in list(self._owned.values()):
-            self._carrying.pay(owned)
+            self._executor.flush_deferred(owned)
             self.on_unlead(owned.partition.key)
 
     async def _load(self, owned: OwnedShard[S]) -> None:
-        hosted = self._ground.hosted
+        hosted = self._context.hosted
         try:
             async with self._one_load:
                 done = await load(
                     owned.partition,
                     owned.shard,
                     hosted.environment.thread_pool,
-                    still_wanted=lambda: self._is_current(owned),
+                    is_current=lambda: self._is_current(owned),
                     buffer_bytes=self._load_buffer_bytes,
                 )
         except FAULTS as fault:
@@ -247,11 +247,16 @@ class Runtime(Generic[S]):
             return
         except (KafkaError, ValueError) as error:
             owned.move(ShardPhase.FAILED)
-            log.error("%s cannot be loaded: %s", owned.partition.key, error)
+            log.error(
+                "%s: cannot load coordinator state; not coordinating this partition until the next "
+                "leader change: %s",
+                owned.partition.key,
+                error,
+            )
             return
         if done:
             owned.move(ShardPhase.ACTIVE)
-            self._carrying.start(owned, owned.shard.loaded(self._clock.wall_ms()))
+            self._executor.start(owned, owned.shard.loaded(self._clock.wall_ms()))
 
     def _is_current(self, owned: OwnedShard[S]) -> bool:
         return self._owned.get(owned.index) is owned

@@ -1,8 +1,7 @@
-"""What the runtime asks of the state of one partition of an internal topic.
+"""The interface between the runtime and the state of one partition of an internal topic.
 
-A shard is synchronous and alone on its loop. `replay` is the only writer of what is persisted;
-what is lost with the process (who waits for a reply, which timers run) it may change while it
-decides.
+A shard is synchronous and used by one event loop only. `replay` is the only writer of persisted
+state; a decision may change state that is lost with the process (waiting replies, running timers).
 """
 
 from __future__ import annotations
@@ -16,30 +15,30 @@ from ottla.model.ids import Offset, ProducerId
 
 class Shard(Protocol):
     def decode(self, key: bytes, value: bytes | None) -> Any | None:
-        """A record as `replay` takes it; None for one this release does not know.
+        """The record's typed value, for `replay`; None for an unknown kind of record.
 
-        ValueError where the bytes are not what they should be.
+        ValueError where the bytes are malformed.
         """
 
-    def replay(self, what: Any, offset: Offset, producer_id: ProducerId) -> None:
-        """Take in a record that stands in the log; the producer is -1 outside transactions."""
+    def replay(self, change: Any, offset: Offset, producer_id: ProducerId) -> None:
+        """Apply a record of the log to the state; the producer is -1 outside transactions."""
 
     def replay_many(
-        self, section: bytes, at: int, most: int, base_offset: Offset, /
+        self, section: bytes, position: int, most: int, base_offset: Offset, /
     ) -> tuple[int, int]:
-        """Decode and replay at once what can be, from `at` on in a batch's inflated records.
+        """Decode and replay a run of records, from `position` in a batch's uncompressed records.
 
-        Up to where, and how many: none, where the next record is one to `decode`.
+        Returns the next position and the number replayed: 0 if the next record needs `decode`.
         """
 
     def end_transaction(self, producer_id: ProducerId, *, committed: bool) -> None:
-        """A marker for this producer stands in the log."""
+        """The log has a transaction marker for this producer."""
 
     def loaded(self, now: int) -> Outcome[None]:
-        """Everything in the log has been replayed: requests may come."""
+        """The log has been replayed: requests follow."""
 
     def unloaded(self) -> None:
-        """Led elsewhere now: answer whoever waits."""
+        """This broker no longer leads the partition: answer waiting requests."""
 
     def on_timer(self, key: Hashable, now: int) -> Outcome[None]:
-        """A timer this shard has set ran out."""
+        """A timer of this shard expired."""

@@ -1,10 +1,11 @@
-"""Reading a partition of an internal topic back, when this broker begins to lead it.
+"""Loads a partition of an internal topic when this broker becomes its leader.
 
-Owns the pace: files are read on the pool, and what they hold is replayed a few hundred records at a
-time, so that a million of them do not stop the loop. Never decides what a record means.
+Owns the slicing: files are read in the thread pool, and their records are replayed about a
+thousand at a time, so that millions of records do not block the event loop. Never interprets a
+record.
 
-Decoding is done between the turns of the loop as well: a thread would compete for the
-interpreter's lock with whoever waits for an answer, and hold it for longer than a turn takes.
+Decoding runs on the event loop as well: a thread would compete with requests for the interpreter
+lock, and hold it longer than one slice takes.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ from ottla.replica.partition import HostedPartition
 log = logging.getLogger(__name__)
 
 TURN: Final = 1_000
-"""Records between two turns of the loop; one that is read by itself counts as some of them."""
+"""Records replayed before the loop may run other tasks; one decoded singly counts `ONE_BY_ONE`."""
 ONE_BY_ONE: Final = 8
 
 
 async def load(
     partition: HostedPartition,
     shard: Shard,
-    off: ThreadPool,
+    pool: ThreadPool,
     *,
-    still_wanted: Callable[[], bool],
+    is_current: Callable[[], bool],
     buffer_bytes: int,
 ) -> bool:
-    """Replay the whole log; False when it stopped because it is not wanted any more."""
+    """Replay the whole log; False if it stopped because `is_current` turned false."""
     log_ = partition.log
     offset = log_.start_offset
     end = log_.end_offset
@@ -47,19 +48,23 @@ async def load(
         read = log_.read(offset, buffer_bytes, end=end, min_one=True)
         if read.slice is None:
             break
-        stretch = LoadRange(shard, await off.run(read.slice.read))
-        for _ in stretch.turns():
-            if not still_wanted():
+        batches = LoadRange(shard, await pool.run(read.slice.read))
+        for _ in batches.turns():
+            if not is_current():
                 return False
             await asyncio.sleep(0)
-        if stretch.unknown:
-            log.warning("%s: %d records of unknown kinds", partition.key, stretch.unknown)
-        offset = max(stretch.next_offset, offset + 1)
-    return still_wanted()
+        if batches.unknown:
+            log.warning(
+                "%s: skipped %d records of unknown type while loading",
+                partition.key,
+                batches.unknown,
+            )
+        offset = max(batches.next_offset, offset + 1)
+    return is_current()
 
 
 class LoadRange:
-    """The whole batches in a part of a segment, replayed in turns."""
+    """The complete batches in a part of a segment, replayed in slices."""
 
     def __init__(self, shard: Shard, data: bytes) -> None:
         self._shard = shard
@@ -69,11 +74,11 @@ class LoadRange:
         self.unknown = 0
 
     def turns(self) -> Iterator[None]:
-        """Replay; yields before the first record, and whenever others should have a turn."""
+        """Replay; yields before the first record, and after each slice."""
         yield
         yield from self._oldest()
-        for at, header in walk(self._view):
-            batch = self._view[at : at + header.size]
+        for position, header in walk(self._view):
+            batch = self._view[position : position + header.size]
             if header.is_control:
                 self._end_transaction(batch, ProducerId(header.producer_id))
             else:
@@ -84,14 +89,14 @@ class LoadRange:
                 yield
 
     def _oldest(self) -> Iterator[None]:
-        """What a broker of before Kafka 0.11 wrote, in the older formats: it can only stand first.
+        """Replay messages in formats from before Kafka 0.11; only the start of a log has them.
 
-        Afterwards the view begins behind it.
+        Afterwards the view starts behind them.
         """
         while len(self._view) > MAGIC_AT and self._view[MAGIC_AT] < CURRENT_MAGIC:
             entry = next(legacy.entries(self._view), None)
             if entry is None:
-                self._view = self._view[:0]  # cut short by the end of what was read
+                self._view = self._view[:0]  # incomplete at the end of the bytes read
                 return
             for record in legacy.records(entry):
                 self._replay_one(record, NO_PRODUCER)
@@ -107,31 +112,33 @@ class LoadRange:
         section = bytes(records_section(batch, header)) if in_bulk else b""
         producer = NO_PRODUCER if in_bulk else ProducerId(header.producer_id)
         one_by_one: list[Record] = []
-        at, done = 0, 0
+        position, done = 0, 0
         while done < header.count:
             if in_bulk:
                 most = min(header.count - done, TURN - self._worked)
-                at, taken = self._shard.replay_many(section, at, most, header.base_offset)
-                done += taken
-                self._worked += taken
+                position, replayed = self._shard.replay_many(
+                    section, position, most, header.base_offset
+                )
+                done += replayed
+                self._worked += replayed
             if done < header.count and self._worked < TURN:
                 one_by_one = one_by_one or list(read_records(batch))
                 self._replay_one(one_by_one[done], producer)
                 done += 1
                 self._worked += ONE_BY_ONE
                 if in_bulk:
-                    size, at = decode_varint(section, at)
-                    at += size
+                    size, position = decode_varint(section, position)
+                    position += size
             if self._worked >= TURN and done < header.count:
                 self._worked = 0
                 yield
 
     def _replay_one(self, record: Record, producer: ProducerId) -> None:
-        what = None if record.key is None else self._shard.decode(record.key, record.value)
-        if what is None:
+        change = None if record.key is None else self._shard.decode(record.key, record.value)
+        if change is None:
             self.unknown += 1
         else:
-            self._shard.replay(what, record.offset, producer)
+            self._shard.replay(change, record.offset, producer)
 
     def _end_transaction(self, batch: memoryview, producer: ProducerId) -> None:
         for record in read_records(batch):

@@ -6,6 +6,6 @@
 - `length_check`  checks every length in a message before kio decodes it
 - `encode`        fields to the bytes of a message
 - `chunked_encoding`  large messages, encoded in slices
-- `interbroker`   the messages between brokers that kio does not carry (`interbroker_fields`)
+- `interbroker`   the messages between brokers that kio does not have (`interbroker_fields`)
 - `hot/`          hand-written codecs of Produce and Fetch
 """

@@ -1,7 +1,7 @@
-"""A large message written in pieces, so that the event loop serves others in between.
+"""Encodes a large message in slices, so that the event loop can run other tasks in between.
 
-Owns where a piece ends: after so many structs, however deep they lie. The bytes are the same as
-`encode.writer_of` writes in one go. Never waits: whoever writes decides what happens in between.
+Owns where a slice ends: after a number of structs, at any depth. The bytes are the same as those of
+`encode.writer_of`. Never waits: the caller decides what runs in between.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ottla.protocol.encode import (
 from ottla.protocol.schema import Entity, fields_of
 
 ITEMS: Final = 500
-"""Structs in one piece: 3 ms where a struct takes 6 us."""
+"""Structs in one slice: 3 ms if a struct takes 6 us."""
 _INT32: Final = Struct(">i")
 
 
 class _Array(NamedTuple):
-    """An array, which may be long; `deep` is the struct it is of, if that has arrays itself."""
+    """An array, which may be long; `deep` is the struct of its elements, if that has arrays."""
 
     name: str
     default: object
@@ -38,7 +38,7 @@ class _Array(NamedTuple):
 
 
 def is_large(fields: Mapping[str, object]) -> bool:
-    """Whether there are more structs in it than are written in one piece."""
+    """Whether it has more structs than one slice."""
     left = ITEMS
     waiting: list[Mapping[str, object]] = [fields]
     while waiting:
@@ -52,7 +52,7 @@ def is_large(fields: Mapping[str, object]) -> bool:
 
 
 def write_in_pieces(entity: Entity, fields: Fields, out: bytearray) -> Generator[None, None, None]:
-    """Append the message to `out`; yields after every piece."""
+    """Append the message to `out`; yields after every slice."""
     left = ITEMS
     for _ in _write(entity, fields, out):
         left -= 1
@@ -72,7 +72,7 @@ def _write(entity: Entity, fields: Fields, out: bytearray) -> Iterator[None]:
             out += b"\0" if entity.__flexible__ else b"\xff\xff\xff\xff"
             continue
         if not isinstance(values, list | tuple):
-            raise ValueError(f"{entity.__name__}.{step.name} cannot be {values!r:.200}")
+            raise ValueError(f"invalid value for {entity.__name__}.{step.name}: {values!r:.200}")
         out += uvarint(len(values) + 1) if entity.__flexible__ else _INT32.pack(len(values))
         for value in values:
             if type(value) is Encoded:

@@ -1,8 +1,8 @@
 """Nested dicts to the bytes of one message version, straight from kio's declarations.
 
-kio's own writers want its frozen classes built first, which costs more than the writing; handlers
-already hold their reply as fields, so this goes from those to bytes. Byte for byte the same as
-kio's, which the tests hold it to.
+kio's own writers need its frozen classes built first, which costs more than the writing; handlers
+already have their reply as fields, so this goes from those to bytes. The bytes are the same as
+kio's, which the tests verify.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Write: TypeAlias = Callable[[Any, bytearray], None]
 
 
 class Encoded(bytes):
-    """A struct that was encoded before: an array of its kind, in its version, takes it as it is."""
+    """An encoded struct: an array of its type, in its version, takes it unchanged."""
 
 
 _INT16: Final = Struct(">h")
@@ -32,7 +32,7 @@ _ONE_BYTE: Final = tuple(bytes((byte,)) for byte in range(0x80))
 
 
 def ms(value: timedelta | datetime | int | None) -> int:
-    """Milliseconds, of a duration or since 1970, whichever way kio or a handler holds them."""
+    """Milliseconds, of a duration or since 1970, from kio's or a handler's types."""
     if value is None:
         return -1
     if isinstance(value, timedelta):
@@ -84,9 +84,9 @@ def writer_of(entity: Entity) -> Write:
 
 
 def _run(entity: Entity, run: list[Field]) -> Write:
-    """Neighbours of fixed size, packed in one go."""
+    """Adjacent fields of fixed size, packed together."""
     pack = Struct(">" + "".join(FIXED[field.wire_type] for field in run)).pack
-    wanted = [(field.name, field.default, _CONVERT.get(field.wire_type)) for field in run]
+    parts = [(field.name, field.default, _CONVERT.get(field.wire_type)) for field in run]
 
     def write(fields: Fields, out: bytearray) -> None:
         get = fields.get
@@ -94,11 +94,11 @@ def _run(entity: Entity, run: list[Field]) -> Write:
             out += pack(
                 *[
                     convert(get(name, default)) if convert else get(name, default)
-                    for name, default, convert in wanted
+                    for name, default, convert in parts
                 ]
             )
         except (StructError, TypeError, AttributeError) as error:
-            raise _complaint(entity, fields, run) from error
+            raise _value_error(entity, fields, run) from error
 
     return write
 
@@ -115,12 +115,12 @@ _CONVERT: Final[dict[str, Callable[[Any], object]]] = {
 }
 
 
-def _complaint(entity: Entity, fields: Fields, run: list[Field]) -> Exception:
+def _value_error(entity: Entity, fields: Fields, run: list[Field]) -> Exception:
     for field in run:
         if field.default is REQUIRED and field.name not in fields:
             return KeyError(f"{entity.__name__}.{field.name}")
     values = {field.name: fields.get(field.name, field.default) for field in run}
-    return ValueError(f"{entity.__name__} v{entity.__version__} cannot hold {values}")
+    return ValueError(f"invalid values for {entity.__name__} v{entity.__version__}: {values}")
 
 
 def field_writer(entity: Entity, field: Field) -> Write:
@@ -135,7 +135,8 @@ def field_writer(entity: Entity, field: Field) -> Write:
         try:
             put(value, out)
         except (TypeError, AttributeError, StructError) as error:
-            raise ValueError(f"{entity.__name__}.{name} cannot be {value!r:.200}") from error
+            message = f"invalid value for {entity.__name__}.{name}: {value!r:.200}"
+            raise ValueError(message) from error
 
     return write
 
@@ -218,7 +219,7 @@ def _array(field: Field, flexible: bool) -> Write:
 
 
 def tags_writer(entity: Entity) -> Write:
-    """Tagged fields in order, each left out while it says no more than its default does."""
+    """Tagged fields in order; those with their default value are omitted."""
     tagged = sorted(
         (field.tag, field.name, _tagged_value(field), field)
         for field in fields_of(entity)

@@ -1,8 +1,8 @@
-"""The messages a controller and its brokers exchange, which kio no longer carries.
+"""The messages between controller and brokers, which kio no longer has.
 
-LeaderAndIsr, StopReplica, UpdateMetadata and ControlledShutdown left Kafka with ZooKeeper.
-`interbroker_fields` declares them once; here they become classes of kio's own kind, one version at
-a time, so that the same reader, guard and encoder serve them.
+LeaderAndIsr, StopReplica, UpdateMetadata and ControlledShutdown were removed from Kafka with
+ZooKeeper. `interbroker_fields` declares them once; here they become classes like kio's own, one
+version at a time, so that the same reader, length check and encoder work for them.
 """
 
 from __future__ import annotations

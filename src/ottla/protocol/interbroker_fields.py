@@ -1,7 +1,7 @@
-"""Every field of the messages a controller and its brokers exchange, with the versions it has.
+"""The fields of the messages between controller and brokers, with the versions that have them.
 
-A table and nothing else: `interbroker` makes classes of it. The layout is that of Kafka 3.x, the
-last that had these messages.
+Only a table: `interbroker` makes classes of it. The layout is that of Kafka 3.x, the last with
+these messages.
 """
 
 from __future__ import annotations

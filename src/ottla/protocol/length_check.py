@@ -1,12 +1,12 @@
-"""A walk over a message's lengths before it is decoded, so that none of them can lie.
+"""Checks every length in a message before kio decodes it.
 
-kio's native reader reserves memory for as many elements as an array claims to have, and aborts the
-process when it cannot. Here every length is held against the bytes that are left, and the values
-in all arrays and the tagged fields together against a budget, before kio sees the message. What is
-counted is checked before it is walked, so a message that claims too much costs nothing.
+kio's native reader allocates memory for as many elements as an array claims to have, and aborts the
+process when it cannot. Here every length is compared with the bytes that are left, and the number
+of values in all arrays and tagged fields with a limit, before kio reads the message. A count is
+checked before its elements are walked, so a message that claims too much costs nothing.
 
-The walk runs for every request, so it is written out as Python source for each message, one
-straight function, and compiled once: three times as fast as a tree of closures.
+The check runs for every request, so it is generated as Python source for each message, one
+function, and compiled once: three times as fast as a tree of closures.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ottla.model.errors import Disconnect
 from ottla.protocol.schema import FIXED, Entity, Field, fields_of
 
 MAX_VALUES: Final = 250_000
-"""In all arrays of one request: about 12 ms to walk, 10 ms to decode, 16 MiB of Python objects."""
+"""Of all arrays of one request: about 12 ms to walk, 10 ms to decode, 16 MiB of Python objects."""
 STRUCT_VALUES: Final = 4  # what a struct costs beside its fields, in values
 TAG_VALUES: Final = 10  # what a tagged field costs: it is walked in plain Python, twice
 MAX_TAGS: Final = 10_000
@@ -33,20 +33,18 @@ Walk: TypeAlias = Callable[[memoryview, int, int], tuple[int, int]]
 
 
 class TooManyValues(Disconnect):
-    """The arrays and tagged fields of a message hold more values than are allowed."""
+    """The arrays and tagged fields of a message have more values than allowed."""
 
 
-def check(walk: Walk, body: memoryview, at: int, max_values: int = MAX_VALUES) -> None:
-    """Raise Disconnect unless one whole message lies in the bytes from `at` on.
+def check(walk: Walk, body: memoryview, position: int, max_values: int = MAX_VALUES) -> None:
+    """Raise Disconnect unless the bytes from `position` on start with one complete message.
 
-    TooManyValues if it holds more values than `max_values`, and may not hold more than are ever
-    allowed.
+    TooManyValues if it has more values than `max_values`, but perhaps no more than `MAX_VALUES`.
 
-    What follows it is ignored, as Kafka does: librdkafka's Metadata requests end with bytes too
-    many.
+    Bytes after the message are ignored, as Kafka does: librdkafka's Metadata requests have some.
     """
     try:
-        end, _ = walk(body, at, max_values)
+        end, _ = walk(body, position, max_values)
     except (IndexError, StructError):
         raise Disconnect("message is cut short") from None
     if end > len(body):
@@ -55,54 +53,54 @@ def check(walk: Walk, body: memoryview, at: int, max_values: int = MAX_VALUES) -
 
 @cache
 def walk_of(entity: Entity) -> Walk:
-    """The walk over one message or struct: from where it begins to where it ends."""
+    """The function that walks over one message or struct, from its start to its end."""
     return _compile(lambda scope: _struct(entity, scope))
 
 
-def read_uvarint(data: memoryview, at: int) -> tuple[int, int]:
+def read_uvarint(data: memoryview, position: int) -> tuple[int, int]:
     """An unsigned 31-bit number of at most five bytes, and the position after it."""
-    value = data[at]
+    value = data[position]
     if value < 0x80:
-        return value, at + 1
-    at += 1
-    byte = data[at]
+        return value, position + 1
+    position += 1
+    byte = data[position]
     value = value & 0x7F | (byte & 0x7F) << 7
     if byte < 0x80:
-        return value, at + 1
+        return value, position + 1
     for shift in (14, 21, 28):
-        at += 1
-        byte = data[at]
+        position += 1
+        byte = data[position]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             if value >> 31:
                 break
-            return value, at + 1
+            return value, position + 1
     raise Disconnect("variable-length integer is too long")
 
 
-def read_tag_count(data: memoryview, at: int, allowed: int = MAX_TAGS) -> tuple[int, int]:
-    """How many tagged fields follow, and the position after that number.
+def read_tag_count(data: memoryview, position: int, allowed: int = MAX_TAGS) -> tuple[int, int]:
+    """The number of tagged fields, and the position after that number.
 
-    Each takes two bytes at least. More than are allowed are refused before one of them is walked.
+    Each has two bytes at least. Too many are refused before the first of them is walked.
     """
-    count, at = read_uvarint(data, at)
+    count, position = read_uvarint(data, position)
     if count > allowed:
         raise Disconnect(f"too many tagged fields ({count})")
-    if 2 * count > len(data) - at:
+    if 2 * count > len(data) - position:
         raise Disconnect("message is cut short")
-    return count, at
+    return count, position
 
 
-def skip_tags(data: memoryview, at: int, allowed: int = MAX_TAGS) -> tuple[int, int]:
-    """The position after the tagged fields at `at`, whatever they are, and how many there were."""
-    count, at = read_tag_count(data, at, allowed)
+def skip_tags(data: memoryview, position: int, allowed: int = MAX_TAGS) -> tuple[int, int]:
+    """The position after the tagged fields at `position`, and their number."""
+    count, position = read_tag_count(data, position, allowed)
     for _ in range(count):
-        _, at = read_uvarint(data, at)
-        size, at = read_uvarint(data, at)
-        at += size
-        if at > len(data):
+        _, position = read_uvarint(data, position)
+        size, position = read_uvarint(data, position)
+        position += size
+        if position > len(data):
             raise Disconnect("tagged field runs past the end")
-    return at, count
+    return position, count
 
 
 def _refuse(reason: str, number: int) -> NoReturn:
@@ -111,8 +109,8 @@ def _refuse(reason: str, number: int) -> NoReturn:
 
 def _refuse_values(number: int, left: int) -> NoReturn:
     if left < -MAX_VALUES:
-        raise Disconnect(f"array length ({number})")
-    raise TooManyValues(f"array length ({number})")
+        raise Disconnect(f"too many array elements, array length ({number})")
+    raise TooManyValues(f"too many array elements, array length ({number})")
 
 
 Scope: TypeAlias = dict[str, Any]
@@ -188,7 +186,7 @@ def _compact(field: Field) -> Lines:
     if field.wire_type == "string":
         yield f"if n > {MAX_STRING_BYTES + 1}: refuse('string is too long', n)"
     if not field.nullable:
-        yield "if not n: refuse('null where a value must be', 0)"
+        yield "if not n: refuse('null for a field that is not nullable', 0)"
     yield "if n: at += n - 1"
 
 
@@ -196,7 +194,7 @@ def _optional(inside: Lines) -> Lines:
     yield "n = data[at]"
     yield "at += 1"
     yield "if n != 255:"
-    yield " if n != 1: refuse('struct is neither there nor null', n)"
+    yield " if n != 1: refuse('invalid presence byte of a nullable struct', n)"
     yield from (" " + line for line in inside)
 
 
@@ -215,7 +213,7 @@ def _array(field: Field, flexible: bool, scope: Scope) -> Lines:
     lowest = -1 if field.nullable else 0
     yield (
         f"if n < {lowest} or n * {_smallest(item, flexible)} > len(data) - at: "
-        "refuse('array length', n)"
+        "refuse('invalid array length', n)"
     )
     yield "if left < 0: refuse_values(n, left)"
     if item.wire_type in FIXED:
@@ -226,30 +224,30 @@ def _array(field: Field, flexible: bool, scope: Scope) -> Lines:
 
 
 def _tags(entity: Entity) -> Walk:
-    """The walk over tagged fields, known and unknown; most messages have none."""
-    known = {
+    """The function that walks over tagged fields, known and unknown; most messages have none."""
+    walks = {
         field.tag: _tagged_field(field._replace(nullable=field.struct is None))
         for field in fields_of(entity)
         if field.tag is not None
     }
 
-    def walk(data: memoryview, at: int, left: int) -> tuple[int, int]:
-        count, at = read_tag_count(data, at)
+    def walk(data: memoryview, position: int, left: int) -> tuple[int, int]:
+        count, position = read_tag_count(data, position)
         left -= count * TAG_VALUES
         if left < 0:
             raise TooManyValues(f"too many tagged fields ({count})")
         for _ in range(count):
-            tag, at = read_uvarint(data, at)
-            size, at = read_uvarint(data, at)
-            end = at + size
+            tag, position = read_uvarint(data, position)
+            size, position = read_uvarint(data, position)
+            end = position + size
             if end > len(data):
                 raise Disconnect("tagged field runs past the end")
-            if tag in known:
-                at, left = known[tag](data, at, left)
-                if at != end:
+            if tag in walks:
+                position, left = walks[tag](data, position, left)
+                if position != end:
                     raise Disconnect(f"tagged field {tag} has the wrong size")
-            at = end
-        return at, left
+            position = end
+        return position, left
 
     return walk
 

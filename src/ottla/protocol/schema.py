@@ -1,8 +1,8 @@
 """The messages of the protocol as kio declares them: which exist, and what their fields are.
 
-Owns the way to a message's class, loaded one version at a time because all of them together are
-hundreds of modules, and a plain description of its fields, from which `guard` and `encode` are
-built. Never reads or writes bytes.
+Owns the lookup of a message's class, loaded one version at a time because all of them together are
+hundreds of modules, and a plain description of its fields, from which `length_check` and `encode`
+are built. Never reads or writes bytes.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Kind(Enum):
-    """Which half of an API a message is."""
+    """Whether a message is a request or a response."""
 
     REQUEST = EntityType.request
     RESPONSE = EntityType.response
 
 
 class Required:
-    """Stands where a field has no default; packing it fails, as a truth value too."""
+    """The default of a field without one; packing it fails, as a truth value too."""
 
     def __bool__(self) -> bool:
-        raise TypeError("a required field is missing")
+        raise TypeError("required field is missing")
 
 
 REQUIRED: Final = Required()
@@ -55,7 +55,7 @@ class Field(NamedTuple):
     default: object
 
     def neutral(self) -> object:
-        """What the field reads as in a version that does not have it."""
+        """The value of the field in a version that does not have it."""
         if self.default is not REQUIRED:
             return self.default
         if self.nullable:
@@ -96,7 +96,7 @@ FIXED: Final = {
 
 
 class UnknownApi(LookupError):
-    """There is no such message in any release this knows."""
+    """There is no such API or version."""
 
 
 def versions(key: int) -> tuple[int, ...]:
@@ -110,16 +110,16 @@ def versions(key: int) -> tuple[int, ...]:
 def message(key: int, version: int, kind: Kind) -> Entity:
     """The class of one message."""
     if version not in versions(key):
-        raise UnknownApi(f"api {key} v{version} is unknown")
+        raise UnknownApi(f"unknown version {version} of api key {key}")
     if key in interbroker.VERSIONS:
         return interbroker.message(key, version, response=kind is Kind.RESPONSE)
-    found: Entity = resolve_name(schema_name_map[api_key_map[key]][version][kind.value])
-    _allow_no_moment(found)
-    return found
+    entity: Entity = resolve_name(schema_name_map[api_key_map[key]][version][kind.value])
+    _allow_no_moment(entity)
+    return entity
 
 
 def _allow_no_moment(entity: Entity) -> None:
-    """Kafka writes -1 for a moment that has not come, also where kio's declaration forbids it."""
+    """Kafka writes -1 for a missing timestamp, also where kio's declaration does not allow null."""
     for field in fields(entity):
         _, inner = _without_none(field.type)
         if field.metadata.get("kafka_type") == "datetime_i64":
@@ -171,26 +171,26 @@ def _without_none(declared: Any) -> tuple[bool, Any]:
 def read_missing_fields_as_defaults(key: int, version: int, kind: Kind) -> None:
     """Let a handler read any field that any version of this message has.
 
-    A field that this version lacks reads as the default of the newest version that has it. Those
-    other versions are looked at only when such a field is first asked for.
+    A field that this version lacks has the default of the newest version that has it. The other
+    versions are loaded only when such a field is first read.
     """
-    _teach(message(key, version, kind), key, kind, ())
+    _add_defaults(message(key, version, kind), key, kind, ())
 
 
-def _teach(entity: Entity, key: int, kind: Kind, path: tuple[str, ...]) -> None:
+def _add_defaults(entity: Entity, key: int, kind: Kind, path: tuple[str, ...]) -> None:
     def default(self: object, name: str) -> object:
         if not name.startswith("_"):
             for version in reversed(versions(key)):
                 for field in _fields_at(message(key, version, kind), path):
                     if field.name == name:
-                        setattr(type(self), name, field.neutral())  # asked once
+                        setattr(type(self), name, field.neutral())  # looked up once
                         return field.neutral()
         raise AttributeError(f"no version of {type(self).__name__} has a field {name!r}")
 
     setattr(entity, "__getattr__", default)  # noqa: B010 - no field that a type knows of
     for field in fields_of(entity):
         if field.struct is not None:
-            _teach(field.struct, key, kind, (*path, field.name))
+            _add_defaults(field.struct, key, kind, (*path, field.name))
 
 
 def _fields_at(entity: Entity, path: tuple[str, ...]) -> tuple[Field, ...]:

@@ -1,8 +1,8 @@
 """A frame to the typed request of its version, and a reply's fields to a frame.
 
-The adapter over kio: handlers see one shape per API, whatever version the client speaks. Owns the
-framing and both header formats. Never trusts a byte of a request: whatever is wrong with one ends
-in `Disconnect`, and nothing else.
+The adapter over kio: handlers see one form of an API, whatever version the client uses. Owns the
+framing and both header formats. Never trusts a request: every malformed one raises `Disconnect`,
+and nothing else.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = [
 API_VERSIONS: Final = 18
 CONTROLLED_SHUTDOWN: Final = 7
 
-# The first version of each API whose headers carry tagged fields, so that a header can be read
+# The first version of each API whose headers have tagged fields, so that a header can be read
 # without loading the message. An API that is not listed has none, or is not served.
 FLEXIBLE_SINCE: Final = {
     0: 9, 1: 12, 2: 6, 3: 9, 4: 4, 5: 2, 6: 6, 7: 3, 8: 8, 9: 6, 10: 3, 11: 6, 12: 4, 13: 4, 14: 4,
@@ -64,11 +64,11 @@ NEVER: Final = 0x7FFF
 _HEADER: Final = Struct(">hhih")
 _OLDEST_HEADER: Final = Struct(">hhi")
 _FRAME: Final = Struct(">ii")
-_MAX_REPLY_VALUES: Final = 1 << 40  # a broker we chose to ask: its own bytes are the bound
+_MAX_REPLY_VALUES: Final = 1 << 40  # replies of a broker are bounded by their size
 
 
 class Call:
-    """The header of one request: what is asked, in which version, by whom."""
+    """The header of one request: API key, version, correlation id, client id."""
 
     __slots__ = ("body_at", "client_id", "correlation_id", "flexible", "key", "version")
 
@@ -96,17 +96,17 @@ def parse_call(frame: memoryview) -> Call:
         return _parse_short(frame)
     if size < 0:
         if size != -1:
-            raise Disconnect(f"client id has length {size}")
-        client_id, at = None, 10
+            raise Disconnect(f"client id has invalid length {size}")
+        client_id, position = None, 10
     else:
-        at = 10 + size
-        if at > len(frame):
+        position = 10 + size
+        if position > len(frame):
             raise Disconnect("request header is cut short")
-        client_id = str(frame[10:at], "utf-8", "replace")
-    call = Call(key, version, correlation_id, client_id, at)
+        client_id = str(frame[10:position], "utf-8", "replace")
+    call = Call(key, version, correlation_id, client_id, position)
     if call.flexible:
         try:
-            call.body_at = at + 1 if not frame[at] else skip_tags(frame, at)[0]
+            call.body_at = position + 1 if not frame[position] else skip_tags(frame, position)[0]
         except IndexError:
             raise Disconnect("request header is cut short") from None
     return call
@@ -124,21 +124,21 @@ def _parse_short(frame: memoryview) -> Call:
 def decode(call: Call, frame: memoryview, max_values: int = MAX_VALUES) -> Any:
     """The request of this frame as kio's class of its version.
 
-    Fields that this version lacks read as their defaults. TooManyValues if it holds more values
-    than `max_values`: it may then be decoded in two pieces, `check_request` and `read_request`.
+    Fields that this version lacks have their defaults. TooManyValues if it has more values than
+    `max_values`: it may then be decoded in two steps, `check_request` and `read_request`.
     """
     check_request(call, frame, max_values)
     return read_request(call, frame)
 
 
 def check_request(call: Call, frame: memoryview, max_values: int = MAX_VALUES) -> None:
-    """Raise Disconnect unless the frame holds a whole request that may be read."""
+    """Raise Disconnect unless the frame has a complete, well-formed request."""
     walk, _ = _request_reader(call.key, call.version)
     check(walk, frame, call.body_at, max_values)
 
 
 def read_request(call: Call, frame: memoryview) -> Any:
-    """What `check_request` has found good."""
+    """The request of a frame that `check_request` has accepted."""
     _, read = _request_reader(call.key, call.version)
     return _read(read, frame, call.body_at)
 
@@ -146,14 +146,14 @@ def read_request(call: Call, frame: memoryview) -> Any:
 def decode_reply(key: int, version: int, frame: memoryview) -> Any:
     """The reply in this frame (without its size) as kio's class of its version."""
     walk, read = _reply_reader(key, version)
-    at = 4
+    position = 4
     if _reply_is_flexible(key, version):
         try:
-            at, _ = skip_tags(frame, at)
+            position, _ = skip_tags(frame, position)
         except IndexError:
             raise Disconnect("reply header is cut short") from None
-    check(walk, frame, at, _MAX_REPLY_VALUES)
-    return _read(read, frame, at)
+    check(walk, frame, position, _MAX_REPLY_VALUES)
+    return _read(read, frame, position)
 
 
 def reply(call: Call, fields: Fields) -> bytes:
@@ -166,7 +166,7 @@ def reply(call: Call, fields: Fields) -> bytes:
 
 
 def reply_in_pieces(call: Call, fields: Fields) -> Generator[None, None, bytes]:
-    """The same as `reply` for one that is large; yields where others may have a turn."""
+    """As `reply`, for a large one; yields between slices."""
     out = bytearray(_reply_header_size(call))
     yield from write_in_pieces(message(call.key, call.version, Kind.RESPONSE), fields, out)
     _FRAME.pack_into(out, 0, len(out) - 4, call.correlation_id)
@@ -174,7 +174,7 @@ def reply_in_pieces(call: Call, fields: Fields) -> Generator[None, None, bytes]:
 
 
 def _reply_header_size(call: Call) -> int:
-    """With the frame's size."""
+    """Including the frame's size."""
     return 9 if call.flexible and call.key != API_VERSIONS else 8
 
 
@@ -186,7 +186,7 @@ def encode_part(call: Call, array: str, fields: Fields) -> Encoded:
 
 
 def part_in_pieces(call: Call, array: str, fields: Fields) -> Generator[None, None, Encoded]:
-    """The same as `encode_part`; yields where others may have a turn, if it is large."""
+    """As `encode_part`; yields between slices if it is large."""
     out = bytearray()
     yield from write_in_pieces(_part_struct(call.key, call.version, array), fields, out)
     return Encoded(out)
@@ -212,7 +212,7 @@ def encode_request(
 
 
 def _reply_is_flexible(key: int, version: int) -> bool:
-    # A client may not know what the broker speaks when it reads an ApiVersions reply.
+    # A client does not know the broker's versions when it reads an ApiVersions reply.
     return key != API_VERSIONS and version >= FLEXIBLE_SINCE.get(key, NEVER)
 
 
@@ -252,14 +252,14 @@ def _part_writer(key: int, version: int, array: str) -> Write:
 def _part_struct(key: int, version: int, array: str) -> Entity:
     fields = fields_of(message(key, version, Kind.RESPONSE))
     struct = next(field.struct for field in fields if field.name == array)
-    assert struct is not None, f"{array} is no array of structs"
+    assert struct is not None, f"{array} is not an array of structs"
     return struct
 
 
-def _read(read: Callable[..., Any], frame: memoryview, at: int) -> Any:
+def _read(read: Callable[..., Any], frame: memoryview, position: int) -> Any:
     try:
-        entity, _ = read(frame, at)
+        entity, _ = read(frame, position)
     except Exception as error:
-        # Whatever kio makes of text that is not UTF-8, dates beyond the calendar and the like.
-        raise Disconnect(f"message does not decode: {error}") from None
+        # kio's errors for text that is not UTF-8, timestamps out of range and the like.
+        raise Disconnect(f"cannot decode message: {error}") from None
     return entity

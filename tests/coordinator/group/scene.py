@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.coordinator.group.classic.join import JoinRequest
 from ottla.coordinator.group.classic.member import GroupPhase, JoinReply, Protocol, SyncReply
 from ottla.coordinator.group.classic.sync import SyncRequest
@@ -46,7 +46,7 @@ class Scene:
         )
         for offset, (key, value) in enumerate(self.log):
             self.shard.replay(self.shard.decode(key, value), offset, NO_PRODUCER)
-        self.carry_out(self.shard.loaded(self.now))
+        self.execute(self.shard.loaded(self.now))
 
     @property
     def group(self) -> ClassicGroup:
@@ -62,7 +62,7 @@ class Scene:
 
     # What a runtime does
 
-    def carry_out(self, outcome: Outcome[Any], producer: int = NO_PRODUCER) -> Any:
+    def execute(self, outcome: Outcome[Any], producer: int = NO_PRODUCER) -> Any:
         for op in outcome.timers:
             self.timers.pop(op.key, None)
             if isinstance(op, SetTimer):
@@ -71,7 +71,7 @@ class Scene:
         if code is ErrorCode.none:
             for record in outcome.records:
                 what = self.shard.decode(record.key, record.value)
-                assert what == record.what, "it reads as it was written"
+                assert what == record.change, "it reads as it was written"
                 self.shard.replay(what, len(self.log), ProducerId(producer))
                 self.log.append((record.key, record.value))
         if outcome.then is not None:
@@ -79,7 +79,7 @@ class Scene:
             if self.held is not None and outcome.records:
                 self.held.append(then)
             else:
-                self.carry_out(then(code, self.now))
+                self.execute(then(code, self.now))
         elif code is not ErrorCode.none:
             raise KafkaError(code)
         return outcome.reply
@@ -87,7 +87,7 @@ class Scene:
     def commit_held(self) -> None:
         held, self.held = self.held or [], None
         for then in held:
-            self.carry_out(then(ErrorCode.none, self.now))
+            self.execute(then(ErrorCode.none, self.now))
 
     def pass_ms(self, ms: int) -> None:
         end = self.now + ms
@@ -95,7 +95,7 @@ class Scene:
             at, _, key = min(due, key=lambda one: one[:2])
             del self.timers[key]
             self.now = max(self.now, at)
-            self.carry_out(self.shard.on_timer(key, self.now))
+            self.execute(self.shard.on_timer(key, self.now))
         self.now = end
 
     def crash(self) -> Scene:
@@ -124,7 +124,7 @@ class Scene:
         )
         assert not ask, ask
         replies: list[JoinReply] = []
-        self.carry_out(self.shard.join(group, asked, replies.append, self.now))
+        self.execute(self.shard.join(group, asked, replies.append, self.now))
         return replies
 
     def start_sync(
@@ -139,21 +139,21 @@ class Scene:
             assignments or {},
         )
         replies: list[SyncReply] = []
-        self.carry_out(self.shard.sync(GROUP, asked, replies.append, self.now))
+        self.execute(self.shard.sync(GROUP, asked, replies.append, self.now))
         return replies
 
     def heartbeat(self, joined: JoinReply, **ask: Any) -> ErrorCode:
-        who = LeavingMember(ask.get("member_id", joined.member_id), ask.get("instance"))
+        who = MemberIdentity(ask.get("member_id", joined.member_id), ask.get("instance"))
         generation = ask.get("generation", joined.generation)
         try:
-            code = self.carry_out(self.shard.heartbeat(GROUP, who, generation, self.now))
+            code = self.execute(self.shard.heartbeat(GROUP, who, generation, self.now))
         except KafkaError as refusal:
             return refusal.code
         assert isinstance(code, ErrorCode)
         return code
 
-    def leave(self, *leavers: LeavingMember) -> list[ErrorCode]:
-        codes: list[ErrorCode] = self.carry_out(self.shard.leave(GROUP, leavers, self.now))
+    def leave(self, *leavers: MemberIdentity) -> list[ErrorCode]:
+        codes: list[ErrorCode] = self.execute(self.shard.leave(GROUP, leavers, self.now))
         return codes
 
     def commit(self, *offsets: OffsetToCommit, **ask: Any) -> list[ErrorCode]:
@@ -166,7 +166,7 @@ class Scene:
             **{key: value for key, value in ask.items() if key != "producer"},
         )
         producer = ask.get("producer", NO_PRODUCER)
-        codes: list[ErrorCode] = self.carry_out(self.shard.commit(asked, self.now), producer)
+        codes: list[ErrorCode] = self.execute(self.shard.commit(asked, self.now), producer)
         return codes
 
     def committed(self, topic: str = "t", partition: int = 0, group: str = GROUP) -> int | None:

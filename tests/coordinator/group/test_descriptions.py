@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.coordinator.group import descriptions
-from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.coordinator.group.descriptions import GroupOverview
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.scene import GROUP, RANGE, Scene, code_of, offset
@@ -51,7 +51,7 @@ def test_groups_are_listed_by_state_and_type(
     states: tuple[str, ...], types: tuple[str, ...], passes: bool
 ) -> None:
     shown = GroupOverview(GROUP, "consumer", "Empty")
-    assert descriptions.is_asked_for(shown, states, types) is passes
+    assert descriptions.passes_filters(shown, states, types) is passes
 
 
 def test_a_group_without_members_is_deleted_with_its_offsets() -> None:
@@ -60,8 +60,8 @@ def test_a_group_without_members_is_deleted_with_its_offsets() -> None:
     [leader] = scene.stable()
     refused = code_of(descriptions.delete, scene.group, scene.shard.offsets, 0)
     assert refused is ErrorCode.non_empty_group
-    scene.leave(LeavingMember(leader.member_id))
-    scene.carry_out(descriptions.delete(scene.group, scene.shard.offsets, 0))
+    scene.leave(MemberIdentity(leader.member_id))
+    scene.execute(descriptions.delete(scene.group, scene.shard.offsets, 0))
     assert (scene.shard.groups, scene.committed(), scene.committed("u")) == ({}, None, None)
     assert scene.crash().shard.groups == {}
     assert (

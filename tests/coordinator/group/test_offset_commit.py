@@ -114,7 +114,7 @@ def test_offsets_are_deleted_in_topics_that_nobody_reads() -> None:
     def delete() -> dict[str, ErrorCode]:
         group = scene.shard.groups.get(GROUP)
         outcome = offset_commit.delete_offsets(group, scene.shard.offsets, keys, scene.now)
-        refused: dict[str, ErrorCode] = scene.carry_out(outcome)
+        refused: dict[str, ErrorCode] = scene.execute(outcome)
         return refused
 
     assert delete() == {"t": ErrorCode.group_subscribed_to_topic}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.coordinator.group.shard import EXPIRE
 from ottla.model.ids import TopicPartition
 from tests.coordinator.group.scene import GROUP, Scene, offset
@@ -37,7 +37,7 @@ def test_an_empty_groups_offsets_go_a_week_after_its_last_member() -> None:
         scene.pass_ms(DAY_MS // 96)
         scene.heartbeat(leader)
     assert scene.committed() == 5, "its members read the topic"
-    scene.leave(LeavingMember(leader.member_id))
+    scene.leave(MemberIdentity(leader.member_id))
     scene.pass_ms(WEEK_MS - CHECK_MS)
     assert scene.committed() == 5
     scene.pass_ms(2 * CHECK_MS)
@@ -81,7 +81,7 @@ def test_offsets_of_other_types_of_groups_stay_while_they_have_members() -> None
     scene.commit(offset(5))
     scene.stable(type="connect", session_ms=1_800_000)
     scene.now += WEEK_MS
-    scene.carry_out(scene.shard.on_timer(EXPIRE, scene.now))
+    scene.execute(scene.shard.on_timer(EXPIRE, scene.now))
     assert scene.committed() == 5
 
 
@@ -90,7 +90,7 @@ def test_offsets_of_deleted_partitions_go() -> None:
     scene = Scene()
     scene.commit(offset(5), offset(6, partition=1), offset(7, "u"))
     gone = [TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("x", 0)]
-    scene.carry_out(scene.shard.forget_partitions(gone, scene.now))
+    scene.execute(scene.shard.forget_partitions(gone, scene.now))
     assert (scene.committed(), scene.committed("t", 1), scene.committed("u")) == (None, None, 7)
 
 

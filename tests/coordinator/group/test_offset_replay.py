@@ -53,7 +53,7 @@ def found(offsets: Offsets) -> dict[tuple[str, str, int], Committed]:
     return {
         (group, topic, partition): committed
         for group in offsets.groups()
-        for topic, partition, committed in offsets.each(group)
+        for topic, partition, committed in offsets.entries(group)
     }
 
 
@@ -73,9 +73,9 @@ def test_what_is_taken_at_once_is_what_would_be_taken_one_by_one(
     assert found(many) == found(single)
     assert many.of("g") == single.of("g"), "at the same places in the log"
     if taken.records == len(records):
-        assert taken.at == len(section)
+        assert taken.position == len(section)
     else:  # it stopped before the next
-        rest = bytes(section[taken.at :])
+        rest = bytes(section[taken.position :])
         key = records[taken.records].key
         assert key in rest[: len(key) + 30]
 
@@ -91,7 +91,7 @@ def test_all_of_the_records_we_write_are_taken_at_once() -> None:
     first = offsets.bulk.take(section, 0, 4_000, 7)
     assert first.records == 4_000
     # An offset beyond 8,191 in its batch takes three bytes: those are read one by one.
-    assert offsets.bulk.take(section, first.at, 6_000, 7).records == 4_192
+    assert offsets.bulk.take(section, first.position, 6_000, 7).records == 4_192
     assert offsets.get("g", "t", 8_191) == Committed(8_191)
     places = [int.from_bytes(packed[:8], "big") for packed in offsets.of("g")["t"].values()]
     assert places == [7 + number for number in range(8_192)]

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.coordinator.group.classic.join import JoinRequest
 from ottla.coordinator.group.classic.member import JoinReply
 from ottla.coordinator.group.classic.sync import SyncRequest
@@ -53,7 +53,7 @@ def test_a_group_lives_from_its_first_member_to_its_deletion() -> None:
         async with coordinating() as made:
             reply = await joined(made, "g")
             assert (
-                await made.groups.heartbeat("g", LeavingMember(reply.member_id), 1)
+                await made.groups.heartbeat("g", MemberIdentity(reply.member_id), 1)
                 is ErrorCode.none
             )
             shown = await made.groups.describe("g")
@@ -61,7 +61,7 @@ def test_a_group_lives_from_its_first_member_to_its_deletion() -> None:
             assert [one.state for one in made.groups.overviews(("stable",), ("classic",))] == [
                 "Stable"
             ]
-            assert await made.groups.leave("g", [LeavingMember(reply.member_id)]) == [
+            assert await made.groups.leave("g", [MemberIdentity(reply.member_id)]) == [
                 ErrorCode.none
             ]
             await made.groups.delete("g")

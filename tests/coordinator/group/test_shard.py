@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
-from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.coordinator.group.classic.member import GroupPhase, JoinReply, SyncReply
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.scene import Scene, code_of, offset
@@ -92,7 +92,7 @@ class GroupHistory(RuleBasedStateMachine):
         self.given: dict[tuple[int, str], bytes] = {}
         self.acknowledged: int | None = None
 
-    def known(self, member_id: str) -> JoinReply:
+    def require_member(self, member_id: str) -> JoinReply:
         group = self.scene.group
         return JoinReply(
             member_id=member_id,
@@ -129,7 +129,7 @@ class GroupHistory(RuleBasedStateMachine):
         if group is None or member not in group.members:
             return
         instance = group.members[member].instance_id
-        joined, leads = self.known(member), group.leader == member
+        joined, leads = self.require_member(member), group.leader == member
         was = group.phase
         given = {id: part + id.encode() for id in group.members}
         try:
@@ -145,12 +145,12 @@ class GroupHistory(RuleBasedStateMachine):
     @rule(member=members)
     def beats(self, member: str) -> None:
         if "g" in self.scene.shard.groups:
-            self.scene.heartbeat(self.known(member))
+            self.scene.heartbeat(self.require_member(member))
 
     @rule(member=members)
     def goes(self, member: str) -> None:
         if "g" in self.scene.shard.groups:
-            self.scene.leave(LeavingMember(member))
+            self.scene.leave(MemberIdentity(member))
 
     @rule(ms=st.sampled_from([1, 100, 3_000, 7_000, 20_000]))
     def time_passes(self, ms: int) -> None:

@@ -6,11 +6,11 @@ import pytest
 
 from ottla.coordinator.txn.end_transaction import (
     EndRequest,
+    abort_fenced,
     complete,
     end,
-    fenced,
-    is_forgettable,
-    is_overdue,
+    is_expired,
+    is_timed_out,
 )
 from ottla.coordinator.txn.state import (
     LAST_EPOCH,
@@ -174,7 +174,7 @@ class TestKeptTransactions:
 class TestFencing:
     @pytest.mark.spec("TXN-42")
     def test_an_overdue_transaction_is_aborted_under_an_epoch_nobody_has(self) -> None:
-        after = fenced(txn(version=2), NOW)
+        after = abort_fenced(txn(version=2), NOW)
         assert (after.state, after.producer, after.partitions) == (S.PREPARE_ABORT, (7, 4), A)
 
     @pytest.mark.spec("TXN-17", "TXN-42")
@@ -183,25 +183,25 @@ class TestFencing:
     def test_the_fenced_producer_never_learns_the_new_epoch(
         self, version: int, commit: bool
     ) -> None:
-        after = fenced(txn(version=2), NOW)
+        after = abort_fenced(txn(version=2), NOW)
         asked = EndRequest(ME, commit, version)
         assert refusal(after, asked) is ErrorCode.producer_fenced
         assert refusal(complete(after, NOW), asked) is ErrorCode.producer_fenced
 
     def test_the_last_epoch_can_be_fenced(self) -> None:
-        assert fenced(txn(epoch=LAST_EPOCH - 1), NOW).epoch == LAST_EPOCH
+        assert abort_fenced(txn(epoch=LAST_EPOCH - 1), NOW).epoch == LAST_EPOCH
 
 
 @pytest.mark.spec("TXN-42")
 def test_a_transaction_is_overdue_when_its_timeout_has_passed_since_it_began() -> None:
-    assert not is_overdue(txn(), 60_005)
-    assert is_overdue(txn(), 60_006)
-    assert not is_overdue(txn(timeout_ms=NEVER_MS), 2**60)
-    assert not any(is_overdue(txn(state), 2**60) for state in S if state is not S.ONGOING)
+    assert not is_timed_out(txn(), 60_005)
+    assert is_timed_out(txn(), 60_006)
+    assert not is_timed_out(txn(timeout_ms=NEVER_MS), 2**60)
+    assert not any(is_timed_out(txn(state), 2**60) for state in S if state is not S.ONGOING)
 
 
 @pytest.mark.spec("TXN-43", "ERR-05", "OPEN-06")
 def test_only_an_id_at_rest_is_ever_forgotten() -> None:
-    old = {state for state in S if is_forgettable(txn(state, updated_ms=0), 100, 100)}
+    old = {state for state in S if is_expired(txn(state, updated_ms=0), 100, 100)}
     assert old == {S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT}
-    assert not is_forgettable(txn(S.EMPTY, updated_ms=1), 100, 100)
+    assert not is_expired(txn(S.EMPTY, updated_ms=1), 100, 100)

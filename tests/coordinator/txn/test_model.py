@@ -15,7 +15,7 @@ from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.txn.end_transaction import EndRequest
 from ottla.coordinator.txn.init_producer_id import InitProducerIdRequest
 from ottla.coordinator.txn.records import record_of
-from ottla.coordinator.txn.shard import OVERDUE, Intervals, TxnShard
+from ottla.coordinator.txn.shard import TIMEOUT_CHECK, Intervals, TxnShard
 from ottla.coordinator.txn.state import (
     COMMITS,
     DECIDED,
@@ -139,7 +139,7 @@ class Transactions(RuleBasedStateMachine):
     @rule(passed_ms=st.sampled_from([10, TIMEOUT_MS + 1]))
     def time_passes(self, passed_ms: int) -> None:
         self.now += passed_ms
-        self._carried_out(self.shard.on_timer(OVERDUE, self.now))
+        self._carried_out(self.shard.on_timer(TIMEOUT_CHECK, self.now))
         if self.phase == "open" and self._txn().state is TxnState.PREPARE_ABORT:
             self.phase, self.newest, self.last_end = "abort", None, None
 
@@ -213,7 +213,7 @@ class Transactions(RuleBasedStateMachine):
     def _carried_out(self, outcome: Outcome[Any]) -> None:
         for record in outcome.records:
             self.log[record.key] = record.value
-            self.shard.replay(record.what, 0, NO_PRODUCER)
+            self.shard.replay(record.change, 0, NO_PRODUCER)
 
     def _written(self, txn: Transaction) -> None:
         self._carried_out(Outcome(None, (record_of(txn),)))

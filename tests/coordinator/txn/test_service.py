@@ -363,4 +363,4 @@ def test_new_ids_are_refused_when_those_there_are_fill_their_memory(
             )
 
     run(story())
-    assert caplog.text.count("new transactional ids are refused") == 1
+    assert caplog.text.count("refusing new ids until some expire") == 1

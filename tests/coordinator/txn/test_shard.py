@@ -10,7 +10,14 @@ from ottla.coordinator.outcome import Outcome, SetTimer
 from ottla.coordinator.txn.end_transaction import EndRequest
 from ottla.coordinator.txn.init_producer_id import InitProducerIdRequest
 from ottla.coordinator.txn.records import TransactionalIdExpired
-from ottla.coordinator.txn.shard import AT_ONCE, FORGETTABLE, ID_BYTES, OVERDUE, Intervals, TxnShard
+from ottla.coordinator.txn.shard import (
+    AT_ONCE,
+    EXPIRATION_CHECK,
+    ID_BYTES,
+    TIMEOUT_CHECK,
+    Intervals,
+    TxnShard,
+)
 from ottla.coordinator.txn.state import NO_EPOCH, Producer, Transaction, TxnState
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_PRODUCER, ProducerId, TopicPartition
@@ -56,8 +63,8 @@ def stored(what: object) -> object:
 def taken_in(shard: TxnShard, outcome: Outcome[Any]) -> None:
     """Do with a decision what the runtime does."""
     for record in outcome.records:
-        assert shard.decode(record.key, record.value) == stored(record.what)
-        shard.replay(record.what, 0, NO_PRODUCER)
+        assert shard.decode(record.key, record.value) == stored(record.change)
+        shard.replay(record.change, 0, NO_PRODUCER)
     if outcome.then is not None:
         outcome.then(ErrorCode.none, 0)
 
@@ -77,7 +84,7 @@ def test_what_was_decided_before_loading_is_finished_after_it() -> None:
     shard, heard = shard_of(ONGOING, decided._replace(id="other"))
     outcome = shard.loaded(0)
     assert heard.finishing == ["other"]
-    assert {op.key for op in outcome.timers} == {OVERDUE, FORGETTABLE}
+    assert {op.key for op in outcome.timers} == {TIMEOUT_CHECK, EXPIRATION_CHECK}
 
 
 @pytest.mark.spec("TXN-37", "TXN-39")
@@ -107,7 +114,10 @@ def test_completion_is_heard_and_a_stale_one_changes_nothing() -> None:
 def test_an_abort_of_nothing_needs_no_finishing() -> None:
     shard, heard = shard_of(ONGOING._replace(state=S.EMPTY, partitions=frozenset()))
     outcome = shard.end("tx", EndRequest(ME, False, 2), None, 5)
-    assert [record.what.state for record in outcome.records] == [S.PREPARE_ABORT, S.COMPLETE_ABORT]
+    assert [record.change.state for record in outcome.records] == [
+        S.PREPARE_ABORT,
+        S.COMPLETE_ABORT,
+    ]
     assert outcome.then is None
     taken_in(shard, outcome)
     assert heard.done == ["tx"]
@@ -122,24 +132,24 @@ def test_adding_what_is_there_writes_nothing() -> None:
 def test_overdue_transactions_are_fenced_as_many_at_a_time_as_fit_a_batch() -> None:
     many = [ONGOING._replace(id=f"t{n}") for n in range(AT_ONCE + 1)]
     shard, heard = shard_of(*many, ONGOING._replace(id="young", started_ms=900))
-    outcome = shard.on_timer(OVERDUE, 1_500)
+    outcome = shard.on_timer(TIMEOUT_CHECK, 1_500)
     assert len(outcome.records) == AT_ONCE
     taken_in(shard, outcome)
     assert len(heard.finishing) == AT_ONCE
     [timer] = outcome.timers
     assert isinstance(timer, SetTimer)
     assert timer.delay_ms < 1_000
-    rest = shard.on_timer(OVERDUE, 1_500)
+    rest = shard.on_timer(TIMEOUT_CHECK, 1_500)
     assert len(rest.records) == 1
-    assert rest.timers == (SetTimer(OVERDUE, 10_000),)
+    assert rest.timers == (SetTimer(TIMEOUT_CHECK, 10_000),)
 
 
 @pytest.mark.spec("TXN-43")
 def test_forgotten_ids_leave_a_tombstone() -> None:
     old = ONGOING._replace(id="old", state=S.COMPLETE_COMMIT)
     shard, _ = shard_of(old, ONGOING, intervals=Intervals(expiration_ms=100))
-    outcome = shard.on_timer(FORGETTABLE, 100)
-    assert [(record.what, record.value) for record in outcome.records] == [
+    outcome = shard.on_timer(EXPIRATION_CHECK, 100)
+    assert [(record.change, record.value) for record in outcome.records] == [
         (TransactionalIdExpired("old"), None)
     ]
     taken_in(shard, outcome)

@@ -13,7 +13,7 @@ from ottla.coordinator.txn.state import (
     Producer,
     Transaction,
     TxnState,
-    moved,
+    transition,
 )
 from ottla.model.ids import ProducerId
 
@@ -43,7 +43,7 @@ def test_each_state_is_reached_from_its_legal_predecessors_only(to: TxnState) ->
 @pytest.mark.parametrize(("at", "to"), [(a, b) for a in S for b in S if b not in MOVES[a]])
 def test_an_illegal_move_is_a_broken_invariant(at: TxnState, to: TxnState) -> None:
     with pytest.raises(AssertionError, match=at.name):
-        moved(Transaction("tx", ProducerId(1), 0, at), to)
+        transition(Transaction("tx", ProducerId(1), 0, at), to)
 
 
 @pytest.mark.spec("TXN-25")
@@ -71,7 +71,7 @@ def test_the_client_is_its_next_identity_as_soon_as_it_has_one() -> None:
     txn = Transaction("tx", ProducerId(1), 5, S.ONGOING)
     assert txn.client == (1, 5)
     assert not txn.is_kept
-    kept = moved(txn, S.ONGOING, next_producer_id=ProducerId(9), next_epoch=0)
+    kept = transition(txn, S.ONGOING, next_producer_id=ProducerId(9), next_epoch=0)
     assert kept.client == (9, 0)
     assert kept.producer == (1, 5)
     assert kept.is_kept

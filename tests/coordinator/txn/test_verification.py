@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.coordinator.txn.state import Producer
-from ottla.coordinator.txn.verification import said
+from ottla.coordinator.txn.verification import producer_error
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import ProducerId
 from ottla.replica.transaction_verification import TransactionalBatch
@@ -35,7 +35,7 @@ KNOWS = TransactionalBatch(ID, knows_abortable=True)
 def test_a_refusal_is_said_in_words_a_producer_knows(
     code: ErrorCode, terms: TransactionalBatch, heard: ErrorCode
 ) -> None:
-    assert said(code, terms) is heard
+    assert producer_error(code, terms) is heard
 
 
 @pytest.mark.spec("TXN-32", "TXN-34")

@@ -1,12 +1,12 @@
-"""What brokers ask of each other; a client that tries is refused with CLUSTER_AUTHORIZATION_FAILED.
+"""APIs between brokers; a client gets CLUSTER_AUTHORIZATION_FAILED.
 
 A controller sends the first three, also to its own broker.
 
-- `leader_and_isr`       who leads the partitions held here
-- `stop_replica`         stop, and perhaps delete, replicas held here
-- `update_metadata`      the cluster as everybody shall see it
-- `controlled_shutdown`  a broker asks the controller to take its leaders
+- `leader_and_isr`       leaders and in-sync replicas of this broker's partitions
+- `stop_replica`         stop, and perhaps delete, replicas of this broker
+- `update_metadata`      the cluster metadata for this broker's clients
+- `controlled_shutdown`  a broker asks the controller to move its leaders
 
-Only the versions that name topics by id are served: controller and brokers of one cluster are
-released together.
+Only the versions with topic ids are served: controller and brokers of one cluster are released
+together.
 """

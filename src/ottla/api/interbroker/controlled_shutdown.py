@@ -1,4 +1,4 @@
-"""ControlledShutdown (7): a broker that stops in order asks for its leaders to be taken."""
+"""ControlledShutdown (7): a broker that shuts down asks the controller to move its leaders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LeaderAndIsr (4): for partitions held here, who leads them and who is in sync."""
+"""LeaderAndIsr (4): leaders and in-sync replicas of this broker's partitions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def leader_and_isr(request: Request, ctx: Context) -> Fields:
     new = {state.key.topic for state in states if hosted.find(state.key) is None}
     if new:
         await ctx.services.controller.configs.load_topics(sorted(new))
-        transitions.check(fence)  # a newer controller may have spoken while settings were read
+        transitions.check(fence)  # a newer controller may have sent a request meanwhile
     codes = await transitions.apply_leader_and_isr(states)
     return {
         "error_code": ErrorCode.none,
@@ -39,10 +39,12 @@ async def leader_and_isr(request: Request, ctx: Context) -> Fields:
                 "topic_id": topic.topic_id,
                 "partition_errors": [
                     {
-                        "partition_index": one.partition_index,
-                        "error_code": codes[TopicPartition(topic.topic_name, one.partition_index)],
+                        "partition_index": partition.partition_index,
+                        "error_code": codes[
+                            TopicPartition(topic.topic_name, partition.partition_index)
+                        ],
                     }
-                    for one in topic.partition_states
+                    for partition in topic.partition_states
                 ],
             }
             for topic in request.topic_states
@@ -53,19 +55,19 @@ async def leader_and_isr(request: Request, ctx: Context) -> Fields:
 def _states(request: Request) -> list[PartitionTransition]:
     return [
         PartitionTransition(
-            TopicPartition(topic.topic_name, one.partition_index),
+            TopicPartition(topic.topic_name, partition.partition_index),
             topic.topic_id or NO_TOPIC_ID,
             LeaderAssignment(
-                BrokerId(one.leader),
-                LeaderEpoch(one.leader_epoch),
-                tuple(map(BrokerId, one.isr)),
-                tuple(map(BrokerId, one.replicas)),
-                one.partition_epoch,
+                BrokerId(partition.leader),
+                LeaderEpoch(partition.leader_epoch),
+                tuple(map(BrokerId, partition.isr)),
+                tuple(map(BrokerId, partition.replicas)),
+                partition.partition_epoch,
             ),
-            one.is_new,
+            partition.is_new,
         )
         for topic in request.topic_states
-        for one in topic.partition_states
+        for partition in topic.partition_states
     ]
 
 

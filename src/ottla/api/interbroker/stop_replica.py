@@ -1,4 +1,4 @@
-"""StopReplica (5): replicas held here that shall stop, and perhaps lose their files."""
+"""StopReplica (5): stops replicas of this broker, and deletes their files if requested."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ async def stop_replica(request: Request, ctx: Context) -> Fields:
     )
     codes = await transitions.stop_replicas(
         PartitionStop(
-            TopicPartition(topic.topic_name, one.partition_index),
-            LeaderEpoch(one.leader_epoch),
-            one.delete_partition,
+            TopicPartition(topic.topic_name, partition.partition_index),
+            LeaderEpoch(partition.leader_epoch),
+            partition.delete_partition,
         )
         for topic in request.topic_states
-        for one in topic.partition_states
+        for partition in topic.partition_states
     )
     return {
         "error_code": ErrorCode.none,

@@ -1,4 +1,4 @@
-"""UpdateMetadata (6): the cluster as this broker shall show it to its clients."""
+"""UpdateMetadata (6): the cluster metadata for this broker's clients."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def update_metadata(request: Request, ctx: Context) -> Fields:
 
 
 def _changed(before: Image, after: Image, update: Update) -> set[str]:
-    """Topics that came, went, or have another number of partitions."""
+    """Topics that were created or deleted, or have another number of partitions."""
     named = {tp.topic for tp, _, _ in update.partitions}
     return {name for name in named if _size(before, name) != _size(after, name)}
 
@@ -67,17 +67,17 @@ def _broker(broker: Any) -> BrokerMetadata:
 def _partitions(request: Request) -> Iterator[tuple[TopicPartition, TopicId, PartitionMetadata]]:
     for topic in request.topic_states:
         topic_id = topic.topic_id or NO_TOPIC_ID
-        for one in topic.partition_states:
+        for state in topic.partition_states:
             partition = PartitionMetadata(
-                BrokerId(one.leader),
-                LeaderEpoch(one.leader_epoch),
-                tuple(map(BrokerId, one.isr)),
-                tuple(map(BrokerId, one.replicas)),
-                tuple(map(BrokerId, one.offline_replicas)),
-                one.zk_version,
-                ControllerEpoch(one.controller_epoch),
+                BrokerId(state.leader),
+                LeaderEpoch(state.leader_epoch),
+                tuple(map(BrokerId, state.isr)),
+                tuple(map(BrokerId, state.replicas)),
+                tuple(map(BrokerId, state.offline_replicas)),
+                state.zk_version,
+                ControllerEpoch(state.controller_epoch),
             )
-            yield TopicPartition(topic.topic_name, one.partition_index), topic_id, partition
+            yield TopicPartition(topic.topic_name, state.partition_index), topic_id, partition
 
 
 def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:

@@ -1,4 +1,4 @@
-"""Groups as tools see them, and their deletion. Pure."""
+"""Groups as DescribeGroups and ListGroups show them, and DeleteGroups. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class GroupOverview(NamedTuple):
 
 
 def summary(group: Group | None) -> GroupSummary | None:
-    """A classic group; metadata and assignments are shown while they hold: while it is stable."""
+    """A classic group, with metadata and assignments only while it is stable."""
     if group is None or isinstance(group, ConsumerGroup):
         return None
     stable = group.phase is GroupPhase.STABLE
@@ -73,10 +73,12 @@ def overview(group: Group) -> GroupOverview:
     return GroupOverview(group.id, group.protocol_type or "", group.phase.value)
 
 
-def is_asked_for(shown: GroupOverview, states: Collection[str], types: Collection[str]) -> bool:
-    """Whether it passes both filters; an empty one lets everything through."""
-    by_state = not states or shown.state.lower() in {state.lower() for state in states}
-    return by_state and (not types or shown.type.lower() in {kind.lower() for kind in types})
+def passes_filters(
+    overview: GroupOverview, states: Collection[str], types: Collection[str]
+) -> bool:
+    """Whether the group passes both filters; an empty filter passes everything."""
+    by_state = not states or overview.state.lower() in {state.lower() for state in states}
+    return by_state and (not types or overview.type.lower() in {kind.lower() for kind in types})
 
 
 def is_empty(group: Group) -> bool:
@@ -86,7 +88,7 @@ def is_empty(group: Group) -> bool:
 
 
 def delete_group_records(group: Group, draft: Draft) -> None:
-    """Take away what is written of the group itself."""
+    """Adds tombstones for the group's own records."""
     if isinstance(group, ConsumerGroup):
         tombstones(group, draft)
     else:
@@ -100,7 +102,7 @@ def delete(group: Group | None, offsets: Offsets, now: int) -> Outcome[None]:
     if not is_empty(group):
         raise KafkaError(ErrorCode.non_empty_group)
     draft = Draft(now)
-    for topic, partition, _ in offsets.each(group.id):
+    for topic, partition, _ in offsets.entries(group.id):
         draft.records.append(offset_record(OffsetChanged(group.id, topic, partition, None)))
     delete_group_records(group, draft)
     return draft.outcome(None)

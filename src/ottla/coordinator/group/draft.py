@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class Draft:
-    """An outcome in the making."""
+    """Builds an `Outcome`."""
 
     __slots__ = ("now", "records", "then", "timers")
 

@@ -1,11 +1,11 @@
-"""What the members of classic groups take of the memory, in all shards together. Pure.
+"""Memory used by the members of classic groups, over all shards, and its limit. Pure.
 
-Owns: the bytes of each group, and whether one more member may come. Never: counts offsets, whose
-number is that of partitions and groups, or groups of the consumer protocol, whose members are
-stored before they count and so cannot be larger than a record.
+Owns: the bytes of each group, and whether one more member is accepted. Never: counts offsets, whose
+number is bounded by partitions and groups, or groups of the consumer protocol, whose members are
+stored first and so cannot be larger than a record.
 
-Members are refused with GROUP_MAX_SIZE_REACHED, which clients take as final and show. A quarter is
-left to small members, so that a few that bring megabytes do not keep ordinary ones out.
+Members are refused with GROUP_MAX_SIZE_REACHED, which clients do not retry. A quarter of the limit
+is reserved for small members, so that a few large ones cannot keep ordinary ones out.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from ottla.model.errors import ErrorCode, KafkaError
 log = logging.getLogger(__name__)
 
 MEMBER_BYTES: Final = 1_024
-"""A member with nothing to say: its object, its names, its timer."""
+"""Memory counted for a member without metadata: its object, its names, its timer."""
 SMALL_BYTES: Final = 64 << 10
-KEPT_FOR_SMALL: Final = 4
-SAID_EVERY_MS: Final = 10_000
+SMALL_MEMBERS_SHARE: Final = 4
+"""One part in so many of the limit is reserved for members of at most `SMALL_BYTES`."""
+LOG_INTERVAL_MS: Final = 10_000
 
 
 def size_of(protocols: Iterable[Protocol]) -> int:
@@ -36,10 +37,10 @@ class GroupMemory:
     def __init__(self) -> None:
         self.total = 0
         self._groups: dict[str, int] = {}
-        self._said_ms: int | None = None
+        self._logged_ms: int | None = None
 
     def note(self, group_id: str, size: int) -> None:
-        """A group takes so many bytes now."""
+        """Set the bytes that a group uses."""
         self.total += size - self._groups.get(group_id, 0)
         if size:
             self._groups[group_id] = size
@@ -47,15 +48,15 @@ class GroupMemory:
             self._groups.pop(group_id, None)
 
     def check(self, group_id: str, size: int, limit: int, now_ms: int) -> None:
-        """Refuse a member that brings `size` bytes more than what is there."""
-        most = limit if size <= SMALL_BYTES else limit - limit // KEPT_FOR_SMALL
+        """KafkaError if `size` more bytes would exceed the limit."""
+        most = limit if size <= SMALL_BYTES else limit - limit // SMALL_MEMBERS_SHARE
         if limit < 0 or size <= 0 or self.total + size <= most:
             return
-        if self._said_ms is None or now_ms - self._said_ms >= SAID_EVERY_MS:
-            self._said_ms = now_ms
+        if self._logged_ms is None or now_ms - self._logged_ms >= LOG_INTERVAL_MS:
+            self._logged_ms = now_ms
             log.warning(
-                "group %r: a member with %d bytes of metadata was refused: members of all groups "
-                "have %d, of at most %d (derived from memory.limit.bytes)",
+                "group %r: refused a member with %d bytes of metadata: members of all groups use "
+                "%d of at most %d bytes (derived from memory.limit.bytes)",
                 group_id[:200],
                 size,
                 self.total,

@@ -1,7 +1,7 @@
-"""What can be read about the group coordinator from outside: commits, removals, how many there are.
+"""Metrics of the group coordinator: commits, removals, number of groups.
 
-Owns the names. Counting is a plain addition where something is written down, because commits are
-frequent; how many groups there are is worked out when somebody asks.
+Owns the names. Counting is a plain addition where a record is replayed, because commits are
+frequent; the number of groups is computed when the metric is read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MANAGER: Final = "kafka_coordinator_group_groupmetadatamanager"
 
 
 class Counts:
-    """What has been written down since this broker started; what was loaded does not count."""
+    """Records written since this broker started; loaded records do not count."""
 
     __slots__ = ("commits", "expired", "groups_removed", "removed")
 
@@ -25,17 +25,17 @@ class Counts:
         self.commits = 0
         self.expired = 0
         self.removed = 0
-        """Offsets, for whatever reason."""
+        """Removed offsets, for any reason."""
         self.groups_removed = 0
 
-    def note(self, what: Any) -> None:
-        """One record of the topic."""
-        if type(what) is OffsetChanged:
-            if what.committed is None:
+    def note(self, change: Any) -> None:
+        """Count one record of the topic."""
+        if type(change) is OffsetChanged:
+            if change.committed is None:
                 self.removed += 1
             else:
                 self.commits += 1
-        elif type(what) is GroupDeleted:
+        elif type(change) is GroupDeleted:
             self.groups_removed += 1
 
 
@@ -45,24 +45,24 @@ class Shard(Protocol):
 
 
 def publish(registry: Registry, counts: Counts, shards: Callable[[], Iterable[Shard]]) -> None:
-    """Show these counts, and how many groups the shards led here have."""
+    """Register these counts, and the number of groups in the given shards."""
     for name, doc, read in (
         ("offset_commit_count", "Offsets committed.", lambda: counts.commits),
         ("offset_expiration_count", "Offsets that expired.", lambda: counts.expired),
         (
             "offset_deletion_count",
-            "Offsets deleted, or gone with their topic or group.",
+            "Offsets deleted by a request, or with their topic or group.",
             lambda: counts.removed - counts.expired,
         ),
         (
             "groups_removed",
-            "Groups deleted, or gone with nothing left.",
+            "Groups deleted by a request, or because they had no members and no offsets.",
             lambda: counts.groups_removed,
         ),
     ):
         registry.tally(f"{SERVER}_{name}_total", doc, read)
     registry.gauge(
         f"{MANAGER}_num_groups",
-        "Groups coordinated here.",
+        "Groups coordinated by this broker.",
         lambda: sum(len(shard.groups) for shard in shards()),
     )

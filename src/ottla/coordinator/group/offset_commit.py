@@ -1,8 +1,8 @@
-"""OffsetCommit and OffsetDelete: who may change a group's offsets.
+"""OffsetCommit and OffsetDelete: checks who may change a group's offsets.
 
-Pure. A consumer that takes no part in a group (generation -1) may commit while the group has no
-members; a member may commit for its own generation only, so that one that was thought dead cannot
-undo what its successor has done.
+Pure. A consumer that is not a member of the group (generation -1) may commit while the group has no
+members; a member may commit for its own generation only, so that a member that was removed cannot
+overwrite the commits of its successor.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ottla.coordinator.group.classic.group import ClassicGroup
 from ottla.coordinator.group.classic.member import GroupPhase
-from ottla.coordinator.group.classic.rebalance import hear
+from ottla.coordinator.group.classic.rebalance import restart_session
 from ottla.coordinator.group.consumer import group as consumer_offsets
 from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
 from ottla.coordinator.group.draft import Draft
@@ -30,12 +30,12 @@ class CommitRequest(NamedTuple):
     generation: int
     offsets: Sequence[OffsetToCommit]
     retention_ms: int = -1
-    """-1: as long as the broker keeps them."""
+    """-1: the broker's retention."""
     transactional: bool = False
     unknown_group: ErrorCode = ErrorCode.illegal_generation
-    """How this version of the API says that there is no such group."""
+    """The error of this version of the API for a group that does not exist."""
     knows_epochs: bool = True
-    """Whether the client can tell a member's epoch from a generation."""
+    """Whether this version of the API has member epochs."""
 
 
 class OffsetToCommit(NamedTuple):
@@ -46,52 +46,52 @@ class OffsetToCommit(NamedTuple):
     metadata: str
 
 
-def check_commit(group: Group | None, ask: CommitRequest) -> None:
-    """Raise the refusal a committer must hear."""
+def check_commit(group: Group | None, request: CommitRequest) -> None:
+    """KafkaError if the sender may not commit."""
     if group is None:
-        if ask.generation >= 0:
-            raise KafkaError(ask.unknown_group)
-        return  # it will be a group without members
+        if request.generation >= 0:
+            raise KafkaError(request.unknown_group)
+        return  # creates a group without members
     if isinstance(group, ConsumerGroup):
         consumer_offsets.check_commit(
             group,
-            ask.member_id,
-            ask.generation,
-            transactional=ask.transactional,
-            knows_epochs=ask.knows_epochs,
+            request.member_id,
+            request.generation,
+            transactional=request.transactional,
+            knows_epochs=request.knows_epochs,
         )
         return
     if group.phase is GroupPhase.DEAD:
         raise KafkaError(ErrorCode.coordinator_not_available)
-    if ask.generation < 0 and group.phase is GroupPhase.EMPTY:
+    if request.generation < 0 and group.phase is GroupPhase.EMPTY:
         return
-    if ask.generation >= 0 or ask.member_id or ask.instance_id is not None:
-        group.known(ask.member_id, ask.instance_id)
-        if ask.generation != group.generation:
+    if request.generation >= 0 or request.member_id or request.instance_id is not None:
+        group.require_member(request.member_id, request.instance_id)
+        if request.generation != group.generation:
             raise KafkaError(ErrorCode.illegal_generation)
-    elif not ask.transactional and group.phase is not GroupPhase.EMPTY:
+    elif not request.transactional and group.phase is not GroupPhase.EMPTY:
         raise KafkaError(ErrorCode.unknown_member_id)
-    if not ask.transactional and group.phase is GroupPhase.COMPLETING:
+    if not request.transactional and group.phase is GroupPhase.COMPLETING:
         raise KafkaError(ErrorCode.rebalance_in_progress)
 
 
 def commit(
-    group: Group | None, ask: CommitRequest, draft: Draft, limits: GroupSettings
+    group: Group | None, request: CommitRequest, draft: Draft, limits: GroupSettings
 ) -> list[ErrorCode]:
-    """Records for what may be stored; a code for each offset asked for."""
-    check_commit(group, ask)
-    if isinstance(group, ClassicGroup) and not ask.transactional:
-        member = group.members.get(ask.member_id)
+    """Adds the records to the draft; one error code for each offset of the request."""
+    check_commit(group, request)
+    if isinstance(group, ClassicGroup) and not request.transactional:
+        member = group.members.get(request.member_id)
         if member is not None:
-            hear(group, member, draft)
-    expires_ms = -1 if ask.retention_ms < 0 else draft.now + ask.retention_ms
+            restart_session(group, member, draft)
+    expires_ms = -1 if request.retention_ms < 0 else draft.now + request.retention_ms
     codes = []
-    for topic, partition, offset, leader_epoch, metadata in ask.offsets:
+    for topic, partition, offset, leader_epoch, metadata in request.offsets:
         if len(metadata.encode()) > limits.offset_metadata_max_bytes:
             codes.append(ErrorCode.offset_metadata_too_large)
             continue
         committed = Committed(offset, leader_epoch, metadata, draft.now, expires_ms)
-        change = OffsetChanged(ask.group_id, topic, partition, committed)
+        change = OffsetChanged(request.group_id, topic, partition, committed)
         draft.records.append(offset_record(change))
         codes.append(ErrorCode.none)
     return codes
@@ -100,7 +100,7 @@ def commit(
 def delete_offsets(
     group: Group | None, offsets: Offsets, keys: Iterable[tuple[str, int]], now: int
 ) -> Outcome[dict[str, ErrorCode]]:
-    """Tombstones for these; the refusal for each topic that its members still read."""
+    """Tombstones for these offsets; an error for each topic that members are subscribed to."""
     if group is None:
         raise KafkaError(ErrorCode.group_id_not_found)
     draft = Draft(now)
@@ -115,7 +115,7 @@ def delete_offsets(
 
 
 def _in_use(group: Group) -> frozenset[str] | None:
-    """The topics its members read; None when that is not known."""
+    """The topics its members are subscribed to; None if that is unknown."""
     if isinstance(group, ConsumerGroup):
         return group.subscribed()
     if group.phase is GroupPhase.DEAD:

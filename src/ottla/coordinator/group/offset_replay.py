@@ -1,9 +1,9 @@
-"""Plain offset commits, replayed as many at a time as there are.
+"""Replays plain offset commits in bulk.
 
-A broker that begins to lead may have a million of them to read first, so this one loop reads
-records, keys and values together, and decodes no value: what a group needs is that a partition has
-one, and where it stands (benchmarks/loading.py). It stops at the first record that is anything
-else, or damaged, for `records` to read.
+A new coordinator may have a million of them to load, so this one loop reads records, keys and
+values together, and decodes no value: a group only needs to know that a partition has an offset and
+the position of its record (benchmarks/loading.py). It stops at the first record that is something
+else, or damaged, and leaves it to `records`.
 """
 
 from __future__ import annotations
@@ -19,87 +19,88 @@ POSITION: Final = Struct(">q")
 PARTITION: Final = Struct(">i")
 KEY_BEGINS: Final = b"\0\1"
 VALUE_OVERHEAD: Final = PLAIN.size + 8
-"""A value without its metadata."""
+"""The size of a value without its metadata."""
 
 Packed: TypeAlias = "dict[int, bytes]"
-"""By partition: where the record stands, eight bytes, and its value as it stands there."""
+"""By partition: the offset of the record (eight bytes), then the record's value."""
 Open: TypeAlias = "Callable[[str, str], Packed]"
 
 
 class ReplayedOffsets(NamedTuple):
-    """Up to where records were read, and how many."""
+    """The position behind the last replayed record, and the number of replayed records."""
 
-    at: int
+    position: int
     records: int
 
 
 class BulkOffsetReplay:
-    """Knows where commits of each group and topic go, by all of the key but the partition."""
+    """Caches the offsets of each group and topic, by the record key without the partition."""
 
     def __init__(self, open: Open) -> None:
         self._open = open
-        self._known: dict[bytes, Packed] = {}
+        self._cache: dict[bytes, Packed] = {}
 
     def forget(self) -> None:
-        """Something else was replayed: it may have changed where they go."""
-        self._known.clear()
+        """Clear the cache: another record was replayed and may have replaced the offsets."""
+        self._cache.clear()
 
-    def take(self, data: bytes, at: int, most: int, base_offset: int) -> ReplayedOffsets:
-        """Replay plain commits from `at` on, in the inflated records of a batch."""
-        known, position, partition = self._known.get, POSITION.pack, PARTITION.unpack_from
-        count, start = 0, at
+    def take(self, data: bytes, position: int, most: int, base_offset: int) -> ReplayedOffsets:
+        """Replay plain commits from `position` on, in the uncompressed records of a batch."""
+        cached, pack_position, partition = self._cache.get, POSITION.pack, PARTITION.unpack_from
+        count, start = 0, position
         try:
             while count < most:
-                size, at = data[at], at + 1
+                size, position = data[position], position + 1
                 if size > 0x7F:
-                    size, at = _more(size, data[at]), at + 1
-                end = at + (size >> 1)
-                at += 1  # attributes
-                while data[at] > 0x7F:  # the time, which the value has as well
-                    at += 1
-                delta, at = data[at + 1], at + 2
+                    size, position = _more(size, data[position]), position + 1
+                end = position + (size >> 1)
+                position += 1  # attributes
+                while data[position] > 0x7F:  # the time, which the value has as well
+                    position += 1
+                delta, position = data[position + 1], position + 2
                 if delta > 0x7F:
-                    delta, at = _more(delta, data[at]), at + 1
-                size, at = data[at], at + 1
+                    delta, position = _more(delta, data[position]), position + 1
+                size, position = data[position], position + 1
                 if size > 0x7F:
-                    size, at = _more(size, data[at]), at + 1
-                key_at, key_end = at, at + (size >> 1)
-                size, at = data[key_end], key_end + 1
+                    size, position = _more(size, data[position]), position + 1
+                key_at, key_end = position, position + (size >> 1)
+                size, position = data[key_end], key_end + 1
                 if size > 0x7F:
-                    size, at = _more(size, data[at]), at + 1
-                value_end = at + (size >> 1)
+                    size, position = _more(size, data[position]), position + 1
+                value_end = position + (size >> 1)
                 if (
-                    data[at + 1] != WRITTEN
-                    or data[at]
-                    or value_end - at != VALUE_OVERHEAD + (data[at + 14] << 8 | data[at + 15])
+                    data[position + 1] != WRITTEN
+                    or data[position]
+                    or value_end - position
+                    != VALUE_OVERHEAD + (data[position + 14] << 8 | data[position + 15])
                     or data[value_end]  # headers, of which there are none
                     or value_end + 1 != end
                 ):
                     break
-                packed = known(data[key_at : key_end - 4])
+                packed = cached(data[key_at : key_end - 4])
                 if packed is None:
-                    packed = self._learn(data[key_at:key_end])
+                    packed = self._add_to_cache(data[key_at:key_end])
                 place = partition(data, key_end - 4)[0]
-                packed[place] = position(base_offset + (delta >> 1)) + data[at:value_end]
-                start = at = end
+                packed[place] = pack_position(base_offset + (delta >> 1)) + data[position:value_end]
+                start = position = end
                 count += 1
         except (IndexError, ValueError):
-            pass  # no such record; whoever reads it next says what it is
+            pass  # another kind of record; `records` decodes it or reports the damage
         return ReplayedOffsets(start, count)
 
-    def _learn(self, key: bytes) -> Packed:
-        """Where commits of this key go; ValueError if it is no key of a commit."""
+    def _add_to_cache(self, key: bytes) -> Packed:
+        """The offsets of the key's group and topic; ValueError if it is no offset commit key."""
         group_end = 4 + (key[2] << 8 | key[3])
         topic_end = group_end + 2 + (key[group_end] << 8 | key[group_end + 1])
         if key[:2] != KEY_BEGINS or len(key) != topic_end + 4:
-            raise ValueError("another kind of record")
+            raise ValueError("not the key of an offset commit")
         group, topic = key[4:group_end].decode(), key[group_end + 2 : topic_end].decode()
-        packed = self._known[key[:-4]] = self._open(intern(group), intern(topic))
+        packed = self._cache[key[:-4]] = self._open(intern(group), intern(topic))
         return packed
 
 
 def _more(low: int, high: int) -> int:
-    """A varint of two bytes; ValueError for a longer one, which is not read here."""
+    """A varint of two bytes; ValueError for a longer one, which is left to `records`."""
     if high > 0x7F:
-        raise ValueError("a larger record")
+        raise ValueError("varint of more than two bytes")
     return low & 0x7F | high << 7

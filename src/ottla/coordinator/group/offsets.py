@@ -1,12 +1,12 @@
-"""The committed offsets of one partition's groups: kept, pending in transactions, read.
+"""The offsets of one partition's groups: committed, and pending in transactions.
 
-`apply`, `bulk` and `end_transaction` are the only writers, live and at loading alike. An offset
-written in a transaction counts when the transaction's marker says so; it replaces another only if
-its record stands later in the log.
+`apply`, `bulk` and `end_transaction` are the only writers, for live requests and while loading. An
+offset written in a transaction takes effect with the transaction's commit marker; it replaces
+another only if its record is later in the log.
 
-What is kept of an offset is one `bytes`: its position and the value of its record. There may be
-millions, and a million objects that the garbage collector knows stop the loop for half a second
-whenever it goes through them all; it does not know bytes, nor a dict of nothing else.
+An offset is stored as one `bytes`: the position and the value of its record. There may be millions,
+and a million objects tracked by the garbage collector block the event loop for half a second in
+each full collection; bytes, and a dict of bytes, are not tracked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ottla.model.ids import NO_PRODUCER, Offset, ProducerId
 
 
 class PendingOffsets(NamedTuple):
-    """What a transaction has written: where, and the value, None to take the offset away."""
+    """What a transaction has written: the record's offset, and its value, None for a deletion."""
 
     position: Offset
     value: bytes | None
@@ -45,12 +45,12 @@ class Offsets:
         self._groups: dict[str, ByTopic] = {}
         self._pending: dict[ProducerId, dict[tuple[str, str, int], PendingOffsets]] = {}
         self.bulk = BulkOffsetReplay(self._open)
-        """Replays plain commits many at a time."""
+        """Replays plain commits in bulk."""
 
     # Reading
 
     def of(self, group: str) -> Mapping[str, Mapping[int, bytes]]:
-        """Which partitions have an offset; what it is, `get` tells."""
+        """The partitions that have an offset, by topic; `get` decodes one."""
         return self._groups.get(group, {})
 
     def get(self, group: str, topic: str, partition: int) -> Committed | None:
@@ -60,7 +60,7 @@ class Offsets:
         packed = topics.get(topic, _NOTHING).get(partition)
         return None if packed is None else _unpacked(packed)
 
-    def each(self, group: str) -> Iterator[tuple[str, int, Committed]]:
+    def entries(self, group: str) -> Iterator[tuple[str, int, Committed]]:
         for topic, partitions in self.of(group).items():
             for partition, packed in partitions.items():
                 yield topic, partition, _unpacked(packed)
@@ -100,12 +100,12 @@ class Offsets:
             if value is None:
                 self._remove(group, topic, partition)
                 continue
-            known = self._groups.get(group, {}).get(topic, _NOTHING).get(partition)
-            if known is None or POSITION.unpack_from(known)[0] < position:
+            current = self._groups.get(group, {}).get(topic, _NOTHING).get(partition)
+            if current is None or POSITION.unpack_from(current)[0] < position:
                 self._open(group, topic)[partition] = POSITION.pack(position) + value
 
     def _open(self, group: str, topic: str) -> Packed:
-        """The offsets of one topic, made if there are none."""
+        """The offsets of one topic, created if there are none."""
         topics = self._groups.get(group)
         if topics is None:
             topics = self._groups[group] = {}
@@ -132,11 +132,11 @@ def _unpacked(packed: bytes) -> Committed:
 def expired(
     group: Group, offsets: Offsets, now: int, retention_ms: int
 ) -> Iterator[tuple[str, int]]:
-    """Topic and partition of every offset of the group that may go."""
+    """Topic and partition of every expired offset of the group."""
     if not _may_expire(group):
         return
     in_use = _in_use(group)
-    for topic, partition, committed in offsets.each(group.id):
+    for topic, partition, committed in offsets.entries(group.id):
         if topic in in_use or offsets.is_pending(group.id, topic, partition):
             continue
         if _is_old(group, committed, now, retention_ms):

@@ -1,8 +1,8 @@
-"""What a group persists in `__consumer_offsets`, in Kafka's own formats.
+"""The records of classic groups and offsets in `__consumer_offsets`, in Kafka's own formats.
 
-Pure: typed records and their bytes, writing and reading side by side. The version of a key says
-what kind of record it is; values of every version there has been are read, and the newest that
-all releases read is written (`docs/formats/internal-topics.md`).
+Pure: typed records and their encoding. The version of a key is the type of the record; values of
+all versions are read, and the newest that all releases can read is written
+(`docs/formats/internal-topics.md`).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ NEWEST_READ: Final = 4
 WRITTEN: Final = 3
 WRITTEN_WITH_EXPIRY: Final = 1
 PLAIN: Final = Struct(">hqih")
-"""How a value of the version we write begins: version, offset, leader epoch, metadata's size."""
+"""The start of a value of version `WRITTEN`: version, offset, leader epoch, metadata size."""
 NEVER: Final = -1
 """No explicit expiry: the broker's retention decides."""
 
 
 class Committed(NamedTuple):
-    """Where a group goes on in one partition."""
+    """The committed offset of a group in one partition."""
 
     offset: int
     leader_epoch: int = -1
@@ -38,7 +38,7 @@ class Committed(NamedTuple):
 
 
 class OffsetChanged(NamedTuple):
-    """None takes the offset away."""
+    """None deletes the offset."""
 
     group: str
     topic: str
@@ -73,11 +73,11 @@ class GroupDeleted(NamedTuple):
     group: str
 
 
-What: TypeAlias = OffsetChanged | GroupChanged | GroupDeleted
+GroupRecord: TypeAlias = OffsetChanged | GroupChanged | GroupDeleted
 
 
 class TimerKey(NamedTuple):
-    """What a timer of a group's shard is about."""
+    """The key of a timer of a group's shard."""
 
     kind: str
     group: str = ""
@@ -103,8 +103,8 @@ def committed_value(committed: Committed) -> bytes:
 
 
 def group_record(group: ClassicGroup, assignments: dict[str, bytes]) -> CoordinatorRecord:
-    """The group as it is now, each member with what it is given."""
-    assert group.protocol is not None or not group.members, f"{group.id} has chosen no protocol"
+    """The group as it is now, each member with its assignment."""
+    assert group.protocol is not None or not group.members, f"group {group.id}: no protocol"
     change = GroupChanged(
         group.id,
         group.protocol_type or "",
@@ -153,7 +153,7 @@ def _group_value(change: GroupChanged) -> bytes:
 
 
 def decode(key: bytes, value: bytes | None) -> Any | None:
-    """A record as it stands in the log; None for a kind this release does not know."""
+    """The typed value of a record; None for an unknown type."""
     (kind,) = INT16.unpack_from(key) if len(key) >= INT16.size else (-1,)
     if kind in OFFSET_KEYS:
         return _read_offset(Reader(key), value)
@@ -220,5 +220,8 @@ def _read_member(reader: Reader) -> StoredMember:
 def _value(value: bytes) -> Reader:
     reader = Reader(value, flexible_from=FIRST_FLEXIBLE)
     if not 0 <= reader.version <= NEWEST_READ:
-        raise ValueError(f"a value has version {reader.version}")
+        raise ValueError(
+            f"group metadata or offset value has unsupported version {reader.version}; "
+            f"supported are 0 to {NEWEST_READ}"
+        )
     return reader

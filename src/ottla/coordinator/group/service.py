@@ -1,7 +1,7 @@
-"""The asynchronous face of the group coordinator: what API handlers call.
+"""The asynchronous interface of the group coordinator for API handlers.
 
-Owns nothing. Each call finds the group's shard, decides there, and waits for what the decision
-waits for. Refusals are raised as KafkaError.
+Owns nothing. Each call finds the group's shard, decides there, and waits for the commit or the
+reply. Errors are raised as KafkaError.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from ottla.coordinator.group import descriptions, offset_commit
-from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.coordinator.group.classic.join import JoinRequest
 from ottla.coordinator.group.classic.member import JoinReply, SyncReply
 from ottla.coordinator.group.classic.sync import SyncRequest
@@ -28,13 +28,13 @@ from ottla.model.ids import TopicPartition
 
 R = TypeVar("R")
 
-Asked = dict[str, list[int]]
-"""Topics with the partitions asked for."""
-Found = dict[str, dict[int, Committed | ErrorCode | None]]
+RequestedPartitions = dict[str, list[int]]
+"""Partitions by topic."""
+FetchedOffsets = dict[str, dict[int, Committed | ErrorCode | None]]
 
 
 class Fetcher(NamedTuple):
-    """A member of a consumer group that asks for its own sake."""
+    """The member that fetches offsets of its own group."""
 
     member_id: str | None
     epoch: int
@@ -49,47 +49,49 @@ class Groups:
         self.consumer = consumer
 
     def partition_of(self, group_id: str) -> int:
-        """The partition of `__consumer_offsets` a group belongs to."""
+        """The partition of `__consumer_offsets` that a group belongs to."""
         _check_id(group_id)
         return self.runtime.partition_of(group_id)
 
     # Members
 
-    async def join(self, group_id: str, ask: JoinRequest) -> JoinReply:
+    async def join(self, group_id: str, request: JoinRequest) -> JoinReply:
         _check_id(group_id)
         reply, answer = _promise(JoinReply)
         await self.runtime.write(
-            group_id, lambda shard, now: shard.join(group_id, ask, answer, now)
+            group_id, lambda shard, now: shard.join(group_id, request, answer, now)
         )
         return await reply
 
-    async def sync(self, group_id: str, ask: SyncRequest) -> SyncReply:
+    async def sync(self, group_id: str, request: SyncRequest) -> SyncReply:
         _check_id(group_id)
         reply, answer = _promise(SyncReply)
         try:
             await self.runtime.write(
-                group_id, lambda shard, now: shard.sync(group_id, ask, answer, now)
+                group_id, lambda shard, now: shard.sync(group_id, request, answer, now)
             )
         except KafkaError as refusal:
             if refusal.code is ErrorCode.coordinator_load_in_progress:
-                # The generation may be lost: joining again is what helps.
+                # The generation may be lost: the member has to rejoin.
                 return SyncReply(ErrorCode.rebalance_in_progress)
             if not reply.done():
                 raise
         return await reply
 
-    async def heartbeat(self, group_id: str, who: LeavingMember, generation: int) -> ErrorCode:
+    async def heartbeat(
+        self, group_id: str, identity: MemberIdentity, generation: int
+    ) -> ErrorCode:
         _check_id(group_id)
         try:
             return await self.runtime.write(
-                group_id, lambda shard, now: shard.heartbeat(group_id, who, generation, now)
+                group_id, lambda shard, now: shard.heartbeat(group_id, identity, generation, now)
             )
         except KafkaError as refusal:
             if refusal.code is ErrorCode.coordinator_load_in_progress:
-                return ErrorCode.none  # sessions begin anew when it is loaded
+                return ErrorCode.none  # sessions restart when the group is loaded
             raise
 
-    async def leave(self, group_id: str, leavers: Sequence[LeavingMember]) -> list[ErrorCode]:
+    async def leave(self, group_id: str, leavers: Sequence[MemberIdentity]) -> list[ErrorCode]:
         _check_id(group_id)
         return await self.runtime.write(
             group_id, lambda shard, now: shard.leave(group_id, leavers, now)
@@ -98,35 +100,40 @@ class Groups:
     # Offsets
 
     async def commit(
-        self, ask: CommitRequest, producer: TransactionalWriter | None = None
+        self, request: CommitRequest, producer: TransactionalWriter | None = None
     ) -> list[ErrorCode]:
-        """A code for each offset; in a transaction they count when it is committed."""
-        _check_id(ask.group_id)
+        """One error code for each offset; in a transaction they take effect with its commit."""
+        _check_id(request.group_id)
         return await self.runtime.write(
-            ask.group_id, lambda shard, now: shard.commit(ask, now), producer=producer
+            request.group_id, lambda shard, now: shard.commit(request, now), producer=producer
         )
 
     async def fetch(
-        self, group_id: str, asked: Asked | None, *, stable: bool, who: Fetcher = NOBODY
-    ) -> Found:
-        """Committed offsets, all of them if none are named; None where there is none.
+        self,
+        group_id: str,
+        partitions: RequestedPartitions | None,
+        *,
+        stable: bool,
+        fetcher: Fetcher = NOBODY,
+    ) -> FetchedOffsets:
+        """Committed offsets, of all partitions if none are given; None where there is none.
 
-        With `stable`, one that an open transaction may change is said to be unstable.
+        With `stable`, offsets pending in a transaction are UNSTABLE_OFFSET_COMMIT.
         """
         _check_id(group_id)
 
-        def query(shard: GroupShard) -> Found:
+        def query(shard: GroupShard) -> FetchedOffsets:
             group = shard.groups.get(group_id)
             if isinstance(group, ConsumerGroup):
-                check_fetch(group, *who)
-            return _found(shard, group_id, asked, stable=stable)
+                check_fetch(group, *fetcher)
+            return _committed_offsets(shard, group_id, partitions, stable=stable)
 
         return await self.runtime.read(group_id, query)
 
     async def delete_offsets(
         self, group_id: str, keys: Collection[tuple[str, int]]
     ) -> dict[str, ErrorCode]:
-        """The refusal for each topic that was not touched."""
+        """The error of each topic whose offsets were not deleted."""
         _check_id(group_id)
         return await self.runtime.write(
             group_id,
@@ -135,12 +142,12 @@ class Groups:
             ),
         )
 
-    def topics_changed(self, names: Collection[str], gone: Collection[TopicPartition]) -> None:
-        """Topics were created, deleted or have other partitions; some partitions are gone."""
+    def topics_changed(self, names: Collection[str], deleted: Collection[TopicPartition]) -> None:
+        """Topics were created, deleted or have more partitions; some partitions were deleted."""
         if names:
             self.consumer.topics_changed(names)
-        if gone:
-            self.runtime.write_all(lambda shard, now: shard.forget_partitions(gone, now))
+        if deleted:
+            self.runtime.write_all(lambda shard, now: shard.forget_partitions(deleted, now))
 
     # Tools
 
@@ -151,12 +158,16 @@ class Groups:
         )
 
     def overviews(self, states: Collection[str], types: Collection[str]) -> Iterator[GroupOverview]:
-        """Every group coordinated here now that passes the filters, looked at one by one."""
+        """The groups of this coordinator that pass the filters, lazily."""
         if self.runtime.is_loading():
             raise KafkaError(ErrorCode.coordinator_load_in_progress)
         groups = [group for owned in self.runtime.active() for group in owned.shard.groups.values()]
-        shown = map(descriptions.overview, groups)
-        return (one for one in shown if descriptions.is_asked_for(one, states, types))
+        overviews = map(descriptions.overview, groups)
+        return (
+            overview
+            for overview in overviews
+            if descriptions.passes_filters(overview, states, types)
+        )
 
     async def delete(self, group_id: str) -> None:
         _check_id(group_id)
@@ -172,27 +183,29 @@ def _check_id(group_id: str) -> None:
 
 
 def _promise(_: type[R]) -> tuple[asyncio.Future[R], Callable[[R], None]]:
-    """A reply to wait for, and how it is given."""
+    """A future reply, and the function that completes it."""
     future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
 
     def answer(reply: R) -> None:
-        if not future.done():  # whoever waited may have gone
+        if not future.done():  # the waiting request may have been cancelled
             future.set_result(reply)
 
     return future, answer
 
 
-def _found(shard: GroupShard, group_id: str, asked: Asked | None, *, stable: bool) -> Found:
+def _committed_offsets(
+    shard: GroupShard, group_id: str, partitions: RequestedPartitions | None, *, stable: bool
+) -> FetchedOffsets:
     offsets = shard.offsets
-    if asked is None:
-        asked = {topic: list(kept) for topic, kept in offsets.of(group_id).items()}
+    if partitions is None:
+        partitions = {topic: list(packed) for topic, packed in offsets.of(group_id).items()}
 
-    def one(topic: str, partition: int) -> Committed | ErrorCode | None:
+    def committed(topic: str, partition: int) -> Committed | ErrorCode | None:
         if stable and offsets.is_pending(group_id, topic, partition):
             return ErrorCode.unstable_offset_commit
         return offsets.get(group_id, topic, partition)
 
     return {
-        topic: {partition: one(topic, partition) for partition in partitions}
-        for topic, partitions in asked.items()
+        topic: {partition: committed(topic, partition) for partition in indexes}
+        for topic, indexes in partitions.items()
     }

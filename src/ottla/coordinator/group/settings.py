@@ -1,4 +1,4 @@
-"""The settings that groups are run by."""
+"""The settings of groups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class GroupTiming(Protocol):
-    """How often members of a consumer group are heard of, and how long one may be silent."""
+    """Heartbeat interval and session timeout of a consumer group."""
 
     @property
     def consumer_heartbeat_interval_ms(self) -> int: ...
@@ -19,7 +19,7 @@ class GroupTiming(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """Under Kafka's own names, as far as a decision needs them."""
+    """The broker settings that decisions need, under Kafka's own names."""
 
     min_session_timeout_ms: int = 6_000
     max_session_timeout_ms: int = 1_800_000
@@ -29,7 +29,7 @@ class GroupSettings:
     consumer_session_timeout_ms: int = 45_000
     consumer_heartbeat_interval_ms: int = 5_000
     paces: Mapping[str, GroupTiming] = field(default_factory=dict)
-    """Of the groups that have settings of their own."""
+    """By group, for the groups with settings of their own."""
     consumer_max_size: int = 2**31 - 1
     assignors: tuple[str, ...] = ("uniform", "range")
     upgrades: bool = True
@@ -39,7 +39,7 @@ class GroupSettings:
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     offsets_retention_check_interval_ms: int = 600_000
     memory_bytes: int = -1
-    """Of the members of all classic groups; below 0: no limit."""
+    """For the members of all classic groups; below 0: no limit."""
 
     def pace(self, group_id: str) -> GroupTiming:
         return self.paces.get(group_id, self)

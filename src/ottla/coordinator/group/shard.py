@@ -1,8 +1,8 @@
-"""One partition's groups: what the log says of them, and who waits for them.
+"""The groups of one partition of `__consumer_offsets`: replay, loading, requests, timers.
 
-Owns the groups and their offsets. `replay` is the only writer of what is persisted; members that
-join, wait and vanish are changed by the decisions themselves, because nothing of that is stored
-until a generation is complete.
+Owns the groups and their offsets. `replay` is the only writer of persisted state; decisions change
+joining and waiting members directly, because nothing of that is stored until a generation is
+complete.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 from ottla.coordinator.group import offset_commit
 from ottla.coordinator.group.classic import heartbeat, rebalance, sync
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.coordinator.group.classic.join import JoinDecision, JoinRequest
 from ottla.coordinator.group.classic.member import (
     ClassicMember,
@@ -49,13 +49,13 @@ from ottla.model.ids import Offset, ProducerId, TopicPartition
 
 EXPIRE: Final = TimerKey("expire")
 NAME_BYTES: Final = 2**15 - 1 - len("-00000000-0000-0000-0000-000000000000")
-"""A member's id is made of its client's or its own name, and must fit into a record."""
+"""The longest client id or instance id: with a uuid it becomes a member id, stored in a record."""
 OFFSETS_A_TURN: Final = 5_000
-"""Offsets looked at between two turns of the loop."""
+"""Offsets checked before the loop may run other tasks."""
 
 
 class GroupShard:
-    """Every group whose id belongs to one partition of `__consumer_offsets`."""
+    """All groups of one partition of `__consumer_offsets`."""
 
     def __init__(
         self,
@@ -76,44 +76,44 @@ class GroupShard:
         self._loading = True
         self._unchecked: list[str] = []
 
-    # What the log says
+    # Replay and loading
 
     @staticmethod
     def decode(key: bytes, value: bytes | None) -> Any | None:
         return decode(key, value)
 
-    def replay(self, what: Any, offset: Offset, producer_id: ProducerId) -> None:
+    def replay(self, change: Any, offset: Offset, producer_id: ProducerId) -> None:
         self.offsets.bulk.forget()
         if not self._loading:
-            self.counts.note(what)
-        if type(what) is OffsetChanged:
-            self.offsets.apply(what, offset, producer_id)
-            if what.committed is not None and what.group not in self.groups:
-                self.groups[what.group] = ClassicGroup(what.group)
-        elif type(what) is GroupChanged:
-            self._replay_group(what)
-            self._weigh(what.group)
-        elif type(what) is GroupDeleted:
-            if isinstance(self.groups.get(what.group), ClassicGroup):
-                del self.groups[what.group]
-            self._weigh(what.group)
+            self.counts.note(change)
+        if type(change) is OffsetChanged:
+            self.offsets.apply(change, offset, producer_id)
+            if change.committed is not None and change.group not in self.groups:
+                self.groups[change.group] = ClassicGroup(change.group)
+        elif type(change) is GroupChanged:
+            self._replay_group(change)
+            self._update_memory(change.group)
+        elif type(change) is GroupDeleted:
+            if isinstance(self.groups.get(change.group), ClassicGroup):
+                del self.groups[change.group]
+            self._update_memory(change.group)
         else:
-            self.consumer.replay(what)
-            self._weigh(what.group)
+            self.consumer.replay(change)
+            self._update_memory(change.group)
 
-    def _weigh(self, group_id: str) -> None:
-        """Its members have come, gone or changed."""
+    def _update_memory(self, group_id: str) -> None:
+        """Count the memory of a group whose members have changed."""
         group = self.groups.get(group_id)
         self._memory.note(group_id, group.memory_bytes if isinstance(group, ClassicGroup) else 0)
 
-    def _replay_group(self, what: GroupChanged) -> None:
-        group = self.groups.get(what.group)
+    def _replay_group(self, change: GroupChanged) -> None:
+        group = self.groups.get(change.group)
         if self._loading or not isinstance(group, ClassicGroup):
-            self.groups[what.group] = group = restored(what)
-        group.assignment_bytes = sum(len(stored.assignment) for stored in what.members)
+            self.groups[change.group] = group = group_from_record(change)
+        group.assignment_bytes = sum(len(stored.assignment) for stored in change.members)
         if self._loading:
             return
-        for stored in what.members:  # it was written down just now
+        for stored in change.members:  # just written by this coordinator
             group.members[stored.id].assignment = stored.assignment
 
     def end_transaction(self, producer_id: ProducerId, *, committed: bool) -> None:
@@ -131,16 +131,17 @@ class GroupShard:
                 self.consumer.loaded(group, draft)
                 continue
             for member in group.members.values():
-                rebalance.hear(group, member, draft)
+                rebalance.restart_session(group, member, draft)
             if len(group.members) > limits.max_size:
-                rebalance.prepare(group, draft, limits, "it has more members than are allowed")
+                why = f"{len(group.members)} members exceed group.max.size={limits.max_size}"
+                rebalance.prepare(group, draft, limits, why)
         draft.set(EXPIRE, limits.offsets_retention_check_interval_ms)
         return draft.outcome(None)
 
     def unloaded(self) -> None:
         for group in self.groups.values():
             if isinstance(group, ConsumerGroup):
-                continue  # nobody waits there for anybody
+                continue  # has no waiting requests
             for member in group.members.values():
                 member.answer_join(JoinReply(ErrorCode.not_coordinator, member.id))
                 member.answer_sync(SyncReply(ErrorCode.not_coordinator))
@@ -150,53 +151,60 @@ class GroupShard:
 
     # Members
 
-    def join(self, group_id: str, ask: JoinRequest, answer: JoinAnswer, now: int) -> Outcome[None]:
+    def join(
+        self, group_id: str, request: JoinRequest, answer: JoinAnswer, now: int
+    ) -> Outcome[None]:
         limits = self._limits()
         lowest, highest = limits.min_session_timeout_ms, limits.max_session_timeout_ms
-        if not lowest <= ask.session_timeout_ms <= highest:
+        if not lowest <= request.session_timeout_ms <= highest:
             raise KafkaError(ErrorCode.invalid_session_timeout)
-        if max(len(name.encode()) for name in (ask.client_id, ask.instance_id or "")) > NAME_BYTES:
+        if (
+            max(len(name.encode()) for name in (request.client_id, request.instance_id or ""))
+            > NAME_BYTES
+        ):
             raise KafkaError(ErrorCode.invalid_request)
         group = self.groups.get(group_id)
         if isinstance(group, ConsumerGroup) and group.members:
-            return self.consumer.join(group, ask, answer, now)
+            return self.consumer.join(group, request, answer, now)
         draft = Draft(now)
         if not isinstance(group, ClassicGroup):
-            if ask.member_id:
+            if request.member_id:
                 raise KafkaError(ErrorCode.unknown_member_id)
             if group is not None:
                 delete_group_records(group, draft)
             group = ClassicGroup(group_id, now)
-        self._memory.check(group_id, _grows_by(group, ask), limits.memory_bytes, now)
-        JoinDecision(group, ask, answer, draft, limits, self._new_id).decide()
+        self._memory.check(group_id, _grows_by(group, request), limits.memory_bytes, now)
+        JoinDecision(group, request, answer, draft, limits, self._new_id).decide()
         self.groups[group_id] = group
-        self._weigh(group_id)
+        self._update_memory(group_id)
         return draft.outcome(None)
 
-    def sync(self, group_id: str, ask: SyncRequest, answer: SyncAnswer, now: int) -> Outcome[None]:
+    def sync(
+        self, group_id: str, request: SyncRequest, answer: SyncAnswer, now: int
+    ) -> Outcome[None]:
         group, draft = self._group(group_id), Draft(now)
         if isinstance(group, ConsumerGroup):
-            return self.consumer.sync(group, ask, answer, now)
-        sync.sync(group, ask, answer, draft, self._limits())
+            return self.consumer.sync(group, request, answer, now)
+        sync.sync(group, request, answer, draft, self._limits())
         return draft.outcome(None)
 
     def heartbeat(
-        self, group_id: str, who: LeavingMember, generation: int, now: int
+        self, group_id: str, identity: MemberIdentity, generation: int, now: int
     ) -> Outcome[ErrorCode]:
         group, draft = self._group(group_id), Draft(now)
         if isinstance(group, ConsumerGroup):
-            return self.consumer.classic_heartbeat(group, who, generation, now)
-        code = heartbeat.heartbeat(group, who, generation, draft)
+            return self.consumer.classic_heartbeat(group, identity, generation, now)
+        code = heartbeat.heartbeat(group, identity, generation, draft)
         return draft.outcome(code)
 
     def leave(
-        self, group_id: str, leavers: Sequence[LeavingMember], now: int
+        self, group_id: str, leavers: Sequence[MemberIdentity], now: int
     ) -> Outcome[list[ErrorCode]]:
         group, draft = self._group(group_id), Draft(now)
         if isinstance(group, ConsumerGroup):
             return self.consumer.leave(group, leavers, now)
         codes = heartbeat.leave(group, leavers, draft, self._limits())
-        self._weigh(group_id)
+        self._update_memory(group_id)
         return draft.outcome(codes)
 
     def _group(self, group_id: str) -> Group:
@@ -212,13 +220,13 @@ class GroupShard:
         if key == EXPIRE:
             self._expire(draft)
         elif isinstance(group, ConsumerGroup):
-            self.consumer.ring(group, key, draft)
+            self.consumer.on_timer(group, key, draft)
         elif group is not None:
-            self._ring(group, key, draft)
-            self._weigh(group.id)
+            self._on_group_timer(group, key, draft)
+            self._update_memory(group.id)
         return draft.outcome(None)
 
-    def _ring(self, group: ClassicGroup, key: TimerKey, draft: Draft) -> None:
+    def _on_group_timer(self, group: ClassicGroup, key: TimerKey, draft: Draft) -> None:
         limits = self._limits()
         match key.kind:
             case rebalance.SESSION:
@@ -230,62 +238,62 @@ class GroupShard:
 
     # Offsets
 
-    def commit(self, ask: CommitRequest, now: int) -> Outcome[list[ErrorCode]]:
+    def commit(self, request: CommitRequest, now: int) -> Outcome[list[ErrorCode]]:
         draft = Draft(now)
-        group = self.groups.get(ask.group_id)
-        return draft.outcome(offset_commit.commit(group, ask, draft, self._limits()))
+        group = self.groups.get(request.group_id)
+        return draft.outcome(offset_commit.commit(group, request, draft, self._limits()))
 
-    def forget_partitions(self, gone: Collection[TopicPartition], now: int) -> Outcome[None]:
-        """These partitions do not exist any more: nor do positions in them."""
+    def forget_partitions(self, deleted: Collection[TopicPartition], now: int) -> Outcome[None]:
+        """Delete the offsets of deleted partitions."""
         draft = Draft(now)
         for group_id in self.offsets.groups():
-            for topic, partition in gone:
+            for topic, partition in deleted:
                 if self.offsets.get(group_id, topic, partition) is not None:
                     change = OffsetChanged(group_id, topic, partition, None)
                     draft.records.append(offset_record(change))
         return draft.outcome(None)
 
     def _expire(self, draft: Draft) -> None:
-        """Look at some groups; go on after a turn of the loop until all have been seen."""
+        """Check some groups; a timer continues with the others until all are checked."""
         limits = self._limits()
         if not self._unchecked:
             self._unchecked = list(self.groups)
-        seen = 0
-        while self._unchecked and seen < OFFSETS_A_TURN:
+        checked = 0
+        while self._unchecked and checked < OFFSETS_A_TURN:
             group = self.groups.get(self._unchecked.pop())
             if group is not None:
-                seen += 1 + self._expire_group(group, draft, limits)
+                checked += 1 + self._expire_group(group, draft, limits)
         pause_ms = 1 if self._unchecked else limits.offsets_retention_check_interval_ms
         draft.set(EXPIRE, pause_ms)
 
     def _expire_group(self, group: Group, draft: Draft, limits: GroupSettings) -> int:
-        held = sum(map(len, self.offsets.of(group.id).values()))
-        old = list(expired(group, self.offsets, draft.now, limits.offsets_retention_ms))
-        for topic, partition in old:
+        offset_count = sum(map(len, self.offsets.of(group.id).values()))
+        expired_offsets = list(expired(group, self.offsets, draft.now, limits.offsets_retention_ms))
+        for topic, partition in expired_offsets:
             change = OffsetChanged(group.id, topic, partition, None)
             draft.records.append(offset_record(change))
-        self.counts.expired += len(old)
+        self.counts.expired += len(expired_offsets)
         expects = isinstance(group, ClassicGroup) and group.pending
-        is_over = is_empty(group) and not expects and held == len(old)
+        is_over = is_empty(group) and not expects and offset_count == len(expired_offsets)
         if is_over and group.id not in self.offsets.pending_groups():
             delete_group_records(group, draft)
-        return held
+        return offset_count
 
 
-def _grows_by(group: ClassicGroup, ask: JoinRequest) -> int:
-    """Bytes a group has more with this member, or with what a member says now."""
-    holder = group.static.get(ask.instance_id or "", ask.member_id)
+def _grows_by(group: ClassicGroup, request: JoinRequest) -> int:
+    """By how many bytes this join makes the group larger."""
+    holder = group.static.get(request.instance_id or "", request.member_id)
     member = group.members.get(holder)
     if member is None:
-        return MEMBER_BYTES + size_of(ask.protocols)
-    return size_of(ask.protocols) - size_of(member.protocols)
+        return MEMBER_BYTES + size_of(request.protocols)
+    return size_of(request.protocols) - size_of(member.protocols)
 
 
-def restored(what: GroupChanged) -> ClassicGroup:
-    """A group as it was when it was written down."""
-    group = ClassicGroup(what.group, what.since_ms)
-    group.protocol_type = what.protocol_type or None
-    for stored in what.members:
+def group_from_record(stored_group: GroupChanged) -> ClassicGroup:
+    """The group of a stored record."""
+    group = ClassicGroup(stored_group.group, stored_group.since_ms)
+    group.protocol_type = stored_group.protocol_type or None
+    for stored in stored_group.members:
         member = ClassicMember(
             stored.id,
             stored.instance_id,
@@ -293,13 +301,13 @@ def restored(what: GroupChanged) -> ClassicGroup:
             stored.client_host,
             stored.rebalance_timeout_ms,
             stored.session_timeout_ms,
-            (Protocol(what.protocol or "", stored.subscription),),
+            (Protocol(stored_group.protocol or "", stored.subscription),),
             stored.assignment,
         )
-        group.add(member, what.protocol_type)
-    group.generation = what.generation
-    group.protocol = what.protocol
-    group.leader = what.leader
-    group.phase = GroupPhase.STABLE if what.members else GroupPhase.EMPTY
+        group.add(member, stored_group.protocol_type)
+    group.generation = stored_group.generation
+    group.protocol = stored_group.protocol
+    group.leader = stored_group.leader
+    group.phase = GroupPhase.STABLE if stored_group.members else GroupPhase.EMPTY
     group.note_subscriptions()
     return group

@@ -1,42 +1,46 @@
-"""Partitions of a transaction: they join it before its records reach them.
+"""AddPartitionsToTxn: a partition is added to the transaction before its records are appended.
 
-Pure. The first one begins the transaction, and its clock.
+Pure. Adding the first partition starts the transaction and its timeout.
 """
 
 from __future__ import annotations
 
-from ottla.coordinator.txn.state import DECIDED, Producer, Transaction, TxnState, moved
+from ottla.coordinator.txn.state import DECIDED, Producer, Transaction, TxnState, transition
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
 
 
-def checked(txn: Transaction | None, who: Producer) -> Transaction:
-    """The transaction that `who` may add to, or what keeps it from that."""
-    if txn is None or who.id != (client := txn.client).id:
+def check_producer(txn: Transaction | None, producer: Producer) -> Transaction:
+    """The transaction, if `producer` may add partitions to it; KafkaError otherwise."""
+    if txn is None or producer.id != (client := txn.client).id:
         raise KafkaError(ErrorCode.invalid_producer_id_mapping)
-    if who.epoch != client.epoch:
+    if producer.epoch != client.epoch:
         raise KafkaError(ErrorCode.producer_fenced)
     if txn.state in DECIDED:
         raise KafkaError(ErrorCode.concurrent_transactions)
     if txn.is_kept:
-        raise KafkaError(ErrorCode.invalid_txn_state, "a kept transaction can only be ended")
+        raise KafkaError(
+            ErrorCode.invalid_txn_state,
+            f"Transactional id {txn.id} has a prepared transaction that was kept: commit or abort "
+            "it before adding partitions.",
+        )
     return txn
 
 
 def add(
     txn: Transaction | None,
-    who: Producer,
+    producer: Producer,
     partitions: frozenset[TopicPartition],
     *,
     version: int,
     now_ms: int,
 ) -> Transaction | None:
-    """The transaction with these partitions; None when it has them all."""
-    txn = checked(txn, who)
+    """The transaction with these partitions; None if it has all of them already."""
+    txn = check_producer(txn, producer)
     ongoing = txn.state is TxnState.ONGOING
     if ongoing and partitions <= txn.partitions:
         return None
-    return moved(
+    return transition(
         txn,
         TxnState.ONGOING,
         partitions=txn.partitions | partitions,
@@ -46,10 +50,10 @@ def add(
     )
 
 
-def verify(txn: Transaction | None, who: Producer, partition: TopicPartition) -> ErrorCode:
+def verify(txn: Transaction | None, producer: Producer, partition: TopicPartition) -> ErrorCode:
     """Whether this partition is part of an open transaction of this producer."""
     try:
-        txn = checked(txn, who)
+        txn = check_producer(txn, producer)
     except KafkaError as refusal:
         return refusal.code
     if txn.state is TxnState.ONGOING and partition in txn.partitions:

@@ -1,12 +1,12 @@
-"""From a decided transaction to a completed one, whatever it takes.
+"""Completes decided transactions: writes their markers, with retries, then the completed state.
 
-A decision stands in the log before its first marker is written; markers are tried until each
+A decision is in the log before its first marker is written; markers are retried until each
 partition has one, and the completed state is written after the last. A coordinator that takes over
-finds the decision and goes on. Retries end only when the transaction is completed, or when this
-broker no longer coordinates it; what a marker's partition refuses never ends them.
+finds the decision and continues. Retries end only when the transaction is completed, or when this
+broker no longer coordinates it; an error of a marker's partition never ends them.
 
-Owns which transactional ids are on that way. Nearly always every marker is written at the first
-try, which takes no task; where it is not, a task tries until it is.
+Owns the transactional ids whose completion is in progress. Nearly always every marker is written
+at the first attempt, which needs no task; otherwise a task retries.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from ottla.model.ids import LeaderEpoch, TopicPartition
 log = logging.getLogger(__name__)
 
 MANY_FAILURES: Final = 8
-"""Several seconds of retries: from here on an operator should know."""
+"""Several seconds of retries: from here on failures are logged as warnings."""
 NOT_COORDINATED_HERE: Final = frozenset(
     {ErrorCode.not_coordinator, ErrorCode.coordinator_load_in_progress}
 )
-"""Refusals of this coordinator's own partition of `__transaction_state`, raised by `Runtime`: the
-new coordinator finishes the transaction, or this broker does once it has loaded the partition. A
-marker's partition may answer the same codes; there they mean nothing but "not yet"."""
+"""Errors of this coordinator's own partition of `__transaction_state`, raised by `Runtime`: the new
+coordinator completes the transaction, or this broker does once it has loaded the partition. A
+marker's partition may return the same codes; there they only mean "retry"."""
 
 
 class MarkerWriter(Protocol):
@@ -50,21 +50,21 @@ class MarkerWriter(Protocol):
 
 
 class Fenced(Exception):
-    """A partition has a marker of a newer coordinator: this broker's epoch is not the latest."""
+    """A partition has a marker of a newer coordinator epoch than this broker's."""
 
 
 class Unfinished(NamedTuple):
-    """A decision, and the partitions that have no marker of it yet."""
+    """A decided transaction, and the partitions that have no marker of it yet."""
 
     decision: Transaction
     left: Codes
-    """With the reason of each, as far as it was tried."""
+    """With the last error of each; `none` if it was not attempted."""
 
 
 class TransactionCompletion:
-    """The `Watch` of every shard of this broker.
+    """The `CompletionListener` of every shard of this broker.
 
-    `is_deleted` says whether a partition's topic does not exist any more.
+    `is_deleted` tells whether a partition's topic no longer exists.
     """
 
     def __init__(
@@ -81,37 +81,37 @@ class TransactionCompletion:
         self.runtime: Runtime[TxnShard] | None = None
         """Set once the runtime, whose shards need this, is built."""
         self._under_way: dict[str, asyncio.Task[None] | None] = {}
-        """None: at the first try, which has no task."""
+        """None during the first attempt, which has no task."""
         self._awaited: dict[str, list[Call]] = {}
         self._closed = False
 
     def finish(self, id: str, *, committed: bool = False) -> None:
         if id in self._under_way or self._closed:
             return
-        reign = self._reign(id) if committed else None
-        txn = None if reign is None else _decided(reign[0].shard, id)
-        if reign is None or txn is None:
+        leadership = self._leadership(id) if committed else None
+        txn = None if leadership is None else _decided(leadership[0].shard, id)
+        if leadership is None or txn is None:
             self._start_retrying(id, None)
             return
         self._under_way[id] = None
         try:
-            written = self._write_markers(txn, txn.partitions, reign[1])
-        except Exception:  # whatever it is: the decision stands, and must be carried out
-            log.exception("transaction %s: its markers could not be written; retrying", id)
+            written = self._write_markers(txn, txn.partitions, leadership[1])
+        except Exception:  # a bug; the decision is in the log and must be executed
+            log.exception("transactional id %s: writing transaction markers failed; retrying", id)
             self._start_retrying(id, _untried(txn), failures=1)
             return
-        written.then(lambda codes: self._first_results(txn, reign, codes))
+        written.then(lambda codes: self._first_results(txn, leadership, codes))
 
     def completed(self, id: str) -> None:
         for wait in self._awaited.pop(id, ()):
             if self._timers.cancel(wait):
                 try:
                     wait.expired()
-                except Exception:  # of one reply: the transaction, and others who wait, go on
-                    log.exception("transaction %s: a reply failed", id)
+                except Exception:  # of one reply: the transaction and other waiters continue
+                    log.exception("transactional id %s: replying to a client failed", id)
 
     def when_completed(self, id: str, within_ms: int, done: Callable[[], object]) -> None:
-        """Call `done` once its decided transaction is completed, but no later than this."""
+        """Call `done` once its decided transaction is completed, at most `within_ms` later."""
         if self._closed:
             done()
             return
@@ -120,7 +120,7 @@ class TransactionCompletion:
         self._timers.add(wait, within_ms)
 
     def close(self) -> None:
-        """Stop trying; whoever loads this topic next goes on."""
+        """Stop retrying; the next coordinator of these ids continues."""
         self._closed = True
         for attempt in list(self._under_way.values()):
             if attempt is not None:
@@ -129,17 +129,17 @@ class TransactionCompletion:
             self.completed(id)
 
     def _decided(self, id: str) -> Transaction | None:
-        """Its transaction, if it waits here for its completion."""
+        """Its transaction, if it is decided, not completed, and coordinated by this broker."""
         try:
             return _decided(self._owned(id).shard, id)
         except KafkaError:
             return None
 
-    def _reign(self, id: str) -> tuple[OwnedShard[TxnShard], LeaderEpoch] | None:
-        """As what this broker coordinates it, if it does.
+    def _leadership(self, id: str) -> tuple[OwnedShard[TxnShard], LeaderEpoch] | None:
+        """The shard and leader epoch with which this broker coordinates the id, if it does.
 
-        Whoever loads a partition, or leads it on, leaves alone what is under way: whoever is at it
-        and is refused as the coordinator of before goes on as the one of now.
+        Loading a partition, or leading it under a newer epoch, does not start a completion that is
+        in progress: the one in progress continues under the new epoch after it was fenced.
         """
         try:
             owned = self._owned(id)
@@ -161,8 +161,8 @@ class TransactionCompletion:
         assert self.runtime is not None
         self.runtime.submit(txn.id, lambda shard, now: shard.complete(txn, now))
 
-    def _first_results(self, txn: Transaction, reign: object, codes: Codes) -> None:
-        """Complete it, or leave it to a task that tries until it is."""
+    def _first_results(self, txn: Transaction, leadership: object, codes: Codes) -> None:
+        """Complete the transaction, or start a task that retries until it is completed."""
         id = txn.id
         if self._closed:
             del self._under_way[id]
@@ -174,13 +174,13 @@ class TransactionCompletion:
             try:
                 self._complete(txn)
             except Exception as error:
-                log.info("transaction %s cannot be completed yet: %s", id, error)
+                log.info("transactional id %s: cannot complete the transaction yet: %s", id, error)
             if self._decided(id) is None:
                 del self._under_way[id]
                 self.completed(id)
                 return
-        # Under a newer epoch than that of the first try the next one need not wait.
-        self._start_retrying(id, todo, failures=1 if reign == self._reign(id) else 0)
+        # Under a newer epoch than that of the first attempt the next one need not wait.
+        self._start_retrying(id, todo, failures=1 if leadership == self._leadership(id) else 0)
 
     # Retrying
 
@@ -188,41 +188,41 @@ class TransactionCompletion:
         self._under_way[id] = self._spawn(self._retry(id, todo, failures))
 
     async def _retry(self, id: str, todo: Unfinished | None, failures: int) -> None:
-        """Try until it is completed, or is no longer this broker's to complete."""
+        """Retry until it is completed, or this broker no longer coordinates it."""
         fenced: object = ()
         try:
             while True:
                 if failures:
                     await asyncio.sleep(retry_delay_ms(failures) / 1_000)
                 failures += 1
-                reign = self._reign(id)
-                if reign == fenced:
-                    continue  # until this broker hears of its own newer epoch, or of its successor
+                leadership = self._leadership(id)
+                if leadership == fenced:
+                    continue  # until this broker learns its own newer epoch, or of its successor
                 try:
                     todo = await self._attempt(id, todo)
                     if todo is None:
                         return
                     _log_missing(todo, failures)
                 except Fenced as error:
-                    fenced = reign
+                    fenced = leadership
                     _log_failure(id, error, 1)
                 except KafkaError as refusal:  # of our own partition: `_attempt` raises no other
-                    if refusal.code in NOT_COORDINATED_HERE and reign == self._reign(id):
+                    if refusal.code in NOT_COORDINATED_HERE and leadership == self._leadership(id):
                         return
                     _log_failure(id, refusal, failures)
-                except Exception as error:  # a bug; the decision stands, and must be carried out
+                except Exception as error:  # a bug; the decision is in the log, must be executed
                     _log_failure(id, error, failures)
-                if reign != self._reign(id):
-                    failures = 0  # coordinated here again, under a newer epoch: at once
+                if leadership != self._leadership(id):
+                    failures = 0  # coordinated under a newer epoch: retry at once
         finally:
             del self._under_way[id]
             self.completed(id)
 
     async def _attempt(self, id: str, todo: Unfinished | None) -> Unfinished | None:
-        """Write the markers that are missing; what is still to be done, None for nothing.
+        """Write the missing markers; the rest of the work, None if there is none.
 
-        KafkaError, always of our own partition, where this broker cannot tell or must not go on;
-        Fenced where a newer coordinator has been.
+        KafkaError, always of our own partition, where this broker cannot decide or must stop;
+        Fenced where a newer coordinator has written a marker.
         """
         assert self.runtime is not None
         await self.runtime.read(id, len)  # the decision is committed before it is acted on
@@ -234,7 +234,7 @@ class TransactionCompletion:
         codes = await self._write_markers(txn, todo.left, self._owned(id).epoch)
         missing = missing_markers(codes, self._is_deleted)
         if ErrorCode.transaction_coordinator_fenced in missing.values():
-            raise Fenced("a newer coordinator has written markers of its producer")
+            raise Fenced("a coordinator with a newer epoch has written markers for this producer")
         if missing:
             return Unfinished(txn, missing)
         self._complete(txn)
@@ -253,12 +253,12 @@ def _untried(txn: Transaction) -> Unfinished:
 
 def _log_failure(id: str, error: Exception, failures: int) -> None:
     if is_logged(failures):
-        known = isinstance(error, KafkaError | Fenced)
+        is_expected = isinstance(error, KafkaError | Fenced)
         log.warning(
-            "transaction %s cannot be completed yet: %s; retrying",
+            "transactional id %s: cannot complete the transaction yet: %s; retrying",
             id,
             error,
-            exc_info=None if known else error,
+            exc_info=None if is_expected else error,
         )
 
 
@@ -268,7 +268,8 @@ def _log_missing(todo: Unfinished, failures: int) -> None:
     partition, code = next(iter(todo.left.items()))
     log.log(
         logging.WARNING if failures >= MANY_FAILURES else logging.INFO,
-        "transaction %s: %d markers missing after %d attempts, among them %s: %s; retrying",
+        "transactional id %s: %d partitions without a transaction marker after %d attempts, "
+        "among them %s: %s; retrying",
         todo.decision.id,
         len(todo.left),
         failures,

@@ -1,10 +1,10 @@
-"""How transactions end: as the client decides, or because they took too long.
+"""EndTxn, completion and timeouts of transactions.
 
-Pure. The decision is final once the prepared state is in the log; what follows, the markers and
-the completed state, is the coordinator's to carry through.
+Pure. The decision is final once the prepared state is in the log; the coordinator then writes the
+markers and the completed state.
 
-With transactions v2 (KIP-890) every end raises the epoch, so that a packet delayed beyond its
-transaction meets a newer epoch everywhere. A repeated EndTxn then carries the epoch before.
+With transactions v2 (KIP-890) every end raises the epoch, so that a request delayed beyond its
+transaction meets a newer epoch everywhere. A repeated EndTxn then has the previous epoch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ottla.coordinator.txn.state import (
     Producer,
     Transaction,
     TxnState,
-    moved,
+    transition,
 )
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_PRODUCER, ProducerId
@@ -31,50 +31,50 @@ EPOCH_PER_TRANSACTION: Final = 2
 
 
 class EndRequest(NamedTuple):
-    who: Producer
+    producer: Producer
     commit: bool
     version: int = 0
 
 
 class EndStep(NamedTuple):
-    """Who the client is afterwards, and the states to write, in order."""
+    """The client's producer id and epoch afterwards, and the states to write, in order."""
 
     client: Producer
     after: tuple[Transaction, ...] = ()
 
 
 def end(
-    txn: Transaction | None, asked: EndRequest, fresh: ProducerId | None, now_ms: int
+    txn: Transaction | None, request: EndRequest, fresh: ProducerId | None, now_ms: int
 ) -> EndStep:
     if txn is None:
         raise KafkaError(ErrorCode.invalid_producer_id_mapping)
-    if _is_repeat(txn, asked.who):
-        return _repeated(txn, asked.commit)
+    if _is_repeat(txn, request.producer):
+        return _repeated(txn, request.commit)
     client = txn.client
-    if asked.who.id != client.id:
+    if request.producer.id != client.id:
         raise KafkaError(ErrorCode.invalid_producer_id_mapping)
-    if asked.who.epoch != client.epoch:
+    if request.producer.epoch != client.epoch:
         raise KafkaError(ErrorCode.producer_fenced)
     if txn.state is TxnState.ONGOING:
-        prepared = _prepared(txn, asked, fresh, now_ms)
+        prepared = _prepared(txn, request, fresh, now_ms)
         return EndStep(prepared.client, (prepared,))
-    if asked.version < EPOCH_PER_TRANSACTION and txn.state is not TxnState.EMPTY:
-        return _repeated(txn, asked.commit)
+    if request.version < EPOCH_PER_TRANSACTION and txn.state is not TxnState.EMPTY:
+        return _repeated(txn, request.commit)
     if txn.state in DECIDED:  # of the transaction before
         raise KafkaError(ErrorCode.concurrent_transactions)
-    if asked.commit or asked.version < EPOCH_PER_TRANSACTION:
+    if request.commit or request.version < EPOCH_PER_TRANSACTION:
         raise KafkaError(ErrorCode.invalid_txn_state)
-    # Such a client cannot know whether its records, had they come, would have opened one.
-    prepared = _prepared(txn, asked, fresh, now_ms)._replace(started_ms=now_ms)
+    # A transactions-v2 client cannot know whether its records started a transaction.
+    prepared = _prepared(txn, request, fresh, now_ms)._replace(started_ms=now_ms)
     completed = complete(prepared, now_ms)
     return EndStep(completed.client, (prepared, completed))
 
 
 def complete(txn: Transaction, now_ms: int) -> Transaction:
-    """Every marker is written: the client may begin the next."""
+    """Every marker is written: the client may start the next transaction."""
     commits = txn.state is TxnState.PREPARE_COMMIT
     client = txn.client
-    return moved(
+    return transition(
         txn,
         TxnState.COMPLETE_COMMIT if commits else TxnState.COMPLETE_ABORT,
         producer_id=client.id,
@@ -87,16 +87,16 @@ def complete(txn: Transaction, now_ms: int) -> Transaction:
     )
 
 
-def fenced(txn: Transaction, now_ms: int) -> Transaction:
-    """Abort on nobody's behalf, under an epoch that no client has been given.
+def abort_fenced(txn: Transaction, now_ms: int) -> Transaction:
+    """Abort on the coordinator's own account, under an epoch that no client has.
 
-    It counts as a transaction of the older kind: were the raised epoch taken for the one that
-    every end gives, a repeated EndTxn of the producer being fenced would be told of it.
+    The state is written as transaction version 0: with version 2 the raised epoch would look like
+    the one that every end assigns, and a repeated EndTxn of the fenced producer would get it.
     """
     epoch = _highest_epoch(txn)
-    fencing = moved(txn, TxnState.PREPARE_EPOCH_FENCE, epoch=min(epoch + 1, LAST_EPOCH))
+    fencing = transition(txn, TxnState.PREPARE_EPOCH_FENCE, epoch=min(epoch + 1, LAST_EPOCH))
     rotated = txn.next_producer_id not in (NO_PRODUCER, txn.producer_id)
-    return moved(
+    return transition(
         fencing,
         TxnState.PREPARE_ABORT,
         last_epoch=NO_EPOCH,
@@ -107,32 +107,32 @@ def fenced(txn: Transaction, now_ms: int) -> Transaction:
     )
 
 
-def is_overdue(txn: Transaction, now_ms: int) -> bool:
+def is_timed_out(txn: Transaction, now_ms: int) -> bool:
     if txn.state is not TxnState.ONGOING or not txn.has_timeout:
         return False
     return txn.started_ms + txn.timeout_ms < now_ms
 
 
-def is_forgettable(txn: Transaction, now_ms: int, expiration_ms: int) -> bool:
-    """Nothing has happened under this id for so long that it may go."""
+def is_expired(txn: Transaction, now_ms: int, expiration_ms: int) -> bool:
+    """Whether the id has been unused for `transactional.id.expiration.ms`."""
     return txn.state in AT_REST and txn.updated_ms + expiration_ms <= now_ms
 
 
 def _prepared(
-    txn: Transaction, asked: EndRequest, fresh: ProducerId | None, now_ms: int
+    txn: Transaction, request: EndRequest, fresh: ProducerId | None, now_ms: int
 ) -> Transaction:
-    """The decision, under the epoch its markers carry: higher than any that wrote to it."""
-    state = TxnState.PREPARE_COMMIT if asked.commit else TxnState.PREPARE_ABORT
+    """The prepared state, with the markers' epoch: higher than any epoch in the transaction."""
+    state = TxnState.PREPARE_COMMIT if request.commit else TxnState.PREPARE_ABORT
     client = txn.client
     rotated = client.id != txn.producer_id
     marker_epoch = txn.epoch + 1 if rotated else client.epoch
-    if asked.version >= EPOCH_PER_TRANSACTION:
+    if request.version >= EPOCH_PER_TRANSACTION:
         following = _successor(client, fresh)
         marker_epoch = txn.epoch + 1 if rotated else client.epoch + 1
     else:
         following = client
     differs = following.id != txn.producer_id
-    return moved(
+    return transition(
         txn,
         state,
         epoch=min(marker_epoch, LAST_EPOCH),
@@ -140,7 +140,7 @@ def _prepared(
         next_producer_id=following.id if differs else NO_PRODUCER,
         next_epoch=following.epoch if differs else NO_EPOCH,
         updated_ms=now_ms,
-        version=asked.version,
+        version=request.version,
     )
 
 
@@ -152,15 +152,15 @@ def _successor(client: Producer, fresh: ProducerId | None) -> Producer:
     return Producer(fresh, 0)
 
 
-def _is_repeat(txn: Transaction, who: Producer) -> bool:
-    """Whether the end that gave the client its present identity was asked for by `who`."""
+def _is_repeat(txn: Transaction, producer: Producer) -> bool:
+    """Whether `producer` has sent the EndTxn that assigned the client its current epoch."""
     if txn.version < EPOCH_PER_TRANSACTION or txn.state not in ENDED:
         return False
     client = txn.client
     if client.epoch > 0:
-        return who == (client.id, client.epoch - 1)
+        return producer == (client.id, client.epoch - 1)
     before = txn.producer_id if txn.state in DECIDED else txn.previous_producer_id
-    return who.id == before and who.is_exhausted
+    return producer.id == before and producer.is_exhausted
 
 
 def _repeated(txn: Transaction, commit: bool) -> EndStep:
@@ -172,7 +172,7 @@ def _repeated(txn: Transaction, commit: bool) -> EndStep:
 
 
 def _highest_epoch(txn: Transaction) -> int:
-    """Of all that anybody has been given under the transaction's own producer id."""
+    """The highest epoch assigned under the transaction's own producer id."""
     return max(txn.epoch, txn.next_epoch) if txn.next_producer_id == txn.producer_id else txn.epoch
 
 

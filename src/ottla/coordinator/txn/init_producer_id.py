@@ -1,16 +1,15 @@
-"""InitProducerId with a transactional id: who the producer is from now on.
+"""InitProducerId with a transactional id: assigns the producer id and epoch.
 
-Pure. Each answer has a larger epoch than the one before, so that what an earlier life of the
-producer still has under way is refused everywhere. A transaction that life left open is aborted
-first, and the client told to come back; unless it asks to keep it, because it was prepared for a
-two-phase commit.
+Pure. Each reply has a larger epoch than the one before, so that requests of an earlier instance of
+the producer are fenced everywhere. An open transaction of that instance is aborted first, and the
+client told to retry; unless it asks to keep it, because it was prepared for a two-phase commit.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from ottla.coordinator.txn.end_transaction import fenced
+from ottla.coordinator.txn.end_transaction import abort_fenced
 from ottla.coordinator.txn.state import (
     DECIDED,
     NEVER_MS,
@@ -21,7 +20,7 @@ from ottla.coordinator.txn.state import (
     Producer,
     Transaction,
     TxnState,
-    moved,
+    transition,
 )
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_PRODUCER, ProducerId
@@ -30,23 +29,23 @@ from ottla.model.ids import NO_PRODUCER, ProducerId
 class InitProducerIdRequest(NamedTuple):
     timeout_ms: int
     expected: Producer | None = None
-    """Who the client thinks it is; None when it begins."""
+    """The producer id and epoch the client has; None for a new instance."""
     two_phase: bool = False
     keep_prepared: bool = False
 
     @property
-    def kept_timeout_ms(self) -> int:
+    def stored_timeout_ms(self) -> int:
         return NEVER_MS if self.two_phase else self.timeout_ms
 
 
 class InitializedProducer(NamedTuple):
     producer: Producer
     ongoing: Producer = NOBODY
-    """Whose prepared transaction was kept."""
+    """The producer of the prepared transaction that was kept."""
 
 
 class InitStep(NamedTuple):
-    """What comes of it. Without a reply the transaction is being aborted: come back later."""
+    """The reply and the next state; no reply while an open transaction is aborted first."""
 
     reply: InitializedProducer | None
     after: Transaction
@@ -55,62 +54,62 @@ class InitStep(NamedTuple):
 def initialise(
     id: str,
     txn: Transaction | None,
-    asked: InitProducerIdRequest,
+    request: InitProducerIdRequest,
     fresh: ProducerId | None,
     now_ms: int,
 ) -> InitStep:
     if txn is None:
         first = Producer(_needed(fresh), 0)
-        return _given(Transaction(id, *first), asked, now_ms, first, last_epoch=NO_EPOCH)
-    if asked.expected is not None and not _may_be(txn, asked.expected):
+        return _with_producer(Transaction(id, *first), request, now_ms, first, last_epoch=NO_EPOCH)
+    if request.expected is not None and not _may_be(txn, request.expected):
         raise KafkaError(ErrorCode.producer_fenced)
     if txn.state in DECIDED:
         raise KafkaError(ErrorCode.concurrent_transactions)
     if txn.state is TxnState.ONGOING:
-        if asked.keep_prepared:
-            return _kept(txn, asked, fresh, now_ms)
-        return InitStep(None, fenced(txn, now_ms))
-    return _next_life(txn, asked, fresh, now_ms)
+        if request.keep_prepared:
+            return _keep_prepared(txn, request, fresh, now_ms)
+        return InitStep(None, abort_fenced(txn, now_ms))
+    return _with_next_epoch(txn, request, fresh, now_ms)
 
 
 def _may_be(txn: Transaction, expected: Producer) -> bool:
-    """Same id, or the one before where its epochs ran out and the answer got lost."""
+    """Same id, or the previous one if its epochs were exhausted and the reply was lost."""
     return expected.id == txn.client.id or (
         expected.id == txn.previous_producer_id and expected.is_exhausted
     )
 
 
-def _next_life(
-    txn: Transaction, asked: InitProducerIdRequest, fresh: ProducerId | None, now_ms: int
+def _with_next_epoch(
+    txn: Transaction, request: InitProducerIdRequest, fresh: ProducerId | None, now_ms: int
 ) -> InitStep:
-    now, expected = txn.producer, asked.expected
+    now, expected = txn.producer, request.expected
     if expected is not None and expected != now:
         repeated = expected.id != now.id or expected.epoch == txn.last_epoch
         if expected.epoch == NO_EPOCH or not repeated:
             raise KafkaError(ErrorCode.producer_fenced)
-        return _given(txn, asked, now_ms, now, last_epoch=txn.last_epoch)
+        return _with_producer(txn, request, now_ms, now, last_epoch=txn.last_epoch)
     last_epoch = NO_EPOCH if expected is None else now.epoch
     following = Producer(_needed(fresh), 0) if now.is_exhausted else now.bumped()
-    return _given(txn, asked, now_ms, following, last_epoch=last_epoch)
+    return _with_producer(txn, request, now_ms, following, last_epoch=last_epoch)
 
 
-def _given(
+def _with_producer(
     txn: Transaction,
-    asked: InitProducerIdRequest,
+    request: InitProducerIdRequest,
     now_ms: int,
     producer: Producer,
     *,
     last_epoch: int,
 ) -> InitStep:
     rotated = producer.id != txn.producer_id
-    after = moved(
+    after = transition(
         txn,
         TxnState.EMPTY,
         producer_id=producer.id,
         epoch=producer.epoch,
         last_epoch=last_epoch,
         previous_producer_id=txn.producer_id if rotated else txn.previous_producer_id,
-        timeout_ms=asked.kept_timeout_ms,
+        timeout_ms=request.stored_timeout_ms,
         started_ms=NOT_STARTED,
         updated_ms=now_ms,
         version=0,
@@ -118,18 +117,18 @@ def _given(
     return InitStep(InitializedProducer(producer), after)
 
 
-def _kept(
-    txn: Transaction, asked: InitProducerIdRequest, fresh: ProducerId | None, now_ms: int
+def _keep_prepared(
+    txn: Transaction, request: InitProducerIdRequest, fresh: ProducerId | None, now_ms: int
 ) -> InitStep:
-    """The transaction stays open; only its end may be decided, by the client's new identity."""
+    """Keep the transaction open; the client can only end it, with its new epoch."""
     now = txn.client
     client = Producer(_needed(fresh), 0) if now.is_exhausted else now.bumped()
-    after = moved(
+    after = transition(
         txn,
         TxnState.ONGOING,
         next_producer_id=client.id,
         next_epoch=client.epoch,
-        timeout_ms=asked.kept_timeout_ms,
+        timeout_ms=request.stored_timeout_ms,
         updated_ms=now_ms,
     )
     return InitStep(InitializedProducer(client, txn.producer), after)

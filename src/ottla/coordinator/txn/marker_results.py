@@ -1,8 +1,8 @@
-"""What the result of writing a transaction's markers means, and when to try again.
+"""Which transaction markers are missing after an attempt, and when to retry.
 
-Pure. A result belongs to the partition that should take the marker. It never says anything about
-the coordinator's own partition of `__transaction_state`: whether that one is loading, or led
-elsewhere, is asked of the coordinator's `Runtime`, and only that ends the retries.
+Pure. A result belongs to the partition of the marker. It never concerns the coordinator's own
+partition of `__transaction_state`: whether that one is loading, or led by another broker, is
+checked in the coordinator's `Runtime`, and only that ends the retries.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ottla.model.ids import TopicPartition
 
 FIRST_RETRY_MS: Final = 50
 LAST_RETRY_MS: Final = 1_000
-"""The longest pause between two attempts: bounds how late a partition that is back gets its
-marker, and the work that partitions out of reach cause meanwhile."""
+"""The longest pause between two attempts: bounds how late a partition that is available again gets
+its marker, and the work that unavailable partitions cause."""
 
 MARKER_TAKEN: Final = frozenset(
     {
         ErrorCode.none,
-        # A newer producer epoch writes there. That is possible only after this transaction ended
-        # in that partition: its id gets no newer epoch while a decision is being carried out.
+        # The partition has a newer producer epoch. That is possible only after this transaction
+        # ended in that partition: its id gets no newer epoch while a decision is being executed.
         ErrorCode.invalid_producer_epoch,
     }
 )
@@ -31,11 +31,11 @@ MARKER_TAKEN: Final = frozenset(
 def missing_markers(
     results: Mapping[TopicPartition, ErrorCode], is_deleted: Callable[[TopicPartition], bool]
 ) -> dict[TopicPartition, ErrorCode]:
-    """The partitions that still need their marker, each with the reason.
+    """The partitions that still need their marker, each with the error.
 
-    Any refusal is retried, whoever's it is. A partition is done with only when it has a marker or
-    its topic is deleted; UNKNOWN_TOPIC_OR_PARTITION alone does not say that, because a broker
-    that has just started gives it too.
+    Every error is retried. A partition is complete only when it has a marker or its topic is
+    deleted; UNKNOWN_TOPIC_OR_PARTITION alone does not mean that, because a broker that has just
+    started returns it too.
     """
     return {
         partition: code

@@ -1,9 +1,9 @@
-"""Transaction markers: how the end of a transaction is written into the partitions it touched.
+"""Writes transaction markers to the partitions of a transaction.
 
-Owns the append of control batches to partitions led here. Never decides that a transaction ends,
-and never tries twice: what became of each partition is the answer.
+Owns the append of control batches to partitions led by this broker. Never decides that a
+transaction ends, and never retries: the result is one error code for each partition.
 
-Markers on `__consumer_offsets` go through the coordinator of groups, which must act on them.
+Markers on `__consumer_offsets` go through the group coordinator, which applies them.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ AS_PARTITION_CODE: Final = {
     ErrorCode.coordinator_not_available: ErrorCode.not_leader_or_follower,
     ErrorCode.not_coordinator: ErrorCode.not_leader_or_follower,
 }
-"""What the coordinator of groups refuses, as a result of its partition of `__consumer_offsets`:
-to whoever asks for a marker, "coordinator" is the coordinator of the transaction."""
+"""Errors of the group coordinator, as results of its partition of `__consumer_offsets`: for the
+sender of a marker, "coordinator" means the transaction coordinator."""
 
 Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
 
 
 class OffsetMarkers(Protocol):
-    """All that this needs of the coordinator of groups."""
+    """The part of the group coordinator used here."""
 
     def end_transaction(self, index: int, producer: Producer, marker: EndTxnMarker) -> Commit: ...
 
 
 class TransactionEnd(NamedTuple):
-    """One transaction's end."""
+    """The outcome of one transaction, as its markers record it."""
 
     producer: Producer
     commit: bool
@@ -63,7 +63,7 @@ class MarkerAppender:
     def write(
         self, marking: TransactionEnd, partitions: Iterable[TopicPartition]
     ) -> DeferredReply[Codes]:
-        """Append to each now; how that went is known once each is committed or not."""
+        """Append to each partition now; settled when every append is committed or has failed."""
         plain: list[TopicPartition] = []
         offsets: list[TopicPartition] = []
         codes: dict[TopicPartition, ErrorCode] = {}
@@ -95,27 +95,28 @@ class MarkerAppender:
             try:
                 partition = self._hosted.get(key)
             except KafkaError as refusal:
-                writing.note(key, refusal.code)
+                writing.add_result(key, refusal.code)
             else:
-                noted = partial(writing.note, key)
-                self._appends.append(partition, batch, TIMEOUT_MS, noted)
+                record_result = partial(writing.add_result, key)
+                self._appends.append(partition, batch, TIMEOUT_MS, record_result)
 
     def _end_offsets(self, marking: TransactionEnd, key: TopicPartition, writing: _Writing) -> None:
-        def noted(code: ErrorCode) -> None:
-            writing.note(key, AS_PARTITION_CODE.get(code, code))
+        def record_result(code: ErrorCode) -> None:
+            writing.add_result(key, AS_PARTITION_CODE.get(code, code))
 
         try:
             ended = self._offsets.end_transaction(key.partition, marking.producer, marking.marker)
         except KafkaError as refusal:
-            noted(refusal.code)
+            record_result(refusal.code)
         else:
-            ended.then(noted)
+            ended.then(record_result)
 
     def _is_taken(self, key: TopicPartition, marking: TransactionEnd) -> bool:
-        """Whether the next transaction has begun here under the very epoch of this marker.
+        """Whether the next transaction has started in this partition under the marker's epoch.
 
-        Where every end raises the epoch, a transaction's own records have a lower one than its
-        marker: this one was delayed beyond its time, and must not end what is not its own.
+        Where every end raises the epoch, a transaction's records have a lower epoch than its
+        marker: a marker with the epoch of an open transaction is a delayed one of the transaction
+        before, and must not end this one.
         """
         partition = self._hosted.find(key)
         if partition is None or marking.version < EPOCH_PER_TRANSACTION:
@@ -127,7 +128,7 @@ class MarkerAppender:
 
 
 class _Writing:
-    """One transaction's markers on their way: how each went, and how many are still out."""
+    """The markers of one transaction being written: the results, and how many are outstanding."""
 
     __slots__ = ("_codes", "_left", "all_written")
 
@@ -138,7 +139,7 @@ class _Writing:
         if not left:
             self.all_written.settle(codes)
 
-    def note(self, key: TopicPartition, code: ErrorCode) -> None:
+    def add_result(self, key: TopicPartition, code: ErrorCode) -> None:
         self._codes[key] = code
         self._left -= 1
         if not self._left:

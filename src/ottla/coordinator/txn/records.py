@@ -1,10 +1,10 @@
 """The keys and values of `__transaction_state`, in Kafka's own formats.
 
-Owns the bytes: a key of version 0; values of version 1, which Kafka writes since transactions v2,
+Owns the encoding: keys of version 0; values of version 1, which Kafka writes since transactions v2,
 and of version 0, which is only read. `docs/formats/internal-topics.md` describes them.
 
-The classes are declared as kio declares messages, so that the same reader and writer serve them.
-(They need real types: no postponed annotations in this module.)
+The classes are declared like kio's messages, so that kio's reader works for them. (It needs real
+types: no postponed annotations in this module.)
 """
 
 from dataclasses import dataclass, field
@@ -92,7 +92,7 @@ class TransactionalIdExpired(NamedTuple):
     id: str
 
 
-What: TypeAlias = Transaction | TransactionalIdExpired
+TransactionChange: TypeAlias = Transaction | TransactionalIdExpired
 
 _VALUE_BEGINS: Final = Struct(">hqhib")
 _VALUE_ENDS: Final = Struct(">qqB")
@@ -105,20 +105,20 @@ _READ_VALUE: Final[dict[int, Any]] = {
 }
 
 
-def record_of(what: What) -> CoordinatorRecord:
-    value = None if isinstance(what, TransactionalIdExpired) else encode_value(what)
-    return CoordinatorRecord(what, encode_key(what.id), value)
+def record_of(change: TransactionChange) -> CoordinatorRecord:
+    value = None if isinstance(change, TransactionalIdExpired) else encode_value(change)
+    return CoordinatorRecord(change, encode_key(change.id), value)
 
 
 @lru_cache(maxsize=1_024)
 def encode_key(transactional_id: str) -> bytes:
-    """Kept, for a transaction is written down three times: benchmarks/transactions.py."""
+    """Cached, because a transaction is written three times: benchmarks/transactions.py."""
     name = transactional_id.encode()
     return VERSION.pack(KEY_VERSION) + VERSION.pack(len(name)) + name
 
 
 def encode_value(txn: Transaction) -> bytes:
-    """By hand, for a transaction is written down three times: benchmarks/transactions.py."""
+    """Hand-written, because a transaction is written three times: benchmarks/transactions.py."""
     (
         _, producer_id, epoch, state, timeout_ms, partitions, started_ms, updated_ms,
         version, _, previous_id, next_id, next_epoch,
@@ -144,7 +144,7 @@ def encode_value(txn: Transaction) -> bytes:
 
 @lru_cache(maxsize=1_024)
 def _partitions(partitions: frozenset[TopicPartition]) -> bytes:
-    """A transaction is written down twice with the same, and the next one often has them again."""
+    """Cached: a transaction is written twice with the same set, and the next often has it too."""
     topics: dict[str, list[int]] = {}
     for topic, index in sorted(partitions):
         topics.setdefault(topic, []).append(index)
@@ -156,8 +156,8 @@ def _partitions(partitions: frozenset[TopicPartition]) -> bytes:
     return b"".join(parts)
 
 
-def decode(key: bytes, value: bytes | None) -> What | None:
-    """What a record says; None where its key is of a kind this release does not know."""
+def decode(key: bytes, value: bytes | None) -> TransactionChange | None:
+    """The record's typed value; None if its key has an unknown version."""
     try:
         (version,) = VERSION.unpack_from(key)
         if version != KEY_VERSION:
@@ -167,13 +167,15 @@ def decode(key: bytes, value: bytes | None) -> What | None:
     except ValueError:
         raise
     except Exception as fault:  # kio has one class for each way bytes can be wrong
-        raise ValueError(f"no transaction log record: {fault!r}") from fault
+        raise ValueError(f"malformed transaction log record: {fault!r}") from fault
 
 
 def _transaction(id: str, value: bytes) -> Transaction:
     (version,) = VERSION.unpack_from(value)
     if version not in _READ_VALUE:
-        raise ValueError(f"transaction log value of version {version}")
+        raise ValueError(
+            f"transaction log value of transactional id {id} has unsupported version {version}"
+        )
     read = _READ_VALUE[version](value, VERSION.size)[0]
     tagged = {}
     if version >= 1:

@@ -1,10 +1,10 @@
-"""What handlers ask of the transaction coordinator.
+"""The asynchronous interface of the transaction coordinator for API handlers.
 
-Owns the order of a request's steps and how long an answer may be held back. Never decides.
+Owns the order of a request's steps and how long a reply may be delayed. Never decides.
 
 An EndTxn is answered when the decision is committed and, if that takes no longer than
-`ANSWER_WITHIN_MS`, its markers are written: the client's next transaction then begins without
-being sent away first.
+`ANSWER_WITHIN_MS`, its markers are written: the client's next transaction then starts without
+CONCURRENT_TRANSACTIONS first.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ log = logging.getLogger(__name__)
 R = TypeVar("R")
 ANSWER_WITHIN_MS: Final = 100
 LONGEST_ID: Final = 2**15 - 1
-"""In bytes: what a key of the log can hold."""
+"""The largest transactional id that a record key can hold, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TxnLimits:
     max_timeout_ms: int
     two_phase: bool
-    """Whether producers may keep a prepared transaction open for as long as they like."""
+    """Whether producers may keep a prepared transaction open without a timeout."""
     memory_bytes: int = -1
-    """Of all transactional ids; below 0: no limit."""
+    """For all transactional ids; below 0: no limit."""
 
 
 class Ended(NamedTuple):
-    """How an EndTxn went, and the identity under which the client goes on."""
+    """The result of an EndTxn, and the client's producer id and epoch afterwards."""
 
     code: ErrorCode
     client: Producer = NOBODY
@@ -62,33 +62,34 @@ class Transactions:
     def __init__(
         self,
         runtime: Runtime[TxnShard],
-        finishing: TransactionCompletion,
+        completion: TransactionCompletion,
         markers: MarkerAppender,
         next_producer_id: Callable[[], Awaitable[ProducerId]],
         limits: Callable[[], TxnLimits],
     ) -> None:
         self._runtime = runtime
-        self._finishing = finishing
+        self._completion = completion
         self.markers = markers
         self._next_producer_id = next_producer_id
         self._limits = limits
-        self._is_full = False  # the last new id found no room
+        self._is_full = False  # the last new id was refused
 
-    async def initialise(self, id: str, asked: InitProducerIdRequest) -> InitializedProducer:
+    async def initialise(self, id: str, request: InitProducerIdRequest) -> InitializedProducer:
         _check(id)
         limits = self._limits()
-        if asked.two_phase and not limits.two_phase:
+        if request.two_phase and not limits.two_phase:
             raise KafkaError(
                 ErrorCode.transactional_id_authorization_failed,
-                "transaction.two.phase.commit.enable is false here",
+                "Two-phase commit is not enabled: set transaction.two.phase.commit.enable=true on "
+                "the brokers.",
             )
-        if not asked.two_phase and not 0 < asked.timeout_ms <= limits.max_timeout_ms:
+        if not request.two_phase and not 0 < request.timeout_ms <= limits.max_timeout_ms:
             raise KafkaError(ErrorCode.invalid_transaction_timeout)
 
         def decide(shard: TxnShard, fresh: ProducerId | None, now: int) -> Outcome[Any]:
             if shard.get(id) is None:
                 self._check_room(id, limits.memory_bytes)
-            return shard.initialise(id, asked, fresh, now)
+            return shard.initialise(id, request, fresh, now)
 
         reply: InitializedProducer | None = await self._with_producer_id(id, decide)
         if reply is None:
@@ -96,54 +97,58 @@ class Transactions:
         return reply
 
     def _check_room(self, id: str, limit: int) -> None:
-        """Refuse one more id with a code that clients take as final: it would only come again."""
-        held = sum(owned.shard.memory_bytes for owned in self._runtime.active())
-        was_full, self._is_full = self._is_full, 0 <= limit < held + ID_BYTES + len(id)
+        """Refuse a new id over the memory limit, with an error that clients do not retry."""
+        used_bytes = sum(owned.shard.memory_bytes for owned in self._runtime.active())
+        was_full, self._is_full = self._is_full, 0 <= limit < used_bytes + ID_BYTES + len(id)
         if not self._is_full:
             return
         if not was_full:
             log.warning(
-                "new transactional ids are refused: those there are take %d bytes, of at most %d "
-                "(derived from memory.limit.bytes); %r was the first",
-                held,
-                limit,
+                "transactional id %r refused: existing ids use %d of at most %d bytes (derived "
+                "from memory.limit.bytes); refusing new ids until some expire",
                 id[:200],
+                used_bytes,
+                limit,
             )
-        raise KafkaError(ErrorCode.policy_violation, "There are too many transactional ids.")
+        raise KafkaError(
+            ErrorCode.policy_violation,
+            "The broker has no memory for more transactional ids: reuse ids, or raise "
+            "memory.limit.bytes.",
+        )
 
     async def add(
-        self, id: str, who: Producer, partitions: frozenset[TopicPartition], version: int = 0
+        self, id: str, producer: Producer, partitions: frozenset[TopicPartition], version: int = 0
     ) -> None:
-        await committed(self.start_adding(id, who, partitions, version))
+        await committed(self.start_adding(id, producer, partitions, version))
 
     def start_adding(
-        self, id: str, who: Producer, partitions: frozenset[TopicPartition], version: int
+        self, id: str, producer: Producer, partitions: frozenset[TopicPartition], version: int
     ) -> Commit | None:
-        """Add; None when that is committed already."""
+        """Add partitions; None if they are added and committed already."""
         _check(id)
         _, commit = self._runtime.submit(
             id,
-            lambda shard, now: shard.add(id, who, partitions, version, now),
+            lambda shard, now: shard.add(id, producer, partitions, version, now),
             settle=True,  # an earlier request that added them may not be committed yet
         )
         return commit
 
-    def verify(self, id: str, who: Producer, partition: TopicPartition) -> ErrorCode:
-        """Whether the partition is part of the open transaction; the refusal if it is not."""
+    def verify(self, id: str, producer: Producer, partition: TopicPartition) -> ErrorCode:
+        """`none` if the partition is part of the open transaction; the error otherwise."""
         try:
             _check(id)
             txn = self._runtime.owned(id).shard.get(id)
         except KafkaError as refusal:
             return refusal.code
-        return verify(txn, who, partition)
+        return verify(txn, producer, partition)
 
-    async def end(self, id: str, asked: EndRequest) -> Producer:
-        """The identity under which the client goes on."""
+    async def end(self, id: str, request: EndRequest) -> Producer:
+        """The client's producer id and epoch for its next transaction."""
         ended: DeferredReply[Ended] = DeferredReply()
         try:
-            self.start_ending(id, asked, ended.settle)
+            self.start_ending(id, request, ended.settle)
         except NeedsProducerId:
-            self.start_ending(id, asked, ended.settle, await self._next_producer_id())
+            self.start_ending(id, request, ended.settle, await self._next_producer_id())
         code, client = await ended
         if code is not ErrorCode.none:
             raise KafkaError(code)
@@ -152,14 +157,14 @@ class Transactions:
     def start_ending(
         self,
         id: str,
-        asked: EndRequest,
+        request: EndRequest,
         done: Callable[[Ended], object],
         fresh: ProducerId | None = None,
     ) -> None:
-        """Call `done` once, when it may be answered; NeedsProducerId where there is no `fresh`."""
+        """Call `done` once, when the reply may be sent; NeedsProducerId if `fresh` is needed."""
         _check(id)
         client, commit = self._runtime.submit(
-            id, lambda shard, now: shard.end(id, asked, fresh, now)
+            id, lambda shard, now: shard.end(id, request, fresh, now)
         )
         if commit is None:
             self._decided(id, Ended(ErrorCode.none, client), done)
@@ -167,7 +172,7 @@ class Transactions:
             commit.then(lambda code: self._decided(id, Ended(code, client), done))
 
     def _decided(self, id: str, ended: Ended, done: Callable[[Ended], object]) -> None:
-        """The decision is committed, or refused: answer, or wait for the markers first."""
+        """The decision is committed, or has failed: reply, or wait for the markers first."""
         if ended.code is not ErrorCode.none:
             done(Ended(ended.code))
             return
@@ -177,7 +182,7 @@ class Transactions:
             done(Ended(refusal.code))
             return
         if txn is not None and txn.state in DECIDED:
-            self._finishing.when_completed(id, ANSWER_WITHIN_MS, lambda: done(ended))
+            self._completion.when_completed(id, ANSWER_WITHIN_MS, lambda: done(ended))
         else:
             done(ended)
 
@@ -189,7 +194,7 @@ class Transactions:
         return txn
 
     def list(self) -> list[Transaction]:
-        """Every transactional id coordinated here; refused while some are still being loaded."""
+        """Every transactional id of this coordinator; KafkaError while some are being loaded."""
         if self._runtime.is_loading():
             raise KafkaError(ErrorCode.coordinator_load_in_progress)
         return [txn for owned in self._runtime.active() for txn in owned.shard]
@@ -197,7 +202,7 @@ class Transactions:
     async def _with_producer_id(
         self, id: str, decide: Callable[[TxnShard, ProducerId | None, int], Outcome[R]]
     ) -> R:
-        """Decide; where that takes a new producer id, get one and decide again."""
+        """Decide; if that needs a new producer id, get one and decide again."""
         try:
             return await self._runtime.write(id, lambda shard, now: decide(shard, None, now))
         except NeedsProducerId:
@@ -207,4 +212,7 @@ class Transactions:
 
 def _check(id: str) -> None:
     if not 0 < len(id.encode()) <= LONGEST_ID:
-        raise KafkaError(ErrorCode.invalid_request, f"a transactional id of {len(id)} characters")
+        raise KafkaError(
+            ErrorCode.invalid_request,
+            f"Transactional id has {len(id.encode())} bytes; allowed are 1 to {LONGEST_ID}.",
+        )

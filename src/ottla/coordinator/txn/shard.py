@@ -1,11 +1,10 @@
 """The transactional ids of one partition of `__transaction_state`.
 
 Owns the map of ids; `replay` is its only writer. Turns the pure decisions of this folder into
-records, and hands every transaction whose end is decided to whoever finishes it. Never writes a
-marker.
+records, and hands every decided transaction to its `CompletionListener`. Never writes a marker.
 
-Transactions that took too long, and ids nobody uses any more, are looked for at intervals, as
-many at a time as fit one batch.
+Timed-out transactions and unused ids are looked for at intervals, as many at a time as fit one
+batch.
 """
 
 from __future__ import annotations
@@ -19,47 +18,52 @@ from ottla.coordinator.outcome import NOTHING, Outcome, SetTimer
 from ottla.coordinator.txn import add_partitions
 from ottla.coordinator.txn.end_transaction import (
     EndRequest,
+    abort_fenced,
     complete,
     end,
-    fenced,
-    is_forgettable,
-    is_overdue,
+    is_expired,
+    is_timed_out,
 )
 from ottla.coordinator.txn.init_producer_id import (
     InitializedProducer,
     InitProducerIdRequest,
     initialise,
 )
-from ottla.coordinator.txn.records import TransactionalIdExpired, What, decode, record_of
+from ottla.coordinator.txn.records import (
+    TransactionalIdExpired,
+    TransactionChange,
+    decode,
+    record_of,
+)
 from ottla.coordinator.txn.state import AT_REST, DECIDED, Producer, Transaction
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import Offset, ProducerId, TopicPartition
 
 R = TypeVar("R")
 AT_ONCE: Final = 500
-"""Transactions changed by one ring of a timer."""
+"""Transactions changed by one timer call."""
 SOON_MS: Final = 10
 ID_BYTES: Final = 1_024
-"""What a transactional id takes of the memory, but for its own letters."""
+"""Memory counted for a transactional id, besides its characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """How often things are looked for, and how long an unused id is kept."""
+    """How often timeouts and unused ids are checked, and how long an unused id is kept."""
 
-    overdue_ms: int = 10_000
-    forgettable_ms: int = 3_600_000
+    timeout_check_ms: int = 10_000
+    expiration_check_ms: int = 3_600_000
     expiration_ms: int = 604_800_000
 
 
 class CompletionListener(Protocol):
-    """Who must hear of a transaction's end."""
+    """Notified of decided and completed transactions."""
 
     def finish(self, id: str, *, committed: bool = False) -> None:
-        """Its end is decided, and perhaps committed already: write its markers, complete it."""
+        """Its end is decided, and committed if `committed`: write its markers, complete it."""
 
     def completed(self, id: str) -> None:
-        """The next one may begin."""
+        """The next transaction of the id may start."""
 
 
 class TxnShard:
@@ -78,62 +82,62 @@ class TxnShard:
     def __len__(self) -> int:
         return len(self._all)
 
-    # Deciding
+    # Decisions
 
     def initialise(
-        self, id: str, asked: InitProducerIdRequest, fresh: ProducerId | None, now: int
+        self, id: str, request: InitProducerIdRequest, fresh: ProducerId | None, now: int
     ) -> Outcome[InitializedProducer | None]:
-        """No reply: an open transaction is being aborted first."""
-        reply, after = initialise(id, self.get(id), asked, fresh, now)
+        """The reply is None while an open transaction is aborted first."""
+        reply, after = initialise(id, self.get(id), request, fresh, now)
         return self._outcome(reply, [after])
 
     def add(
         self,
         id: str,
-        who: Producer,
+        producer: Producer,
         partitions: frozenset[TopicPartition],
         version: int,
         now: int,
     ) -> Outcome[bool]:
         """Whether anything had to be added."""
-        after = add_partitions.add(self.get(id), who, partitions, version=version, now_ms=now)
+        after = add_partitions.add(self.get(id), producer, partitions, version=version, now_ms=now)
         return Outcome(False) if after is None else self._outcome(True, [after])
 
     def end(
-        self, id: str, asked: EndRequest, fresh: ProducerId | None, now: int
+        self, id: str, request: EndRequest, fresh: ProducerId | None, now: int
     ) -> Outcome[Producer]:
-        client, after = end(self.get(id), asked, fresh, now)
+        client, after = end(self.get(id), request, fresh, now)
         return self._outcome(client, after)
 
     def complete(self, decided: Transaction, now: int) -> Outcome[None]:
-        """The markers of this decision are written; nothing to do if it is not the latest."""
+        """The markers of this decision are written; NOTHING if it is not the latest."""
         if self._all.get(decided.id) is not decided:
             return NOTHING
         done = complete(decided, now)
-        # Lost with the power, it is found decided, and completed once more.
+        # If the record is lost, the transaction is found decided and is completed again.
         return Outcome(None, (record_of(done),), lazily=True)
 
-    # The runtime's part
+    # The Shard interface
 
-    def decode(self, key: bytes, value: bytes | None) -> What | None:
+    def decode(self, key: bytes, value: bytes | None) -> TransactionChange | None:
         return decode(key, value)
 
-    def replay(self, what: What, offset: Offset, producer_id: ProducerId) -> None:
-        if isinstance(what, TransactionalIdExpired):
-            if self._all.pop(what.id, None) is not None:
-                self.memory_bytes -= ID_BYTES + len(what.id)
+    def replay(self, change: TransactionChange, offset: Offset, producer_id: ProducerId) -> None:
+        if isinstance(change, TransactionalIdExpired):
+            if self._all.pop(change.id, None) is not None:
+                self.memory_bytes -= ID_BYTES + len(change.id)
         else:
-            if what.id not in self._all:
-                self.memory_bytes += ID_BYTES + len(what.id)
-            self._all[what.id] = what
-            if what.state in AT_REST:
-                self._watch.completed(what.id)
+            if change.id not in self._all:
+                self.memory_bytes += ID_BYTES + len(change.id)
+            self._all[change.id] = change
+            if change.state in AT_REST:
+                self._watch.completed(change.id)
 
     def replay_many(
-        self, section: bytes, at: int, most: int, base_offset: Offset
+        self, section: bytes, position: int, most: int, base_offset: Offset
     ) -> tuple[int, int]:
-        """A transaction is not worth hurrying: there is one record for each id."""
-        return at, 0
+        """No bulk replay: the topic has few records for each id."""
+        return position, 0
 
     def end_transaction(self, producer_id: ProducerId, *, committed: bool) -> None:
         """This topic is never part of a transaction."""
@@ -146,51 +150,53 @@ class TxnShard:
         return Outcome(
             None,
             timers=(
-                SetTimer(OVERDUE, intervals.overdue_ms),
-                SetTimer(FORGETTABLE, intervals.forgettable_ms),
+                SetTimer(TIMEOUT_CHECK, intervals.timeout_check_ms),
+                SetTimer(EXPIRATION_CHECK, intervals.expiration_check_ms),
             ),
         )
 
     def unloaded(self) -> None:
-        """Nobody waits here; what is being finished finds out by itself."""
+        """No request waits in the shard; completions in progress check ownership themselves."""
 
     def on_timer(self, key: Hashable, now: int) -> Outcome[None]:
-        return self._overdue(now) if key == OVERDUE else self._forgettable(now)
+        return self._abort_timed_out(now) if key == TIMEOUT_CHECK else self._expire_ids(now)
 
-    def _overdue(self, now: int) -> Outcome[None]:
-        overdue = (txn for txn in self._all.values() if is_overdue(txn, now))
-        found = [fenced(txn, now) for txn in islice(overdue, AT_ONCE)]
-        again = SetTimer(OVERDUE, _next(found, self._intervals.overdue_ms))
-        return self._outcome(None, found, again)
+    def _abort_timed_out(self, now: int) -> Outcome[None]:
+        timed_out = (txn for txn in self._all.values() if is_timed_out(txn, now))
+        aborted = [abort_fenced(txn, now) for txn in islice(timed_out, AT_ONCE)]
+        again = SetTimer(TIMEOUT_CHECK, _next(aborted, self._intervals.timeout_check_ms))
+        return self._outcome(None, aborted, again)
 
-    def _forgettable(self, now: int) -> Outcome[None]:
+    def _expire_ids(self, now: int) -> Outcome[None]:
         expiration_ms = self._intervals.expiration_ms
-        old = (t.id for t in self._all.values() if is_forgettable(t, now, expiration_ms))
-        found = [TransactionalIdExpired(id) for id in islice(old, AT_ONCE)]
-        again = SetTimer(FORGETTABLE, _next(found, self._intervals.forgettable_ms))
-        return self._outcome(None, found, again)
+        old = (t.id for t in self._all.values() if is_expired(t, now, expiration_ms))
+        expired = [TransactionalIdExpired(id) for id in islice(old, AT_ONCE)]
+        again = SetTimer(EXPIRATION_CHECK, _next(expired, self._intervals.expiration_check_ms))
+        return self._outcome(None, expired, again)
 
-    def _outcome(self, reply: R, after: Sequence[What], *timers: SetTimer) -> Outcome[R]:
-        """Persist these; what they decide is carried through, however late it is committed."""
-        latest = after if len(after) == 1 else {what.id: what for what in after}.values()
-        decided = [what.id for what in latest if _is_decided(what)]
+    def _outcome(
+        self, reply: R, after: Sequence[TransactionChange], *timers: SetTimer
+    ) -> Outcome[R]:
+        """Persist these states; once their commit settles, decided transactions are completed."""
+        latest = after if len(after) == 1 else {change.id: change for change in after}.values()
+        decided = [change.id for change in latest if _is_decided(change)]
 
         def then(code: ErrorCode, _: int) -> Outcome[None]:
             for id in decided:
                 self._watch.finish(id, committed=code is ErrorCode.none)
             return NOTHING
 
-        records = tuple([record_of(what) for what in after])
+        records = tuple([record_of(change) for change in after])
         return Outcome(reply, records, timers, then if decided else None)
 
 
-OVERDUE: Final = "overdue"
-FORGETTABLE: Final = "forgettable"
+TIMEOUT_CHECK: Final = "timeout-check"
+EXPIRATION_CHECK: Final = "expiration-check"
 
 
-def _next(found: Collection[What], interval_ms: int) -> int:
-    return SOON_MS if len(found) == AT_ONCE else interval_ms
+def _next(changed: Collection[TransactionChange], interval_ms: int) -> int:
+    return SOON_MS if len(changed) == AT_ONCE else interval_ms
 
 
-def _is_decided(what: What) -> bool:
-    return isinstance(what, Transaction) and what.state in DECIDED
+def _is_decided(change: TransactionChange) -> bool:
+    return isinstance(change, Transaction) and change.state in DECIDED

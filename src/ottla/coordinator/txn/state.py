@@ -1,12 +1,12 @@
-"""What the coordinator knows of one transactional id, and which changes are legal.
+"""The state of one transactional id, and the legal state changes.
 
-Pure values. A transaction is replaced, never changed in place; `moved` is the one way from one
-state to another.
+Pure values. A transaction is replaced, never changed in place; `transition` is the only way from
+one state to another.
 
-Two identities. `producer` is whose records the transaction holds. Usually the client has the same
-one; but when the epochs of an id are used up, or a prepared transaction is kept across a restart
-of its client (KIP-939), the client already is somebody newer: `next_producer_id` and `next_epoch`
-until the transaction has ended, and then `producer` itself.
+A transaction has two producers. `producer` has written the transaction's records. Usually the
+client is the same; but when the epochs of a producer id are exhausted, or a prepared transaction is
+kept across a restart of its client (KIP-939), the client already has a newer id or epoch:
+`next_producer_id` and `next_epoch` until the transaction has ended, and then `producer` itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOT_STARTED: Final = -1
 
 
 class TxnState(IntEnum):
-    """The numbers are those of the log."""
+    """The numbers are those of Kafka's transaction log."""
 
     EMPTY = 0
     ONGOING = 1
@@ -34,13 +34,13 @@ class TxnState(IntEnum):
     COMPLETE_ABORT = 5
     DEAD = 6
     PREPARE_EPOCH_FENCE = 7
-    """Passed through inside one decision, never persisted."""
+    """An intermediate state inside one decision, never persisted."""
 
     __hash__ = int.__hash__  # an enum's own hashes its name, in Python; hot
 
     @property
     def label(self) -> str:
-        """As tools show it."""
+        """The name that Kafka's tools show."""
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
@@ -67,8 +67,8 @@ MOVES: Final[dict[TxnState, frozenset[TxnState]]] = {
     TxnState.DEAD: frozenset(),
     TxnState.PREPARE_EPOCH_FENCE: frozenset({TxnState.PREPARE_ABORT}),
 }
-"""PREPARE_ABORT straight from EMPTY or a completed state is a transactions-v2 client that aborts
-before anything was added: it cannot know whether something was."""
+"""PREPARE_ABORT from EMPTY or a completed state: a transactions-v2 client aborts before a partition
+was added, because it cannot know whether one was."""
 
 DECIDED: Final = frozenset({TxnState.PREPARE_COMMIT, TxnState.PREPARE_ABORT})
 AT_REST: Final = frozenset({TxnState.EMPTY, TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT})
@@ -76,14 +76,14 @@ COMMITS: Final = frozenset({TxnState.PREPARE_COMMIT, TxnState.COMPLETE_COMMIT})
 
 
 class Producer(NamedTuple):
-    """Who writes: an id, and which of its lives."""
+    """A producer id and epoch."""
 
     id: ProducerId
     epoch: int
 
     @property
     def is_exhausted(self) -> bool:
-        """One epoch is always kept back, so that whoever holds the last can still be fenced."""
+        """One epoch is always reserved, so that the producer with the last one can be fenced."""
         return self.epoch >= LAST_EPOCH - 1
 
     def bumped(self) -> Producer:
@@ -94,7 +94,7 @@ NOBODY: Final = Producer(NO_PRODUCER, NO_EPOCH)
 
 
 class Transaction(NamedTuple):
-    """One transactional id, between two changes; a tuple, for each has three of them."""
+    """One transactional id; a tuple for speed, because a transaction makes three of them."""
 
     id: str
     producer_id: ProducerId
@@ -105,10 +105,10 @@ class Transaction(NamedTuple):
     started_ms: int = NOT_STARTED
     updated_ms: int = 0
     version: int = 0
-    """The transaction version its client spoke: from 2 on, each end raises the epoch."""
+    """The client's transaction version: from 2 on, each end raises the epoch."""
     last_epoch: int = NO_EPOCH
-    """The epoch before the client asked for a new one: a repeated question is known by it. Kafka's
-    records have no place for it, so a question repeated across a failover is fenced."""
+    """The epoch before the latest InitProducerId; recognises a repeated request. Kafka's records do
+    not have it, so a request repeated across a coordinator change is fenced."""
     previous_producer_id: ProducerId = NO_PRODUCER
     next_producer_id: ProducerId = NO_PRODUCER
     next_epoch: int = NO_EPOCH
@@ -119,14 +119,14 @@ class Transaction(NamedTuple):
 
     @property
     def client(self) -> Producer:
-        """Whom the client takes itself for."""
+        """The client's current producer id and epoch."""
         if self.next_producer_id != NO_PRODUCER:
             return Producer(self.next_producer_id, self.next_epoch)
         return Producer(self.producer_id, self.epoch)
 
     @property
     def is_kept(self) -> bool:
-        """A restarted client has asked to keep it: nothing may be added, only its end decided."""
+        """A restarted client keeps this prepared transaction: it can only be ended."""
         return self.state is TxnState.ONGOING and self.next_producer_id != NO_PRODUCER
 
     @property
@@ -135,9 +135,9 @@ class Transaction(NamedTuple):
 
 
 class NeedsProducerId(Exception):
-    """A decision wants a producer id that nobody has had: decide again with one."""
+    """A decision needs a new producer id: get one and decide again."""
 
 
-def moved(txn: Transaction, to: TxnState, **changes: Any) -> Transaction:
+def transition(txn: Transaction, to: TxnState, **changes: Any) -> Transaction:
     assert to in MOVES[txn.state], f"{txn.id}: {txn.state.name} -> {to.name}"
     return txn._replace(state=to, **changes)

@@ -1,8 +1,8 @@
-"""Whether a transactional batch may be appended: the coordinator's side of that question.
+"""Verifies with the coordinator that a transactional batch may be appended.
 
-Owns how the coordinator's refusals are said to a producer. A client of the older protocol has
-added the partition itself, and it is only looked up; for one that speaks transactions v2 the
-partition is added here.
+Owns how the coordinator's errors are mapped to errors of Produce. A client before transactions v2
+has added the partition itself, and it is only looked up; for a transactions-v2 client the partition
+is added here.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ottla.replica.transaction_verification import TransactionalBatch
 
 log = logging.getLogger(__name__)
 
-SAID: Final = {
+PRODUCER_ERRORS: Final = {
     ErrorCode.coordinator_load_in_progress: ErrorCode.not_enough_replicas,
     ErrorCode.coordinator_not_available: ErrorCode.not_enough_replicas,
     ErrorCode.not_coordinator: ErrorCode.not_enough_replicas,
     ErrorCode.producer_fenced: ErrorCode.invalid_producer_epoch,
 }
-"""What a producer understands: the first three make it try again."""
+"""Coordinator errors as producers handle them: the first three make a producer retry."""
 
 
 class CoordinatorVerifier:
@@ -42,39 +42,39 @@ class CoordinatorVerifier:
         epoch: int,
         done: Callable[[ErrorCode], None],
     ) -> None:
-        who = Producer(ProducerId(producer_id), epoch)
+        producer = Producer(ProducerId(producer_id), epoch)
         if txn.adds:
-            self._add(txn, who, key, done)
+            self._add(txn, producer, key, done)
         elif self._verifies():
-            done(said(self._txns.verify(txn.id, who, key), txn))
+            done(producer_error(self._txns.verify(txn.id, producer, key), txn))
         else:
             done(ErrorCode.none)
 
     def _add(
         self,
         txn: TransactionalBatch,
-        who: Producer,
+        producer: Producer,
         key: TopicPartition,
         done: Callable[[ErrorCode], None],
     ) -> None:
         keys = frozenset((key,))
         try:
-            commit = self._txns.start_adding(txn.id, who, keys, EPOCH_PER_TRANSACTION)
+            commit = self._txns.start_adding(txn.id, producer, keys, EPOCH_PER_TRANSACTION)
         except KafkaError as refusal:
-            done(said(refusal.code, txn))
-        except Exception:  # of this one producer, whose connection has other requests
-            log.exception("%s cannot be added to %s", key, txn.id)
+            done(producer_error(refusal.code, txn))
+        except Exception:  # fails this batch only: the connection has other requests
+            log.exception("transactional id %s: cannot add partition %s", txn.id, key)
             done(ErrorCode.unknown_server_error)
         else:
             if commit is None:
                 done(ErrorCode.none)
             else:
-                commit.then(lambda code: done(said(code, txn)))
+                commit.then(lambda code: done(producer_error(code, txn)))
 
 
-def said(code: ErrorCode, txn: TransactionalBatch) -> ErrorCode:
+def producer_error(code: ErrorCode, txn: TransactionalBatch) -> ErrorCode:
     if code is ErrorCode.transaction_abortable and not txn.knows_abortable:
         return ErrorCode.invalid_txn_state
     if code is ErrorCode.concurrent_transactions and not txn.adds:
         return ErrorCode.not_enough_replicas
-    return SAID.get(code, code)
+    return PRODUCER_ERRORS.get(code, code)

@@ -1,13 +1,13 @@
-"""Produce requests without a copy, Produce and Fetch replies by hand.
+"""Hand-written codecs: Produce requests without a copy, Produce and Fetch replies.
 
 These three are most of what a broker reads and writes. kio would copy every record set out of a
-Produce request and could not leave a hole for a file in a Fetch reply. `benchmarks/wire.py` says
-what this is worth; the tests hold it byte for byte to kio in every version.
+Produce request and cannot leave room for a file in a Fetch reply. `benchmarks/wire.py` measures the
+gain; the tests compare the bytes with kio's in every version.
 
 - `produce`  the request, decoded in place, and its reply
-- `fetch`    the reply, as parts between which the records of files go
-- `shape`    requests of a producer that repeats itself, read in one step
-- `parts`    what both replies are made of
+- `fetch`    the reply, as parts with the records of files between them
+- `shape`    requests shaped like the producer's last one, read in one step
+- `parts`    the encoding of parts of both replies
 """
 
 from ottla.protocol.hot.fetch import FetchedPartition, Sized, fetch_reply

@@ -1,7 +1,7 @@
-"""Fetch: the reply, as parts between which the records of files go.
+"""Fetch: the reply, as parts with the records of files between them.
 
-A reply is a list: bytes that were written here, and the callers' own record sources untouched,
-which the connection sends straight from their files. Never reads a source; its size is enough.
+A reply is a list: encoded bytes, and the callers' record sources unchanged, which the connection
+sends directly from their files. Never reads a source; its size is enough.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _LEADER: Final = Struct(">iiB")
 
 
 class Sized(Protocol):
-    """Records that lie elsewhere, in a file say: all that a reply must know is how many bytes."""
+    """Records that are not in memory, for example in a file: a reply needs only their size."""
 
     @property
     def size(self) -> int: ...
 
 
 class FetchedPartition(NamedTuple):
-    """What was read of one partition."""
+    """The result of one partition."""
 
     index: int  # type: ignore[assignment]  # Kafka's word for it
     error_code: ErrorCode = ErrorCode.none
@@ -106,7 +106,7 @@ def fetch_reply(
 
 
 def _has_no_news(partition: FetchedPartition) -> bool:
-    """Nothing but watermarks, as most partitions in the reply to a consumer that keeps up."""
+    """Only watermarks, as most partitions in the reply to a consumer that is caught up."""
     return (
         partition[9] == b"" and not partition[5] and partition[7] is None and partition[8] is None
     )
@@ -127,7 +127,7 @@ def _without_news(partition: FetchedPartition, flexible: bool) -> bytes:
 def _put_records(
     out: bytearray, records: Sized | bytes | memoryview | None, flexible: bool
 ) -> Sized | bytes | memoryview | None:
-    """Their size, and themselves if they are few; else what follows `out` is given back."""
+    """Append their size, and the records if they are small; otherwise return the records."""
     if records is None:
         out += b"\0" if flexible else b"\xff\xff\xff\xff"
         return None

@@ -1,7 +1,7 @@
-"""What Produce and Fetch replies are made of: counts, names, leaders and where they listen.
+"""The encoding of parts of Produce and Fetch replies: counts, names, leaders and their endpoints.
 
-Each function appends to a reply under way, in the plain encoding or in the compact one that
-flexible versions use. Knows nothing of either reply as a whole.
+Each function appends to a reply, in the plain encoding or in the compact one of flexible versions.
+Never encodes a whole reply.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ INT32: Final = Struct(">i")
 
 
 class Endpoint(NamedTuple):
-    """Where a new leader listens, told along with `current_leader`."""
+    """The endpoint of a new leader, sent along with `current_leader`."""
 
     node_id: int
     host: str
@@ -51,7 +51,7 @@ def put_string(out: bytearray, text: str | None, flexible: bool) -> None:
 
 @lru_cache(4096)
 def topic_bytes(topic: str | UUID, flexible: bool) -> bytes:
-    """A topic's name or id; remembered, since the same few come again and again."""
+    """A topic's name or id; cached, because the same few are used again and again."""
     if isinstance(topic, UUID):
         return topic.bytes
     out = bytearray()
@@ -64,7 +64,7 @@ def tagged(tag: int, body: bytes | bytearray) -> bytes:
 
 
 def put_endpoints(out: bytearray, endpoints: Sequence[Endpoint]) -> None:
-    """The tagged field that ends a reply: where the leaders it names listen."""
+    """The tagged field at the end of a reply: the endpoints of the leaders in it."""
     body = bytearray()
     put_count(body, len(endpoints), True)
     for endpoint in endpoints:

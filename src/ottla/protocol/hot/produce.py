@@ -1,7 +1,7 @@
-"""Produce: the request decoded where it lies, and the reply.
+"""Produce: the request, decoded in place, and the reply.
 
-Record sets stay slices of the frame, so a megabyte of records costs as much as none. Never looks
-inside a record set.
+Record sets stay slices of the frame, so the size of the records does not matter. Never reads a
+record set.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ProduceTopic: TypeAlias = tuple[str | None, UUID | None, list[ProducePartition]]
 
 
 class ProduceRequest(NamedTuple):
-    """What a producer asks; record sets are slices of the frame it came in."""
+    """A Produce request; record sets are slices of its frame."""
 
     transactional_id: str | None
     acks: int
@@ -58,79 +58,79 @@ def decode_produce(
 ) -> ProduceRequest:
     """A Produce request, versions 3 to 13; TooManyValues if it has too many partitions."""
     if not 3 <= call.version <= 13:
-        raise Disconnect(f"Produce v{call.version} is not offered")
+        raise Disconnect(f"unsupported version {call.version} of Produce")
     try:
         decode = _flexible if call.flexible else _plain
         return decode(call, frame, max_partitions)
     except (IndexError, StructError):
         raise Disconnect("message is cut short") from None
-    except ValueError:  # text that is not UTF-8, half a topic id
-        raise Disconnect("name is not a name") from None
+    except ValueError:  # text that is not UTF-8, an incomplete topic id
+        raise Disconnect("topic name is not UTF-8, or topic id is incomplete") from None
 
 
 def _plain(call: Call, frame: memoryview, max_partitions: int) -> ProduceRequest:
     """Versions 3 to 8: fixed-width lengths."""
-    transactional_id, at = _plain_string(frame, call.body_at)
-    acks, timeout_ms, topic_count = _ACKS_TIMEOUT_COUNT.unpack_from(frame, at)
-    at += 10
+    transactional_id, position = _plain_string(frame, call.body_at)
+    acks, timeout_ms, topic_count = _ACKS_TIMEOUT_COUNT.unpack_from(frame, position)
+    position += 10
     left = max_partitions - topic_count
     if left < 0 or topic_count < 0:
         raise _bad_length(topic_count)
     topics: list[ProduceTopic] = []
     for _ in range(topic_count):
-        name, at = _plain_string(frame, at)
+        name, position = _plain_string(frame, position)
         if name is None:
-            raise Disconnect("null where a value must be")
-        (count,) = INT32.unpack_from(frame, at)
-        at += 4
+            raise Disconnect("topic name is null")
+        (count,) = INT32.unpack_from(frame, position)
+        position += 4
         left -= count
         if left < 0 or count < 0:
             raise _bad_length(count)
         partitions: list[ProducePartition] = []
         for _ in range(count):
-            index, size = _INDEX_SIZE.unpack_from(frame, at)
-            at += 8
+            index, size = _INDEX_SIZE.unpack_from(frame, position)
+            position += 8
             if size >= 0:
-                partitions.append((index, frame[at : at + size]))
-                at += size
+                partitions.append((index, frame[position : position + size]))
+                position += size
             elif size == -1:
                 partitions.append((index, None))
             else:
                 raise Disconnect(f"negative length ({size})")
         topics.append((name, None, partitions))
-    if at > len(frame):
+    if position > len(frame):
         raise Disconnect("message is cut short")
     return ProduceRequest(transactional_id, acks, timeout_ms, topics)
 
 
 def _bad_length(count: int) -> Disconnect:
     kind = TooManyValues if 0 <= count <= MAX_PARTITIONS else Disconnect
-    return kind(f"array length ({count})")
+    return kind(f"invalid array length ({count})")
 
 
-def _plain_string(frame: memoryview, at: int) -> tuple[str | None, int]:
-    (size,) = INT16.unpack_from(frame, at)
-    at += 2
+def _plain_string(frame: memoryview, position: int) -> tuple[str | None, int]:
+    (size,) = INT16.unpack_from(frame, position)
+    position += 2
     if size < 0:
         if size == -1:
-            return None, at
+            return None, position
         raise Disconnect(f"negative length ({size})")
-    return str(frame[at : at + size], "utf-8"), at + size
+    return str(frame[position : position + size], "utf-8"), position + size
 
 
 def _flexible(call: Call, frame: memoryview, max_partitions: int) -> ProduceRequest:
     """Versions 9 to 13: compact lengths, tagged fields, from 13 on topic ids.
 
-    Lengths are nearly always one byte, which is read along with the number before it.
+    Lengths are nearly always one byte, which is read together with the number before it.
     """
     by_id = call.version >= 13
-    transactional_id, at = None, call.body_at + 1
-    if frame[at - 1]:
-        transactional_id, at = _compact_string(frame, at - 1)
-    acks, timeout_ms, count = _ACKS_TIMEOUT_BYTE.unpack_from(frame, at)
-    at += 7
+    transactional_id, position = None, call.body_at + 1
+    if frame[position - 1]:
+        transactional_id, position = _compact_string(frame, position - 1)
+    acks, timeout_ms, count = _ACKS_TIMEOUT_BYTE.unpack_from(frame, position)
+    position += 7
     if count > 0x7F:
-        count, at = read_uvarint(frame, at - 1)
+        count, position = read_uvarint(frame, position - 1)
     left, tags = max_partitions - count, MAX_TAGS
     if left < 0 or not count:
         raise _bad_length(count - 1)
@@ -138,70 +138,72 @@ def _flexible(call: Call, frame: memoryview, max_partitions: int) -> ProduceRequ
     for _ in range(count - 1):
         name, topic_id = None, None
         if by_id:
-            topic_id, at = UUID(bytes=bytes(frame[at : at + 16])), at + 16
+            topic_id, position = UUID(bytes=bytes(frame[position : position + 16])), position + 16
         else:
-            name, at = _compact_string(frame, at)
+            name, position = _compact_string(frame, position)
             if name is None:
-                raise Disconnect("null where a value must be")
-        count = frame[at]
-        at += 1
+                raise Disconnect("topic name is null")
+        count = frame[position]
+        position += 1
         if count > 0x7F:
-            count, at = read_uvarint(frame, at - 1)
+            count, position = read_uvarint(frame, position - 1)
         left -= count
         if left < 0 or not count:
             raise _bad_length(count - 1)
-        partitions, at, tags = _flexible_partitions(frame, at, count - 1, tags)
+        partitions, position, tags = _flexible_partitions(frame, position, count - 1, tags)
         topics.append((name, topic_id, partitions))
-        at, tags = _skip_tags(frame, at, tags) if frame[at] else (at + 1, tags)
-    at, _ = _skip_tags(frame, at, tags) if frame[at] else (at + 1, tags)
-    if at > len(frame):
+        position, tags = (
+            _skip_tags(frame, position, tags) if frame[position] else (position + 1, tags)
+        )
+    position, _ = _skip_tags(frame, position, tags) if frame[position] else (position + 1, tags)
+    if position > len(frame):
         raise Disconnect("message is cut short")
     return ProduceRequest(transactional_id, acks, timeout_ms, topics)
 
 
-def _skip_tags(frame: memoryview, at: int, allowed: int) -> tuple[int, int]:
-    """The position after tagged fields, and how many more the request may have in all."""
-    at, count = skip_tags(frame, at, allowed)
-    return at, allowed - count
+def _skip_tags(frame: memoryview, position: int, allowed: int) -> tuple[int, int]:
+    """The position after tagged fields, and how many more the request may have."""
+    position, count = skip_tags(frame, position, allowed)
+    return position, allowed - count
 
 
 def _flexible_partitions(
-    frame: memoryview, at: int, count: int, tags: int
+    frame: memoryview, position: int, count: int, tags: int
 ) -> tuple[list[ProducePartition], int, int]:
     partitions: list[ProducePartition] = []
     for _ in range(count):
-        index, size = _INDEX_BYTE.unpack_from(frame, at)
-        at += 5
+        index, size = _INDEX_BYTE.unpack_from(frame, position)
+        position += 5
         if size > 0x7F:
-            size, at = read_uvarint(frame, at - 1)
+            size, position = read_uvarint(frame, position - 1)
         if size:
-            end = at + size - 1
-            partitions.append((index, frame[at:end]))
-            at = end
+            end = position + size - 1
+            partitions.append((index, frame[position:end]))
+            position = end
         else:
             partitions.append((index, None))
-        if frame[at]:
-            at, tags = _skip_tags(frame, at, tags)
+        if frame[position]:
+            position, tags = _skip_tags(frame, position, tags)
         else:
-            at += 1
-    return partitions, at, tags
+            position += 1
+    return partitions, position, tags
 
 
-def _compact_string(frame: memoryview, at: int) -> tuple[str | None, int]:
-    size = frame[at]
-    at += 1
+def _compact_string(frame: memoryview, position: int) -> tuple[str | None, int]:
+    size = frame[position]
+    position += 1
     if size > 0x7F:
-        size, at = read_uvarint(frame, at - 1)
+        size, position = read_uvarint(frame, position - 1)
     if not size:
-        return None, at
+        return None, position
     if size > MAX_STRING_BYTES + 1:
         raise Disconnect(f"string is too long ({size})")
-    end = at + size - 1
-    return str(frame[at:end], "utf-8"), end
+    end = position + size - 1
+    return str(frame[position:end], "utf-8"), end
 
 
 class ProducedPartition(NamedTuple):
-    """What became of one record set."""
+    """The result of one record set."""
 
     index: int  # type: ignore[assignment]  # Kafka's word for it
     error_code: ErrorCode = ErrorCode.none
@@ -233,9 +235,9 @@ def produce_reply(
     if flexible and len(topics) == 1 and not (throttle_ms or endpoints):
         topic, partitions = topics[0]
         if len(partitions) == 1:
-            whole = _one_good(call.correlation_id, topic_bytes(topic, True), partitions[0])
-            if whole is not None:
-                return whole
+            small_reply = _one_good(call.correlation_id, topic_bytes(topic, True), partitions[0])
+            if small_reply is not None:
+                return small_reply
     out = bytearray(9 if flexible else 8)
     put_count(out, len(topics), flexible)
     for topic, partitions in topics:
@@ -281,8 +283,8 @@ def _put_produced(out: bytearray, partition: ProducedPartition, version: int) ->
         return
     flexible = version >= 9
     put_count(out, len(record_errors), flexible)
-    for at, message in record_errors:
-        out += INT32.pack(at)
+    for position, message in record_errors:
+        out += INT32.pack(position)
         put_string(out, message, flexible)
         if flexible:
             out += b"\0"

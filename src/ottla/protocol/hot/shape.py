@@ -1,9 +1,9 @@
-"""The shape of a producer's small requests: everything but the records stays the same.
+"""The shape of a producer's small requests: everything except the records stays the same.
 
-A client that sends one batch at a time repeats its last request byte for byte, up to the
+A client that sends one batch at a time repeats its last request byte for byte, except for the
 correlation id, the partition and the records. So the first such request is decoded in full, and
-its `Shape` reads the next ones in a single step and writes their replies in another. Owns no more
-than that: a frame that differs anywhere else is not read here. Hot: benchmarks/small_requests.py.
+its `Shape` reads the next ones in one step and writes their replies in another. A frame that
+differs anywhere else is not read here. Hot: benchmarks/small_requests.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ottla.protocol.hot.produce import ProduceRequest
 from ottla.protocol.wire import Call
 
 VERSIONS: Final = frozenset({7, *range(9, 14)})
-"""Those in use: they know every codec, and their replies come in two layouts."""
+"""The versions in use: they support every codec, and their replies have two layouts."""
 
 _CORRELATION_AT: Final = 4
 _PREFIX_AT: Final = 8
@@ -27,7 +27,7 @@ _TAGS: Final = 3  # nothing tagged in the partition, the topic and the request
 
 
 class Shape:
-    """One topic, one partition, no transaction: what such a request of one peer looks like."""
+    """The shape of a peer's requests with one topic, one partition and no transaction."""
 
     __slots__ = (
         "_head", "_prefix", "_read", "_records_at", "_reply_middle", "_write", "_write_size",
@@ -35,7 +35,7 @@ class Shape:
     )  # fmt: skip
 
     def __init__(self, call: Call, frame: memoryview, request: ProduceRequest, end: int) -> None:
-        """`end` is where what stays the same ends: at the partition's number."""
+        """`end` is the end of the constant part: the position of the partition index."""
         name, topic_id, _ = request.topics[0]
         self.flexible = flexible = call.flexible
         self.acks = request.acks
@@ -50,8 +50,8 @@ class Shape:
             middle = b"\0\x02" + topic + b"\x02"
             self._write = Struct(f">ii{len(middle)}sihqqqBBBBiB")
         else:
-            one = (1).to_bytes(4, "big")
-            middle = one + topic + one
+            count_of_one = (1).to_bytes(4, "big")
+            middle = count_of_one + topic + count_of_one
             self._write = Struct(f">ii{len(middle)}sihqqqi")
         self._reply_middle = middle
         self._write_size = self._write.size - 4
@@ -63,21 +63,21 @@ class Shape:
             return None
         if not self.flexible:
             head, correlation, prefix, index, length = self._read.unpack_from(frame)
-            at = self._records_at
-            if prefix != self._prefix or head != self._head or length != size - at:
+            position = self._records_at
+            if prefix != self._prefix or head != self._head or length != size - position:
                 return None
-            return correlation, index, frame[at:]
+            return correlation, index, frame[position:]
         head, correlation, prefix, index, low, high = self._read.unpack_from(frame)
         if prefix != self._prefix or head != self._head or low < 0x80 or high > 0x7F:
-            return None  # a length of two bytes: nothing below 128 is a batch worth the while
-        at = self._records_at - 2
-        end = at + (low & 0x7F | high << 7) - 1
+            return None  # only lengths of two bytes: a batch has more than 127
+        position = self._records_at - 2
+        end = position + (low & 0x7F | high << 7) - 1
         if end + _TAGS != size or frame[end] or frame[end + 1] or frame[end + 2]:
             return None
-        return correlation, index, frame[at:end]
+        return correlation, index, frame[position:end]
 
     def reply(self, correlation: int, index: int, base_offset: int, start_offset: int) -> bytes:
-        """The framed reply to a record set that was appended under the producer's own times."""
+        """The framed reply to a record set that was appended with the producer's timestamps."""
         if self.flexible:
             return self._write.pack(
                 self._write_size, correlation, self._reply_middle, index, 0, base_offset, -1,
@@ -90,7 +90,7 @@ class Shape:
 
 
 def shape_of(call: Call, frame: memoryview, request: ProduceRequest) -> Shape | None:
-    """The shape of this request, if those that follow it are likely to have the same."""
+    """The shape of this request, if the next ones are likely to have the same."""
     if call.version not in VERSIONS or request.transactional_id is not None:
         return None
     if len(request.topics) != 1 or len(request.topics[0][2]) != 1:

@@ -1,7 +1,7 @@
 """Whole record batches (message format v2): checksum, walking a buffer of them, building one.
 
-Owns what is true of a batch as one piece of bytes. Never inflates or looks at records, except to
-write new ones in `build`; never reads a file.
+Owns the operations on whole batches. Never decompresses or reads records, except to write new ones
+in `build`; never reads a file.
 """
 
 from __future__ import annotations
@@ -60,32 +60,32 @@ def compute_crc(batch: Bytes) -> int:
 
 
 def crc_ok(batch: Bytes) -> bool:
-    """Whether the bytes of one batch are those the checksum was computed from."""
+    """Whether a batch matches its checksum."""
     (stored,) = CRC.unpack_from(batch, CRC_AT)
     return bool(crc32c(memoryview(batch)[ATTRIBUTES_AT:]) == stored)
 
 
 def walk(view: Bytes) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each whole batch; a tail that is cut short is left out.
+    """Position and header of each complete batch; an incomplete batch at the end is ignored.
 
-    Raises CorruptBatch where a batch of another format, or an impossible length, stands.
+    Raises CorruptBatch at a batch of another format or with an invalid length.
     """
-    at, end = 0, len(view)
-    while end - at >= HEADER_SIZE:
-        header = BatchHeader._make(HEADER.unpack_from(view, at))
+    position, end = 0, len(view)
+    while end - position >= HEADER_SIZE:
+        header = BatchHeader._make(HEADER.unpack_from(view, position))
         if header.magic != CURRENT_MAGIC:
-            raise CorruptBatch(f"batch has magic {header.magic}", at)
+            raise CorruptBatch(f"batch has unsupported magic {header.magic}", position)
         size = header.length + OVERHEAD
         if size < HEADER_SIZE:
-            raise CorruptBatch(f"batch has length {header.length}", at)
-        if size > end - at:
+            raise CorruptBatch(f"batch has invalid length {header.length}", position)
+        if size > end - position:
             return
-        yield at, header
-        at += size
+        yield position, header
+        position += size
 
 
 def set_offsets(head: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
-    """Give the batch that begins with `head` (16 bytes or more) its place; the length stays."""
+    """Set base offset and leader epoch of the batch that starts with `head` (at least 16 bytes)."""
     HEAD.pack_into(head, 0, base_offset, LENGTH.unpack_from(head, 8)[0], leader_epoch)
 
 
@@ -98,9 +98,9 @@ def stamp(
     transactional: bool = False,
     checksum: Callable[[Bytes], int] = compute_crc,
 ) -> None:
-    """Give a batch that is made its producer's numbers, and the checksum that goes with them.
+    """Set the producer's id, epoch and sequence in a finished batch, and its checksum.
 
-    `checksum` may be a quicker way to it, for who knows that of the records already.
+    `checksum` may be a faster function, if the checksum of the records is known.
     """
     (attributes,) = ATTRIBUTES.unpack_from(batch, ATTRIBUTES_AT)
     attributes &= ~TRANSACTIONAL_BIT
@@ -130,7 +130,7 @@ def build(  # noqa: PLR0913 - the fields of a header, by name
     """One batch of these records.
 
     A `Record` keeps its offset, which may leave gaps; a `NewRecord` takes the next one. The last
-    two arguments overrule the records: compaction keeps a last offset, a leader stamps its time.
+    two arguments override the records: compaction keeps a last offset, a leader sets its time.
     """
     records = list(records)
     first_timestamp = records[0].timestamp if records else NO_TIMESTAMP

@@ -1,9 +1,9 @@
-"""The four codecs of a record batch, each with a bound on what it may inflate to.
+"""The four codecs of a record batch, each with a bound on the decompressed size.
 
-Owns the framing that Kafka's clients use around each codec (gzip member, xerial snappy blocks, lz4
-and zstd frames). Never trusts a size written inside the data: before anything is inflated the
-output is bounded by `max_bytes`, and by what the frame's blocks could hold if that is less, so a
-few bytes cannot make the broker reserve gigabytes.
+Owns the framing that Kafka's clients use for each codec (gzip member, xerial snappy blocks, lz4 and
+zstd frames). Never trusts a size inside the data: before decompression the output is bounded by
+`max_bytes`, and by the capacity of the frame's blocks if that is less, so a few bytes cannot make
+the broker allocate gigabytes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def compress(codec: Codec, data: Bytes, level: int | None) -> bytes:
     if codec is Codec.SNAPPY:
         return _compress_snappy(data)
     if codec is Codec.LZ4:
-        # Java's reader refuses blocks that refer to the block before.
+        # Java's reader does not support linked blocks.
         stream = cramjam.lz4.Compressor(level, content_checksum=False, block_linked=False)
         stream.compress(bytes(data))  # it takes no views
         return bytes(stream.finish())
@@ -38,13 +38,13 @@ def compress(codec: Codec, data: Bytes, level: int | None) -> bytes:
 
 
 def decompress(codec: Codec, data: Bytes, max_bytes: int, *, old_lz4: bool) -> bytes:
-    """What `data` inflates to, as `compression.decompress` promises."""
+    """As `compression.decompress`."""
     if codec is Codec.LZ4 and old_lz4:
         data = _without_header_checksum(data)
     try:
         return _DECOMPRESS[codec](memoryview(data), max_bytes)
     except (cramjam.DecompressionError, _inflater.error, IndexError) as error:
-        raise CorruptBatch(f"{codec.name.lower()} data does not inflate: {error}") from error
+        raise CorruptBatch(f"cannot decompress {codec.name.lower()} data: {error}") from error
 
 
 def _gunzip(data: memoryview, max_bytes: int) -> bytes:
@@ -53,8 +53,8 @@ def _gunzip(data: memoryview, max_bytes: int) -> bytes:
     if len(out) > max_bytes:
         raise _too_large(max_bytes)
     if not stream.eof:
-        raise CorruptBatch("gzip data ends early", len(data))
-    if stream.unused_data:  # a second member: no producer writes one, a bomb may be many
+        raise CorruptBatch("gzip data is incomplete", len(data))
+    if stream.unused_data:  # a second member: no producer writes one, an attack may have many
         raise CorruptBatch("bytes after the gzip data", len(data) - len(stream.unused_data))
     return bytes(out)
 
@@ -65,8 +65,8 @@ XERIAL_BLOCK_BYTES: Final = 32 * 1024
 
 def _compress_snappy(data: Bytes) -> bytes:
     parts = [XERIAL]
-    for at in range(0, len(data), XERIAL_BLOCK_BYTES):
-        block = bytes(cramjam.snappy.compress_raw(data[at : at + XERIAL_BLOCK_BYTES]))
+    for position in range(0, len(data), XERIAL_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(data[position : position + XERIAL_BLOCK_BYTES]))
         parts += (len(block).to_bytes(4, "big"), block)
     return b"".join(parts)
 
@@ -75,15 +75,15 @@ def _unsnappy(data: memoryview, max_bytes: int) -> bytes:
     if bytes(data[:8]) != XERIAL[:8]:  # some clients send one bare block
         return _unsnappy_block(data, max_bytes)
     out: list[bytes] = []
-    at, left = len(XERIAL), max_bytes
-    while at < len(data):
-        size = int.from_bytes(data[at : at + 4], "big")
-        block = data[at + 4 : at + 4 + size]
+    position, left = len(XERIAL), max_bytes
+    while position < len(data):
+        size = int.from_bytes(data[position : position + 4], "big")
+        block = data[position + 4 : position + 4 + size]
         if size == 0 or len(block) != size:
-            raise CorruptBatch("snappy block size does not fit", at)
+            raise CorruptBatch(f"snappy block has invalid size {size}", position)
         out.append(_unsnappy_block(block, left))
         left -= len(out[-1])
-        at += 4 + size
+        position += 4 + size
     return b"".join(out)
 
 
@@ -96,7 +96,7 @@ def _unsnappy_block(block: memoryview, max_bytes: int) -> bytes:
 def _inflate_into(
     bound: Callable[[memoryview, int], int], inflate: Callable[[memoryview, bytearray], int]
 ) -> Callable[[memoryview, int], bytes]:
-    """A codec that inflates into a buffer no larger than its frames, or the caller, allow."""
+    """A codec that decompresses into a buffer bounded by its frames and by the caller."""
 
     def run(data: memoryview, max_bytes: int) -> bytes:
         out = bytearray(bound(data, max_bytes))
@@ -113,58 +113,58 @@ ZSTD_BLOCK_BYTES: Final = 128 * 1024
 
 
 def _lz4_bound(data: memoryview, max_bytes: int) -> int:
-    """The most that these lz4 frames can inflate to, or `max_bytes` if that is less."""
-    bound, at = 0, 0
-    while at < len(data):
-        magic = int.from_bytes(data[at : at + 4], "little")
+    """The largest decompressed size of these lz4 frames, or `max_bytes` if that is less."""
+    bound, position = 0, 0
+    while position < len(data):
+        magic = int.from_bytes(data[position : position + 4], "little")
         if magic & ~0xF == SKIPPABLE_MAGIC:
-            at += 8 + int.from_bytes(data[at + 4 : at + 8], "little")
+            position += 8 + int.from_bytes(data[position + 4 : position + 8], "little")
             continue
         if magic != LZ4_MAGIC:
-            raise CorruptBatch("not an lz4 frame", at)
-        flags, block_bytes = data[at + 4], 1 << (8 + 2 * (data[at + 5] >> 4 & 7))
-        at += 7 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
-        while size := int.from_bytes(data[at : at + 4], "little"):
+            raise CorruptBatch("not an lz4 frame", position)
+        flags, block_bytes = data[position + 4], 1 << (8 + 2 * (data[position + 5] >> 4 & 7))
+        position += 7 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
+        while size := int.from_bytes(data[position : position + 4], "little"):
             stored = size & 0x7FFF_FFFF
             # One byte of an lz4 block yields at most 255.
             bound += min(block_bytes, stored if size >> 31 else stored * 255)
             if bound >= max_bytes:
                 return max_bytes
-            at += 4 + stored + (4 if flags & 0x10 else 0)
-        at += 4 + (4 if flags & 0x04 else 0)
+            position += 4 + stored + (4 if flags & 0x10 else 0)
+        position += 4 + (4 if flags & 0x04 else 0)
     return bound
 
 
 def _zstd_bound(data: memoryview, max_bytes: int) -> int:
-    """The most that these zstd frames can inflate to, or `max_bytes` if that is less."""
-    bound, at = 0, 0
-    while at < len(data):
-        magic = int.from_bytes(data[at : at + 4], "little")
+    """The largest decompressed size of these zstd frames, or `max_bytes` if that is less."""
+    bound, position = 0, 0
+    while position < len(data):
+        magic = int.from_bytes(data[position : position + 4], "little")
         if magic & ~0xF == SKIPPABLE_MAGIC:
-            at += 8 + int.from_bytes(data[at + 4 : at + 8], "little")
+            position += 8 + int.from_bytes(data[position + 4 : position + 8], "little")
             continue
         if magic != ZSTD_MAGIC:
-            raise CorruptBatch("not a zstd frame", at)
-        flags = data[at + 4]
+            raise CorruptBatch("not a zstd frame", position)
+        flags = data[position + 4]
         single = flags >> 5 & 1
         content_size = (single, 2, 4, 8)[flags >> 6]
-        at += 5 + (1 - single) + (0, 1, 2, 4)[flags & 3] + content_size
+        position += 5 + (1 - single) + (0, 1, 2, 4)[flags & 3] + content_size
         last = False
         while not last:
-            if len(data) - at < 3:
-                raise CorruptBatch("zstd frame ends early", at)
-            block = int.from_bytes(data[at : at + 3], "little")
+            if len(data) - position < 3:
+                raise CorruptBatch("zstd frame is incomplete", position)
+            block = int.from_bytes(data[position : position + 3], "little")
             last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
             bound += ZSTD_BLOCK_BYTES if kind == 2 else size
             if bound >= max_bytes:
                 return max_bytes
-            at += 3 + (1 if kind == 1 else size)  # kind 1 repeats one byte
-        at += 4 if flags & 0x04 else 0
+            position += 3 + (1 if kind == 1 else size)  # kind 1 repeats one byte
+        position += 4 if flags & 0x04 else 0
     return bound
 
 
 def _without_header_checksum(data: Bytes) -> bytes:
-    """The lz4 frame with the right header checksum in place of whatever stood there."""
+    """The lz4 frame with a correct header checksum."""
     frame = bytearray(data)
     if len(frame) >= 7:
         end = 6 + (8 if frame[4] & 0x08 else 0)
@@ -174,15 +174,15 @@ def _without_header_checksum(data: Bytes) -> bytes:
 
 
 def _xxh32_short(data: bytearray) -> int:
-    """xxHash32 with seed 0 of fewer than 16 bytes: all that an lz4 frame descriptor can be."""
+    """xxHash32 with seed 0 of fewer than 16 bytes: the largest size of an lz4 frame descriptor."""
     mask = 0xFFFF_FFFF
     digest = 374761393 + len(data)
-    whole = len(data) - len(data) % 4
-    for at in range(0, whole, 4):
-        lane = int.from_bytes(data[at : at + 4], "little")
+    aligned = len(data) - len(data) % 4
+    for position in range(0, aligned, 4):
+        lane = int.from_bytes(data[position : position + 4], "little")
         digest = (digest + lane * 3266489917) & mask
         digest = ((digest << 17 | digest >> 15) & mask) * 668265263 & mask
-    for byte in data[whole:]:
+    for byte in data[aligned:]:
         digest = (digest + byte * 374761393) & mask
         digest = ((digest << 11 | digest >> 21) & mask) * 2654435761 & mask
     digest = (digest ^ digest >> 15) * 2246822519 & mask
@@ -191,7 +191,7 @@ def _xxh32_short(data: bytearray) -> int:
 
 
 def _too_large(max_bytes: int) -> CorruptBatch:
-    return CorruptBatch(f"records inflate to more than {max_bytes} bytes")
+    return CorruptBatch(f"decompressed records are larger than {max_bytes} bytes")
 
 
 _DECOMPRESS: Final[dict[Codec, Callable[[memoryview, int], bytes]]] = {

@@ -1,7 +1,7 @@
-"""How the records of a batch are compressed: the codecs by name, and the way to them.
+"""Compression of the records of a batch: the codecs by name.
 
-Owns the numbers that stand in a batch. Never loads a codec before there is something to compress or
-to inflate: the libraries are megabytes, and many a broker never opens a batch.
+Owns the codec numbers of a batch. Never loads a codec before something is compressed or
+decompressed: the libraries are megabytes, and many brokers never decompress a batch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Codec(IntEnum):
 
 
 def compress(codec: Codec, data: Bytes, level: int | None = None) -> bytes:
-    """`data` under `codec`, framed as Kafka's own clients frame it."""
+    """`data` compressed with `codec`, framed as Kafka's own clients do."""
     if codec is Codec.NONE:
         return bytes(data)
     from ottla.protocol.records import codecs
@@ -32,7 +32,7 @@ def compress(codec: Codec, data: Bytes, level: int | None = None) -> bytes:
 
 
 def decompress(codec: Codec, data: Bytes, max_bytes: int, *, old_lz4: bool = False) -> bytes:
-    """What `data` inflates to; CorruptBatch when it is damaged or larger than `max_bytes`.
+    """The decompressed data; CorruptBatch if it is damaged or larger than `max_bytes`.
 
     `old_lz4` accepts any lz4 header checksum: writers of message format v0 computed it wrongly.
     """

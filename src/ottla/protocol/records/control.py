@@ -1,8 +1,8 @@
-"""Control records: how the end of a transaction is written into a partition.
+"""Control records: the markers of committed and aborted transactions.
 
-A control batch is transactional, is marked as control, and holds one record whose key says what it
-is. Consumers never see it; it only takes an offset. Deciding when to write one is the transaction
-coordinator's.
+A control batch is transactional, has the control bit, and one record whose key has the type.
+Consumers never see it; it only takes an offset. The transaction coordinator decides when to write
+one.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ CURRENT_VERSION: Final = 0
 
 
 _USUAL: Final = Struct(">5shhchic")
-"""A record with a key and a value of these sizes, of its batch's own time, without headers."""
+"""A record with a key and a value of these sizes, its batch's timestamp, and no headers."""
 _AROUND: Final = (b"\x20\0\0\0\x08", b"\x0c", b"\0")
 USUAL_SIZE: Final = HEADER_SIZE + _USUAL.size
 
 
 class ControlType(IntEnum):
-    """What a control record says. Readers skip numbers they do not know."""
+    """The type of a control record. Readers skip unknown types."""
 
     ABORT = 0
     COMMIT = 1
@@ -44,14 +44,14 @@ _KINDS: Final = {kind.value: kind for kind in ControlType}
 
 
 class EndTxnMarker(NamedTuple):
-    """A transaction ended here; the epoch fences coordinators that were replaced since."""
+    """The end of a transaction; the epoch fences coordinators that were replaced."""
 
     type: ControlType
     coordinator_epoch: int
 
 
 def encode_marker(marker: EndTxnMarker) -> tuple[bytes, bytes]:
-    """Key and value of the record that carries this marker."""
+    """Key and value of the control record of this marker."""
     return (
         KEY.pack(CURRENT_VERSION, marker.type),
         VALUE.pack(CURRENT_VERSION, marker.coordinator_epoch),
@@ -59,20 +59,20 @@ def encode_marker(marker: EndTxnMarker) -> tuple[bytes, bytes]:
 
 
 def control_type(key: bytes | None) -> int:
-    """What a control record's key says it is: a `ControlType`, or a number newer than this."""
+    """The type in a control record's key: a `ControlType`, or an unknown newer number."""
     try:
         version, kind = KEY.unpack_from(key or b"")
     except StructError:
         raise CorruptBatch("control record key is too short") from None
     if version < 0:
-        raise CorruptBatch(f"control record key has version {version}")
+        raise CorruptBatch(f"control record key has invalid version {version}")
     return int(kind)
 
 
 def decode_marker(key: bytes | None, value: bytes | None) -> EndTxnMarker | None:
-    """The marker in a control record, or None where the record is of another type.
+    """The marker of a control record; None if the record has another type.
 
-    Later versions of key and value may be longer; what is here stays in front.
+    Later versions of key and value may have more fields at the end.
     """
     kind = control_type(key)
     if kind not in (ControlType.ABORT, ControlType.COMMIT):
@@ -82,14 +82,14 @@ def decode_marker(key: bytes | None, value: bytes | None) -> EndTxnMarker | None
     except StructError:
         raise CorruptBatch("control record value is too short") from None
     if version < 0:
-        raise CorruptBatch(f"control record value has version {version}")
+        raise CorruptBatch(f"control record value has invalid version {version}")
     return EndTxnMarker(ControlType(kind), coordinator_epoch)
 
 
 def usual_marker(batch: bytes | memoryview) -> EndTxnMarker | None:
-    """The marker of a control batch of the one shape that coordinators write.
+    """The marker of a control batch with the layout that coordinators write.
 
-    None for any other, which has to be read record by record.
+    None for any other layout, which has to be decoded in full.
     """
     if len(batch) != USUAL_SIZE or batch[ATTRIBUTES_AT + 1] & CODEC_BITS:
         return None

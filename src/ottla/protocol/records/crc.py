@@ -1,8 +1,8 @@
 """CRC-32C, the checksum of record batches.
 
-Owns which function computes it: the compiled one of the package `crc32c`. That package, imported as
-a whole, looks its own version up, for which Python loads what reads archives and mail headers:
-1.6 MB and 10 ms of every broker. So its compiled part is taken alone.
+Owns which function computes it: the compiled one of the package `crc32c`. Importing the whole
+package looks up its version, for which Python loads modules for archives and mail headers: 1.6 MB
+and 10 ms in every broker. So only its compiled part is loaded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from importlib.util import find_spec, module_from_spec
 from typing import Final, TypeAlias
 
 Checksum: TypeAlias = Callable[..., int]
-"""Of bytes, after those whose checksum is the second argument."""
+"""Of bytes; the second argument is the checksum of the bytes before them."""
 
 
 def _compiled_part() -> Checksum | None:
@@ -23,8 +23,8 @@ def _compiled_part() -> Checksum | None:
         return None
     module = module_from_spec(part)
     part.loader.exec_module(module)
-    found: Checksum = module.crc32c
-    return found
+    checksum: Checksum = module.crc32c
+    return checksum
 
 
 def _whole_package() -> Checksum:

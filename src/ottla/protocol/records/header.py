@@ -1,7 +1,7 @@
 """The 61 bytes in front of a record batch (message format v2).
 
-The first 16 (offset, length, leader epoch) are outside the checksum, so that a leader can place a
-batch without touching what the producer sent. Never looks at the records.
+The first 16 (offset, length, leader epoch) are not in the checksum, so that a leader can assign
+offsets without changing what the producer sent. Never reads the records.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ottla.protocol.records.compression import Bytes, Codec
 
 
 class CorruptBatch(Exception):
-    """Bytes that are not a record batch: why, and at which byte of what was being read."""
+    """Bytes that are not a valid record batch: the reason, and the position in the buffer."""
 
     def __init__(self, reason: str, position: int = 0) -> None:
         super().__init__(f"{reason} (at byte {position})")
@@ -69,7 +69,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def codec(self) -> Codec:
-        """How the records are compressed; CorruptBatch for a number that names no codec."""
+        """The codec of the records; CorruptBatch for an unknown codec number."""
         try:
             return Codec(self.attributes & CODEC_BITS)
         except ValueError:
@@ -77,7 +77,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def timestamp_type(self) -> int:
-        """0: the producer's time; 1: the time of the append, which is `max_timestamp`."""
+        """0: the producer's timestamps; 1: the time of the append, which is `max_timestamp`."""
         return self.attributes >> 3 & 1
 
     @property
@@ -90,7 +90,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def has_delete_horizon(self) -> bool:
-        """`base_timestamp` says when tombstones and markers in here may be dropped."""
+        """`base_timestamp` is the time from which tombstones and markers may be removed."""
         return bool(self.attributes & DELETE_HORIZON_BIT)
 
     @property
@@ -101,17 +101,17 @@ class BatchHeader(NamedTuple):
         return (self.base_sequence + self.last_offset_delta) & MAX_SEQUENCE
 
 
-def magic_at(view: Bytes, at: int = 0) -> int:
-    """The format of the entry at `at`; in all formats it is the byte at 16."""
+def magic_at(view: Bytes, position: int = 0) -> int:
+    """The format of the entry at `position`; in all formats it is the byte at 16."""
     try:
-        return view[at + MAGIC_AT]
+        return view[position + MAGIC_AT]
     except IndexError:
-        raise CorruptBatch("too short to have a format", at) from None
+        raise CorruptBatch("too short for a magic byte", position) from None
 
 
-def read_header(view: Bytes, at: int = 0) -> BatchHeader:
-    """The v2 header at `at`; whether it is v2 (`magic_at`) the caller has looked at."""
+def read_header(view: Bytes, position: int = 0) -> BatchHeader:
+    """The v2 header at `position`; the caller has checked that it is v2 (`magic_at`)."""
     try:
-        return BatchHeader._make(HEADER.unpack_from(view, at))
+        return BatchHeader._make(HEADER.unpack_from(view, position))
     except error:
-        raise CorruptBatch("batch header is cut short", at) from None
+        raise CorruptBatch("batch header is cut short", position) from None

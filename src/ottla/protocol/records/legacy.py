@@ -1,8 +1,8 @@
-"""Message formats v0 and v1: what brokers before 0.11 wrote.
+"""Message formats v0 and v1: written by brokers before 0.11.
 
-Only read, never written by a broker: logs taken over from an old Kafka are served as they are, and
-this is how they are indexed, compacted and dumped. A compressed set is one message whose value is
-the whole set; offsets inside it count from zero (v1) or are absolute (v0).
+Only read, never written by a broker: logs taken over from an old Kafka are served unchanged, and
+this module is used to index, compact and dump them. A compressed set is one message whose value is
+the whole set; offsets inside it are relative (v1) or absolute (v0).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FIXED: Final = {0: Struct(">Ibb"), 1: Struct(">Ibbq")}
 
 
 class LegacyEntry(NamedTuple):
-    """One message, or one compressed set of them, as it lies in a log."""
+    """One message of a log, or one compressed set of messages."""
 
     position: int
     size: int  # with offset and size in front
@@ -54,22 +54,24 @@ class LegacyEntry(NamedTuple):
 
 
 def entries(view: Bytes) -> Iterator[LegacyEntry]:
-    """Each whole entry of a buffer; a tail that is cut short is left out.
+    """Each complete entry of a buffer; an incomplete one at the end is ignored.
 
-    Raises CorruptBatch where an entry of another format, or an impossible size, stands.
+    Raises CorruptBatch at an entry of another format or with an invalid size.
     """
-    at, end = 0, len(view)
-    while end - at > MAGIC_AT:
-        offset, length = _HEAD.unpack_from(view, at)
-        magic = view[at + MAGIC_AT]
+    position, end = 0, len(view)
+    while end - position > MAGIC_AT:
+        offset, length = _HEAD.unpack_from(view, position)
+        magic = view[position + MAGIC_AT]
         if magic not in MIN_SIZE:
-            raise CorruptBatch(f"message has magic {magic}", at)
+            raise CorruptBatch(f"message has unsupported magic {magic}", position)
         if length < MIN_SIZE[magic]:
-            raise CorruptBatch(f"message has size {length}", at)
-        if length + OVERHEAD > end - at:
+            raise CorruptBatch(f"message has invalid size {length}", position)
+        if length + OVERHEAD > end - position:
             return
-        yield _entry(memoryview(view)[at : at + OVERHEAD + length], at, offset, magic)
-        at += OVERHEAD + length
+        yield _entry(
+            memoryview(view)[position : position + OVERHEAD + length], position, offset, magic
+        )
+        position += OVERHEAD + length
 
 
 def _entry(view: memoryview, position: int, offset: int, magic: int) -> LegacyEntry:
@@ -77,9 +79,9 @@ def _entry(view: memoryview, position: int, offset: int, magic: int) -> LegacyEn
     crc, _, attributes, *rest = fixed.unpack_from(view, OVERHEAD)
     if attributes & CODEC_BITS >= len(CODECS):
         raise CorruptBatch(f"unknown codec {attributes & CODEC_BITS}", position)
-    key, at = _sized(view, OVERHEAD + fixed.size, position)
-    value, at = _sized(view, at, position)
-    if at != len(view):
+    key, field_at = _sized(view, OVERHEAD + fixed.size, position)
+    value, field_at = _sized(view, field_at, position)
+    if field_at != len(view):
         raise CorruptBatch("message size does not match its contents", position)
     return LegacyEntry(
         position=position,
@@ -94,15 +96,15 @@ def _entry(view: memoryview, position: int, offset: int, magic: int) -> LegacyEn
     )
 
 
-def _sized(view: memoryview, at: int, position: int) -> tuple[bytes | None, int]:
-    if at + 4 > len(view):
+def _sized(view: memoryview, field_at: int, position: int) -> tuple[bytes | None, int]:
+    if field_at + 4 > len(view):
         raise CorruptBatch("message is cut short", position)
-    (length,) = _INT32.unpack_from(view, at)
-    start = at + 4
+    (length,) = _INT32.unpack_from(view, field_at)
+    start = field_at + 4
     if length == -1:
         return None, start
     if length < 0 or start + length > len(view):
-        raise CorruptBatch(f"field of a message has length {length}", position)
+        raise CorruptBatch(f"field of a message has invalid length {length}", position)
     return bytes(view[start : start + length]), start + length
 
 
@@ -111,15 +113,18 @@ def records(entry: LegacyEntry, *, max_bytes: int = MAX_INFLATED_BYTES) -> list[
     if entry.codec is Codec.NONE:
         return [Record(entry.offset, entry.timestamp, entry.key, entry.value)]
     if entry.value is None:
-        raise CorruptBatch("compressed set without a value", entry.position)
+        raise CorruptBatch("compressed message set has no value", entry.position)
     data = decompress(entry.codec, entry.value, max_bytes, old_lz4=entry.magic == 0)
     inner = list(entries(data))
     if not inner or sum(message.size for message in inner) != len(data):
-        raise CorruptBatch("compressed set does not hold whole messages", entry.position)
+        raise CorruptBatch("compressed message set has an incomplete message", entry.position)
     for message in inner:
         if message.magic != entry.magic or message.codec is not Codec.NONE:
-            raise CorruptBatch("compressed set holds what it may not", entry.position)
-    # v1 counts from zero inside a set and lets the set carry its last offset; v0 is absolute.
+            raise CorruptBatch(
+                "compressed message set has a message of another format, or a compressed one",
+                entry.position,
+            )
+    # v1 has relative offsets inside a set, and the last absolute offset outside; v0 is absolute.
     base = entry.offset - inner[-1].offset if entry.magic else 0
     stamped = entry.timestamp if entry.timestamp_type else None
     return [
@@ -141,10 +146,10 @@ def build(
     codec: Codec = Codec.NONE,
     append_time: int | None = None,
 ) -> bytes:
-    """The messages as an old producer, or with `append_time` an old broker, wrote them."""
-    placed = [
-        message if isinstance(message, Record) else Record(base_offset + at, *_place(message))
-        for at, message in enumerate(messages)
+    """The messages as an old producer, or with `append_time` an old broker, would write them."""
+    records = [
+        message if isinstance(message, Record) else Record(base_offset + index, *_place(message))
+        for index, message in enumerate(messages)
     ]
     type_bit = 0 if append_time is None else LOG_APPEND_TIME_BIT
     if codec is Codec.NONE:
@@ -154,14 +159,15 @@ def build(
                 type_bit,
                 message if append_time is None else message._replace(timestamp=append_time),
             )
-            for message in placed
+            for message in records
         )
-    relative = placed[0].offset if magic else 0
+    relative = records[0].offset if magic else 0
     inner = b"".join(
-        _message(magic, 0, message._replace(offset=message.offset - relative)) for message in placed
+        _message(magic, 0, message._replace(offset=message.offset - relative))
+        for message in records
     )
-    newest = max(message.timestamp for message in placed) if append_time is None else append_time
-    wrapper = Record(placed[-1].offset, newest, None, compress(codec, inner))
+    newest = max(message.timestamp for message in records) if append_time is None else append_time
+    wrapper = Record(records[-1].offset, newest, None, compress(codec, inner))
     return _message(magic, codec | type_bit, wrapper)
 
 

@@ -1,8 +1,8 @@
 """The records inside a batch, in plain Python: reading, checking and writing them.
 
-Owns the record encoding and its variable-length integers. `columns` walks the same bytes with a
-native kernel and gives the same verdicts; this module is what runs where numba is not installed,
-and where records are wanted one by one.
+Owns the record encoding and its variable-length integers. `columns` reads the same bytes with a
+native kernel and finds the same errors; this module is used where numba is not installed, and where
+records are needed one by one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ INT64_MAX: Final = 2**63 - 1
 
 
 class Header(NamedTuple):
-    """A record's header. Bytes that are not UTF-8 survive in `key` as lone surrogates."""
+    """A record's header. Bytes that are not UTF-8 are lone surrogates in `key`."""
 
     key: str
     value: bytes | None
@@ -35,7 +35,7 @@ Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
 
 class Record(NamedTuple):
-    """One record at its place in the log."""
+    """One record with its offset."""
 
     offset: int
     timestamp: int
@@ -45,7 +45,7 @@ class Record(NamedTuple):
 
 
 class NewRecord(NamedTuple):
-    """One record before it has a place."""
+    """One record without an offset."""
 
     key: bytes | None
     value: bytes | None
@@ -54,7 +54,7 @@ class NewRecord(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What a walk over a batch's records learns."""
+    """The result of checking a batch's records."""
 
     min_timestamp: int
     max_timestamp: int
@@ -78,33 +78,33 @@ def encode_varint(value: int) -> bytes:
 _ONE_BYTE: Final = tuple(bytes((byte,)) for byte in range(0x80))
 
 
-def decode_varint(data: Bytes, at: int, bits: int = 32) -> tuple[int, int]:
+def decode_varint(data: Bytes, position: int, bits: int = 32) -> tuple[int, int]:
     """An int32 and the position after it; CorruptBatch beyond five bytes, or 32 bits."""
     try:
-        byte = data[at]
+        byte = data[position]
         if byte < 0x80:  # one byte, or two, is what most of them take
-            return (byte >> 1) ^ -(byte & 1), at + 1
-        second = data[at + 1]
+            return (byte >> 1) ^ -(byte & 1), position + 1
+        second = data[position + 1]
     except IndexError:
-        raise CorruptBatch("record runs past the end", at) from None
+        raise CorruptBatch("record runs past the end", position) from None
     if second < 0x80:
         value = byte & 0x7F | second << 7
-        return (value >> 1) ^ -(value & 1), at + 2
-    return _decode_long(data, at, bits)
+        return (value >> 1) ^ -(value & 1), position + 2
+    return _decode_long(data, position, bits)
 
 
-def decode_varlong(data: Bytes, at: int) -> tuple[int, int]:
+def decode_varlong(data: Bytes, position: int) -> tuple[int, int]:
     """An int64 and the position after it; CorruptBatch beyond ten bytes, or 64 bits."""
-    return decode_varint(data, at, 64)
+    return decode_varint(data, position, 64)
 
 
 def _decode_long(data: Bytes, start: int, bits: int) -> tuple[int, int]:
-    at, shift, value = start, 0, 0
+    position, shift, value = start, 0, 0
     try:
-        while (byte := data[at]) > 0x7F:
+        while (byte := data[position]) > 0x7F:
             value |= (byte & 0x7F) << shift
             shift += 7
-            at += 1
+            position += 1
             if shift >= bits:
                 raise CorruptBatch("variable-length integer is too long", start)
     except IndexError:
@@ -112,7 +112,7 @@ def _decode_long(data: Bytes, start: int, bits: int) -> tuple[int, int]:
     value |= byte << shift
     if value >> bits:
         raise CorruptBatch("variable-length integer is too large", start)
-    return (value >> 1) ^ -(value & 1), at + 1
+    return (value >> 1) ^ -(value & 1), position + 1
 
 
 def encode_record(offset_delta: int, timestamp_delta: int, record: Record | NewRecord) -> bytes:
@@ -139,16 +139,16 @@ def _append_bytes(parts: list[bytes], value: bytes | None) -> None:
 def records_section(
     batch: Bytes, header: BatchHeader, max_bytes: int = MAX_INFLATED_BYTES
 ) -> bytes | memoryview:
-    """The bytes of a batch's records, inflated if they are compressed."""
+    """The bytes of a batch's records, decompressed if needed."""
     if len(batch) < header.size or header.size < HEADER_SIZE:
-        raise CorruptBatch("batch length does not fit", 8)
+        raise CorruptBatch(f"batch has invalid length {header.length}", 8)
     section = memoryview(batch)[HEADER_SIZE : header.size]
     codec = header.codec
     return decompress(codec, section, max_bytes) if codec else section
 
 
 def read_records(batch: Bytes, *, max_bytes: int = MAX_INFLATED_BYTES) -> Iterator[Record]:
-    """Each record of one v2 batch; CorruptBatch at the first that is not what it should be."""
+    """Each record of one v2 batch; CorruptBatch at the first malformed one."""
     header = read_header(batch)
     data = bytes(records_section(batch, header, max_bytes))  # indexing bytes is twice as fast
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
@@ -165,17 +165,17 @@ def read_records(batch: Bytes, *, max_bytes: int = MAX_INFLATED_BYTES) -> Iterat
 
 
 def validate_records(section: Bytes, header: BatchHeader, *, dense: bool) -> Summary:
-    """Check every record of an uncompressed section and say what was seen.
+    """Check every record of an uncompressed section; CorruptBatch at the first malformed one.
 
-    `dense` demands the offset deltas 0, 1, 2 and so on, as a producer must send them; otherwise
-    they may have gaps, as compaction leaves them.
+    `dense` requires the offset deltas 0, 1, 2 and so on, as a producer must send them; otherwise
+    they may have gaps, as after compaction.
     """
     data = bytes(section)
     base_timestamp = header.base_timestamp
     lowest, highest, highest_delta, null_key = INT64_MAX, INT64_MIN, -1, -1
     for index, (timestamp_delta, offset_delta, key_at, *_) in enumerate(_walk(data, header)):
         if dense and offset_delta != index:
-            raise CorruptBatch(f"record {index} has offset delta {offset_delta}")
+            raise CorruptBatch(f"record {index} has invalid offset delta {offset_delta}")
         timestamp = base_timestamp + timestamp_delta
         lowest = min(lowest, timestamp)
         if timestamp > highest:
@@ -204,76 +204,76 @@ Spans: TypeAlias = tuple[int, int, int, int, int, int, int]
 
 
 def _walk(data: bytes, header: BatchHeader) -> Iterator[Spans]:
-    """Where the parts of each record lie, everything checked that can be without more context."""
-    at, last_delta = 0, -1
+    """The positions of the parts of each record, with all checks that need no more context."""
+    position, last_delta = 0, -1
     if header.count < 0:
-        raise CorruptBatch(f"batch counts {header.count} records", 57)
+        raise CorruptBatch(f"batch has invalid record count {header.count}", 57)
     for index in range(header.count):
-        length, start = decode_varint(data, at)
+        length, start = decode_varint(data, position)
         end = start + length
         if length < 0 or end > len(data):
-            raise CorruptBatch(f"record {index} has length {length}", at)
+            raise CorruptBatch(f"record {index} has invalid length {length}", position)
         spans = _spans(data, start, end)
         if not last_delta < spans[1] <= header.last_offset_delta:
-            raise CorruptBatch(f"record {index} has offset delta {spans[1]}", at)
+            raise CorruptBatch(f"record {index} has invalid offset delta {spans[1]}", position)
         if not INT64_MIN <= header.base_timestamp + spans[0] <= INT64_MAX:
-            raise CorruptBatch(f"record {index} has a timestamp out of range", at)
+            raise CorruptBatch(f"record {index} has a timestamp out of range", position)
         last_delta = spans[1]
         yield spans
-        at = end
-    if at != len(data):
-        raise CorruptBatch(f"bytes after the last of {header.count} records", at)
+        position = end
+    if position != len(data):
+        raise CorruptBatch(f"bytes after the last of {header.count} records", position)
 
 
 def _spans(data: bytes, start: int, end: int) -> Spans:
-    """One record's parts: deltas, key, value (start -1 for null) and where the headers begin."""
-    timestamp_delta, at = decode_varlong(data, start + 1)  # the attributes byte means nothing
-    offset_delta, at = decode_varint(data, at)
-    key_at, key_end = _sized(data, at, end)
+    """One record's parts: deltas, key, value (start -1 for null) and the start of the headers."""
+    timestamp_delta, position = decode_varlong(data, start + 1)  # the attributes byte means nothing
+    offset_delta, position = decode_varint(data, position)
+    key_at, key_end = _sized(data, position, end)
     value_at, value_end = _sized(data, key_end, end)
-    at = value_end
-    if data[at : at + 1] == b"\0":
-        at += 1
+    position = value_end
+    if data[position : position + 1] == b"\0":
+        position += 1
     else:
-        at = _check_headers(data, at, end)
-    if at != end:
+        position = _check_headers(data, position, end)
+    if position != end:
         raise CorruptBatch("record length does not match its contents", start)
     return timestamp_delta, offset_delta, key_at, key_end, value_at, value_end, value_end
 
 
-def _sized(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Where a length-prefixed field starts (-1 for null), and what comes after it."""
-    length, start = decode_varint(data, at)
+def _sized(data: bytes, position: int, end: int) -> tuple[int, int]:
+    """The start of a length-prefixed field (-1 for null), and the position after it."""
+    length, start = decode_varint(data, position)
     after = start + length
     if length >= 0 and after <= end:
         return start, after
     if length == -1 and start <= end:
         return -1, start
-    raise CorruptBatch(f"field of a record has length {length}", at)
+    raise CorruptBatch(f"field of a record has invalid length {length}", position)
 
 
 def _check_headers(data: bytes, start: int, end: int) -> int:
     """The position after a record's headers."""
-    count, at = decode_varint(data, start)
-    if not 0 <= count <= (end - at) // 2:  # a header has at least its two lengths
-        raise CorruptBatch(f"record has {count} headers", start)
+    count, position = decode_varint(data, start)
+    if not 0 <= count <= (end - position) // 2:  # a header has at least its two lengths
+        raise CorruptBatch(f"record has invalid number of headers {count}", start)
     for _ in range(count):
-        key, at = _sized(data, at, end)
+        key, position = _sized(data, position, end)
         if key < 0:
-            raise CorruptBatch("record header has no key", at)
-        _, at = _sized(data, at, end)
-    return at
+            raise CorruptBatch("record header has no key", position)
+        _, position = _sized(data, position, end)
+    return position
 
 
-def _headers(data: bytes, at: int) -> Headers:
-    """The headers at `at`, which `_spans` has checked."""
-    count, at = decode_varint(data, at)
+def _headers(data: bytes, position: int) -> Headers:
+    """The headers at `position`, which `_spans` has checked."""
+    count, position = decode_varint(data, position)
     headers = []
     for _ in range(count):
-        length, at = decode_varint(data, at)
-        key = data[at : at + length].decode("utf-8", "surrogateescape")
-        length, at = decode_varint(data, at + length)
-        value = None if length < 0 else data[at : at + length]
-        at += max(length, 0)
+        length, position = decode_varint(data, position)
+        key = data[position : position + length].decode("utf-8", "surrogateescape")
+        length, position = decode_varint(data, position + length)
+        value = None if length < 0 else data[position : position + length]
+        position += max(length, 0)
         headers.append(Header(key, value))
     return tuple(headers)

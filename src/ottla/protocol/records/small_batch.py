@@ -1,7 +1,7 @@
-"""Small batches that a broker writes itself: a few keys and values of one moment, not compressed.
+"""Small uncompressed batches that a broker writes itself: a few keys and values of one timestamp.
 
-The same bytes that `batch.build` makes of them, for a third of the price: a transaction costs three
-such batches. Hot: benchmarks/transactions.py.
+The same bytes as those of `batch.build`, in a third of the time: a transaction needs three such
+batches. Hot: benchmarks/transactions.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CHECKED: Final = Struct(">hiqqqhii")
 
 
 class _Sizes(dict[int, bytes]):
-    """Sizes as they are written; most of them are known beforehand."""
+    """Encoded sizes; most of them are computed in advance."""
 
     def __missing__(self, size: int) -> bytes:
         return encode_varint(size)
@@ -42,13 +42,13 @@ def build_plain(
     producer_id: int = -1,
     producer_epoch: int = -1,
 ) -> bytes:
-    """One batch of these records, in this order and all of this time; at least one."""
+    """One batch of these records, in this order, with one timestamp; at least one record."""
     sizes = _SIZES
     parts: list[bytes] = []
     count = 0
     for key, value in pairs:
-        held = b"\1" if value is None else sizes[len(value)] + value
-        body = b"".join((b"\0\0", sizes[count], sizes[len(key)], key, held, b"\0"))
+        encoded_value = b"\1" if value is None else sizes[len(value)] + value
+        body = b"".join((b"\0\0", sizes[count], sizes[len(key)], key, encoded_value, b"\0"))
         parts += (sizes[len(body)], body)
         count += 1
     section = b"".join(parts)

@@ -80,10 +80,10 @@ def test_the_first_member_fixes_the_type_of_the_protocol() -> None:
 @pytest.mark.spec("GRP-48", "GRP-30")
 def test_a_name_belongs_to_one_member_and_a_stranger_is_fenced() -> None:
     made = group(member("a-1", instance="a"), member("b"))
-    assert made.known("a-1", "a").id == "a-1"
-    assert code_of(made.known, "a-0", "a") is ErrorCode.fenced_instance_id
-    assert code_of(made.known, "a-1", "other") is ErrorCode.unknown_member_id
-    assert code_of(made.known, "nobody", None) is ErrorCode.unknown_member_id
+    assert made.require_member("a-1", "a").id == "a-1"
+    assert code_of(made.require_member, "a-0", "a") is ErrorCode.fenced_instance_id
+    assert code_of(made.require_member, "a-1", "other") is ErrorCode.unknown_member_id
+    assert code_of(made.require_member, "nobody", None) is ErrorCode.unknown_member_id
     made.unsynced = {"a-1"}
     made.rename("a", "a-2")
     assert (made.leader, made.static, made.unsynced) == ("a-2", {"a": "a-2"}, {"a-2"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.coordinator.group.classic.member import GroupPhase
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.scene import Scene, code_of
@@ -49,7 +49,7 @@ def test_members_hear_of_a_rebalance_with_their_heartbeat() -> None:
 def test_a_member_that_leaves_starts_a_rebalance_at_once() -> None:
     scene = Scene()
     leader, other = scene.stable(2)
-    assert scene.leave(LeavingMember(other.member_id)) == [ErrorCode.none]
+    assert scene.leave(MemberIdentity(other.member_id)) == [ErrorCode.none]
     assert scene.group.phase is GroupPhase.PREPARING
     assert scene.start_join(leader.member_id)[0].generation == 2
 
@@ -58,7 +58,7 @@ def test_a_member_that_leaves_starts_a_rebalance_at_once() -> None:
 def test_an_id_that_was_only_given_out_can_be_given_back() -> None:
     scene = Scene()
     [told] = scene.start_join(needs_known_id=True)
-    assert scene.leave(LeavingMember(told.member_id)) == [ErrorCode.none]
+    assert scene.leave(MemberIdentity(told.member_id)) == [ErrorCode.none]
     assert (scene.group.pending, scene.group.phase) == (set(), GroupPhase.EMPTY)
 
 
@@ -68,11 +68,11 @@ def test_several_leave_together_and_static_ones_by_their_name() -> None:
     waiting = [scene.start_join(instance=name) for name in ("a", "b")] + [scene.start_join()]
     scene.pass_ms(1)
     codes = scene.leave(
-        LeavingMember("", "a"),
-        LeavingMember("wrong", "b"),
-        LeavingMember("", "nobody"),
-        LeavingMember("nobody"),
-        LeavingMember(waiting[2][0].member_id),
+        MemberIdentity("", "a"),
+        MemberIdentity("wrong", "b"),
+        MemberIdentity("", "nobody"),
+        MemberIdentity("nobody"),
+        MemberIdentity(waiting[2][0].member_id),
     )
     assert codes == [
         ErrorCode.none,
@@ -82,7 +82,7 @@ def test_several_leave_together_and_static_ones_by_their_name() -> None:
         ErrorCode.none,
     ]
     assert set(scene.group.static) == {"b"}
-    assert code_of(Scene().leave, LeavingMember("x")) is ErrorCode.unknown_member_id
+    assert code_of(Scene().leave, MemberIdentity("x")) is ErrorCode.unknown_member_id
 
 
 @pytest.mark.spec("GRP-44", "GRP-33")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.coordinator.group.classic.member import GroupPhase
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.scene import RANGE, Scene
@@ -39,7 +39,7 @@ def test_an_empty_group_waits_for_its_first_members_again() -> None:
     scene = Scene(initial_rebalance_delay_ms=3_000)
     waiting = scene.start_join()
     scene.pass_ms(3_000)
-    scene.leave(LeavingMember(waiting[0].member_id))
+    scene.leave(MemberIdentity(waiting[0].member_id))
     assert scene.group.phase is GroupPhase.EMPTY
     again = scene.start_join()
     scene.pass_ms(2_999)
@@ -81,7 +81,7 @@ def test_a_group_that_becomes_empty_writes_that_down() -> None:
     scene = Scene()
     [leader] = scene.stable()
     scene.pass_ms(1_000)
-    scene.leave(LeavingMember(leader.member_id))
+    scene.leave(MemberIdentity(leader.member_id))
     after = scene.crash().group
     assert (after.phase, after.generation, after.since_ms) == (GroupPhase.EMPTY, 2, scene.now)
     assert after.protocol_type == "consumer"
@@ -119,7 +119,7 @@ def test_a_generation_without_anybody_waits_for_its_static_members() -> None:
     scene.pass_ms(1)
     scene.share_out([first[0]])
     newcomer = scene.start_join(rebalance_ms=3_000)
-    scene.leave(LeavingMember(next(id for id in scene.group.members if id.startswith("c"))))
+    scene.leave(MemberIdentity(next(id for id in scene.group.members if id.startswith("c"))))
     assert newcomer[0].error is ErrorCode.unknown_member_id
     scene.pass_ms(3_000)
     assert (scene.group.phase, scene.group.generation) == (GroupPhase.PREPARING, 1)

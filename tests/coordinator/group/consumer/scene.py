@@ -13,7 +13,11 @@ from uuid import UUID
 from ottla.coordinator.group.classic.member import Protocol
 from ottla.coordinator.group.consumer.classic_metadata import write_assignment
 from ottla.coordinator.group.consumer.group import ConsumerGroup
-from ottla.coordinator.group.consumer.heartbeat import GroupLookup, HeartbeatReply, HeartbeatRequest
+from ottla.coordinator.group.consumer.heartbeat import (
+    HeartbeatReply,
+    HeartbeatRequest,
+    ResolvedPatterns,
+)
 from ottla.coordinator.group.consumer.service import resolve
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts, TopicIdPartition
 from ottla.coordinator.record_fields import Writer
@@ -70,8 +74,12 @@ class ConsumerScene(Scene):
         """As the service would: patterns first."""
         consumer = self.shard.consumer
         wanted, of = consumer.to_resolve(group, ask, self.now)
-        found = GroupLookup(resolve(wanted, self.image.topics), of) if wanted else GroupLookup()
-        reply = self.carry_out(consumer.heartbeat(group, ask, found, self.now))
+        found = (
+            ResolvedPatterns(resolve(wanted, self.image.topics), of)
+            if wanted
+            else ResolvedPatterns()
+        )
+        reply = self.execute(consumer.heartbeat(group, ask, found, self.now))
         assert isinstance(reply, HeartbeatReply)
         return reply
 
@@ -112,9 +120,9 @@ class Client:
 
     def beat(self, **changes: Any) -> HeartbeatReply:
         """Say everything, hear what to hold, and begin to do it."""
-        return self.hear(self.scene.beat(self.ask(**changes)))
+        return self.restart_session(self.scene.beat(self.ask(**changes)))
 
-    def hear(self, reply: HeartbeatReply) -> HeartbeatReply:
+    def restart_session(self, reply: HeartbeatReply) -> HeartbeatReply:
         self.id, self.epoch = reply.member_id, reply.epoch
         if reply.assignment is not None:
             self.given = reply.assignment

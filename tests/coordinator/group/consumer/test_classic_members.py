@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.coordinator.group.classic.member import JoinReply, Protocol
 from ottla.coordinator.group.consumer.classic_metadata import read_assignment
 from ottla.coordinator.record_fields import Writer
@@ -197,7 +197,7 @@ def test_one_that_joins_and_does_not_sync_in_time_is_out() -> None:
 
 def test_leaving_frees_what_it_held() -> None:
     scene, a, _ = mixed()
-    codes = scene.leave(LeavingMember("c"), LeavingMember("nobody"), LeavingMember("c", "i"))
+    codes = scene.leave(MemberIdentity("c"), MemberIdentity("nobody"), MemberIdentity("c", "i"))
     unknown = ErrorCode.unknown_member_id
     assert codes == [ErrorCode.none, unknown, unknown]
     settle(a)
@@ -206,7 +206,7 @@ def test_leaving_frees_what_it_held() -> None:
 
 def test_members_of_either_protocol_can_be_sent_away() -> None:
     scene, _, _ = mixed()
-    assert scene.leave(LeavingMember("a")) == [ErrorCode.none]
+    assert scene.leave(MemberIdentity("a")) == [ErrorCode.none]
     assert "a" not in scene.it.members
     assert "c" in scene.it.members
 
@@ -221,7 +221,7 @@ def test_a_static_classic_member_is_replaced_and_the_old_one_fenced() -> None:
     assert scene.heartbeat(first, instance="i") is fenced
     assert code_of(joined, scene, first.member_id, instance="i") is fenced
     assert code_of(joined, scene, "x", instance="new") is ErrorCode.unknown_member_id
-    assert scene.leave(LeavingMember("", "i")) == [ErrorCode.none]
+    assert scene.leave(MemberIdentity("", "i")) == [ErrorCode.none]
 
 
 def test_a_join_that_cannot_be_written_is_answered_with_the_reason() -> None:

@@ -41,15 +41,15 @@ def test_such_a_group_is_listed_by_its_type_and_is_no_classic_group() -> None:
     scene = emptied()
     listed = descriptions.overview(scene.it)
     assert listed == (GROUP, "consumer", "Empty", "consumer")
-    assert descriptions.is_asked_for(listed, (), ["Consumer"])
-    assert not descriptions.is_asked_for(listed, (), ["classic"])
+    assert descriptions.passes_filters(listed, (), ["Consumer"])
+    assert not descriptions.passes_filters(listed, (), ["classic"])
     assert descriptions.summary(scene.it) is None
 
 
 @pytest.mark.spec("GRP-71")
 def test_deleting_takes_everything_away() -> None:
     scene = emptied()
-    scene.carry_out(descriptions.delete(scene.it, scene.shard.offsets, scene.now))
+    scene.execute(descriptions.delete(scene.it, scene.shard.offsets, scene.now))
     assert scene.shard.groups == {}
     assert scene.after_a_crash().shard.groups == {}
     live: dict[bytes, bytes] = {}
@@ -88,7 +88,7 @@ def test_offsets_of_topics_in_use_are_not_deleted() -> None:
     settle(Client(scene, "a"))
     scene.commit(offset(7), offset(8, "other"), member_id="a", generation=1)
     keys = [("t", 0), ("other", 0)]
-    refused = scene.carry_out(
+    refused = scene.execute(
         offset_commit.delete_offsets(scene.it, scene.shard.offsets, keys, scene.now)
     )
     assert refused == {"t": ErrorCode.group_subscribed_to_topic}

@@ -7,6 +7,7 @@ import pytest
 from ottla.coordinator.group.consumer.group import ConsumerGroup, GroupState
 from ottla.coordinator.group.consumer.member import MemberAssignment, MemberProfile, MemberState
 from ottla.coordinator.group.consumer.records import (
+    ConsumerGroupChange,
     EpochSet,
     PatternSet,
     ProfileSet,
@@ -14,14 +15,13 @@ from ottla.coordinator.group.consumer.records import (
     StandingSet,
     TargetEpochSet,
     TargetSet,
-    What,
 )
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.consumer.scene import parts
 from tests.coordinator.group.scene import code_of
 
 
-def group_of(*records: What) -> ConsumerGroup:
+def group_of(*records: ConsumerGroupChange) -> ConsumerGroup:
     group = ConsumerGroup("g")
     for what in records:
         group.apply(what)
@@ -66,10 +66,10 @@ def test_a_partition_is_held_until_it_is_neither_assigned_nor_being_given_up() -
 
 def test_a_static_member_is_found_by_its_name() -> None:
     group = group_of(*MEMBER)
-    assert group.known("m", "i").id == "m"
-    assert code_of(group.known, "m", "j") is ErrorCode.unknown_member_id
-    assert code_of(group.known, "n", "i") is ErrorCode.fenced_instance_id
-    assert code_of(group.known, "n") is ErrorCode.unknown_member_id
+    assert group.require_member("m", "i").id == "m"
+    assert code_of(group.require_member, "m", "j") is ErrorCode.unknown_member_id
+    assert code_of(group.require_member, "n", "i") is ErrorCode.fenced_instance_id
+    assert code_of(group.require_member, "n") is ErrorCode.unknown_member_id
     group.apply(ProfileSet("g", "m", None))
     assert not group.static
 

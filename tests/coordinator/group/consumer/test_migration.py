@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.coordinator.group.classic.member import GroupPhase, JoinReply, Protocol
 from ottla.coordinator.group.consumer.classic_metadata import read_assignment, write_assignment
 from ottla.coordinator.group.consumer.migration import can_downgrade
@@ -90,7 +90,7 @@ def test_one_member_after_the_other_can_move_over() -> None:
     for number, gone in enumerate(members):
         clients.append(Client(scene, f"new{number}"))
         clients[-1].step()
-        scene.leave(LeavingMember(gone.member_id))
+        scene.leave(MemberIdentity(gone.member_id))
     settle(*clients)
     assert sorted(len(client.held) for client in clients) == [2, 2]
     assert not scene.it.classic_members()

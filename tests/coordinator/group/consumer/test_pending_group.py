@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.member import Member, MemberAssignment, MemberProfile
-from ottla.coordinator.group.consumer.pending_group import PendingGroup, chosen, tombstones
+from ottla.coordinator.group.consumer.pending_group import PendingGroup, select_assignor, tombstones
 from ottla.coordinator.group.consumer.records import EpochSet, TargetSet
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.settings import GroupSettings
@@ -46,7 +46,7 @@ def test_a_target_is_made_once_for_each_epoch_and_written_where_it_differs() -> 
     assert len(made.draft.records) == written
     made.raise_epoch(always=True)
     made.retarget(limits)
-    targets = [each for each in made.draft.records if isinstance(each.what, TargetSet)]
+    targets = [each for each in made.draft.records if isinstance(each.change, TargetSet)]
     assert len(targets) == 1
 
 
@@ -70,9 +70,9 @@ def test_tombstones_take_everything_away_and_the_group_last() -> None:
     tombstones(made.after, draft)
     assert all(each.value is None for each in draft.records)
     assert {each.key for each in made.draft.records} <= {each.key for each in draft.records}
-    assert draft.records[-1].what == EpochSet("g", None)
+    assert draft.records[-1].change == EpochSet("g", None)
     for each in draft.records:
-        made.after.apply(each.what)
+        made.after.apply(each.change)
     assert not made.after.members and not made.after.target and not made.after.topics
 
 
@@ -89,4 +89,4 @@ def test_only_patterns_in_use_are_written_down() -> None:
 
 def test_an_assignor_that_is_not_offered_any_more_gives_way() -> None:
     limits = GroupSettings(assignors=("uniform",))
-    assert [chosen(name, limits) for name in ("range", None, "uniform")] == ["uniform"] * 3
+    assert [select_assignor(name, limits) for name in ("range", None, "uniform")] == ["uniform"] * 3

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.coordinator.group.classic.member import GroupPhase, JoinReply
 from ottla.coordinator.group.consumer.classic_metadata import read_assignment, write_assignment
 from ottla.coordinator.group.consumer.group import ConsumerGroup, GroupState
@@ -167,7 +167,7 @@ class History(RuleBasedStateMachine):
             # has not taken yet may be another's by now.
             client.given = client.held
         else:
-            client.hear(reply)
+            client.restart_session(reply)
 
     @rule(name=st.sampled_from(NAMES))
     def obeys(self, name: str) -> None:
@@ -198,7 +198,7 @@ class History(RuleBasedStateMachine):
     def classic_leaves(self, name: str) -> None:
         client = self.classics.pop(name, None)
         if client is not None and GROUP in self.scene.shard.groups:
-            code_of(self.scene.leave, LeavingMember(client.id, client.instance))
+            code_of(self.scene.leave, MemberIdentity(client.id, client.instance))
 
     @rule(name=st.sampled_from(NAMES), late=st.booleans(), value=st.integers(0, 99))
     def commits(self, name: str, late: bool, value: int) -> None:

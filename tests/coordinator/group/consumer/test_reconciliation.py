@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.coordinator.group.consumer.member import MemberAssignment, MemberState
-from ottla.coordinator.group.consumer.reconciliation import TargetAssignment, reconciled
+from ottla.coordinator.group.consumer.reconciliation import TargetAssignment, reconcile
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts
 from ottla.model.errors import KafkaError
 from tests.coordinator.group.consumer.scene import parts
@@ -16,7 +16,7 @@ from tests.coordinator.group.consumer.scene import parts
 def moved(
     now: MemberAssignment, aim: Parts, owned: Parts | None, taken: Parts = NO_PARTS
 ) -> MemberAssignment:
-    return reconciled(now, TargetAssignment(7, aim), owned, lambda part: part not in taken)
+    return reconcile(now, TargetAssignment(7, aim), owned, lambda part: part not in taken)
 
 
 def test_one_that_has_its_target_stays_as_it_is() -> None:

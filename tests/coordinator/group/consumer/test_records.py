@@ -17,6 +17,7 @@ from ottla.coordinator.group.consumer.member import (
     MemberState,
 )
 from ottla.coordinator.group.consumer.records import (
+    ConsumerGroupChange,
     EpochSet,
     PatternSet,
     ProfileSet,
@@ -25,7 +26,6 @@ from ottla.coordinator.group.consumer.records import (
     TargetEpochSet,
     TargetSet,
     TopicsSet,
-    What,
     decode,
     record,
 )
@@ -73,7 +73,7 @@ records = st.one_of(
 
 
 @given(records)
-def test_records_read_as_they_were_written(what: What) -> None:
+def test_records_read_as_they_were_written(what: ConsumerGroupChange) -> None:
     written = record(what)
     found = decode(written.key, written.value)
     assert type(found) is type(what)
@@ -128,7 +128,7 @@ SHARE = "02 00010203 04050607 08090a0b 0c0d0e0f 03 00000001 00000002 00 "
         ),
     ],
 )
-def test_the_bytes_are_kafkas(what: What, key: str, value: str) -> None:
+def test_the_bytes_are_kafkas(what: ConsumerGroupChange, key: str, value: str) -> None:
     written = record(what)
     assert written.key == bytes.fromhex(key)
     assert written.value == bytes.fromhex(value)
@@ -155,5 +155,5 @@ def test_what_later_releases_add_is_passed_over() -> None:
 
 @pytest.mark.parametrize("value", ["", "00", "0001 00000007 00", "0000 0000"])
 def test_a_value_that_is_not_one_is_refused(value: str) -> None:
-    with pytest.raises(ValueError, match=r"version|past the end"):
+    with pytest.raises(ValueError, match=r"version|exceeds the record"):
         decode(record(EpochSet("g", 7)).key, bytes.fromhex(value))

@@ -90,9 +90,9 @@ def test_members_fetch_offsets_in_their_epoch() -> None:
         async with coordinating() as made:
             await made.side.lead(TopicPartition("t", 0))
             await made.groups.consumer.heartbeat("g", JOINING)
-            await made.groups.fetch("g", None, stable=False, who=Fetcher("a", 1))
+            await made.groups.fetch("g", None, stable=False, fetcher=Fetcher("a", 1))
             with pytest.raises(KafkaError) as refused:
-                await made.groups.fetch("g", None, stable=False, who=Fetcher("a", 7))
+                await made.groups.fetch("g", None, stable=False, fetcher=Fetcher("a", 7))
             assert refused.value.code is ErrorCode.stale_member_epoch
 
     run(story())

@@ -17,7 +17,7 @@ from ottla.coordinator.group.consumer.timers import (
     await_rejoin,
     await_revocation,
     forget,
-    hear,
+    restart_session,
 )
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.records import TimerKey
@@ -36,8 +36,8 @@ def member(*, classic: bool = False, state: MemberState = MemberState.STABLE) ->
 
 def test_a_session_is_as_long_as_the_broker_or_the_classic_member_says() -> None:
     draft = Draft(0)
-    hear(GROUP, member(), draft, GroupSettings(consumer_session_timeout_ms=45_000))
-    hear(GROUP, member(classic=True), draft, GroupSettings())
+    restart_session(GROUP, member(), draft, GroupSettings(consumer_session_timeout_ms=45_000))
+    restart_session(GROUP, member(classic=True), draft, GroupSettings())
     key = TimerKey("session", "g", "m")
     assert draft.timers == [SetTimer(key, 45_000), SetTimer(key, 7_000)]
 
@@ -45,9 +45,9 @@ def test_a_session_is_as_long_as_the_broker_or_the_classic_member_says() -> None
 def test_a_group_with_settings_of_its_own_has_its_own_session() -> None:
     draft, own = Draft(0), GroupSettings(consumer_session_timeout_ms=50_000)
     limits = GroupSettings(paces={"g": own})
-    hear(GROUP, member(), draft, limits)
-    hear(ConsumerGroup("other"), member(), draft, limits)
-    hear(GROUP, member(classic=True), draft, limits)
+    restart_session(GROUP, member(), draft, limits)
+    restart_session(ConsumerGroup("other"), member(), draft, limits)
+    restart_session(GROUP, member(classic=True), draft, limits)
     assert [timer.delay_ms for timer in draft.timers if isinstance(timer, SetTimer)] == [
         50_000,
         45_000,

@@ -136,7 +136,7 @@ def test_a_record_larger_than_any_batch_is_refused_before_it_is_written() -> Non
     nothing = pa.py_buffer(np.zeros(2**31, np.uint8))  # memory that is not touched is not taken
     ends = pa.py_buffer(np.array([0, 2**31], np.int64))
     huge = pa.Array.from_buffers(pa.large_binary(), 1, [None, ends, nothing])
-    with pytest.raises(UserError, match="a record of 2147483"):
+    with pytest.raises(UserError, match="record of 2147483"):
         encode_batches(None, huge)
 
 
@@ -168,7 +168,7 @@ def test_partitions_that_do_not_fit_the_rows_are_refused(partitions: list[int]) 
 def test_an_arrow_array_whose_rows_overlap_is_refused() -> None:
     offsets = np.array([0, 3, 2, 3], np.int32)
     bad = pa.Array.from_buffers(pa.binary(), 3, [None, pa.py_buffer(offsets), pa.py_buffer(b"abc")])
-    with pytest.raises(UserError, match="do not rise"):
+    with pytest.raises(UserError, match="offsets decrease"):
         encode_batches(None, bad)
 
 
@@ -180,7 +180,7 @@ def test_an_arrow_array_with_a_row_outside_its_data_is_refused(
 ) -> None:
     ends = pa.py_buffer(np.array(offsets, np.int32 if kind == pa.binary() else np.int64))
     bad = pa.Array.from_buffers(kind, 2, [None, ends, pa.py_buffer(b"abc")])
-    with pytest.raises(UserError, match="do not rise"):
+    with pytest.raises(UserError, match="offsets decrease"):
         encode_batches(None, bad, partitions=partitions)
 
 
@@ -191,7 +191,7 @@ def test_rows_that_lie_over_each_other_are_refused_before_the_room_is_used_up() 
     for buffer in (None, pa.py_buffer(present)):
         buffers = [buffer, pa.py_buffer(offsets), pa.py_buffer(bytes(3000))]
         bad = pa.Array.from_buffers(pa.binary(), 5, buffers)
-        with pytest.raises(UserError, match="do not rise"):
+        with pytest.raises(UserError, match="offsets decrease"):
             encode_batches(None, bad, partitions=[0, 1, 0, 1, 0])
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.columns.arrays import fresh
-from ottla.protocol.records.columns.gather import NAMES, Ask, gather, headers_of
+from ottla.protocol.records.columns.gather import NAMES, ReadRequest, gather, headers_of
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.header import HEADER, CorruptBatch
 from ottla.protocol.records.record import NewRecord
@@ -15,7 +15,7 @@ from tests.protocol.records.samples import FAULTS, header_for
 
 
 def test_a_column_that_is_not_wanted_takes_no_memory() -> None:
-    found = gather(numbered(1000, size=100), Ask(frozenset({"offset"})), fresh)
+    found = gather(numbered(1000, size=100), ReadRequest(frozenset({"offset"})), fresh)
     assert found.rows == 1000
     assert found.sink.offset.size == 1000
     assert found.sink.value.data.size == found.sink.key.ends.size == 0
@@ -28,7 +28,7 @@ def test_headers_know_whose_they_are() -> None:
         NewRecord(None, None),
         NewRecord(None, None, (("", b""),)),
     ]
-    headers = headers_of(gather(build(records), Ask(frozenset(NAMES)), fresh))
+    headers = headers_of(gather(build(records), ReadRequest(frozenset(NAMES)), fresh))
     assert headers.ends.tolist() == [0, 2, 2, 3]
     assert headers.keys.data.tobytes() == b"ab"
     assert headers.keys.ends.tolist() == [0, 1, 2, 2]
@@ -40,7 +40,7 @@ def test_each_fault_of_a_record_is_found_and_spares_the_batches_before(fault: st
     count, section = FAULTS[fault]
     header = header_for(count)._replace(length=49 + len(section), base_offset=1)
     bad = _packed(header, section)
-    ask = Ask(frozenset(NAMES), check_crc=False)
+    ask = ReadRequest(frozenset(NAMES), check_crc=False)
     with pytest.raises(CorruptBatch):
         gather(bad, ask, fresh)
     found = gather(numbered(1) + bad, ask, fresh)
@@ -56,7 +56,7 @@ def test_a_flipped_bit_is_found_wherever_it_is_and_spares_the_batches_before(
     flipped = bytearray(batches[bad])
     flipped[-1] ^= 1
     batches[bad] = bytes(flipped)
-    ask = Ask(frozenset(NAMES))
+    ask = ReadRequest(frozenset(NAMES))
     if bad == 0:
         with pytest.raises(CorruptBatch, match="checksum"):
             gather(b"".join(batches), ask, fresh)

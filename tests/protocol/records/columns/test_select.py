@@ -154,14 +154,14 @@ def test_impossible_headers_are_refused(fields: dict[str, int]) -> None:
 @pytest.mark.spec("REC-01", "REC-07")
 @pytest.mark.parametrize("offset", [-1, 2**63 - 1])
 def test_impossible_offsets_of_old_messages_are_refused(offset: int) -> None:
-    with pytest.raises(CorruptBatch, match="impossible offset"):
+    with pytest.raises(CorruptBatch, match="invalid offsets"):
         select(legacy.build([Record(offset, 1, b"k", b"v")], magic=1))
 
 
 def test_what_inflates_beyond_all_measure_is_refused_not_tried() -> None:
     bomb = build([NewRecord(None, bytes(80 * 1024 * 1024))], codec=Codec.ZSTD)
     assert len(bomb) < 20_000
-    with pytest.raises(CorruptBatch, match="inflate"):
+    with pytest.raises(CorruptBatch, match="decompress"):
         select(bomb, max_bytes=1 << 30)
 
 

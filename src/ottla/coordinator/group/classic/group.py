@@ -1,7 +1,7 @@
-"""One group whose members share out the work among themselves.
+"""One group of the classic protocol.
 
-Owns the members, their votes, the leader and the generation. Knows no clock and writes nothing:
-what a request does to a group is decided in `joining`, `syncing`, `liveness` and `rebalance`.
+Owns the members, their protocol votes, the leader and the generation. Reads no clock and writes
+nothing: requests are decided in `join`, `sync`, `heartbeat` and `rebalance`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CONSUMER: Final = "consumer"
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
-    """The topics of one member's subscription; None when it cannot be read."""
+    """The topics of one member's subscription; None if it is malformed."""
     try:
         reader = Reader(metadata)
         return frozenset(reader.text() for _ in range(reader.array()))
@@ -36,7 +36,7 @@ def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
 
 
 class ClassicGroup:
-    """A group between its first member and its last offset."""
+    """A group that has members or offsets."""
 
     __slots__ = (
         "_names_and_metadata_bytes",
@@ -63,7 +63,7 @@ class ClassicGroup:
         self.id = group_id
         self.phase = GroupPhase.EMPTY
         self.since_ms = since_ms
-        """When it came into its phase; -1 when nobody has written that down."""
+        """When it entered its phase; -1 if unknown."""
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.generation = 0
@@ -71,11 +71,11 @@ class ClassicGroup:
         self.members: dict[str, ClassicMember] = {}
         self.static: dict[str, str] = {}
         self.pending: set[str] = set()
-        """Ids given out to members that must come back with them."""
+        """Ids assigned to members that have to join again with them."""
         self.unsynced: set[str] = set()
-        """Members of this generation that have not asked for their assignment."""
+        """Members of this generation that have not sent SyncGroup."""
         self.subscribed: frozenset[str] | None = None
-        """Topics in use; None when that is not known."""
+        """Topics that members are subscribed to; None if unknown."""
         self.is_initial = False
         self.initial_wait_left_ms = 0
         self.new_member_added = False
@@ -85,12 +85,12 @@ class ClassicGroup:
 
     @property
     def memory_bytes(self) -> int:
-        """What its members take, those included that are only expected."""
+        """Memory of its members, including pending ones."""
         count = len(self.members) + len(self.pending)
         return self._names_and_metadata_bytes + self.assignment_bytes + MEMBER_BYTES * count
 
     def move(self, to: GroupPhase, now: int) -> None:
-        assert to in MOVES[self.phase], f"{self.id}: {self.phase.value} -> {to.value}"
+        assert to in MOVES[self.phase], f"group {self.id}: {self.phase.value} -> {to.value}"
         self.phase = to
         self.since_ms = now
 
@@ -116,7 +116,7 @@ class ClassicGroup:
         self._stop_expecting(member.id)
 
     def expect(self, member_id: str) -> None:
-        """This id was given out to a member that must come back with it."""
+        """This id was assigned to a member that has to join again with it."""
         self.pending.add(member_id)
         self._names_and_metadata_bytes += len(member_id)
 
@@ -126,7 +126,7 @@ class ClassicGroup:
             self._names_and_metadata_bytes -= len(member_id)
 
     def remove(self, member_id: str) -> ClassicMember | None:
-        """Forget a member, or an id that was given out; who leads then is the first left."""
+        """Remove a member or a pending id; the first remaining member leads if the leader left."""
         self._stop_expecting(member_id)
         self.unsynced.discard(member_id)
         member = self.members.pop(member_id, None)
@@ -145,7 +145,7 @@ class ClassicGroup:
         self._count(member, 1)
 
     def rename(self, instance_id: str, new_id: str) -> ClassicMember:
-        """A static member came back, or another took its name: its id is this from now on."""
+        """A static member rejoined, or was replaced: it has a new member id."""
         old_id = self.static[instance_id]
         member = self.members.pop(old_id)
         member.id = new_id
@@ -158,8 +158,8 @@ class ClassicGroup:
             self.unsynced.add(new_id)
         return member
 
-    def known(self, member_id: str, instance_id: str | None) -> ClassicMember:
-        """The member who says it is this, or the refusal it must hear."""
+    def require_member(self, member_id: str, instance_id: str | None) -> ClassicMember:
+        """The member with these ids; KafkaError if there is none or it is fenced."""
         if instance_id is not None:
             holder = self.static.get(instance_id)
             if holder is None:
@@ -188,7 +188,7 @@ class ClassicGroup:
     # Protocols
 
     def supports(self, protocol_type: str, protocols: Iterable[Protocol]) -> bool:
-        """Whether somebody who knows these could belong to the group."""
+        """Whether a member with these protocols can join the group."""
         names = [protocol.name for protocol in protocols]
         if not protocol_type or not names:
             return False
@@ -198,39 +198,39 @@ class ClassicGroup:
         return protocol_type == self.protocol_type and any(name in candidates for name in names)
 
     def choose_protocol(self) -> str:
-        """Of those that everybody knows, the one that most would take first."""
-        assert self.members, f"{self.id} has nobody to vote"
+        """Of the protocols that all members support, the one most members prefer."""
+        assert self.members, f"group {self.id}: no members to choose a protocol"
         candidates = self._candidates()
         ballot = Counter(member.vote(candidates) for member in self.members.values())
         return ballot.most_common(1)[0][0]
 
     def note_subscriptions(self) -> None:
-        """Which topics the members read, as far as that can be told."""
+        """Update `subscribed` from the members' metadata."""
         self.subscribed = self._subscriptions()
 
     def _subscriptions(self) -> frozenset[str] | None:
         if not self.is_consumer_group or self.protocol is None:
             return None
-        found: set[str] = set()
+        subscribed: set[str] = set()
         for member in self.members.values():
             topics = subscribed_topics(member.metadata_for(self.protocol))
             if topics is None:
                 return None
-            found |= topics
-        return frozenset(found)
+            subscribed |= topics
+        return frozenset(subscribed)
 
     def _candidates(self) -> frozenset[str]:
         total = len(self.members)
         return frozenset(name for name, count in self._votes.items() if count == total)
 
-    def _count(self, member: ClassicMember, one: int) -> None:
-        self._names_and_metadata_bytes += one * (len(member.client_id) + size_of(member.protocols))
+    def _count(self, member: ClassicMember, step: int) -> None:
+        self._names_and_metadata_bytes += step * (len(member.client_id) + size_of(member.protocols))
         for name in {protocol.name for protocol in member.protocols}:
-            self._votes[name] += one
+            self._votes[name] += step
             if not self._votes[name]:
                 del self._votes[name]
 
-    # What members are told
+    # Replies
 
     def join_reply(self, member: ClassicMember, *, with_members: bool) -> JoinReply:
         return JoinReply(

@@ -1,4 +1,4 @@
-"""Heartbeats, leaving, and members that are not heard of any more.
+"""Heartbeat, LeaveGroup and session timeouts of classic groups.
 
 Pure, of (group, request, now).
 """
@@ -13,8 +13,8 @@ from ottla.coordinator.group.classic.member import GroupPhase
 from ottla.coordinator.group.classic.rebalance import (
     complete_if_all_joined,
     drop_member,
-    hear,
     rebalance,
+    restart_session,
     session_key,
 )
 from ottla.coordinator.group.draft import Draft
@@ -22,43 +22,45 @@ from ottla.coordinator.group.settings import GroupSettings
 from ottla.model.errors import ErrorCode, KafkaError
 
 
-class LeavingMember(NamedTuple):
-    """Who shall go: a member by its id, or a static one by its name alone."""
+class MemberIdentity(NamedTuple):
+    """A member by its id, or a static member by its instance id alone."""
 
     member_id: str
     instance_id: str | None = None
 
 
-def heartbeat(group: ClassicGroup, who: LeavingMember, generation: int, draft: Draft) -> ErrorCode:
-    """Whether the member must join again; refusals are raised.
+def heartbeat(
+    group: ClassicGroup, identity: MemberIdentity, generation: int, draft: Draft
+) -> ErrorCode:
+    """REBALANCE_IN_PROGRESS if the member has to rejoin; other errors are raised.
 
-    Who has joined and waits for its assignment is told nothing: it has to do no more.
+    A member that has joined and waits for its assignment gets `none`: it has nothing to do.
     """
     if group.phase is GroupPhase.DEAD:
         raise KafkaError(ErrorCode.coordinator_not_available)
-    member = group.known(who.member_id, who.instance_id)
+    member = group.require_member(identity.member_id, identity.instance_id)
     if generation != group.generation:
         raise KafkaError(ErrorCode.illegal_generation)
     if group.phase is GroupPhase.EMPTY:
         raise KafkaError(ErrorCode.unknown_member_id)
-    hear(group, member, draft)
+    restart_session(group, member, draft)
     joining = group.phase is GroupPhase.PREPARING
     return ErrorCode.rebalance_in_progress if joining else ErrorCode.none
 
 
 def leave(
-    group: ClassicGroup, leavers: Iterable[LeavingMember], draft: Draft, limits: GroupSettings
+    group: ClassicGroup, leavers: Iterable[MemberIdentity], draft: Draft, limits: GroupSettings
 ) -> list[ErrorCode]:
-    """What became of each; one rebalance for all of them."""
+    """One error code for each; one rebalance for all of them."""
     if group.phase is GroupPhase.DEAD:
         raise KafkaError(ErrorCode.coordinator_not_available)
     codes = [_leave_one(group, leaver, draft) for leaver in leavers]
     if ErrorCode.none in codes and group.phase is not GroupPhase.EMPTY:
-        rebalance(group, draft, limits, "members leave")
+        rebalance(group, draft, limits, "members left")
     return codes
 
 
-def _leave_one(group: ClassicGroup, leaver: LeavingMember, draft: Draft) -> ErrorCode:
+def _leave_one(group: ClassicGroup, leaver: MemberIdentity, draft: Draft) -> ErrorCode:
     member_id = leaver.member_id
     if not member_id and leaver.instance_id is not None:
         member_id = group.static.get(leaver.instance_id, "")
@@ -67,7 +69,7 @@ def _leave_one(group: ClassicGroup, leaver: LeavingMember, draft: Draft) -> Erro
         draft.cancel(session_key(group, member_id))
         return ErrorCode.none
     try:
-        member = group.known(member_id, leaver.instance_id)
+        member = group.require_member(member_id, leaver.instance_id)
     except KafkaError as refusal:
         return refusal.code
     drop_member(group, member, draft)
@@ -77,13 +79,13 @@ def _leave_one(group: ClassicGroup, leaver: LeavingMember, draft: Draft) -> Erro
 def session_timeout(
     group: ClassicGroup, member_id: str, draft: Draft, limits: GroupSettings
 ) -> None:
-    """Nothing was heard of a member for as long as it may be silent."""
+    """A member sent no heartbeat within its session timeout."""
     if member_id in group.pending:
         group.remove(member_id)
         complete_if_all_joined(group, draft)
         return
     member = group.members.get(member_id)
     if member is None or (member.waits and not member.is_new):
-        return  # one that waits for us cannot speak; it gets a new session with its answer
+        return  # a member waiting for a reply sends no heartbeats; the reply restarts its session
     drop_member(group, member, draft)
-    rebalance(group, draft, limits, f"{member_id} was not heard of")
+    rebalance(group, draft, limits, f"session of member {member_id} expired")

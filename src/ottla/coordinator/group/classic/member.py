@@ -1,7 +1,7 @@
-"""One member of a group, and what it is answered.
+"""One member of a classic group, and the replies to its join and sync.
 
-Owns nothing but data. A member that waits for a reply holds the function that gives it; whoever
-answers takes it away, so that nobody is answered twice.
+Owns only data. A member that waits for a reply holds the function that sends it; answering removes
+the function, so that no request is answered twice.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ottla.model.errors import ErrorCode
 
 
 class GroupPhase(Enum):
-    """By the names that clients and tools show."""
+    """By the names that Kafka's clients and tools show."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -38,14 +38,14 @@ CAN_REBALANCE: Final = frozenset(
 
 
 class Protocol(NamedTuple):
-    """A way of sharing out work that a member knows, with what it says to it."""
+    """An assignment protocol that a member supports, with the member's metadata for it."""
 
     name: str
     metadata: bytes
 
 
 class JoinedMember(NamedTuple):
-    """A member as the leader is told of it."""
+    """A member as the leader's join reply lists it."""
 
     member_id: str
     instance_id: str | None
@@ -85,7 +85,7 @@ class ClassicMember:
     protocols: tuple[Protocol, ...]
     assignment: bytes = b""
     is_new: bool = False
-    """Has never been given a generation: it must come into one within the joining limit."""
+    """Has not been in a generation yet: removed if it gets none within the new member limit."""
     awaits_join: JoinAnswer | None = None
     awaits_sync: SyncAnswer | None = None
 
@@ -94,17 +94,17 @@ class ClassicMember:
         return self.awaits_join is not None or self.awaits_sync is not None
 
     def metadata_for(self, protocol: str | None) -> bytes:
-        for known in self.protocols:
-            if known.name == protocol:
-                return known.metadata
+        for supported in self.protocols:
+            if supported.name == protocol:
+                return supported.metadata
         return b""
 
     def vote(self, candidates: frozenset[str]) -> str:
-        """The first of its own protocols that everybody knows."""
-        for known in self.protocols:
-            if known.name in candidates:
-                return known.name
-        raise ValueError(f"{self.id} supports none of {sorted(candidates)}")
+        """The first of its protocols that is a candidate."""
+        for supported in self.protocols:
+            if supported.name in candidates:
+                return supported.name
+        raise ValueError(f"member {self.id} supports none of the protocols {sorted(candidates)}")
 
     def answer_join(self, reply: JoinReply) -> None:
         answer, self.awaits_join = self.awaits_join, None

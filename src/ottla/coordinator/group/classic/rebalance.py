@@ -1,9 +1,9 @@
 """From a change of members to the next generation.
 
-Pure, of (group, now): answers go to the functions that members wait with, timers and records into
-the draft. A rebalance collects joins until every member has come back or the longest of their
-timeouts is over; the first one of an empty group waits a little longer than it must, so that
-members starting together make one generation and not many.
+Pure, of (group, now): replies go to the callbacks of waiting members, timers and records into the
+draft. A rebalance collects joins until every member has rejoined or the longest rebalance timeout
+is over; the first one of an empty group waits `group.initial.rebalance.delay.ms` longer, so that
+members that start together form one generation.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def session_key(group: ClassicGroup, member_id: str) -> TimerKey:
     return TimerKey(SESSION, group.id, member_id)
 
 
-def hear(group: ClassicGroup, member: ClassicMember, draft: Draft) -> None:
-    """The member is alive: its session begins anew."""
+def restart_session(group: ClassicGroup, member: ClassicMember, draft: Draft) -> None:
+    """The member is alive: restart its session timeout."""
     draft.set(session_key(group, member.id), member.session_timeout_ms)
 
 
 def rebalance(group: ClassicGroup, draft: Draft, limits: GroupSettings, why: str) -> None:
-    """Somebody came, went or changed: begin a rebalance, or see whether this one is over."""
+    """Members changed: start a rebalance, or complete the current one if all have joined."""
     if group.can_rebalance:
         prepare(group, draft, limits, why)
     else:
@@ -48,7 +48,7 @@ def prepare(group: ClassicGroup, draft: Draft, limits: GroupSettings, why: str) 
     group.unsynced.clear()
     draft.cancel(TimerKey(SYNC, group.id))
     log.info(
-        "group %r: %s -> %s at generation %d: %s",
+        "group %r: rebalance started: state %s -> %s, generation %d, reason: %s",
         group.id,
         group.phase.value,
         GroupPhase.PREPARING.value,
@@ -73,7 +73,7 @@ def complete_if_all_joined(group: ClassicGroup, draft: Draft) -> None:
 
 
 def join_timeout(group: ClassicGroup, draft: Draft, limits: GroupSettings) -> None:
-    """The wait for joins is over, unless it is the first one and members keep coming."""
+    """The join timeout expired; the first rebalance waits again while new members join."""
     if group.phase is not GroupPhase.PREPARING:
         return
     delay_ms = min(limits.initial_rebalance_delay_ms, group.initial_wait_left_ms)
@@ -86,10 +86,10 @@ def join_timeout(group: ClassicGroup, draft: Draft, limits: GroupSettings) -> No
 
 
 def complete(group: ClassicGroup, draft: Draft) -> None:
-    """Everybody who comes has come: the next generation begins."""
+    """Start the next generation with the members that have joined."""
     _drop_absent(group, draft)
     if group.members and not _leader_is_here(group):
-        # Only static members, none of them back yet: their places are kept a while longer.
+        # Only static members are left, and none has rejoined: wait for them a while longer.
         draft.set(TimerKey(JOIN, group.id), group.rebalance_timeout_ms)
         return
     draft.cancel(TimerKey(JOIN, group.id))
@@ -106,25 +106,25 @@ def complete(group: ClassicGroup, draft: Draft) -> None:
     group.note_subscriptions()
     group.move(GroupPhase.COMPLETING, draft.now)
     log.info(
-        "group %r: generation %d of %d members", group.id, group.generation, len(group.members)
+        "group %r: generation %d has %d members", group.id, group.generation, len(group.members)
     )
     group.unsynced = set(group.members)
     draft.set(TimerKey(SYNC, group.id), group.rebalance_timeout_ms)
     for member in group.members.values():
         member.is_new = False
-        hear(group, member, draft)
+        restart_session(group, member, draft)
         member.answer_join(group.join_reply(member, with_members=member.id == group.leader))
 
 
 def _drop_absent(group: ClassicGroup, draft: Draft) -> None:
-    """Members that did not come back are gone, except static ones, whose session says that."""
+    """Remove members that did not rejoin; static ones stay until their session ends."""
     absent = [
         member
         for member in group.members.values()
         if member.awaits_join is None and member.instance_id is None
     ]
     for member in absent:
-        log.info("group %r: %s did not rejoin", group.id, member.id)
+        log.info("group %r: removed member %s: did not rejoin", group.id, member.id)
         group.remove(member.id)
         draft.cancel(session_key(group, member.id))
 
@@ -132,22 +132,22 @@ def _drop_absent(group: ClassicGroup, draft: Draft) -> None:
 def _leader_is_here(group: ClassicGroup) -> bool:
     leader = group.members.get(group.leader or "")
     if leader is None or leader.awaits_join is None:
-        here = [member.id for member in group.members.values() if member.awaits_join is not None]
-        if not here:
+        joined = [member.id for member in group.members.values() if member.awaits_join is not None]
+        if not joined:
             return False
-        group.leader = here[0]
+        group.leader = joined[0]
     return True
 
 
 def clear_assignments(group: ClassicGroup, code: ErrorCode) -> None:
-    """Nobody has anything now, and whoever waits to be told hears why."""
+    """Clear all assignments, and answer waiting SyncGroup requests with this error."""
     for member in group.members.values():
         member.assignment = b""
         member.answer_sync(SyncReply(code))
 
 
 def drop_member(group: ClassicGroup, member: ClassicMember, draft: Draft) -> None:
-    """Take a member out; one that waits to join may try again as a new one."""
+    """Remove a member; its waiting requests are answered with UNKNOWN_MEMBER_ID."""
     draft.cancel(session_key(group, member.id))
     member.answer_join(JoinReply(ErrorCode.unknown_member_id))
     member.answer_sync(SyncReply(ErrorCode.unknown_member_id))

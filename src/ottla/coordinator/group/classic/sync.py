@@ -1,4 +1,4 @@
-"""SyncGroup: the leader's assignment is stored, and each member is told its part.
+"""SyncGroup: the leader's assignment is stored, and each member gets its part.
 
 Pure, of (group, request, now).
 """
@@ -13,8 +13,8 @@ from ottla.coordinator.group.classic.member import ClassicMember, GroupPhase, Sy
 from ottla.coordinator.group.classic.rebalance import (
     SYNC,
     clear_assignments,
-    hear,
     prepare,
+    restart_session,
     session_key,
 )
 from ottla.coordinator.group.draft import Draft
@@ -34,35 +34,39 @@ class SyncRequest(NamedTuple):
 
 
 def sync(
-    group: ClassicGroup, ask: SyncRequest, answer: SyncAnswer, draft: Draft, limits: GroupSettings
+    group: ClassicGroup,
+    request: SyncRequest,
+    answer: SyncAnswer,
+    draft: Draft,
+    limits: GroupSettings,
 ) -> None:
-    """Refusals are raised; the answer comes once the assignment is stored."""
-    member = _check(group, ask)
+    """Errors are raised; the reply is sent once the assignment is stored."""
+    member = _check(group, request)
     match group.phase:
         case GroupPhase.PREPARING:
             raise KafkaError(ErrorCode.rebalance_in_progress)
         case GroupPhase.STABLE:
             _synced(group, member, draft)
-            hear(group, member, draft)
+            restart_session(group, member, draft)
             answer(_reply(group, member))
         case GroupPhase.COMPLETING:
             _synced(group, member, draft)
             member.answer_sync(SyncReply(ErrorCode.rebalance_in_progress))
             member.awaits_sync = answer
             if member.id == group.leader:
-                _store(group, ask.assignments, draft, limits)
+                _store(group, request.assignments, draft, limits)
         case _:
             raise KafkaError(ErrorCode.unknown_member_id)
 
 
-def _check(group: ClassicGroup, ask: SyncRequest) -> ClassicMember:
+def _check(group: ClassicGroup, request: SyncRequest) -> ClassicMember:
     if group.phase is GroupPhase.DEAD:
         raise KafkaError(ErrorCode.coordinator_not_available)
-    member = group.known(ask.member_id, ask.instance_id)
-    if ask.generation != group.generation:
+    member = group.require_member(request.member_id, request.instance_id)
+    if request.generation != group.generation:
         raise KafkaError(ErrorCode.illegal_generation)
-    differs = ask.protocol_type is not None and ask.protocol_type != group.protocol_type
-    if differs or (ask.protocol is not None and ask.protocol != group.protocol):
+    differs = request.protocol_type is not None and request.protocol_type != group.protocol_type
+    if differs or (request.protocol is not None and request.protocol != group.protocol):
         raise KafkaError(ErrorCode.inconsistent_group_protocol)
     return member
 
@@ -76,31 +80,31 @@ def _synced(group: ClassicGroup, member: ClassicMember, draft: Draft) -> None:
 def _store(
     group: ClassicGroup, assignments: Mapping[str, bytes], draft: Draft, limits: GroupSettings
 ) -> None:
-    """Write the generation down; what comes of it is decided when that is committed."""
+    """Write the generation; members get their assignments when it is committed."""
     generation = group.generation
-    given = {member_id: assignments.get(member_id, b"") for member_id in group.members}
+    member_assignments = {member_id: assignments.get(member_id, b"") for member_id in group.members}
 
     def then(code: ErrorCode, now: int) -> Outcome[None]:
         later = Draft(now)
-        # Another rebalance may have begun meanwhile; then it answers everybody.
+        # Another rebalance may have started meanwhile; then that one answers all members.
         if group.phase is GroupPhase.COMPLETING and group.generation == generation:
             if code is ErrorCode.none:
-                _hand_out(group, given, later)
+                _hand_out(group, member_assignments, later)
             else:
                 clear_assignments(group, code)
-                prepare(group, later, limits, "its assignment could not be stored")
+                prepare(group, later, limits, f"the assignment was not stored: {code.name}")
         return later.outcome(None)
 
-    draft.records.append(group_record(group, given))
+    draft.records.append(group_record(group, member_assignments))
     draft.then = then
 
 
-def _hand_out(group: ClassicGroup, given: Mapping[str, bytes], draft: Draft) -> None:
+def _hand_out(group: ClassicGroup, member_assignments: Mapping[str, bytes], draft: Draft) -> None:
     group.move(GroupPhase.STABLE, draft.now)
     for member in group.members.values():
-        member.assignment = given.get(member.id, b"")
+        member.assignment = member_assignments.get(member.id, b"")
         if member.awaits_sync is not None:
-            hear(group, member, draft)
+            restart_session(group, member, draft)
             member.answer_sync(_reply(group, member))
 
 
@@ -109,11 +113,11 @@ def _reply(group: ClassicGroup, member: ClassicMember) -> SyncReply:
 
 
 def sync_timeout(group: ClassicGroup, draft: Draft, limits: GroupSettings) -> None:
-    """Members that never asked for their part are gone."""
+    """Remove members that did not send SyncGroup within the rebalance timeout."""
     if group.phase not in (GroupPhase.COMPLETING, GroupPhase.STABLE) or not group.unsynced:
         return
     absent = sorted(group.unsynced)
     for member_id in absent:
         group.remove(member_id)
         draft.cancel(session_key(group, member_id))
-    prepare(group, draft, limits, f"{', '.join(absent)} did not ask for an assignment")
+    prepare(group, draft, limits, f"no SyncGroup from members {', '.join(absent)}")

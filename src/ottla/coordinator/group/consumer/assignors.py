@@ -1,4 +1,4 @@
-"""The assignors by the names that members and settings call them."""
+"""The server-side assignors, by the names that members and settings use."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ottla.model.ids import TopicId
 
 
 class Subscriber(NamedTuple):
-    """A member as an assignor sees it."""
+    """A member as the input of an assignor."""
 
     topics: frozenset[TopicId]
     target: Parts
-    """What it was to hold so far."""
+    """Its current target assignment."""
     instance_id: str | None = None
 
 
@@ -28,8 +28,8 @@ def assign_range(
     for topic_id, count in partitions.items():
         readers = [member_id for member_id in order if topic_id in members[member_id].topics]
         start = 0
-        for at, member_id in enumerate(readers):
-            end = start + count // len(readers) + (at < count % len(readers))
+        for position, member_id in enumerate(readers):
+            end = start + count // len(readers) + (position < count % len(readers))
             shares[member_id] += [TopicIdPartition(topic_id, index) for index in range(start, end)]
             start = end
     return {member_id: frozenset(share) for member_id, share in shares.items()}
@@ -49,7 +49,9 @@ def assign_uniform(
     read = frozenset[TopicId]().union(*(member.topics for member in members.values()))
     topics = sorted(partitions.keys() & read)
     parts = [
-        TopicIdPartition(topic_id, at) for topic_id in topics for at in range(partitions[topic_id])
+        TopicIdPartition(topic_id, index)
+        for topic_id in topics
+        for index in range(partitions[topic_id])
     ]
     numbers = {part: number for number, part in enumerate(parts)}
     had = {
@@ -61,7 +63,7 @@ def assign_uniform(
         [member_id for member_id in had if topic_id in members[member_id].topics]
         for topic_id in topics
     ]
-    shares = _kept(had, spans, readers)
+    shares = _retained(had, spans, readers)
     free = sorted(set(range(len(parts))).difference(*shares.values()))
     if all(len(names) == len(members) for names in readers):
         _level(shares, free)
@@ -69,7 +71,7 @@ def assign_uniform(
         _hand_out(shares, free, _topics(spans), readers)
         Balancing(shares, _topics(spans), readers).run()
     return {
-        # The very same set where nothing moved: most of a group seldom moves.
+        # The identical set where nothing moved: most members keep theirs.
         member_id: member.target
         if shares[member_id] == had[member_id] and len(member.target) == len(had[member_id])
         else frozenset(parts[number] for number in shares[member_id])
@@ -88,20 +90,20 @@ def _spans(counts: Iterable[int]) -> list[range]:
 
 
 def _topics(spans: Iterable[range]) -> list[int]:
-    """For each number of a partition, that of its topic."""
+    """The number of the topic, for each number of a partition."""
     return [topic for topic, span in enumerate(spans) for _ in span]
 
 
-def _kept(had: Shares, spans: Sequence[range], readers: Sequence[list[str]]) -> Shares:
-    """What each had and may go on reading; what two had stays with one of them."""
-    taken: set[int] = set()
+def _retained(had: Shares, spans: Sequence[range], readers: Sequence[list[str]]) -> Shares:
+    """The partitions that each member may keep; one that two members had stays with one."""
+    assigned: set[int] = set()
     shares = {member_id: set(numbers) for member_id, numbers in had.items()}
     for span, names in zip(spans, readers, strict=True):
         for member_id in shares.keys() - names:
             shares[member_id].difference_update(span)
     for share in shares.values():
-        share -= taken
-        taken |= share
+        share -= assigned
+        assigned |= share
     return shares
 
 
@@ -112,14 +114,14 @@ def _level(shares: Shares, free: list[int]) -> None:
     if not shares:
         return
     least, more = divmod(sum(map(len, shares.values())) + len(free), len(shares))
-    # Those who have most keep one more than the others: so the fewest partitions move.
+    # The members with the largest shares keep one more: so the fewest partitions move.
     ranked = sorted(shares, key=lambda member_id: (-len(shares[member_id]), member_id))
-    quota = {member_id: least + (at < more) for at, member_id in enumerate(ranked)}
+    quota = {member_id: least + (position < more) for position, member_id in enumerate(ranked)}
     for member_id, share in shares.items():
         surplus = sorted(share)[quota[member_id] :]
         share.difference_update(surplus)
         free += surplus
-    # One each in turn, so that a topic is spread and not given away whole.
+    # Round robin, so that the partitions of a topic are spread over the members.
     needy = deque(member_id for member_id in ranked if len(shares[member_id]) < quota[member_id])
     for number in sorted(free):
         member_id = needy.popleft()
@@ -134,18 +136,18 @@ def _level(shares: Shares, free: list[int]) -> None:
 def _hand_out(
     shares: Shares, free: Iterable[int], topics: Sequence[int], readers: Sequence[list[str]]
 ) -> None:
-    # Where there is least choice, choose first.
+    # Partitions with the fewest possible readers first.
     for number in sorted(free, key=lambda number: (len(readers[topics[number]]), number)):
         taker = min(readers[topics[number]], key=lambda member_id: len(shares[member_id]))
         shares[taker].add(number)
 
 
 class Balancing:
-    """Partitions passed on from larger shares to smaller ones, until that is no use.
+    """Moves partitions from larger shares to smaller ones, until no move helps.
 
-    The largest share is looked at first. If nothing can be passed on from it, then neither from
-    any share it could have reached: those are at most as large, and lead nowhere else. Each member
-    is given up once at most, which bounds the whole.
+    The largest share comes first. If nothing can be moved from it, then nothing can be moved from
+    any share it could have reached either: those are at most as large and reach no others. Each
+    member is finished at most once, which bounds the work.
     """
 
     def __init__(self, shares: Shares, topics: Sequence[int], readers: Sequence[list[str]]) -> None:
@@ -170,28 +172,28 @@ class Balancing:
                     heappush(heap, (-len(self._shares[changed]), changed))
 
     def _pass_on(self, start: str) -> str | None:
-        """Pass one on along the shortest chain to somebody with two fewer; who that is."""
-        came: dict[str, tuple[str, int]] = {}
-        seen, queue = {start}, deque([start])
+        """Move one partition along the shortest chain to a member with two fewer; that member."""
+        origins: dict[str, tuple[str, int]] = {}
+        visited, queue = {start}, deque([start])
         while queue:
             giver = queue.popleft()
             for topic in self._held[giver]:
                 for taker in self._readers[topic]:
-                    if taker in seen or taker in self._done:
+                    if taker in visited or taker in self._done:
                         continue
-                    seen.add(taker)
-                    came[taker] = giver, topic
+                    visited.add(taker)
+                    origins[taker] = giver, topic
                     if len(self._shares[taker]) <= len(self._shares[start]) - 2:
-                        self._move(start, taker, came)
+                        self._move(start, taker, origins)
                         return taker
                     queue.append(taker)
-        self._done |= seen
+        self._done |= visited
         return None
 
-    def _move(self, start: str, end: str, came: Mapping[str, tuple[str, int]]) -> None:
+    def _move(self, start: str, end: str, origins: Mapping[str, tuple[str, int]]) -> None:
         taker = end
         while taker != start:
-            giver, topic = came[taker]
+            giver, topic = origins[taker]
             number = self._held[giver][topic].pop()
             if not self._held[giver][topic]:
                 del self._held[giver][topic]

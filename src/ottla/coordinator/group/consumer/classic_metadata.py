@@ -1,8 +1,8 @@
-"""What classic consumers say inside their metadata and their assignments.
+"""The metadata and assignments of classic consumers (ConsumerProtocolSubscription, -Assignment).
 
-Pure. To the classic protocol these are bytes that only members read. A group that has members of
-both protocols must read the one and write the other; versions 0 to 3 of it differ in what follows
-the topics.
+Pure. In the classic protocol only members read these bytes. A group with members of both protocols
+has to read the metadata and write the assignments; versions 0 to 3 differ in what follows the
+topics.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class ClassicSubscription(NamedTuple):
 
 
 def read_subscription(metadata: bytes) -> ClassicSubscription | None:
-    """None when it cannot be read. Versions to come begin with what the known ones have."""
+    """None if it is malformed. Newer versions extend the newest known one and are read as that."""
     try:
         reader = Reader(metadata)
         version = min(reader.version, NEWEST)
@@ -41,7 +41,7 @@ def read_subscription(metadata: bytes) -> ClassicSubscription | None:
 
 
 def read_assignment(assignment: bytes) -> Mapping[str, list[int]] | None:
-    """None when it cannot be read; nobody has been given anything while there is none."""
+    """None if it is malformed; an empty assignment has no partitions."""
     if not assignment:
         return {}
     try:

@@ -1,7 +1,8 @@
 """One group of the consumer protocol.
 
-Owns the members, the target, the epochs and who holds what. `apply` is the only writer of what is
-persisted, live and at loading alike; the few things that are lost with the process say so.
+Owns the members, the target assignment, the epochs and the owners of partitions. `apply` is the
+only writer of persisted state, for live requests and while loading; the attributes that are lost
+with the process are marked.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TypeAlias, TypeVar, assert_never
 from ottla.coordinator.group.classic.group import ClassicGroup
 from ottla.coordinator.group.consumer.member import Member, MemberAssignment, MemberProfile
 from ottla.coordinator.group.consumer.records import (
+    ConsumerGroupChange,
     EpochSet,
     PatternSet,
     ProfileSet,
@@ -21,7 +23,6 @@ from ottla.coordinator.group.consumer.records import (
     TargetEpochSet,
     TargetSet,
     TopicsSet,
-    What,
 )
 from ottla.coordinator.group.consumer.topic_partitions import Parts, TopicIdPartition, TopicSize
 from ottla.model.errors import ErrorCode, KafkaError
@@ -30,7 +31,7 @@ V = TypeVar("V")
 
 
 class GroupState(Enum):
-    """By the names that clients and tools show. Always worked out, never moved."""
+    """By the names that Kafka's clients and tools show. Always computed, never stored."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -63,18 +64,18 @@ class ConsumerGroup:
         self.static: dict[str, str] = {}
         self.target: dict[str, Parts] = {}
         self.topics: dict[str, TopicSize] = {}
-        """The topics in use, as they were when the target was made."""
+        """The subscribed topics, as of the target assignment."""
         self.patterns: dict[str, Resolved] = {}
         self.owners: dict[TopicIdPartition, str] = {}
-        """Who holds a partition, or has not said yet that it gave it up."""
-        # Lost with the process:
+        """The member that owns a partition, or has not confirmed its revocation yet."""
+        # Not persisted:
         self.topics_changed = True
-        """The topics in use may be others than those written down."""
+        """The subscribed topics may differ from `topics`."""
         self.patterns_of = -1
-        """The state of all topics that the patterns were resolved for."""
+        """The number of topic changes for which the patterns were resolved."""
         self.patterns_asked_ms = 0
         self.rejoining: set[str] = set()
-        """Classic members whose time to rejoin runs."""
+        """Classic members that were told to rejoin."""
 
     @property
     def state(self) -> GroupState:
@@ -87,8 +88,8 @@ class ConsumerGroup:
 
     # Members
 
-    def known(self, member_id: str, instance_id: str | None = None) -> Member:
-        """The member who says it is this, or the refusal it must hear."""
+    def require_member(self, member_id: str, instance_id: str | None = None) -> Member:
+        """The member with these ids; KafkaError if there is none or it is fenced."""
         if instance_id is not None:
             holder = self.static.get(instance_id)
             if holder is None:
@@ -116,18 +117,18 @@ class ConsumerGroup:
         return [member for member in self.members.values() if member.classic is not None]
 
     def preferred_assignor(self) -> str | None:
-        """The one that most members ask for."""
-        asked = Counter(
+        """The assignor that most members request."""
+        preferences = Counter(
             member.profile.assignor
             for member in self.members.values()
             if member.profile.assignor is not None
         )
-        return asked.most_common(1)[0][0] if asked else None
+        return preferences.most_common(1)[0][0] if preferences else None
 
     # Subscriptions
 
     def topics_of(self, member: Member) -> frozenset[str]:
-        """By name and by pattern."""
+        """The member's subscription, by name and by pattern."""
         topics = frozenset(member.profile.topics)
         resolved = self.patterns.get(member.profile.pattern or "")
         return topics if resolved is None else topics.union(resolved.topics)
@@ -137,14 +138,14 @@ class ConsumerGroup:
         return frozenset[str]().union(*(self.topics_of(member) for member in members))
 
     def patterns_in_use(self) -> frozenset[str]:
-        asked = (member.profile.pattern for member in self.members.values())
-        return frozenset(pattern for pattern in asked if pattern)
+        patterns = (member.profile.pattern for member in self.members.values())
+        return frozenset(pattern for pattern in patterns if pattern)
 
     def is_free(self, part: TopicIdPartition, member_id: str) -> bool:
-        """Whether nobody else holds it."""
+        """Whether no other member owns it."""
         return self.owners.get(part, member_id) == member_id
 
-    # What the log says
+    # Records
 
     def copy(self) -> ConsumerGroup:
         twin = ConsumerGroup(self.id)
@@ -154,23 +155,23 @@ class ConsumerGroup:
         twin.patterns, twin.owners = dict(self.patterns), dict(self.owners)
         return twin
 
-    def apply(self, what: What) -> None:
-        if isinstance(what, EpochSet):
-            self.epoch = 0 if what.epoch is None else what.epoch
-        elif isinstance(what, TargetEpochSet):
-            self.target_epoch = -1 if what.epoch is None else what.epoch
-        elif isinstance(what, TopicsSet):
-            self.topics = dict(what.topics or ())
-        elif isinstance(what, ProfileSet):
-            self._set_profile(what.member, what.profile)
-        elif isinstance(what, TargetSet):
-            _put(self.target, what.member, what.parts)
-        elif isinstance(what, StandingSet):
-            self._set_standing(what.member, what.standing)
-        elif isinstance(what, PatternSet):
-            _put(self.patterns, what.pattern, what.resolved)
+    def apply(self, change: ConsumerGroupChange) -> None:
+        if isinstance(change, EpochSet):
+            self.epoch = 0 if change.epoch is None else change.epoch
+        elif isinstance(change, TargetEpochSet):
+            self.target_epoch = -1 if change.epoch is None else change.epoch
+        elif isinstance(change, TopicsSet):
+            self.topics = dict(change.topics or ())
+        elif isinstance(change, ProfileSet):
+            self._set_profile(change.member, change.profile)
+        elif isinstance(change, TargetSet):
+            _put(self.target, change.member, change.parts)
+        elif isinstance(change, StandingSet):
+            self._set_standing(change.member, change.standing)
+        elif isinstance(change, PatternSet):
+            _put(self.patterns, change.pattern, change.resolved)
         else:
-            assert_never(what)
+            assert_never(change)
 
     def _set_profile(self, member_id: str, profile: MemberProfile | None) -> None:
         before = self.members.get(member_id)
@@ -221,22 +222,22 @@ def _put(into: dict[str, V], key: str, value: V | None) -> None:
 def check_commit(
     group: ConsumerGroup, member_id: str, epoch: int, *, transactional: bool, knows_epochs: bool
 ) -> None:
-    """Raise the refusal a committer must hear."""
+    """KafkaError if the member may not commit."""
     if epoch < 0 and not group.members:
         return
-    member = group.known(member_id)
+    member = group.require_member(member_id)
     if member.classic is None and not knows_epochs and not transactional:
         raise KafkaError(
             ErrorCode.unsupported_version,
             "OffsetCommit version 9 or above must be used by members using the consumer protocol",
         )
-    # A transactional producer knows of generations only.
+    # A transactional producer only has generations.
     _check_epoch(member, epoch, says_generation=transactional)
 
 
 def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
     if member_id or epoch >= 0:
-        _check_epoch(group.known(member_id or ""), epoch)
+        _check_epoch(group.require_member(member_id or ""), epoch)
 
 
 def _check_epoch(member: Member, epoch: int, *, says_generation: bool = False) -> None:

@@ -1,7 +1,7 @@
-"""ConsumerGroupHeartbeat: join, stay, take part in the next share-out.
+"""ConsumerGroupHeartbeat: join, stay, take part in the next assignment.
 
 Pure, of (group, request, topics, now). A heartbeat that changes nothing costs a few look-ups; any
-other is worked out on a `PendingGroup`.
+other is decided on a `PendingGroup`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,14 @@ from ottla.coordinator.group.consumer.member import (
     MemberProfile,
 )
 from ottla.coordinator.group.consumer.pending_group import PendingGroup
-from ottla.coordinator.group.consumer.reconciliation import TargetAssignment, reconciled
+from ottla.coordinator.group.consumer.reconciliation import TargetAssignment, reconcile
 from ottla.coordinator.group.consumer.records import StandingSet, record
-from ottla.coordinator.group.consumer.timers import MemberTimeouts, await_revocation, forget, hear
+from ottla.coordinator.group.consumer.timers import (
+    GroupContext,
+    await_revocation,
+    forget,
+    restart_session,
+)
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.settings import GroupSettings
@@ -33,7 +38,7 @@ UNCHANGED: Final = -1
 
 
 class HeartbeatRequest(NamedTuple):
-    """None, or -1 for the timeout, where nothing changed since the last heartbeat."""
+    """Fields are None (the timeout: -1) if unchanged since the last heartbeat."""
 
     member_id: str
     epoch: int
@@ -44,15 +49,15 @@ class HeartbeatRequest(NamedTuple):
     rebalance_timeout_ms: int = UNCHANGED
     topics: tuple[str, ...] | None = None
     pattern: str | None = None
-    """An empty one takes the pattern away."""
+    """An empty one removes the pattern."""
     assignor: str | None = None
     owned: Parts | None = None
     brings_id: bool = True
-    """In this version of the API a member makes up its own id."""
+    """In this version of the API the member chooses its id."""
 
     @property
     def is_full(self) -> bool:
-        """Whether it says everything: as when it joins, or has not heard the last reply."""
+        """Whether all fields are set: the member joins, or did not get the last reply."""
         subscribes = self.topics is not None or self.pattern is not None
         says_all = self.rebalance_timeout_ms != UNCHANGED and self.owned is not None
         return self.epoch == JOINS or (says_all and subscribes)
@@ -63,45 +68,47 @@ class HeartbeatReply(NamedTuple):
     epoch: int
     interval_ms: int = 0
     assignment: Parts | None = None
-    """None: as before."""
+    """None: unchanged."""
 
 
-class GroupLookup(NamedTuple):
-    """Patterns resolved for one state of all topics."""
+class ResolvedPatterns(NamedTuple):
+    """The topics of each pattern, as of a number of topic changes."""
 
     topics: Mapping[str, frozenset[str]] = MappingProxyType({})
     of: int = -1
 
 
-def validate(ask: HeartbeatRequest, limits: GroupSettings) -> None:
-    """Raise the refusal of a request that makes no sense, whatever the group."""
+def validate(request: HeartbeatRequest, limits: GroupSettings) -> None:
+    """KafkaError if the request is invalid for any group."""
     if not limits.consumer_protocol:
         raise KafkaError(ErrorCode.unsupported_version, "The consumer protocol is not enabled.")
-    if fault := _fault(ask):
+    if fault := _fault(request):
         raise KafkaError(ErrorCode.invalid_request, fault)
-    if ask.assignor is not None and ask.assignor not in limits.assignors:
+    if request.assignor is not None and request.assignor not in limits.assignors:
         raise KafkaError(
             ErrorCode.unsupported_assignor,
-            f"ServerAssignor {ask.assignor} is not supported. Supported assignors: "
+            f"ServerAssignor {request.assignor} is not supported. Supported assignors: "
             f"{', '.join(limits.assignors)}.",
         )
 
 
-def _fault(ask: HeartbeatRequest) -> str | None:
-    joins = ask.epoch == JOINS
-    lacks_id = not ask.member_id.strip() and (ask.brings_id or not joins)
+def _fault(request: HeartbeatRequest) -> str | None:
+    joins = request.epoch == JOINS
+    lacks_id = not request.member_id.strip() and (request.brings_id or not joins)
     checks = {
-        "MemberEpoch is invalid.": ask.epoch < LEAVES_FOR_A_WHILE,
+        "MemberEpoch is invalid.": request.epoch < LEAVES_FOR_A_WHILE,
         "MemberId can't be empty.": lacks_id,
-        "InstanceId can't be empty.": ask.instance_id is not None and not ask.instance_id.strip(),
-        "RackId can't be empty.": ask.rack_id is not None and not ask.rack_id.strip(),
+        "InstanceId can't be empty.": request.instance_id is not None
+        and not request.instance_id.strip(),
+        "RackId can't be empty.": request.rack_id is not None and not request.rack_id.strip(),
         "RebalanceTimeoutMs must be provided in first request.": joins
-        and ask.rebalance_timeout_ms == UNCHANGED,
-        "RebalanceTimeoutMs must not be negative.": ask.rebalance_timeout_ms < UNCHANGED,
-        "TopicPartitions must be empty when (re-)joining.": joins and ask.owned != NO_PARTS,
+        and request.rebalance_timeout_ms == UNCHANGED,
+        "RebalanceTimeoutMs must not be negative.": request.rebalance_timeout_ms < UNCHANGED,
+        "TopicPartitions must be empty when (re-)joining.": joins and request.owned != NO_PARTS,
         "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when "
-        "(re-)joining.": joins and ask.topics is None and ask.pattern is None,
-        "InstanceId can't be null.": ask.epoch == LEAVES_FOR_A_WHILE and ask.instance_id is None,
+        "(re-)joining.": joins and request.topics is None and request.pattern is None,
+        "InstanceId can't be null.": request.epoch == LEAVES_FOR_A_WHILE
+        and request.instance_id is None,
     }
     return next((fault for fault, applies in checks.items() if applies), None)
 
@@ -117,75 +124,75 @@ def check_room(group: ConsumerGroup, member_id: str, instance_id: str | None, mo
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatDecision:
-    """One heartbeat of a member that stays, or joins."""
+    """One heartbeat of a member that joins or stays."""
 
     group: ConsumerGroup
-    ask: HeartbeatRequest
+    request: HeartbeatRequest
     draft: Draft
-    terms: MemberTimeouts
-    found: GroupLookup
+    context: GroupContext
+    lookup: ResolvedPatterns
 
     def decide(self, new_id: Callable[[], str]) -> HeartbeatReply:
-        """Refusals are raised; `new_id` is for a member that joins without one."""
-        group, ask, limits = self.group, self.ask, self.terms.limits
-        member_id = ask.member_id or new_id()
-        check_room(group, member_id, ask.instance_id, limits.consumer_max_size)
+        """Errors are raised; `new_id` is for a member that joins without an id."""
+        group, request, limits = self.group, self.request, self.context.limits
+        member_id = request.member_id or new_id()
+        check_room(group, member_id, request.instance_id, limits.consumer_max_size)
         before = self._member(member_id)
         member = before if self._is_idle(before) else self._advance(before)
-        hear(group, member, self.draft, limits)
+        restart_session(group, member, self.draft, limits)
         moved = member.standing.assigned != before.standing.assigned
         return HeartbeatReply(
             member.id,
             member.epoch,
             limits.pace(group.id).consumer_heartbeat_interval_ms,
-            member.standing.assigned if ask.is_full or moved else None,
+            member.standing.assigned if request.is_full or moved else None,
         )
 
     def _member(self, member_id: str) -> Member:
-        """Who asks: one we know, one who takes a static member's place, or a new one."""
-        group, ask = self.group, self.ask
-        holder = group.static_member(ask.instance_id)
-        if ask.epoch == JOINS and holder is not None and holder.id != member_id:
+        """The sender: a current member, one that replaces a static member, or a new one."""
+        group, request = self.group, self.request
+        holder = group.static_member(request.instance_id)
+        if request.epoch == JOINS and holder is not None and holder.id != member_id:
             if holder.classic is None and holder.epoch != LEAVES_FOR_A_WHILE:
                 raise KafkaError(
                     ErrorCode.unreleased_instance_id,
-                    f"Static member {member_id} with instance id {ask.instance_id} cannot join "
+                    f"Static member {member_id} with instance id {request.instance_id} cannot join "
                     f"the group because the instance id is owned by {holder.id} member.",
                 )
             standing = holder.standing._replace(epoch=JOINS, previous_epoch=JOINS)
             return Member(member_id, holder.profile, standing)
-        if ask.epoch == JOINS:
+        if request.epoch == JOINS:
             return group.members.get(member_id) or Member(member_id)
-        member = group.known(member_id, ask.instance_id)
-        check_epoch(member, ask.epoch, ask.owned)
+        member = group.require_member(member_id, request.instance_id)
+        check_epoch(member, request.epoch, request.owned)
         return member
 
     def _is_idle(self, member: Member) -> bool:
-        """Whether the heartbeat says nothing new, and nothing is to be done for the member."""
+        """Whether the heartbeat changes nothing and the member has reached its target."""
         group = self.group
         return (
             not group.topics_changed
-            and not self.found.topics
+            and not self.lookup.topics
             and group.epoch == group.target_epoch
             and member.has_settled(group.epoch)
             and group.members.get(member.id) is member
-            and profile_after(member.profile, self.ask) == member.profile
+            and profile_after(member.profile, self.request) == member.profile
         )
 
     def _advance(self, before: Member) -> Member:
-        group, ask = self.group, self.ask
-        revision = PendingGroup(group, self.draft, self.terms.image)
-        replaced = group.static_member(ask.instance_id)
+        group, request = self.group, self.request
+        revision = PendingGroup(group, self.draft, self.context.image)
+        replaced = group.static_member(request.instance_id)
         if replaced is not None and replaced.id != before.id:
             revision.rename(replaced, before)
-        profile = profile_after(before.profile, ask)
+        profile = profile_after(before.profile, request)
         revision.put(replace(before, profile=profile))
         subscribes = (profile.topics, profile.pattern)
         changed = subscribes != (before.profile.topics, before.profile.pattern)
-        changed |= revision.resolve(self.found.topics)
-        if self.found.topics.keys() >= revision.after.patterns_in_use():
-            group.patterns_of = self.found.of
-        return settle(revision, before.id, ask.owned, self.terms.limits, changed=changed)
+        changed |= revision.resolve(self.lookup.topics)
+        if self.lookup.topics.keys() >= revision.after.patterns_in_use():
+            group.patterns_of = self.lookup.of
+        return settle(revision, before.id, request.owned, self.context.limits, changed=changed)
 
 
 def settle(
@@ -196,15 +203,15 @@ def settle(
     *,
     changed: bool,
 ) -> Member:
-    """After a member has spoken: the epoch, the target, and the member's way towards it."""
+    """Update the group epoch and the target if needed, then the member's own assignment."""
     group = revision.after
     if changed or revision.before.topics_changed:
         raised = revision.raise_epoch(always=changed)
-        revision.before.topics_changed = raised  # until what was found stands in the log
+        revision.before.topics_changed = raised  # until the new topics are replayed
     revision.retarget(limits)
     now = group.members[member_id]
     aim = TargetAssignment(group.target_epoch, group.target.get(member_id, NO_PARTS))
-    standing = reconciled(now.standing, aim, owned, lambda part: group.is_free(part, member_id))
+    standing = reconcile(now.standing, aim, owned, lambda part: group.is_free(part, member_id))
     member = replace(now, standing=standing)
     if member != now:
         revision.put(member)
@@ -212,24 +219,24 @@ def settle(
     return member
 
 
-def profile_after(now: MemberProfile, ask: HeartbeatRequest) -> MemberProfile:
-    pattern = now.pattern if ask.pattern is None else ask.pattern or None
+def profile_after(now: MemberProfile, request: HeartbeatRequest) -> MemberProfile:
+    pattern = now.pattern if request.pattern is None else request.pattern or None
     return MemberProfile(
-        now.instance_id if ask.instance_id is None else ask.instance_id,
-        now.rack_id if ask.rack_id is None else ask.rack_id,
-        ask.client_id,
-        ask.client_host,
-        now.topics if ask.topics is None else tuple(sorted(set(ask.topics))),
+        now.instance_id if request.instance_id is None else request.instance_id,
+        now.rack_id if request.rack_id is None else request.rack_id,
+        request.client_id,
+        request.client_host,
+        now.topics if request.topics is None else tuple(sorted(set(request.topics))),
         pattern,
         now.rebalance_timeout_ms
-        if ask.rebalance_timeout_ms == UNCHANGED
-        else ask.rebalance_timeout_ms,
-        now.assignor if ask.assignor is None else ask.assignor,
+        if request.rebalance_timeout_ms == UNCHANGED
+        else request.rebalance_timeout_ms,
+        now.assignor if request.assignor is None else request.assignor,
     )
 
 
 def check_epoch(member: Member, epoch: int, owned: Parts | None) -> None:
-    """A member may be one epoch behind if its last reply was lost, and it took nothing since."""
+    """A member may be one epoch behind if its last reply was lost and it owns nothing new."""
     if epoch == member.epoch:
         return
     missed_one = epoch == member.standing.previous_epoch
@@ -250,9 +257,11 @@ def _within(owned: Parts | None, assigned: Parts) -> bool:
 log = logging.getLogger(__name__)
 
 
-def is_static_leave(group: ConsumerGroup, ask: HeartbeatRequest, draft: Draft) -> HeartbeatReply:
-    """Its place is kept until its session ends, for the next to come with its name."""
-    member = group.known(ask.member_id, ask.instance_id)
+def leave_temporarily(
+    group: ConsumerGroup, request: HeartbeatRequest, draft: Draft
+) -> HeartbeatReply:
+    """A static member leaves temporarily: its assignment is kept until its session ends."""
+    member = group.require_member(request.member_id, request.instance_id)
     away = member.standing._replace(epoch=LEAVES_FOR_A_WHILE, revoking=NO_PARTS)
     draft.records.append(record(StandingSet(group.id, member.id, away)))
     return HeartbeatReply(member.id, LEAVES_FOR_A_WHILE)
@@ -264,13 +273,13 @@ def remove_member(
     """The group without these members."""
     revision = PendingGroup(group, draft, image)
     for member in members:
-        log.info("group %r: %s %s", group.id, member.id, why)
+        log.info("group %r: removed member %s: %s", group.id, member.id, why)
         revision.remove(member.id)
         forget(group.id, member.id, draft)
     return revision
 
 
 def rebalance_after_leave(revision: PendingGroup) -> None:
-    """What those who have gone leave behind is shared out at the next heartbeat."""
+    """Raise the epoch: the next heartbeat assigns the partitions of the removed members."""
     revision.resolve({})
     revision.raise_epoch(always=True)

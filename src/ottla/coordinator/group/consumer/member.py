@@ -1,7 +1,7 @@
-"""One member of a group: what it says of itself, and how it stands.
+"""One member of a consumer group: its profile (subscription) and its current assignment.
 
-Owns nothing but data. The two halves are persisted apart, because a member's subscription changes
-seldom and its standing with every rebalance.
+Owns only data. The two parts are persisted separately, because a member's subscription changes
+seldom and its assignment with every rebalance.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts
 JOINS: Final = 0
 LEAVES: Final = -1
 LEAVES_FOR_A_WHILE: Final = -2
-"""Epochs by which a member says what it wants; the last is for static members alone."""
+"""Member epochs of requests to join and leave; the last is for static members only."""
 
 
 class MemberState(Enum):
     """By the numbers they are persisted with."""
 
     STABLE = 0
-    """It holds what it shall hold, as of its epoch."""
+    """It owns its target assignment of its epoch."""
     UNREVOKED = 1
-    """It has been told to give something up, and has not said that it did."""
+    """It has to revoke partitions and has not confirmed that."""
     UNRELEASED = 2
-    """It waits for something that another has not given up."""
+    """It waits for partitions that other members have not released."""
     UNKNOWN = 127
-    """What a later release may have written."""
+    """A state written by a newer release."""
 
 
 class ClassicProtocolState(NamedTuple):
-    """What only a member that speaks the classic protocol says."""
+    """Fields that only members of the classic protocol have."""
 
     session_timeout_ms: int
     protocols: tuple[Protocol, ...]
@@ -55,7 +55,7 @@ class MemberProfile:
 class MemberAssignment(NamedTuple):
     epoch: int = 0
     previous_epoch: int = 0
-    """A reply may be lost: the member then comes back with the epoch it had before."""
+    """Accepted as well: if a reply is lost, the member still has the epoch before."""
     state: MemberState = MemberState.STABLE
     assigned: Parts = NO_PARTS
     revoking: Parts = NO_PARTS

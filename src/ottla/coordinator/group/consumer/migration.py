@@ -1,9 +1,9 @@
-"""From the classic protocol to this one and back, while the group goes on reading.
+"""Upgrades a group from the classic to the consumer protocol, and back, without stopping it.
 
 Pure, of (group, now). A group is upgraded when the first member of the consumer protocol joins it,
-and downgraded when the last one goes and classic members are left. Both are one batch of records:
-everything of the one kind is taken away, everything of the other put in its place; assignments
-and positions stay what they were.
+and downgraded when the last one leaves and classic members remain. Both are one batch of records:
+tombstones for the old protocol and the records of the new one; assignments and offsets do not
+change.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import logging
 from ottla.coordinator.group.classic.group import CONSUMER, ClassicGroup
 from ottla.coordinator.group.classic.member import ClassicMember as ClassicMember
 from ottla.coordinator.group.classic.member import JoinReply, SyncReply
-from ottla.coordinator.group.classic.rebalance import hear as hear_classic
+from ottla.coordinator.group.classic.rebalance import restart_session as restart_classic_session
 from ottla.coordinator.group.consumer.classic_members import assignment_of
 from ottla.coordinator.group.consumer.classic_metadata import read_assignment, read_subscription
 from ottla.coordinator.group.consumer.group import ConsumerGroup
@@ -25,7 +25,7 @@ from ottla.coordinator.group.consumer.member import (
 )
 from ottla.coordinator.group.consumer.pending_group import PendingGroup, tombstones
 from ottla.coordinator.group.consumer.records import EpochSet, TargetEpochSet, TargetSet
-from ottla.coordinator.group.consumer.timers import MemberTimeouts, forget, hear
+from ottla.coordinator.group.consumer.timers import GroupContext, forget, restart_session
 from ottla.coordinator.group.consumer.topic_partitions import Parts, TopicIdPartition, from_names
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.records import group_record, tombstone
@@ -44,39 +44,41 @@ def can_upgrade(group: ClassicGroup, limits: GroupSettings) -> bool:
     return limits.upgrades and group.is_consumer_group and few
 
 
-def upgraded(group: ClassicGroup, draft: Draft, terms: MemberTimeouts) -> ConsumerGroup:
-    """The group as it will be: its members hold what they held, in their generation."""
-    members = _members(group, terms.image)
+def upgrade_group(group: ClassicGroup, draft: Draft, context: GroupContext) -> ConsumerGroup:
+    """The upgraded group: its members keep their assignments, in their generation."""
+    members = _members(group, context.image)
     for classic in group.members.values():
-        # A rebalance that was under way is over: they join again, in the new way.
+        # A rebalance in progress ends here: the members rejoin.
         classic.answer_join(JoinReply(ErrorCode.rebalance_in_progress, classic.id))
         classic.answer_sync(SyncReply(ErrorCode.rebalance_in_progress))
     draft.records.append(tombstone(group.id))
-    revision = PendingGroup(ConsumerGroup(group.id), draft, terms.image)
+    revision = PendingGroup(ConsumerGroup(group.id), draft, context.image)
     revision.write(EpochSet(group.id, group.generation))
     for member in members:
         revision.put(member)
         revision.write(TargetSet(group.id, member.id, member.standing.assigned))
-        hear(revision.after, member, draft, terms.limits)
+        restart_session(revision.after, member, draft, context.limits)
     revision.write(TargetEpochSet(group.id, group.generation))
     log.info("group %r: upgraded to the consumer protocol", group.id)
     return revision.after
 
 
 def _members(group: ClassicGroup, image: Image) -> list[Member]:
-    taken: set[TopicIdPartition] = set()
+    assigned_before: set[TopicIdPartition] = set()
     members = []
     for classic in group.members.values():
-        member = _member(group, classic, image, frozenset(taken))
-        taken |= member.standing.assigned
+        member = _member(group, classic, image, frozenset(assigned_before))
+        assigned_before |= member.standing.assigned
         members.append(member)
     return members
 
 
-def _member(group: ClassicGroup, classic: ClassicMember, image: Image, taken: Parts) -> Member:
+def _member(
+    group: ClassicGroup, classic: ClassicMember, image: Image, assigned_before: Parts
+) -> Member:
     metadata = classic.metadata_for(group.protocol or classic.protocols[0].name)
-    subscription, held = read_subscription(metadata), read_assignment(classic.assignment)
-    if subscription is None or held is None:
+    subscription, assignment = read_subscription(metadata), read_assignment(classic.assignment)
+    if subscription is None or assignment is None:
         raise KafkaError(
             ErrorCode.group_id_not_found,
             f"Cannot upgrade the classic group {group.id} to consumer group because the embedded "
@@ -91,7 +93,7 @@ def _member(group: ClassicGroup, classic: ClassicMember, image: Image, taken: Pa
         rebalance_timeout_ms=classic.rebalance_timeout_ms,
         classic=ClassicProtocolState(classic.session_timeout_ms, classic.protocols),
     )
-    assigned = from_names(image, held) - taken
+    assigned = from_names(image, assignment) - assigned_before
     standing = MemberAssignment(group.generation, group.generation, assigned=assigned)
     return Member(classic.id, profile, standing)
 
@@ -100,21 +102,21 @@ def _member(group: ClassicGroup, classic: ClassicMember, image: Image, taken: Pa
 
 
 def can_downgrade(group: ConsumerGroup, limits: GroupSettings) -> bool:
-    """Whether only classic members are left."""
+    """Whether downgrades are enabled and only classic members remain."""
     size = len(group.members)
     all_classic = len(group.classic_members()) == size
     return limits.downgrades and all_classic and 0 < size <= limits.max_size
 
 
 def downgrade(group: ConsumerGroup, draft: Draft, image: Image) -> None:
-    """Write the group down as a classic one, stable in the generation of its epoch."""
+    """Write the group as a classic one; its generation is the group epoch."""
     tombstones(group, draft)
     classic = ClassicGroup(group.id, draft.now)
     assignments = {}
     for member in group.members.values():
         forget(group.id, member.id, draft)
         classic.add(_classic_member(member), CONSUMER)
-        hear_classic(classic, classic.members[member.id], draft)
+        restart_classic_session(classic, classic.members[member.id], draft)
         assignments[member.id] = assignment_of(member, group.target.get(member.id), image)
     classic.generation = group.epoch
     classic.protocol = classic.choose_protocol()
@@ -124,7 +126,7 @@ def downgrade(group: ConsumerGroup, draft: Draft, image: Image) -> None:
 
 def _classic_member(member: Member) -> ClassicMember:
     profile, classic = member.profile, member.classic
-    assert classic is not None, f"{member.id} does not speak the classic protocol"
+    assert classic is not None, f"member {member.id} does not use the classic protocol"
     return ClassicMember(
         member.id,
         profile.instance_id,

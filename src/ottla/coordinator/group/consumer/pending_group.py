@@ -1,8 +1,8 @@
-"""A group as it will be once what a decision has drafted stands in the log.
+"""A group with the records drafted so far applied.
 
 Owns a copy of the group, to which each record is applied as it is drafted; the group itself is
-changed when the record is replayed. So every step of a decision sees what the steps before it
-have done, by the code that loading uses.
+changed when the record is replayed. So every step of a decision sees the changes of the steps
+before it, made by the code that loading uses.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ottla.coordinator.group.consumer.assignors import ASSIGNORS, Subscriber
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.member import Member
 from ottla.coordinator.group.consumer.records import (
+    ConsumerGroupChange,
     EpochSet,
     PatternSet,
     ProfileSet,
@@ -22,7 +23,6 @@ from ottla.coordinator.group.consumer.records import (
     TargetEpochSet,
     TargetSet,
     TopicsSet,
-    What,
     record,
 )
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, sizes
@@ -40,14 +40,14 @@ class PendingGroup:
         self.draft = draft
         self.image = image
 
-    def write(self, what: What) -> None:
-        self.draft.records.append(record(what))
-        self.after.apply(what)
+    def write(self, change: ConsumerGroupChange) -> None:
+        self.draft.records.append(record(change))
+        self.after.apply(change)
 
     # Members
 
     def put(self, member: Member) -> None:
-        """What differs from the member as it is."""
+        """Write the parts of the member that have changed."""
         now = self.after.members.get(member.id)
         if now is None or now.profile != member.profile:
             self.write(ProfileSet(self.after.id, member.id, member.profile))
@@ -60,7 +60,7 @@ class PendingGroup:
         self.write(ProfileSet(self.after.id, member_id, None))
 
     def rename(self, old: Member, new: Member) -> None:
-        """A static member is back under another id: it goes on where the old one was."""
+        """A static member has a new member id: it takes over the assignment of the old one."""
         target = self.after.target.get(old.id, NO_PARTS)
         self.remove(old.id)
         self.write(ProfileSet(self.after.id, new.id, new.profile))
@@ -69,21 +69,21 @@ class PendingGroup:
 
     # Patterns
 
-    def resolve(self, found: Mapping[str, frozenset[str]]) -> bool:
-        """Write down patterns that stand for other topics now; whether there are any.
+    def resolve(self, resolved: Mapping[str, frozenset[str]]) -> bool:
+        """Write the patterns whose topics have changed; whether there are any.
 
-        Those that nobody subscribes with any more are taken away.
+        Patterns without subscribers are removed.
         """
-        if not found and not self.after.patterns:
+        if not resolved and not self.after.patterns:
             return False
         changed = False
         in_use = self.after.patterns_in_use()
-        for pattern, topics in found.items():
-            known = self.after.patterns.get(pattern)
-            if pattern in in_use and (known is None or known.topics != topics):
-                version = 0 if known is None else known.version + 1
-                resolved = Resolved(topics, version, self.draft.now)
-                self.write(PatternSet(self.after.id, pattern, resolved))
+        for pattern, topics in resolved.items():
+            current = self.after.patterns.get(pattern)
+            if pattern in in_use and (current is None or current.topics != topics):
+                version = 0 if current is None else current.version + 1
+                changed_pattern = Resolved(topics, version, self.draft.now)
+                self.write(PatternSet(self.after.id, pattern, changed_pattern))
                 changed = True
         for pattern in sorted(self.after.patterns.keys() - in_use):
             self.write(PatternSet(self.after.id, pattern, None))
@@ -92,18 +92,18 @@ class PendingGroup:
     # Epochs and targets
 
     def raise_epoch(self, *, always: bool) -> bool:
-        """If subscriptions or topics have changed, or in any case; whether it was."""
+        """Raise the group epoch if the subscribed topics changed, or `always`; whether it was."""
         topics = sizes(self.image, self.after.subscribed())
         if topics != self.after.topics:
             self.write(TopicsSet(self.after.id, topics))
         elif not always:
             return False
         self.write(EpochSet(self.after.id, self.after.epoch + 1))
-        log.info("group %r: epoch %d", self.after.id, self.after.epoch)
+        log.info("group %r: group epoch raised to %d", self.after.id, self.after.epoch)
         return True
 
     def retarget(self, limits: GroupSettings) -> None:
-        """Share out anew, if the target is of an older epoch than the group."""
+        """Compute a new target assignment if the target epoch is older than the group epoch."""
         group = self.after
         if group.epoch <= group.target_epoch:
             return
@@ -116,7 +116,7 @@ class PendingGroup:
             )
             for member in group.members.values()
         }
-        assign = ASSIGNORS[chosen(group.preferred_assignor(), limits)]
+        assign = ASSIGNORS[select_assignor(group.preferred_assignor(), limits)]
         counts = {size.id: size.partitions for size in group.topics.values()}
         for member_id, parts in assign(members, counts).items():
             if group.target.get(member_id) != parts:
@@ -124,17 +124,19 @@ class PendingGroup:
         self.write(TargetEpochSet(group.id, group.epoch))
 
 
-def chosen(preferred: str | None, limits: GroupSettings) -> str:
-    """What members ask for, as long as it is offered; else the first that is."""
+def select_assignor(preferred: str | None, limits: GroupSettings) -> str:
+    """The preferred assignor if it is supported, else the first supported one."""
     return preferred if preferred in limits.assignors else limits.assignors[0]
 
 
 def tombstones(group: ConsumerGroup, draft: Draft) -> None:
-    """Take away everything that is written of a group; its epoch, which is the group, last."""
-    gone: list[What] = [StandingSet(group.id, member_id, None) for member_id in group.members]
-    gone += [TargetSet(group.id, member_id, None) for member_id in group.target]
-    gone += [TargetEpochSet(group.id, None)]
-    gone += [ProfileSet(group.id, member_id, None) for member_id in group.members]
-    gone += [PatternSet(group.id, pattern, None) for pattern in group.patterns]
-    gone += [TopicsSet(group.id, None), EpochSet(group.id, None)]
-    draft.records += map(record, gone)
+    """Delete all records of a group; its epoch, whose deletion deletes the group, last."""
+    deletions: list[ConsumerGroupChange] = [
+        StandingSet(group.id, member_id, None) for member_id in group.members
+    ]
+    deletions += [TargetSet(group.id, member_id, None) for member_id in group.target]
+    deletions += [TargetEpochSet(group.id, None)]
+    deletions += [ProfileSet(group.id, member_id, None) for member_id in group.members]
+    deletions += [PatternSet(group.id, pattern, None) for pattern in group.patterns]
+    deletions += [TopicsSet(group.id, None), EpochSet(group.id, None)]
+    draft.records += map(record, deletions)

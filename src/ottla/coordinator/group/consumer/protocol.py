@@ -1,7 +1,6 @@
-"""The consumer protocol in one partition's groups: every request and timer that concerns it.
+"""Every request and timer of the consumer protocol, for the groups of one partition.
 
-Owns no state but a count of changes to topics: the groups are the shard's. The table of contents
-of this folder.
+Owns the number of topic changes; the shard owns the groups.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.classic.heartbeat import LeavingMember
+from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.coordinator.group.classic.join import JoinRequest
 from ottla.coordinator.group.classic.member import GroupPhase, JoinAnswer, JoinReply, SyncAnswer
 from ottla.coordinator.group.classic.rebalance import prepare
@@ -19,10 +18,10 @@ from ottla.coordinator.group.consumer import classic_members, heartbeat
 from ottla.coordinator.group.consumer.classic_members import ClassicJoin
 from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
 from ottla.coordinator.group.consumer.heartbeat import (
-    GroupLookup,
     HeartbeatDecision,
     HeartbeatReply,
     HeartbeatRequest,
+    ResolvedPatterns,
     validate,
 )
 from ottla.coordinator.group.consumer.member import (
@@ -36,15 +35,15 @@ from ottla.coordinator.group.consumer.migration import (
     can_downgrade,
     can_upgrade,
     downgrade,
-    upgraded,
+    upgrade_group,
 )
-from ottla.coordinator.group.consumer.records import EpochSet, What
+from ottla.coordinator.group.consumer.records import ConsumerGroupChange, EpochSet
 from ottla.coordinator.group.consumer.timers import (
     REVOKE,
     WHY,
-    MemberTimeouts,
+    GroupContext,
     await_revocation,
-    hear,
+    restart_session,
 )
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.records import TimerKey, tombstone
@@ -54,10 +53,10 @@ from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 
 PATTERNS_AT_MOST_EVERY_MS: Final = 1_000
-"""However often topics change, a group's patterns are not resolved more often than this."""
+"""The shortest interval between two resolutions of a group's patterns."""
 
 RETRY_MS: Final = 500
-"""Until a member that could not be taken out is tried again."""
+"""The delay before a failed removal of a member is retried."""
 
 
 class ConsumerProtocol:
@@ -75,25 +74,25 @@ class ConsumerProtocol:
         self._topic_changes = 0
 
     @property
-    def terms(self) -> MemberTimeouts:
-        return MemberTimeouts(self._limits(), self._image())
+    def context(self) -> GroupContext:
+        return GroupContext(self._limits(), self._image())
 
-    # What the log says
+    # Replay and loading
 
-    def replay(self, what: What) -> None:
-        group = self._groups.get(what.group)
-        says_nothing = what[-1] is None
+    def replay(self, change: ConsumerGroupChange) -> None:
+        group = self._groups.get(change.group)
+        says_nothing = change[-1] is None
         if not isinstance(group, ConsumerGroup):
             if says_nothing:
                 return
-            group = self._groups[what.group] = ConsumerGroup(what.group)
-        group.apply(what)
-        if says_nothing and isinstance(what, EpochSet):
-            del self._groups[what.group]
+            group = self._groups[change.group] = ConsumerGroup(change.group)
+        group.apply(change)
+        if says_nothing and isinstance(change, EpochSet):
+            del self._groups[change.group]
 
     def loaded(self, group: ConsumerGroup, draft: Draft) -> None:
         for member in group.members.values():
-            hear(group, member, draft, self._limits())
+            restart_session(group, member, draft, self._limits())
             await_revocation(group, member, draft)
 
     def topics_changed(self, names: Collection[str]) -> None:
@@ -106,18 +105,18 @@ class ConsumerProtocol:
     # ConsumerGroupHeartbeat
 
     def to_resolve(
-        self, group_id: str, ask: HeartbeatRequest, now: int
+        self, group_id: str, request: HeartbeatRequest, now: int
     ) -> tuple[frozenset[str], int]:
-        """Patterns to be resolved before a heartbeat is decided, and for which state of topics."""
+        """Patterns to resolve before the heartbeat is decided, and the number of topic changes."""
         group = self._groups.get(group_id)
-        asked = frozenset({ask.pattern} if ask.pattern else ())
+        changed = frozenset({request.pattern} if request.pattern else ())
         if not isinstance(group, ConsumerGroup):
-            return asked, self._topic_changes
-        wanted = asked - group.patterns.keys()
+            return changed, self._topic_changes
+        patterns = changed - group.patterns.keys()
         if group.patterns and self._is_stale(group, now):
             group.patterns_asked_ms = now
-            wanted |= group.patterns.keys()
-        return wanted, self._topic_changes
+            patterns |= group.patterns.keys()
+        return patterns, self._topic_changes
 
     def _is_stale(self, group: ConsumerGroup, now: int) -> bool:
         age_ms = now - group.patterns_asked_ms
@@ -126,20 +125,20 @@ class ConsumerProtocol:
         return age_ms >= self._limits().regex_refresh_interval_ms
 
     def heartbeat(
-        self, group_id: str, ask: HeartbeatRequest, found: GroupLookup, now: int
+        self, group_id: str, request: HeartbeatRequest, lookup: ResolvedPatterns, now: int
     ) -> Outcome[HeartbeatReply]:
-        terms, draft = self.terms, Draft(now)
-        validate(ask, terms.limits)
-        if ask.epoch == LEAVES_FOR_A_WHILE:
-            reply = heartbeat.is_static_leave(self._existing(group_id), ask, draft)
-        elif ask.epoch == LEAVES:
+        context, draft = self.context, Draft(now)
+        validate(request, context.limits)
+        if request.epoch == LEAVES_FOR_A_WHILE:
+            reply = heartbeat.leave_temporarily(self._existing(group_id), request, draft)
+        elif request.epoch == LEAVES:
             group = self._existing(group_id)
-            member = group.known(ask.member_id, ask.instance_id)
-            self._remove(group, member, draft, "leaves")
+            member = group.require_member(request.member_id, request.instance_id)
+            self._remove(group, member, draft, "left the group")
             reply = HeartbeatReply(member.id, LEAVES)
         else:
-            group = self._joined(group_id, ask, draft, terms)
-            reply = HeartbeatDecision(group, ask, draft, terms, found).decide(self._new_id)
+            group = self._joined(group_id, request, draft, context)
+            reply = HeartbeatDecision(group, request, draft, context, lookup).decide(self._new_id)
         return draft.outcome(reply)
 
     def _existing(self, group_id: str) -> ConsumerGroup:
@@ -150,73 +149,73 @@ class ConsumerProtocol:
         return group
 
     def _joined(
-        self, group_id: str, ask: HeartbeatRequest, draft: Draft, terms: MemberTimeouts
+        self, group_id: str, request: HeartbeatRequest, draft: Draft, context: GroupContext
     ) -> ConsumerGroup:
-        """The group; where somebody joins, a new one, or one that was classic until now."""
+        """The group; if the member joins, a new group, or a classic one upgraded now."""
         group = self._groups.get(group_id)
-        if ask.epoch == JOINS and group is None:
+        if request.epoch == JOINS and group is None:
             return ConsumerGroup(group_id)
-        if ask.epoch == JOINS and isinstance(group, ClassicGroup):
+        if request.epoch == JOINS and isinstance(group, ClassicGroup):
             if group.phase is GroupPhase.EMPTY:
                 draft.records.append(tombstone(group_id))
                 return ConsumerGroup(group_id)
-            if can_upgrade(group, terms.limits):
-                return upgraded(group, draft, terms)
+            if can_upgrade(group, context.limits):
+                return upgrade_group(group, draft, context)
         return self._existing(group_id)
 
     # Classic members
 
     def join(
-        self, group: ConsumerGroup, ask: JoinRequest, answer: JoinAnswer, now: int
+        self, group: ConsumerGroup, request: JoinRequest, answer: JoinAnswer, now: int
     ) -> Outcome[None]:
-        terms, draft = self.terms, Draft(now)
-        replaced = None if ask.member_id else group.static_member(ask.instance_id)
-        reply, revision = ClassicJoin(group, ask, draft, terms).decide(self._new_id)
+        context, draft = self.context, Draft(now)
+        replaced = None if request.member_id else group.static_member(request.instance_id)
+        reply, revision = ClassicJoin(group, request, draft, context).decide(self._new_id)
         takes_over = replaced is not None and replaced.classic is None
-        if revision is not None and takes_over and can_downgrade(revision.after, terms.limits):
-            downgrade(revision.after, draft, terms.image)
+        if revision is not None and takes_over and can_downgrade(revision.after, context.limits):
+            downgrade(revision.after, draft, context.image)
 
         def then(code: ErrorCode, _: int) -> Outcome[None]:
-            answer(reply if code is ErrorCode.none else JoinReply(code, ask.member_id))
+            answer(reply if code is ErrorCode.none else JoinReply(code, request.member_id))
             return NOTHING
 
         draft.then = then
         return draft.outcome(None)
 
     def sync(
-        self, group: ConsumerGroup, ask: SyncRequest, answer: SyncAnswer, now: int
+        self, group: ConsumerGroup, request: SyncRequest, answer: SyncAnswer, now: int
     ) -> Outcome[None]:
         draft = Draft(now)
-        answer(classic_members.sync(group, ask, draft, self.terms))
+        answer(classic_members.sync(group, request, draft, self.context))
         return draft.outcome(None)
 
     def classic_heartbeat(
-        self, group: ConsumerGroup, who: LeavingMember, generation: int, now: int
+        self, group: ConsumerGroup, identity: MemberIdentity, generation: int, now: int
     ) -> Outcome[ErrorCode]:
         draft = Draft(now)
-        code = classic_members.heartbeat(group, who, generation, draft, self.terms)
+        code = classic_members.heartbeat(group, identity, generation, draft, self.context)
         return draft.outcome(code)
 
     def leave(
-        self, group: ConsumerGroup, leavers: Sequence[LeavingMember], now: int
+        self, group: ConsumerGroup, leavers: Sequence[MemberIdentity], now: int
     ) -> Outcome[list[ErrorCode]]:
         draft = Draft(now)
-        return draft.outcome(classic_members.leave(group, leavers, draft, self.terms))
+        return draft.outcome(classic_members.leave(group, leavers, draft, self.context))
 
-    # Members that go
+    # Removal of members
 
-    def ring(self, group: ConsumerGroup, key: TimerKey, draft: Draft) -> None:
-        """A timer of a member ran out."""
+    def on_timer(self, group: ConsumerGroup, key: TimerKey, draft: Draft) -> None:
+        """A timer of a member expired."""
         member = group.members.get(key.member)
         if member is None or key.kind not in WHY:
             return
         if key.kind == REVOKE and member.standing.state is not MemberState.UNREVOKED:
-            return  # it was set by a change that could not be written
+            return  # the change that set the timer was not written
         self._remove(group, member, draft, WHY[key.kind])
         after = draft.then
 
         def then(code: ErrorCode, now: int) -> Outcome[None]:
-            """One that is dead will not set its timer again: if nothing was written, we do."""
+            """A dead member does not restart its timer: retry here if nothing was written."""
             outcome = NOTHING if after is None else after(code, now)
             if code is ErrorCode.none:
                 return outcome
@@ -225,7 +224,7 @@ class ConsumerProtocol:
         draft.then = then
 
     def _remove(self, group: ConsumerGroup, member: Member, draft: Draft, why: str) -> None:
-        limits, image = self.terms
+        limits, image = self.context
         revision = heartbeat.remove_member(group, [member], draft, image, why)
         if member.classic is None and can_downgrade(revision.after, limits):
             downgrade(revision.after, draft, image)
@@ -234,8 +233,8 @@ class ConsumerProtocol:
             heartbeat.rebalance_after_leave(revision)
 
     def _rebalance(self, group_id: str, now: int) -> Outcome[None]:
-        """Those left share out among themselves what the last one of the others held."""
+        """Rebalance the downgraded group: the remaining members take over the partitions."""
         group, draft = self._groups.get(group_id), Draft(now)
         if isinstance(group, ClassicGroup) and group.can_rebalance:
-            prepare(group, draft, self._limits(), "it was downgraded to the classic protocol")
+            prepare(group, draft, self._limits(), "downgraded to the classic protocol")
         return draft.outcome(None)

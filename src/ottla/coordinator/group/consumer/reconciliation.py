@@ -1,8 +1,8 @@
-"""From what a member holds towards what it shall hold.
+"""A member's next assignment on the way to its target.
 
-Pure. A member first gives up what is not its own any more, and says so, before it comes to the
-target's epoch; it gets at once what nobody else holds, and waits for the rest. So a partition is
-never held by two members, however late one of them is.
+Pure. A member first revokes partitions that are not in its target and confirms that, before it
+reaches the target epoch; it gets free partitions at once, and waits for the rest. So a partition is
+never owned by two members, however slow one of them is.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ IsFree: TypeAlias = Callable[[TopicIdPartition], bool]
 
 
 class TargetAssignment(NamedTuple):
-    """What a member shall hold, as of which epoch."""
+    """The target assignment of a member, and its epoch."""
 
     epoch: int
     parts: Parts
 
 
-def reconciled(
+def reconcile(
     now: MemberAssignment, aim: TargetAssignment, owned: Parts | None, is_free: IsFree
 ) -> MemberAssignment:
-    """How it stands next; `owned` is what it says it holds, None when it says nothing."""
+    """Its next assignment; `owned` is what the member reports to own, None if it did not."""
     if now.state is MemberState.STABLE and now.epoch == aim.epoch:
         return now
     if now.state is MemberState.UNREVOKED:
         if _holds_any(now.revoking, owned):
             return now
-        # Having given up what it had to, it has caught up with one epoch more.
+        # It has revoked what it had to, and advances by one epoch.
         return _towards(aim, now, now.epoch + 1, owned, is_free)
     if now.state is MemberState.UNKNOWN and (owned is None or owned):
         raise KafkaError(
             ErrorCode.fenced_member_epoch,
-            "The member is in a state that is not known here. The member must abandon all its "
-            "partitions and rejoin.",
+            "The member is in a state that this broker does not support. The member must abandon "
+            "all its partitions and rejoin.",
         )
     return _towards(aim, now, now.epoch, owned, is_free)
 
@@ -47,16 +47,16 @@ def reconciled(
 def _towards(
     aim: TargetAssignment, now: MemberAssignment, epoch: int, owned: Parts | None, is_free: IsFree
 ) -> MemberAssignment:
-    kept = now.assigned & aim.parts
-    revoking = now.assigned - kept
+    retained = now.assigned & aim.parts
+    revoking = now.assigned - retained
     if revoking and _holds_any(revoking, owned):
-        return MemberAssignment(epoch, now.epoch, MemberState.UNREVOKED, kept, revoking)
-    missing = aim.parts - kept
+        return MemberAssignment(epoch, now.epoch, MemberState.UNREVOKED, retained, revoking)
+    missing = aim.parts - retained
     free = frozenset(part for part in missing if is_free(part))
     state = MemberState.STABLE if free == missing else MemberState.UNRELEASED
-    return MemberAssignment(aim.epoch, now.epoch, state, kept | free, NO_PARTS)
+    return MemberAssignment(aim.epoch, now.epoch, state, retained | free, NO_PARTS)
 
 
 def _holds_any(parts: Parts, owned: Parts | None) -> bool:
-    """One that does not say what it holds may hold all of it."""
+    """A member that does not report its partitions may own all of them."""
     return owned is None or not parts.isdisjoint(owned)

@@ -1,8 +1,8 @@
-"""What a group of the consumer protocol persists in `__consumer_offsets`.
+"""The records of groups of the consumer protocol in `__consumer_offsets`.
 
-Pure: typed records and their bytes, in Kafka's own formats (`docs/formats/internal-topics.md`).
-The version of a key says what kind of record it is. Every value has version 0 and is flexible; a
-null value takes away what the key is about.
+Pure: typed records and their encoding, in Kafka's own formats (`docs/formats/internal-topics.md`).
+The version of a key is the type of the record. Every value has version 0 and is flexible; a null
+value deletes the entry of the key.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ STATES: Final = frozenset(state.value for state in MemberState)
 
 
 class Resolved(NamedTuple):
-    """The topics a pattern stands for."""
+    """The topics that match a pattern."""
 
     topics: frozenset[str]
     version: int
-    """How often it has been written down with other topics."""
+    """How often the topics have changed."""
     at_ms: int
 
 
@@ -82,7 +82,7 @@ class PatternSet(NamedTuple):
     resolved: Resolved | None
 
 
-What: TypeAlias = (
+ConsumerGroupChange: TypeAlias = (
     EpochSet | TopicsSet | ProfileSet | TargetEpochSet | TargetSet | StandingSet | PatternSet
 )
 
@@ -97,7 +97,7 @@ def _write_epoch(out: Writer, epoch: int) -> Writer:
 def _write_topics(out: Writer, topics: Mapping[str, TopicSize]) -> Writer:
     out.array(len(topics))
     for name, (topic_id, partitions) in topics.items():
-        # Racks of partitions were once kept here; an empty array stands in for them.
+        # An empty array for the racks of partitions, which are no longer stored.
         out.raw(topic_id.bytes).string(name).int32(partitions).array(0).tags()
     return out.tags()
 
@@ -132,7 +132,7 @@ def _write_parts(out: Writer, parts: Parts) -> Writer:
     topics = by_topic(parts)
     out.array(len(topics))
     for topic_id, partitions in topics.items():
-        # In one go: a group may have thousands of partitions, and is written with each change.
+        # Packed at once: a group may have thousands of partitions, written with each change.
         packed = pack(f">{len(partitions)}i", *partitions)
         out.raw(topic_id.bytes).array(len(partitions)).raw(packed).tags()
     return out
@@ -208,13 +208,13 @@ def _read_standing(reader: Reader) -> MemberAssignment:
 
 
 def _read_parts(reader: Reader) -> Parts:
-    found: list[TopicIdPartition] = []
+    parts: list[TopicIdPartition] = []
     for _ in range(reader.array()):
         topic_id, count = UUID(bytes=reader.raw(16)), reader.array()
         indexes = unpack(f">{count}i", reader.raw(4 * count))
-        found += [TopicIdPartition(topic_id, index) for index in indexes]
+        parts += [TopicIdPartition(topic_id, index) for index in indexes]
         reader.tags()
-    return frozenset(found)
+    return frozenset(parts)
 
 
 def _read_pattern(reader: Reader) -> Resolved:
@@ -223,7 +223,7 @@ def _read_pattern(reader: Reader) -> Resolved:
 
 
 class _Kind(NamedTuple):
-    what: Callable[..., What]
+    make: Callable[..., ConsumerGroupChange]
     key: int
     names: int
     """Strings in the key: the group, and for some a member or a pattern."""
@@ -244,27 +244,27 @@ KINDS: Final[Mapping[int, _Kind]] = {kind.key: kind for kind in _BY_TYPE.values(
 """By the version of the key."""
 
 
-def record(what: What) -> CoordinatorRecord:
-    """In the bytes that stand in the log."""
-    kind = _BY_TYPE[type(what)]
-    *names, said = what
+def record(change: ConsumerGroupChange) -> CoordinatorRecord:
+    """The record with its encoded key and value."""
+    kind = _BY_TYPE[type(change)]
+    *names, content = change
     key = Writer(kind.key)
     for name in names:
         key.string(name)
-    value = None if said is None else kind.write(Writer(VALUE, flexible=True), said).done()
-    return CoordinatorRecord(what, key.done(), value)
+    value = None if content is None else kind.write(Writer(VALUE, flexible=True), content).done()
+    return CoordinatorRecord(change, key.done(), value)
 
 
-def decode(key: bytes, value: bytes | None) -> What:
-    """A record of one of `KINDS`; ValueError where the bytes are not what they should be."""
+def decode(key: bytes, value: bytes | None) -> ConsumerGroupChange:
+    """A record of one of `KINDS`; ValueError where the bytes are malformed."""
     reader = Reader(key)
     kind = KINDS[reader.version]
     names = [reader.text() for _ in range(kind.names)]
-    return kind.what(*names, None if value is None else kind.read(_value(value)))
+    return kind.make(*names, None if value is None else kind.read(_value(value)))
 
 
 def _value(value: bytes) -> Reader:
     reader = Reader(value, flexible_from=VALUE)
     if reader.version != VALUE:
-        raise ValueError(f"a value has version {reader.version}")
+        raise ValueError(f"consumer group value has unsupported version {reader.version}")
     return reader

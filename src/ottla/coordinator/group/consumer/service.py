@@ -1,7 +1,7 @@
-"""The asynchronous face of the consumer protocol: what API handlers call.
+"""The asynchronous interface of the consumer protocol for API handlers.
 
-Owns nothing. Regular expressions are resolved on the pool before a heartbeat is decided: compiling
-and matching them is bounded, but not short enough for the loop.
+Owns nothing. Regular expressions are resolved in the thread pool before a heartbeat is decided:
+compiling and matching them is bounded, but too slow for the event loop.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final, NamedTuple
 
 from ottla.coordinator.group.consumer.group import ConsumerGroup
-from ottla.coordinator.group.consumer.heartbeat import GroupLookup, HeartbeatReply, HeartbeatRequest
+from ottla.coordinator.group.consumer.heartbeat import (
+    HeartbeatReply,
+    HeartbeatRequest,
+    ResolvedPatterns,
+)
 from ottla.coordinator.group.consumer.member import Member
-from ottla.coordinator.group.consumer.pending_group import chosen
+from ottla.coordinator.group.consumer.pending_group import select_assignor
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts
 from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.group.shard import GroupShard
@@ -44,7 +48,7 @@ def view(group: ConsumerGroup, limits: GroupSettings) -> GroupView:
         group.state.value,
         group.epoch,
         group.target_epoch,
-        chosen(group.preferred_assignor(), limits),
+        select_assignor(group.preferred_assignor(), limits),
         tuple(
             MemberView(member, group.target.get(member.id, NO_PARTS))
             for member in group.members.values()
@@ -53,42 +57,42 @@ def view(group: ConsumerGroup, limits: GroupSettings) -> GroupView:
 
 
 def resolve(patterns: Iterable[str], names: Iterable[str]) -> dict[str, frozenset[str]]:
-    """The names each pattern matches from end to end; INVALID_REGULAR_EXPRESSION otherwise."""
+    """The names that each pattern matches in full; INVALID_REGULAR_EXPRESSION if one is invalid."""
     names = list(names)
     return {pattern: _matching(pattern, names) for pattern in patterns}
 
 
 def _matching(pattern: str, names: list[str]) -> frozenset[str]:
     try:
-        found = compiled(pattern)
+        expression = compiled(pattern)
     except KafkaError as refusal:
         raise KafkaError(refusal.code, f"SubscribedTopicRegex {refusal.message}") from None
-    return frozenset(name for name in names if found.fullmatch(name))
+    return frozenset(name for name in names if expression.fullmatch(name))
 
 
 class ConsumerGroups:
-    def __init__(self, runtime: Runtime[GroupShard], around: ReplicaEnvironment) -> None:
+    def __init__(self, runtime: Runtime[GroupShard], environment: ReplicaEnvironment) -> None:
         self._runtime = runtime
-        self._around = around
+        self._environment = environment
 
     async def heartbeat(
-        self, group_id: str, ask: HeartbeatRequest, sees: Callable[[str], bool] | None = None
+        self, group_id: str, request: HeartbeatRequest, sees: Callable[[str], bool] | None = None
     ) -> HeartbeatReply:
-        """`sees` says which topics the member may know of, if not all.
+        """`sees` tells which topics the member may describe; None for all.
 
-        A pattern stands for the same topics for all of a group: those that the member sees for whom
-        it was resolved last, as in Kafka.
+        A pattern has the same topics for all members of a group: those visible to the member whose
+        heartbeat resolved it last, as in Kafka.
         """
         if not group_id:
             raise KafkaError(ErrorCode.invalid_group_id)
         consumer = self._runtime.owned(group_id).shard.consumer
-        wanted, of = consumer.to_resolve(group_id, ask, self._around.clock.wall_ms())
-        found = GroupLookup()
-        if wanted:
-            names = list(filter(sees, consumer.terms.image.topics))
-            found = GroupLookup(await self._around.thread_pool.run(resolve, wanted, names), of)
+        patterns, of = consumer.to_resolve(group_id, request, self._environment.clock.wall_ms())
+        lookup = ResolvedPatterns()
+        if patterns:
+            names = list(filter(sees, consumer.context.image.topics))
+            lookup = ResolvedPatterns(await self._environment.thread_pool.run(resolve, patterns, names), of)
         return await self._runtime.write(
-            group_id, lambda shard, now: shard.consumer.heartbeat(group_id, ask, found, now)
+            group_id, lambda shard, now: shard.consumer.heartbeat(group_id, request, lookup, now)
         )
 
     async def describe(self, group_id: str) -> GroupView:
@@ -97,7 +101,7 @@ class ConsumerGroups:
         return await self._runtime.read(group_id, lambda shard: _view(shard, group_id))
 
     def topics_changed(self, names: Collection[str]) -> None:
-        """These were created, deleted, or have other partitions now."""
+        """These topics were created or deleted, or have more partitions."""
         for owned in self._runtime.active():
             owned.shard.consumer.topics_changed(names)
 
@@ -107,4 +111,4 @@ def _view(shard: GroupShard, group_id: str) -> GroupView:
     if not isinstance(group, ConsumerGroup):
         why = "not found" if group is None else "is not a consumer group"
         raise KafkaError(ErrorCode.group_id_not_found, f"Group {group_id} {why}.")
-    return view(group, shard.consumer.terms.limits)
+    return view(group, shard.consumer.context.limits)

@@ -1,4 +1,4 @@
-"""What runs for a member of a consumer group, by the keys of its timers. Pure."""
+"""The timers of a member of a consumer group, and the context of decisions. Pure."""
 
 from __future__ import annotations
 
@@ -13,28 +13,31 @@ from ottla.coordinator.group.settings import GroupSettings
 from ottla.metadata.image import Image
 
 REVOKE: Final = "revoke"
-"""Until then it must have given up what it was told to."""
+"""The time for a member to confirm its revocations."""
 REJOIN: Final = "rejoin"
-"""Until then a classic member must have joined again, having heard that it should."""
+"""The time for a classic member to rejoin after it was told to."""
 
 WHY: Final = {
-    SESSION: "was not heard of",
-    REVOKE: "did not give up its partitions",
-    REJOIN: "did not rejoin",
-    SYNC: "did not ask for its assignment",
+    SESSION: "session timeout expired",
+    REVOKE: "did not revoke its partitions within its rebalance timeout",
+    REJOIN: "did not rejoin within its rebalance timeout",
+    SYNC: "sent no SyncGroup within its rebalance timeout",
 }
-"""What its running out means. `SYNC` is a classic member's, between its join and its sync."""
+"""Why a member is removed when the timer expires. `SYNC` runs between a classic member's join and
+its sync."""
 
 
-class MemberTimeouts(NamedTuple):
-    """What decisions about a group rest on, besides the group."""
+class GroupContext(NamedTuple):
+    """What decisions need besides the group."""
 
     limits: GroupSettings
     image: Image
 
 
-def hear(group: ConsumerGroup, member: Member, draft: Draft, limits: GroupSettings) -> None:
-    """The member is alive: its session begins anew."""
+def restart_session(
+    group: ConsumerGroup, member: Member, draft: Draft, limits: GroupSettings
+) -> None:
+    """The member is alive: restart its session timeout."""
     classic = member.classic
     session_ms = limits.pace(group.id).consumer_session_timeout_ms
     draft.set(
@@ -44,7 +47,7 @@ def hear(group: ConsumerGroup, member: Member, draft: Draft, limits: GroupSettin
 
 
 def await_revocation(group: ConsumerGroup, member: Member, draft: Draft) -> None:
-    """From now on, if there is something to give up."""
+    """Start the revocation timer if the member has to revoke partitions, else cancel it."""
     key = TimerKey(REVOKE, group.id, member.id)
     if member.classic is None and member.standing.state is MemberState.UNREVOKED:
         draft.set(key, member.profile.rebalance_timeout_ms)
@@ -53,13 +56,13 @@ def await_revocation(group: ConsumerGroup, member: Member, draft: Draft) -> None
 
 
 def await_rejoin(group: ConsumerGroup, member: Member, draft: Draft) -> None:
-    """From when it first heard of it."""
+    """Start the rejoin timer, unless it is running."""
     if member.id not in group.rejoining:
         group.rejoining.add(member.id)
         draft.set(TimerKey(REJOIN, group.id, member.id), member.profile.rebalance_timeout_ms)
 
 
 def forget(group_id: str, member_id: str, draft: Draft) -> None:
-    """Its session runs on: if its removal cannot be written, that is what tries it again."""
+    """Cancel its timers, except the session: if the removal is not written, that one retries."""
     for kind in (REVOKE, REJOIN, SYNC):
         draft.cancel(TimerKey(kind, group_id, member_id))

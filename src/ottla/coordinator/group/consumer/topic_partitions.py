@@ -1,7 +1,7 @@
-"""Partitions by the id of their topic, and sets of them. Pure.
+"""Partitions by topic id, and sets of them. Pure.
 
-A topic that is deleted and made again has another id: what somebody held of the old one says
-nothing about the new one.
+A topic that is deleted and created again has another id, so assignments of the old one do not
+apply to the new one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_PARTS: Final[Parts] = frozenset()
 
 
 class TopicSize(NamedTuple):
-    """As much of a topic as sharing it out takes."""
+    """What an assignor needs of a topic."""
 
     id: TopicId
     partitions: int
@@ -33,9 +33,9 @@ Sizes: TypeAlias = Mapping[str, TopicSize]
 
 
 def sizes(image: Image, names: Iterable[str]) -> dict[str, TopicSize]:
-    """Those of the topics that exist, by name."""
-    found = ((name, image.topics.get(name)) for name in sorted(names))
-    return {name: TopicSize(it.id, len(it.partitions)) for name, it in found if it is not None}
+    """Id and partition count of the topics that exist, by name."""
+    topics = ((name, image.topics.get(name)) for name in sorted(names))
+    return {name: TopicSize(it.id, len(it.partitions)) for name, it in topics if it is not None}
 
 
 def by_topic(parts: Iterable[TopicIdPartition]) -> dict[TopicId, list[int]]:
@@ -46,7 +46,7 @@ def by_topic(parts: Iterable[TopicIdPartition]) -> dict[TopicId, list[int]]:
 
 
 def by_name(image: Image, parts: Iterable[TopicIdPartition]) -> dict[str, list[int]]:
-    """What there still is of these, by the topics' names."""
+    """The partitions whose topics still exist, by topic name."""
     topics = by_topic(parts).items()
     return {image.names[id]: indexes for id, indexes in topics if id in image.names}
 

@@ -13,16 +13,16 @@
         -> list[Encoded(data: writable memoryview, records, partition, max_timestamp,
                         section_checksum)]
         (Arrow arrays, or lists of bytes | None; timestamps may be an array("q") too, which is the
-        cheapest; lists without headers that are one batch take a quick way)
+        cheapest; lists without headers that fit one batch take a faster path)
     partition.partition_column(keys, partitions, *, unkeyed=-1), murmur2_column(keys) -> int32 array
     batch.stamp(batch, *, producer_id, producer_epoch, base_sequence, transactional=False,
                 checksum=compute_crc)
 
-- `native`     how kernels are compiled and kept
-- `arrays`     where their arrays come from
-- `checksum`   CRC-32C inside of kernels
+- `native`     compiles and caches kernels
+- `arrays`     allocates their arrays
+- `checksum`   CRC-32C inside kernels
 - `read_kernels`  the kernels that read batches
-- `walk_kernel`  the kernel that walks over ordinary ones by their headers
+- `walk_kernel`  the kernel that walks over ordinary batches by their headers
 - `validate`   one batch checked by a broker
 - `select`     which batches of a buffer are read
 - `gather`     batches to arrays
@@ -32,10 +32,10 @@
 - `rows`       Arrow arrays and lists in the form those kernels take
 - `encode`     rows to batches
 - `partition`  keys to partitions
-- `warm`       every kernel loaded before it is needed
+- `warm`       loads every kernel before it is needed
 
 Needs the extra `arrow`. Importing this package loads Numba, but neither pyarrow nor any kernel:
-those are compiled when first called, which takes seconds once per machine, and kept on disk.
+those are compiled when first called, which takes seconds once per machine, and cached on disk.
 """
 
 from ottla.protocol.records.columns.validate import validate_records, warm_up

@@ -1,8 +1,7 @@
-"""Where arrays come from.
+"""Allocates arrays.
 
-Memory fresh from the system is dearer than everything that is done to a record, because of its page
-faults: half a millisecond a megabyte, against a quarter for decoding it. So large arrays come from
-where memory can be had that was used before.
+New memory from the system costs more than decoding, because of its page faults: half a millisecond
+for a megabyte, against a quarter for decoding it. So large arrays reuse memory.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ import numpy as np
 from ottla.model.memory import BufferPool
 
 Room: TypeAlias = Callable[[str, int, Any], Any]
-"""Gives an array: what it is for, how many elements, of which kind. Its content is anything."""
+"""Allocates an array, by purpose, number of elements and type. Its content is undefined."""
 
 MAX_KEPT_BYTES: Final = 16 << 20
 FEW_BYTES: Final = 64 << 10
-"""Up to here the allocator has memory at hand, and half a table is not kept by a small column."""
+"""Smaller arrays are allocated: that is fast, and a small column must not keep a large buffer."""
 SHELF_BYTES: Final = 128 << 20
 
 
 def fresh(_: str, count: int, kind: Any) -> Any:
-    """An array of its own: for few rows, which the allocator has at hand."""
+    """A new array: for few rows, which the allocator serves without the system."""
     return np.empty(count, kind)
 
 
@@ -33,25 +32,25 @@ _shelf: Final = BufferPool(SHELF_BYTES)
 
 
 def shelved(_: str, count: int, kind: Any) -> Any:
-    """Memory that columns had which are gone.
+    """An array in memory of columns that were freed.
 
-    Arrow's own pool gives memory back to the system a few milliseconds after it was freed, and at
-    once where an array is large: decoding 8 MB then takes three times as long.
+    Arrow's own pool returns memory to the system a few milliseconds after it was freed, and at
+    once if an array is large: decoding 8 MB then takes three times as long.
     """
     size = count * np.dtype(kind).itemsize
     return np.empty(count, kind) if size <= FEW_BYTES else np.frombuffer(_shelf.lend(size), kind)
 
 
 class Scratch(threading.local):
-    """Arrays that the next call of the same thread uses again, for what does not outlive a call."""
+    """Arrays that the next call of the same thread reuses, for data of one call only."""
 
     def __init__(self) -> None:
         self._arrays: dict[str, Any] = {}
 
     def room(self, name: str, count: int, kind: Any) -> Any:
-        known = self._arrays.get(name)
-        if known is None or known.size < count:
-            known = np.empty(count, kind)
-            if known.nbytes <= MAX_KEPT_BYTES:
-                self._arrays[name] = known
-        return known[:count]
+        array = self._arrays.get(name)
+        if array is None or array.size < count:
+            array = np.empty(count, kind)
+            if array.nbytes <= MAX_KEPT_BYTES:
+                self._arrays[name] = array
+        return array[:count]

@@ -1,8 +1,8 @@
 """Record batches to Arrow columns: one copy of each key and value, no object per record.
 
-Owns the shape of what comes out. Which batches are read is decided in `select`, records are read
-in `reading`. A column of bytes is `binary`, which holds at most 2 GiB: a buffer with more than
-`max_bytes` of (inflated) records takes several calls, each from where `consumed` says.
+Owns the schema of the result. `select` decides which batches are read, `read_kernels` reads the
+records. A column of bytes is `binary`, which has at most 2 GiB: a buffer with more than `max_bytes`
+of (decompressed) records takes several calls, each starting at `consumed`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ottla.model.errors import UserError
 from ottla.protocol.records.columns.arrays import shelved
 from ottla.protocol.records.columns.gather import (
     MAX_BYTES,
-    Ask,
     Gathered,
+    ReadRequest,
     gather,
     headers_of,
 )
@@ -42,7 +42,7 @@ COLUMNS: Final = ("offset", "timestamp", "timestamp_type", "key", "value")
 
 
 class Decoded(NamedTuple):
-    """The rows of a buffer, and where the reader is after it."""
+    """The rows of a buffer, and the position of the reader after it."""
 
     batch: Any  # pyarrow.RecordBatch
     rows: int  # of the batch, which without columns could not tell
@@ -68,18 +68,18 @@ def decode_batches(  # noqa: PLR0913 - what a reader may ask for, by name
     """The records of these batches as the wanted columns, in that order.
 
     Control records and those of transactions named in `aborted` (producer id, first offset) are
-    left out, and those outside the half-open ranges of offsets and timestamps. The batches before
-    a bad one come back first; CorruptBatch where the first one is bad.
+    omitted, and so are those outside the half-open ranges of offsets and timestamps. The batches
+    before a corrupt one are returned first; CorruptBatch if the first one is corrupt.
     """
     columns = schema(want)
     span = Span(start_offset, end_offset, start_time, end_time)
-    ask = Ask(frozenset(want), span, tuple(aborted), check_crc, max_bytes)
-    found = gather(buffer, ask, shelved)
-    selection = found.selection
-    batch = pa.RecordBatch.from_arrays([_ARRAYS[name](found) for name in want], schema=columns)
+    request = ReadRequest(frozenset(want), span, tuple(aborted), check_crc, max_bytes)
+    gathered = gather(buffer, request, shelved)
+    selection = gathered.selection
+    batch = pa.RecordBatch.from_arrays([_ARRAYS[name](gathered) for name in want], schema=columns)
     return Decoded(
         batch,
-        found.rows,
+        gathered.rows,
         selection.next_offset,
         selection.consumed,
         selection.leader_epoch,
@@ -89,31 +89,31 @@ def decode_batches(  # noqa: PLR0913 - what a reader may ask for, by name
 
 
 def schema(want: Sequence[str] = COLUMNS) -> Any:
-    """The schema of what `decode_batches` gives for these columns."""
+    """The schema of the result of `decode_batches` for these columns."""
     for name in want:
         if name not in TYPES:
-            raise UserError(f"no column {name!r} in records; there are {', '.join(TYPES)}")
+            raise UserError(f"unknown column {name!r}: records have {', '.join(TYPES)}")
     return pa.schema([(name, TYPES[name]) for name in want])
 
 
 def _numbers(name: str) -> Callable[[Gathered], Any]:
-    def make(found: Gathered) -> Any:
-        values = getattr(found.sink, name)[: found.rows]
-        return pa.Array.from_buffers(TYPES[name], found.rows, [None, pa.py_buffer(values)])
+    def make(gathered: Gathered) -> Any:
+        values = getattr(gathered.sink, name)[: gathered.rows]
+        return pa.Array.from_buffers(TYPES[name], gathered.rows, [None, pa.py_buffer(values)])
 
     return make
 
 
-def _keys(found: Gathered) -> Any:
-    return _bytes_array(found.sink.key, found.rows, found.key_nulls)
+def _keys(gathered: Gathered) -> Any:
+    return _bytes_array(gathered.sink.key, gathered.rows, gathered.key_nulls)
 
 
-def _values(found: Gathered) -> Any:
-    return _bytes_array(found.sink.value, found.rows, found.value_nulls)
+def _values(gathered: Gathered) -> Any:
+    return _bytes_array(gathered.sink.value, gathered.rows, gathered.value_nulls)
 
 
-def _headers(found: Gathered) -> Any:
-    headers = headers_of(found)
+def _headers(gathered: Gathered) -> Any:
+    headers = headers_of(gathered)
     total = int(headers.ends[-1])
     keys = _strings(_bytes_array(headers.keys, total, 0))
     values = _bytes_array(headers.values, total, headers.value_nulls)
@@ -122,7 +122,7 @@ def _headers(found: Gathered) -> Any:
 
 
 def _strings(keys: Any) -> Any:
-    """The keys as text; what is not UTF-8 is replaced, as Kafka's own clients do."""
+    """The keys as text; bytes that are not UTF-8 are replaced, as Kafka's own clients do."""
     try:
         return keys.cast(pa.string())
     except pa.ArrowInvalid:

@@ -1,7 +1,7 @@
 """Arrow columns, or Python lists, to record batches: no object per record.
 
-Owns how rows become batches: by partition first, then cut at a size, under one codec. Who sends
-them and as which producer is the caller's: `batch.stamp` writes that into a batch that is made.
+Owns how rows become batches: by partition first, then split by size, with one codec. The caller
+sends them and sets the producer: `batch.stamp` writes that into a finished batch.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def write_lists(
     now_ms: int,
     limit: int,
 ) -> tuple[Any, int, int] | None:
-    """The records behind room for a header, their first timestamp and their largest.
+    """A buffer with room for a header and the records, their first timestamp and their largest.
 
-    None where they take more than the limit. There must be at least one.
+    None if they need more than the limit. There must be at least one.
     """
     key_cells = NO_CELLS if keys is None else _cells(keys)
     value_cells = _cells(values)
@@ -85,11 +85,11 @@ def _cells(values: Sequence[bytes | None]) -> Cells:
 
 MAX_BATCH_BYTES: Final = 1024 * 1024
 LONGEST_NUMBER: Final = 10
-LARGEST_BATCH: Final = 2**31 - 1 + OVERHEAD  # what its length can say
+LARGEST_BATCH: Final = 2**31 - 1 + OVERHEAD  # the largest length field
 
 
 class Encoded(NamedTuple):
-    """One batch, ready to be sent or to be stamped with a producer's numbers."""
+    """One batch, ready to be sent or to be stamped with producer id, epoch and sequence."""
 
     data: memoryview  # writable
     records: int  # how many
@@ -99,7 +99,7 @@ class Encoded(NamedTuple):
 
 
 def checksum_by(section: int, batch: Bytes) -> int:
-    """The checksum of a whole batch, given that of its records: only its header is looked at."""
+    """The checksum of a whole batch, given that of its records: only its header is read."""
     head = crc32c(memoryview(batch)[ATTRIBUTES_AT:HEADER_SIZE])
     return int(joined(head, section, len(batch) - HEADER_SIZE))
 
@@ -120,25 +120,25 @@ def encode_batches(  # noqa: PLR0913 - what a batch may be made of, by name
     """These rows as batches of at most `max_batch_bytes`, before compression, header included.
 
     Key, value, headers and timestamps are Arrow arrays or lists of one length, or None; rows
-    without a timestamp get `now_ms`. `partitions` has a number from 0 on for each row: the rows of
-    a partition keep their order, and the batches come by partition. A row that is too large is a
-    batch of its own. Unless told to `finish`, batches lack the checksum that `batch.stamp` writes.
+    without a timestamp get `now_ms`. `partitions` has a number >= 0 for each row: the rows of a
+    partition keep their order, and the batches are ordered by partition. A row that is too large
+    is a batch of its own. Without `finish`, batches lack the checksum that `batch.stamp` writes.
     """
-    limit, made = min(max_batch_bytes, LARGEST_BATCH), None
+    limit, written = min(max_batch_bytes, LARGEST_BATCH), None
     if isinstance(value, list) and value and headers is None and partitions is None:
-        made = _one_batch(key, value, timestamps, now_ms, limit)
-    if made is None:
+        written = _one_batch(key, value, timestamps, now_ms, limit)
+    if written is None:
         rows = rows_of(key, value, headers, timestamps, now_ms=now_ms)
         groups = np.array([0, rows.timestamps.size], np.int64)
         if partitions is not None:
             rows, groups = _shared_out(rows, partitions)
         room = fresh if isinstance(value, list) else shelved
-        made = _written(rows, groups, limit, room, summed=IS_QUICK and codec is Codec.NONE)
-    return [_batch(numbers, made.out, codec, level, finish) for numbers in made.table]
+        written = _write_batches(rows, groups, limit, room, summed=IS_QUICK and codec is Codec.NONE)
+    return [_batch(numbers, written.out, codec, level, finish) for numbers in written.table]
 
 
-class Made(NamedTuple):
-    """Batches that lack their headers: where each lies in the buffer, and what it holds."""
+class WrittenBatches(NamedTuple):
+    """Batches without their headers: the position of each in the buffer, and its numbers."""
 
     table: list[list[int]]
     out: Any
@@ -156,29 +156,29 @@ def _batch(numbers: list[int], out: Any, codec: Codec, level: int | None, finish
         count - 1, base_time, max_time, -1, -1, -1, count,
     )  # fmt: skip
     if finish:
-        known = checksum != UNKNOWN
-        whole = checksum_by(checksum, batch) if known else compute_crc(batch)
-        CRC.pack_into(batch, CRC_AT, whole)
+        is_known = checksum != UNKNOWN
+        crc = checksum_by(checksum, batch) if is_known else compute_crc(batch)
+        CRC.pack_into(batch, CRC_AT, crc)
     return Encoded(batch, count, partition, max_time, checksum)
 
 
 def _one_batch(
     key: Any, value: list[bytes | None], timestamps: Any, now_ms: int, limit: int
-) -> Made | None:
-    """Lists as one batch, unless they are of different lengths or more than the limit."""
+) -> WrittenBatches | None:
+    """Lists as one batch; None if their lengths differ or they exceed the limit."""
     if not (key is None or (isinstance(key, list) and len(key) == len(value))):
         return None
     if timestamps is not None and len(timestamps) != len(value):
         return None
-    made = write_lists(key, value, timestamps, now_ms, limit)
-    if made is None:
+    section = write_lists(key, value, timestamps, now_ms, limit)
+    if section is None:
         return None
-    out, base_time, max_time = made
-    return Made([[0, len(out), 0, 0, len(value), base_time, max_time, UNKNOWN]], out)
+    out, base_time, max_time = section
+    return WrittenBatches([[0, len(out), 0, 0, len(value), base_time, max_time, UNKNOWN]], out)
 
 
 def _shared_out(rows: Rows, partitions: Any) -> tuple[Rows, Any]:
-    """The rows in the order of their partitions, and where each partition's begin and end."""
+    """The rows in the order of their partitions, and the start and end of each partition."""
     count = rows.timestamps.size
     numbers = np.ascontiguousarray(partitions, np.int32)
     if numbers.size != count:
@@ -186,32 +186,34 @@ def _shared_out(rows: Rows, partitions: Any) -> tuple[Rows, Any]:
     if count == 0:
         return rows, np.zeros(1, np.int64)
     if numbers.min() < 0:
-        raise UserError("partitions: expected numbers from 0 on")
+        raise UserError(f"partitions: expected numbers >= 0, got {numbers.min()}")
     order, ends = np.empty(count, np.int64), np.zeros(int(numbers.max()) + 2, np.int64)
     group(fixed(numbers), ends, order)
     return rows._replace(order=fixed(order)), ends
 
 
-def _written(rows: Rows, groups: Any, limit: int, room: Room, *, summed: bool) -> Made:
-    """The rows as batches, cut where a group ends or the limit is reached."""
+def _write_batches(
+    rows: Rows, groups: Any, limit: int, room: Room, *, summed: bool
+) -> WrittenBatches:
+    """The rows as batches, split where a group ends or the limit is reached."""
     most_bytes = _most_bytes(rows)
     if most_bytes > LARGEST_BATCH:
         _check_largest(HEADER_SIZE + int(_field_bytes(rows).max()))
-    # Of one group two batches that follow each other have more records than the limit has room for.
+    # Two consecutive batches of one group together exceed the limit.
     room_in_one = max(limit - 2 * HEADER_SIZE, 1)
     most = min(rows.timestamps.size, len(groups) + 2 * most_bytes // room_in_one)
     table = np.empty((most, BATCH_NUMBERS), np.int64)
     out = room("batches", most_bytes + most * HEADER_SIZE, np.uint8)
-    made = write(source_of(rows), Cut(groups, limit, summed), table, out)
-    if made == UNSOUND:
-        raise UserError("an Arrow array's offsets do not rise")
-    table = table[:made]
+    batch_count = write(source_of(rows), Cut(groups, limit, summed), table, out)
+    if batch_count == UNSOUND:
+        raise UserError("invalid Arrow array: its offsets decrease")
+    table = table[:batch_count]
     _check_largest(int((table[:, END] - table[:, START]).max(initial=0)))
-    return Made(table.tolist(), out)
+    return WrittenBatches(table.tolist(), out)
 
 
 def _most_bytes(rows: Rows) -> int:
-    """What the records take if each number in them is as long as any of its kind can be."""
+    """An upper bound of the records' size: every number has the longest encoding of its kind."""
     count = len(rows.timestamps)
     headers = int(rows.header_ends[-1]) if rows.header_ends.size else 0
     keys, values = _bytes_in(rows.keys), _bytes_in(rows.values)
@@ -220,8 +222,8 @@ def _most_bytes(rows: Rows) -> int:
     times = 1 if rows.timestamps.strides[0] == 0 else LONGEST_NUMBER
     beside = 1 + times + sum(map(_longest, (count, keys, values, headers)))
     per_header = _longest(header_keys) + _longest(header_values)
-    whole = fields + headers * per_header + count * beside
-    return whole + count * _longest(whole)
+    total = fields + headers * per_header + count * beside
+    return total + count * _longest(total)
 
 
 def _bytes_in(column: Column) -> int:
@@ -230,12 +232,12 @@ def _bytes_in(column: Column) -> int:
 
 
 def _longest(most: int) -> int:
-    """Bytes that a number takes which is -1 or up to this."""
+    """The encoded size of a number from -1 up to this."""
     return most.bit_length() // 7 + 1
 
 
 def _field_bytes(rows: Rows) -> Any:
-    """What the fields of each row take, without the numbers beside them."""
+    """The size of the fields of each row, without lengths and deltas."""
     sizes = np.zeros(rows.timestamps.size, np.int64)
     for column in (rows.keys, rows.values):
         if column.ends.size:
@@ -248,4 +250,4 @@ def _field_bytes(rows: Rows) -> Any:
 
 def _check_largest(size: int) -> None:
     if size > LARGEST_BATCH:
-        raise UserError(f"a record of {size} bytes: a batch has {LARGEST_BATCH} at most")
+        raise UserError(f"record of {size} bytes exceeds the largest batch ({LARGEST_BATCH} bytes)")

@@ -1,7 +1,7 @@
 """Record batches to numpy arrays: the part of decoding that Arrow and plain lists share.
 
-Owns the arrays that the kernels fill, and what a fault in the middle of a buffer means: the batches
-before it come back first. Never copies a record itself.
+Owns the arrays that the kernels fill, and what a corrupt batch in the middle of a buffer means: the
+batches before it are returned first. Never copies a record itself.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ EVERYTHING: Final = Span(0, INT64_MAX, INT64_MIN, INT64_MAX)
 NAMES: Final = ("offset", "timestamp", "timestamp_type", "leader_epoch", "key", "value", "headers")
 
 
-class Ask(NamedTuple):
-    """What a reader wants of a buffer."""
+class ReadRequest(NamedTuple):
+    """The columns and rows that a reader wants of a buffer."""
 
     want: frozenset[str]
     span: Span = EVERYTHING
@@ -46,7 +46,7 @@ class Ask(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """Rows as arrays. Those of unwanted columns have no elements, the others some to spare."""
+    """Rows as arrays. Those of unwanted columns are empty, the others may be longer than needed."""
 
     selection: Selection
     sink: Sink
@@ -57,7 +57,7 @@ class Gathered(NamedTuple):
 
 
 class Headers(NamedTuple):
-    """All headers of some rows: `ends` says up to which of them each row has."""
+    """All headers of some rows; row i has those from `ends[i]` to `ends[i + 1]`."""
 
     ends: Any  # int32, one more than there are rows
     keys: Bytewise
@@ -65,15 +65,15 @@ class Headers(NamedTuple):
     value_nulls: int
 
 
-def gather(buffer: Bytes, ask: Ask, room: Room) -> Gathered:
-    """The wanted rows up to the end, the limit, or the first fault; CorruptBatch if it is first."""
-    selection = _select(buffer, ask)
-    sink, fault, batch, at, *counts = _scan(selection, ask, room)
+def gather(buffer: Bytes, request: ReadRequest, room: Room) -> Gathered:
+    """The rows up to the end, the limit, or the first fault; CorruptBatch if that comes first."""
+    selection = _select(buffer, request)
+    sink, fault, batch, position, *counts = _scan(selection, request, room)
     if fault:
-        selection = _select(buffer, ask, max_batches=batch)
+        selection = _select(buffer, request, max_batches=batch)
         if not selection.consumed:
-            raise CorruptBatch(REASONS[fault], at)
-        sink, _, _, _, *counts = _scan(selection, ask, room)
+            raise CorruptBatch(REASONS[fault], position)
+        sink, _, _, _, *counts = _scan(selection, request, room)
     return Gathered(selection, sink, *counts)
 
 
@@ -95,22 +95,22 @@ def _put(data: Any, spans: Any) -> tuple[Bytewise, int]:
     return column, put(data, spans, column, 0)
 
 
-def _select(buffer: Bytes, ask: Ask, max_batches: int | None = None) -> Selection:
-    return Selector(buffer, ask.span, ask.aborted).run(
-        check_crc=ask.check_crc,
-        max_bytes=min(ask.max_bytes, MAX_COLUMN_BYTES),
+def _select(buffer: Bytes, request: ReadRequest, max_batches: int | None = None) -> Selection:
+    return Selector(buffer, request.span, request.aborted).run(
+        check_crc=request.check_crc,
+        max_bytes=min(request.max_bytes, MAX_COLUMN_BYTES),
         max_batches=max_batches,
     )
 
 
-def _scan(selection: Selection, ask: Ask, room: Room) -> Any:
+def _scan(selection: Selection, request: ReadRequest, room: Room) -> Any:
     batches = selection.batches
-    sink = _sink(batches, ask.want, room)
-    return sink, *scan(selection.data, batches, ask.span, sink)
+    sink = _sink(batches, request.want, room)
+    return sink, *scan(selection.data, batches, request.span, sink)
 
 
 def _sink(batches: Any, want: frozenset[str], room: Room) -> Sink:
-    """Room for every record of these batches; the kernel writes only what it has checked."""
+    """Arrays for every record of these batches; the kernel writes only checked records."""
     rows = int(batches[:, COUNT].sum())
     size = int((batches[:, STOP] - batches[:, START]).sum())
 
@@ -127,8 +127,8 @@ def _sink(batches: Any, want: frozenset[str], room: Room) -> Sink:
         timestamp=numbers("timestamp", np.int64),
         timestamp_type=numbers("timestamp_type", np.int8),
         leader_epoch=numbers("leader_epoch", np.int32),
-        # Where keys are short or there are none, most of their room is never touched: what is new
-        # costs nothing then, what is used again would be as large.
+        # If keys are short or missing, most of their array is never touched: new memory then costs
+        # nothing, reused memory would be as large.
         key=fields("key", fresh),
         value=fields("value", room),
         headers_at=numbers("headers", np.int64),

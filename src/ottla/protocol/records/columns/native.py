@@ -1,9 +1,9 @@
-"""How kernels are compiled and kept, and the one form in which they take bytes.
+"""Compiles and caches kernels, and converts bytes to the form they take.
 
-Compiled code is kept beside the file it was written in and renewed when that file changes, but not
-when a function it calls in another file does. So the kernels live in files that do not import from
-each other, `reading`, `walking` and `writing`, and everything native that one of them needs is in
-it; whoever changes what is native here or in `checksum` changes them too, or deletes the kept code
+Compiled code is cached beside its source file and renewed when that file changes, but not when a
+function of another file does. So the kernels are in files that do not import from each other,
+`read_kernels`, `walk_kernel` and `write_kernels`, with everything native that they need; after a
+change of native code here or in `checksum`, change them too, or delete the cached code
 (`__pycache__`).
 """
 
@@ -24,10 +24,10 @@ kinds: Any = types
 
 
 def native(function: F) -> F:
-    """Compiled once per machine and kept on disk; runs without the interpreter's lock."""
+    """Compiled once per machine and cached on disk; runs without the interpreter lock."""
     try:
         return cast(F, numba.njit(cache=True, nogil=True)(function))
-    except RuntimeError:  # nowhere to keep it: compile for this process alone
+    except RuntimeError:  # no directory for the cache: compile for this process only
         return cast(F, numba.njit(nogil=True)(function))
 
 
@@ -38,10 +38,10 @@ def inlined(function: F) -> F:
 
 @inlined
 def address(array: Any) -> int:
-    """Where an array's elements are.
+    """The address of an array's elements.
 
-    As a signed number: compiled code takes the sum of an unsigned one and a signed one for a
-    fraction, and would compute every position of a record in floating point.
+    A signed number: in compiled code the sum of an unsigned and a signed number is a float, and
+    every position of a record would be computed in floating point.
     """
     return np.int64(array.ctypes.data)  # type: ignore[return-value]
 

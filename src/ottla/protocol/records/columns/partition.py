@@ -1,7 +1,7 @@
-"""Which partition each row of a column of keys belongs to, as Java's producer decides it.
+"""The partition of each row of a column of keys, as Java's producer computes it.
 
-Owns murmur2 over a column, and its share out over partitions. What happens to rows without a key is
-the producer's to say.
+Owns murmur2 over a column, and its mapping to partitions. The caller chooses the partition of rows
+without a key.
 """
 
 from __future__ import annotations

@@ -54,16 +54,16 @@ REASONS: Final = (
 ) = range(10)  # fmt: skip
 TABLE_COLUMNS: Final = 10
 CHECKED: Final = -1
-"""In the place of a checksum: somebody has compared it."""
+"""Instead of a checksum: it has been verified."""
 SUMMED_BYTES: Final = HEADER_SIZE - ATTRIBUTES_AT
-"""Of the header, right before the records: the checksum is of them as well."""
+"""Bytes at the end of the header that the checksum covers as well."""
 LEAST_RECORD_BYTES: Final = 7  # length, attributes, two deltas, two sizes, number of headers
 QUICK_BYTES: Final = 13  # attributes, and four numbers of three bytes at most
 FAR: Final = 1 << 60  # a position that no buffer has
 
 
 class Bytewise(NamedTuple):
-    """A column of bytes under construction, as Arrow lays it out; all empty when not wanted."""
+    """A column of bytes under construction, in Arrow's layout; all empty if not wanted."""
 
     ends: Any  # int32, one more than there are rows
     data: Any  # uint8
@@ -71,7 +71,7 @@ class Bytewise(NamedTuple):
 
 
 class Sink(NamedTuple):
-    """Where `scan` puts the rows; an array of no elements is a column that is not wanted."""
+    """The output of `scan`; an empty array is a column that is not wanted."""
 
     offset: Any  # int64
     timestamp: Any  # int64
@@ -93,7 +93,7 @@ class Span(NamedTuple):
 
 @inlined
 def varint(at: int, stop: int, bits: int) -> tuple[int, int, int]:
-    """Zigzag value, the position after it, and what is wrong with it."""
+    """Zigzag value, the position after it, and the fault."""
     value: Any = np.int64(0)
     shift: Any = np.int64(0)
     while at < stop:

@@ -1,7 +1,7 @@
-"""Record batches to Python lists, one per field, for those who want records one by one.
+"""Record batches to Python lists, one per field, for callers that need records one by one.
 
 Owns how a column of bytes becomes a list: slices of one `bytes`, a tenth of a microsecond each.
-Never makes an object per record: `zip` of the lists does, in whatever class the caller has.
+Never creates an object per record: the caller does, with `zip` of the lists.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from ottla.protocol.records.columns.arrays import Scratch
 from ottla.protocol.records.columns.gather import (
     MAX_BYTES,
     NAMES,
-    Ask,
     Gathered,
+    ReadRequest,
     gather,
     headers_of,
 )
@@ -30,7 +30,7 @@ WANT: Final = frozenset(NAMES)
 
 
 class Records(NamedTuple):
-    """The records of a buffer field by field, and where the reader is after it."""
+    """The records of a buffer by field, and the position of the reader after it."""
 
     offsets: list[int]
     timestamps: list[int]
@@ -62,16 +62,18 @@ def decode_records(
 ) -> Records:
     """As `decode.decode_batches`, as lists of every field."""
     span = Span(start_offset, end_offset, start_time, end_time)
-    found = gather(buffer, Ask(WANT, span, tuple(aborted), check_crc, max_bytes), _scratch.room)
-    sink, rows, selection = found.sink, found.rows, found.selection
+    gathered = gather(
+        buffer, ReadRequest(WANT, span, tuple(aborted), check_crc, max_bytes), _scratch.room
+    )
+    sink, rows, selection = gathered.sink, gathered.rows, gathered.selection
     return Records(
         sink.offset[:rows].tolist(),
         sink.timestamp[:rows].tolist(),
         sink.timestamp_type[:rows].tolist(),
         sink.leader_epoch[:rows].tolist(),
-        _fields(sink.key, rows, found.key_nulls),
-        _fields(sink.value, rows, found.value_nulls),
-        _headers(found),
+        _fields(sink.key, rows, gathered.key_nulls),
+        _fields(sink.value, rows, gathered.value_nulls),
+        _headers(gathered),
         selection.next_offset,
         selection.consumed,
         selection.leader_epoch,
@@ -92,8 +94,8 @@ def _fields(column: Bytewise, rows: int, nulls: int) -> list[bytes | None]:
         data = used.tobytes()
         fields = [data[start:end] for start, end in pairwise(ends.tolist())]
     if nulls:
-        for at in _places(column, rows):
-            fields[at] = None
+        for row in _places(column, rows):
+            fields[row] = None
     return fields
 
 
@@ -108,11 +110,11 @@ def _places(column: Bytewise, rows: int) -> list[int]:
     return np.flatnonzero(bits).tolist()
 
 
-def _headers(found: Gathered) -> list[Headers]:
-    if not found.headers:
-        return [()] * found.rows
-    headers = headers_of(found)
-    total = found.headers
+def _headers(gathered: Gathered) -> list[Headers]:
+    if not gathered.headers:
+        return [()] * gathered.rows
+    headers = headers_of(gathered)
+    total = gathered.headers
     keys = [
         (key or b"").decode("utf-8", "surrogateescape") for key in _fields(headers.keys, total, 0)
     ]

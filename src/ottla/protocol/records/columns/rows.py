@@ -1,8 +1,8 @@
-"""Arrow arrays and Python lists in the one form in which the kernels write them.
+"""Arrow arrays and Python lists in the form that the write kernels take.
 
-Owns every check of what a caller hands in: types, lengths, offsets that must stay inside their
-data. Copies nothing that is already laid out as the kernels take it; all arrays come out read-only,
-so that nobody changes what a kernel reads. Works without pyarrow where lists are given.
+Owns every check of the caller's data: types, lengths, offsets inside their data. Copies nothing
+that already has the layout of the kernels; all arrays are read-only, so that nothing changes what a
+kernel reads. Lists work without pyarrow.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Rows(NamedTuple):
 
 
 def source_of(rows: Rows) -> Source:
-    """Where everything is, for the kernel that writes the rows; good as long as they are kept."""
+    """The addresses of all columns, for the write kernel; valid while `rows` is referenced."""
     return Source(
         times=start_of(rows.timestamps),
         time_step=rows.timestamps.strides[0],
@@ -65,7 +65,7 @@ def source_of(rows: Rows) -> Source:
 
 
 def place_of(column: Column) -> Place:
-    """Where a column is; good as long as it is kept."""
+    """The addresses of a column; valid while the column is referenced."""
     ends, data, nulls = column
     return Place(start_of(ends), ends.itemsize, start_of(data), data.size, start_of(nulls))
 
@@ -83,16 +83,17 @@ def rows_of(
     *,
     now_ms: int = NO_TIMESTAMP,
 ) -> Rows:
-    """Everything `write` needs, the rows in their own order.
+    """The input of `write`, the rows in their own order.
 
-    Each is a list or an Arrow array; without keys, values or headers rows have none, without a
-    timestamp they have `now_ms`.
+    Each column is a list or an Arrow array; None for keys, values or headers means that no row has
+    any; rows without a timestamp have `now_ms`.
     """
-    given = [column for column in (keys, values, headers, timestamps) if column is not None]
-    count = len(given[0]) if given else 0
-    for column in given:
+    columns = [column for column in (keys, values, headers, timestamps) if column is not None]
+    count = len(columns[0]) if columns else 0
+    for column in columns:
         if len(column) != count:
-            raise UserError(f"columns of different lengths: {[len(column) for column in given]}")
+            lengths = ", ".join(str(len(column)) for column in columns)
+            raise UserError(f"columns have different lengths: {lengths}")
     header_ends, header_keys, header_values = _headers_of(headers)
     same = _all_at(now_ms, count)
     return Rows(
@@ -106,11 +107,11 @@ def rows_of(
     )
 
 
-def column_of(values: Any, what: str) -> Column:
-    """A list of `bytes | None`, an Arrow array or chunked array, or None for nothing but nulls."""
+def column_of(values: Any, name: str) -> Column:
+    """The column of a list of `bytes | None`, an Arrow (chunked) array, or None for all nulls."""
     if values is None:
         return ALL_NULL
-    return _of_list(values) if isinstance(values, list | tuple) else _of_arrow(values, what)
+    return _of_list(values) if isinstance(values, list | tuple) else _of_arrow(values, name)
 
 
 def _of_list(values: Sequence[bytes | None]) -> Column:
@@ -125,10 +126,10 @@ def _of_list(values: Sequence[bytes | None]) -> Column:
     return Column(_ends(lengths), data, fixed(nulls))
 
 
-def _of_arrow(values: Any, what: str) -> Column:
+def _of_arrow(values: Any, name: str) -> Column:
     import pyarrow as pa
 
-    values = _one_array(values, what)
+    values = _one_array(values, name)
     if len(values) == 0:
         return EMPTY
     if pa.types.is_null(values.type):
@@ -139,20 +140,20 @@ def _of_arrow(values: Any, what: str) -> Column:
     ends = ends[values.offset : values.offset + len(values) + 1]
     content = NO_BYTES if data is None else np.frombuffer(data, np.uint8)
     if ends[0] < 0 or ends[-1] > len(content):
-        raise UserError(f"{what}: the Arrow array's offsets do not lie in its data")
+        raise UserError(f"{name}: invalid Arrow array: its offsets exceed its data")
     nulls = NO_NULLS
     if values.null_count:
         nulls = values.is_null().to_numpy(zero_copy_only=False)
     return Column(fixed(ends), fixed(content), fixed(nulls))
 
 
-def _one_array(values: Any, what: str) -> Any:
+def _one_array(values: Any, name: str) -> Any:
     """The values as one array of a layout that has offsets and data."""
     import pyarrow as pa
 
     kind = getattr(values, "type", None)
     if kind is None:
-        raise UserError(f"{what}: expected an Arrow array or a list, got {type(values).__name__}")
+        raise UserError(f"{name}: expected an Arrow array or a list, got {type(values).__name__}")
     if pa.types.is_dictionary(kind):
         values, kind = values.cast(kind.value_type), kind.value_type
     chunked = isinstance(values, pa.ChunkedArray)
@@ -163,7 +164,7 @@ def _one_array(values: Any, what: str) -> Any:
     elif kind in _laid_out() or _is_other_bytes(kind):
         values = values.cast(pa.large_binary())  # chunks together may be more than 2 GiB
     else:
-        raise UserError(f"{what}: expected binary or string values, got {kind}")
+        raise UserError(f"{name}: expected binary or string values, got {kind}")
     if chunked:
         return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
     return values
@@ -183,7 +184,7 @@ def _is_other_bytes(kind: Any) -> bool:
 
 
 def _all_at(now_ms: int, count: int) -> Any:
-    """One timestamp that is that of every row."""
+    """One timestamp for all rows, without an element for each."""
     return np.ndarray(count, np.int64, np.int64(now_ms).tobytes(), strides=(0,))
 
 
@@ -196,7 +197,10 @@ def timestamps_of(timestamps: Any, count: int, now_ms: int) -> Any:
     else:
         numbers = _arrow_times(timestamps, now_ms)
     if count and not NO_TIMESTAMP <= numbers.min() <= numbers.max() <= MAX_TIMESTAMP:
-        raise UserError("timestamp: expected milliseconds since 1970, none before")
+        raise UserError(
+            "timestamp: expected milliseconds since 1970, from 0 on, got "
+            f"{numbers.min()} to {numbers.max()}"
+        )
     return fixed(numbers)
 
 
@@ -212,7 +216,7 @@ def _arrow_times(timestamps: Any, now_ms: int) -> Any:
 
 
 def _headers_of(headers: Any) -> tuple[Any, Column, Column]:
-    """Up to which header each row has, then the keys and the values of all of them."""
+    """The end of each row's headers, then the keys and the values of all headers."""
     if headers is None or len(headers) == 0:
         return NO_INTS, EMPTY, EMPTY
     if isinstance(headers, list | tuple):
@@ -245,7 +249,7 @@ def _headers_of_arrow(headers: Any) -> tuple[Any, Column, Column]:
     every = pc.list_flatten(headers)
     keys = column_of(pc.struct_field(every, "key"), "headers")
     if keys.nulls.size or keys is ALL_NULL:
-        raise UserError("headers: expected a key for each")
+        raise UserError("headers: expected a key for each header, got null")
     return _ends(counts), keys, column_of(pc.struct_field(every, "value"), "headers")
 
 

@@ -1,12 +1,12 @@
-"""Which batches of a buffer are read, decided from their headers alone.
+"""Selects the batches of a buffer that are read, by their headers alone.
 
-Owns the walk over whole batches: checksums, control batches, aborted transactions, bounds that let
-a batch be skipped unread, inflating the rest. Never looks at records, except in a control batch and
-in the two old formats, which are rewritten as what they would be today. Runs of ordinary batches
-are walked natively (`walking`), and their checksums are left to whoever reads the records.
+Owns the walk over whole batches: checksums, control batches, aborted transactions, ranges that skip
+a batch, decompression of the rest. Never reads records, except in a control batch and in the two
+old formats, which are rewritten in the current one. Runs of ordinary batches are walked natively
+(`walk_kernel`), and their checksums are verified when the records are read.
 
-A fault stops the walk at its batch. What came before is good and is handed out first; the fault is
-raised when it stands at the front.
+A corrupt batch stops the walk. The batches before it are returned first; CorruptBatch is raised
+when it is the first one of a buffer.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ WALKED_AT_ONCE: Final = 256  # batches
 
 
 class Selection(NamedTuple):
-    """The batches to read, as `reading.scan` takes them, and how far the walk came."""
+    """The batches to read, as `read_kernels.scan` takes them, and the position of the walk."""
 
     data: Any  # uint8: all sections, in the buffer they came in or inflated into one
     batches: Any  # int64, a row per batch
@@ -77,11 +77,11 @@ class Selection(NamedTuple):
 
 
 Section: TypeAlias = tuple[tuple[int, ...], bytes | None]
-"""A row of the table, and the records' bytes if they had to be made: inflated, or rewritten."""
+"""A row of the table, and the records' bytes if they were decompressed or rewritten."""
 
 
 class Selector:
-    """One walk. Its state is where it is, and which transactions are known to have failed."""
+    """One walk. Its state is the position and the transactions known to be aborted."""
 
     def __init__(self, buffer: Bytes, span: Span, aborted: Iterable[tuple[int, int]]) -> None:
         self._view = memoryview(buffer).toreadonly().cast("B")
@@ -90,103 +90,105 @@ class Selector:
         self._failed: dict[int, int] = {}
 
     def run(self, *, check_crc: bool, max_bytes: int, max_batches: int | None = None) -> Selection:
-        """Walk to the end, to the first fault, or to where the sections would exceed a limit.
+        """Walk to the end, to the first corrupt batch, or until the sections exceed a limit.
 
         Hot where batches are small: benchmarks/columns.py.
         """
-        found = Sections(self._view, INT64_MAX if max_batches is None else max_batches)
-        at, left, more = 0, max_bytes, False
+        sections = Sections(self._view, INT64_MAX if max_batches is None else max_batches)
+        position, left, more = 0, max_bytes, False
         next_offset, leader_epoch = self._span.start_offset, NO_EPOCH
         while next_offset < self._span.end_offset:
-            if self._is_ordinary(at, check_crc):
+            if self._is_ordinary(position, check_crc):
                 state = self._special, left, next_offset
-                end, left, next_offset, epoch = found.walk(at, self._span, state, check_crc)
-                if end > at:
-                    at, leader_epoch = end, epoch
+                end, left, next_offset, epoch = sections.walk(
+                    position, self._span, state, check_crc
+                )
+                if end > position:
+                    position, leader_epoch = end, epoch
                     continue
             try:
-                size = self._size(at)
+                size = self._size(position)
                 if not size:
                     break
-                section, end, epoch = self._read(at, size, check_crc)
+                section, end, epoch = self._read(position, size, check_crc)
             except CorruptBatch:
-                if at == 0:
+                if position == 0:
                     raise
                 more = True
                 break
             if section is not None:
                 left -= section[0][STOP] - section[0][START]
-                if found.are_full or (left < 0 and found.count):
+                if sections.are_full or (left < 0 and sections.count):
                     more = True
                     break
-                found.add(section)
-            at += size
+                sections.add(section)
+            position += size
             leader_epoch = epoch
             if end > next_offset:
                 next_offset = end
-        data, table = found.laid_out()
+        data, table = sections.laid_out()
         aborted = (*self._failed.items(), *reversed(self._waiting))
         next_offset = min(next_offset, self._span.end_offset)
-        return Selection(data, table, at, next_offset, leader_epoch, aborted, more)
+        return Selection(data, table, position, next_offset, leader_epoch, aborted, more)
 
-    def _is_ordinary(self, at: int, check_crc: bool) -> bool:
-        """Whether it is worth a try to walk on natively."""
+    def _is_ordinary(self, position: int, check_crc: bool) -> bool:
+        """Whether the native walk may accept the batch at `position`."""
         view = self._view
         return (
             (IS_QUICK or not check_crc)
-            and len(view) - at >= HEADER_SIZE
-            and view[at + MAGIC_AT] == CURRENT_MAGIC
-            and not view[at + ATTRIBUTE_BITS_AT] & self._special
+            and len(view) - position >= HEADER_SIZE
+            and view[position + MAGIC_AT] == CURRENT_MAGIC
+            and not view[position + ATTRIBUTE_BITS_AT] & self._special
         )
 
     @property
     def _special(self) -> int:
-        """The attributes of batches that must be looked at one by one."""
+        """The attributes of batches that are read one by one."""
         if self._waiting or self._failed:
             return CODEC_BITS | CONTROL_BIT | TRANSACTIONAL_BIT
         return CODEC_BITS | CONTROL_BIT
 
-    def _size(self, at: int) -> int:
-        """How long the entry at `at` is; 0 where none is whole."""
-        left = len(self._view) - at
+    def _size(self, position: int) -> int:
+        """The size of the entry at `position`; 0 if it is incomplete."""
+        left = len(self._view) - position
         if left <= MAGIC_AT:
             return 0
-        length, _, magic = START_OF_ENTRY.unpack_from(self._view, at + 8)
+        length, _, magic = START_OF_ENTRY.unpack_from(self._view, position + 8)
         size: int = length + OVERHEAD
         if magic == CURRENT_MAGIC and size >= HEADER_SIZE:
             return size if size <= left else 0
         if size < OVERHEAD + legacy.MIN_SIZE.get(magic, INT64_MAX):
-            raise CorruptBatch(f"batch of magic {magic} has length {length}", at)
+            raise CorruptBatch(f"batch of magic {magic} has invalid length {length}", position)
         return size if size <= left else 0
 
-    def _read(self, at: int, size: int, check_crc: bool) -> tuple[Section | None, int, int]:
-        """The records of the entry at `at`, None if none is wanted; then its end and its epoch."""
+    def _read(self, position: int, size: int, check_crc: bool) -> tuple[Section | None, int, int]:
+        """The records of the entry at `position`, if any is wanted; its next offset; its epoch."""
         view = self._view
-        if view[at + MAGIC_AT] != CURRENT_MAGIC:
-            return self._read_legacy(at, size, check_crc)
-        header = HEADER.unpack_from(view, at)
+        if view[position + MAGIC_AT] != CURRENT_MAGIC:
+            return self._read_legacy(position, size, check_crc)
+        header = HEADER.unpack_from(view, position)
         base, _, epoch, _, crc, attributes, delta, base_time, max_time, _, _, _, count = header
         end = base + delta + 1
         if not 0 <= base <= end <= INT64_MAX:
-            raise CorruptBatch("batch has impossible offsets", at)
+            raise CorruptBatch(f"batch has invalid offsets {base} to {end - 1}", position)
         special = attributes & (TRANSACTIONAL_BIT | CONTROL_BIT)
         time_type = attributes >> 3 & 1
         outside = self._outside(base, end, max_time, time_type)
         if outside and not special:
             return None, end, epoch
-        if check_crc and crc32c(view[at + ATTRIBUTES_AT : at + size]) != crc:
-            raise CorruptBatch("batch does not match its checksum", at)
-        if special and (self._is_void(BatchHeader._make(header), at, size) or outside):
+        if check_crc and crc32c(view[position + ATTRIBUTES_AT : position + size]) != crc:
+            raise CorruptBatch("batch does not match its checksum", position)
+        if special and (self._is_void(BatchHeader._make(header), position, size) or outside):
             return None, end, epoch
-        start, stop, made = at + HEADER_SIZE, at + size, None
+        start, stop, rewritten = position + HEADER_SIZE, position + size, None
         if attributes & CODEC_BITS:
             codec = BatchHeader._make(header).codec
-            made = decompress(codec, view[start:stop], MAX_INFLATED_BYTES)
-            start, stop = 0, len(made)
+            rewritten = decompress(codec, view[start:stop], MAX_INFLATED_BYTES)
+            start, stop = 0, len(rewritten)
         if not 0 <= count * LEAST_RECORD_BYTES <= stop - start:
-            raise CorruptBatch(f"batch counts {count} records", at)
+            raise CorruptBatch(f"batch has invalid record count {count}", position)
         numbers = (start, stop, count, base, delta, base_time, max_time, time_type, epoch, CHECKED)
-        return (numbers, made), end, epoch
+        return (numbers, rewritten), end, epoch
 
     def _outside(self, base: int, end: int, newest: int, time_type: int) -> bool:
         """Whether the header alone shows that no record lies in the span."""
@@ -198,40 +200,42 @@ class Selector:
             or (newest >= end_time and time_type == 1)
         )
 
-    def _is_void(self, header: BatchHeader, at: int, size: int) -> bool:
-        """Whether a batch of a transaction is a marker, or belongs to one that was aborted."""
+    def _is_void(self, header: BatchHeader, position: int, size: int) -> bool:
+        """Whether a transactional batch is a marker, or part of an aborted transaction."""
         while self._waiting and self._waiting[-1][1] <= header.last_offset:
             producer_id, first_offset = self._waiting.pop()
             self._failed[producer_id] = first_offset
         if not header.is_control:
             return header.is_transactional and header.producer_id in self._failed
         if header.producer_id in self._failed:
-            marker = next(read_records(self._view[at : at + size]), None)
+            marker = next(read_records(self._view[position : position + size]), None)
             if marker is not None and control_type(marker.key) == ControlType.ABORT:
                 del self._failed[header.producer_id]
         return True
 
-    def _read_legacy(self, at: int, size: int, check_crc: bool) -> tuple[Section | None, int, int]:
+    def _read_legacy(
+        self, position: int, size: int, check_crc: bool
+    ) -> tuple[Section | None, int, int]:
         """A message of an old format, or a compressed set of them, as the section of a batch."""
-        (entry,) = legacy.entries(self._view[at : at + size])
+        (entry,) = legacy.entries(self._view[position : position + size])
         if check_crc and not entry.crc_ok:
-            raise CorruptBatch("message does not match its checksum", at)
+            raise CorruptBatch("message does not match its checksum", position)
         records = legacy.records(entry, max_bytes=MAX_INFLATED_BYTES)
         base, last, base_time = records[0].offset, records[-1].offset, records[0].timestamp
         if not 0 <= base <= last < INT64_MAX or last - base > MAX_SEQUENCE:
-            raise CorruptBatch("message has an impossible offset", at)
-        made = b"".join(
+            raise CorruptBatch(f"message has invalid offsets {base} to {last}", position)
+        rewritten = b"".join(
             encode_record(record.offset - base, record.timestamp - base_time, record)
             for record in records
         )
         time_type = entry.timestamp_type if entry.magic else NO_TIME_TYPE
-        numbers: tuple[int, ...] = (0, len(made), len(records), base, last - base)
+        numbers: tuple[int, ...] = (0, len(rewritten), len(records), base, last - base)
         numbers = (*numbers, base_time, base_time, time_type, NO_EPOCH, CHECKED)
-        return (numbers, made), last + 1, NO_EPOCH
+        return (numbers, rewritten), last + 1, NO_EPOCH
 
 
 class Sections:
-    """The batches found so far, at most so many: the table, and what had to be made of them."""
+    """The selected batches, at most so many: the table, and the rewritten sections."""
 
     def __init__(self, view: memoryview, most: int) -> None:
         self._data = as_array(view)
@@ -247,19 +251,19 @@ class Sections:
         return self.count == self._most
 
     def add(self, section: Section) -> None:
-        numbers, made = section
-        if made is not None:
-            self._made[self.count] = made
+        numbers, rewritten = section
+        if rewritten is not None:
+            self._made[self.count] = rewritten
         self._rows.append(numbers)
         self.count += 1
 
     def walk(
-        self, at: int, span: Span, state: tuple[int, int, int], check_crc: bool
+        self, position: int, span: Span, state: tuple[int, int, int], check_crc: bool
     ) -> tuple[int, int, int, int]:
-        """Add ordinary batches from `at` on; where it stopped, and what `walk_ordinary` says."""
+        """Add ordinary batches from `position` on; the new state, as of `walk_ordinary`."""
         room = min(WALKED_AT_ONCE, self._most - self.count)
         table = np.empty((room, TABLE_COLUMNS), np.int64)
-        count, *stopped = walk_ordinary(self._data, at, span, state, table)
+        count, *stopped = walk_ordinary(self._data, position, span, state, table)
         if count:
             table = table[:count]
             if not check_crc:
@@ -267,11 +271,11 @@ class Sections:
             self._close_rows()
             self._tables.append(table)
             self.count += count
-        at, left, next_offset, epoch = stopped
-        return at, left, next_offset, epoch
+        position, left, next_offset, epoch = stopped
+        return position, left, next_offset, epoch
 
     def laid_out(self) -> tuple[Any, Any]:
-        """One buffer that holds all sections, and the table that says where."""
+        """One buffer with all sections, and the table of their positions."""
         self._close_rows()
         tables = self._tables
         table = tables[0] if len(tables) == 1 else np.concatenate([_NONE, *tables])
@@ -280,12 +284,12 @@ class Sections:
         parts: list[Bytes] = []
         end = 0
         for index, numbers in enumerate(table):
-            made = self._made.get(index)
-            # With the part of its header that its checksum is of, if that is still to be compared.
-            part = made if made is not None else self._with_summed(numbers)
+            rewritten = self._made.get(index)
+            # With the part of its header that its checksum covers, if that is to be verified.
+            part = rewritten if rewritten is not None else self._with_summed(numbers)
             parts.append(part)
             start, end = end, end + len(part)
-            numbers[START] = start if made is not None else start + SUMMED_BYTES
+            numbers[START] = start if rewritten is not None else start + SUMMED_BYTES
             numbers[STOP] = end
         return as_array(parts[0] if len(parts) == 1 else b"".join(parts)), table
 

@@ -1,7 +1,7 @@
-"""The walk over one batch's records as a native kernel: what a broker checks before it appends.
+"""Checks one batch's records with a native kernel, before a broker appends it.
 
-Gives the same verdicts as `record.validate_records` at a fortieth of the cost; the tests compare
-the two. Never copies a record.
+Finds the same errors as `record.validate_records` in a fortieth of the time; the tests compare the
+two. Never copies a record.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from ottla.protocol.records.record import NewRecord, Summary
 def validate_records(section: Bytes, header: BatchHeader, *, dense: bool) -> Summary:
     """As `record.validate_records`, natively."""
     if header.count < 0:
-        raise CorruptBatch(f"batch counts {header.count} records", 57)
+        raise CorruptBatch(f"batch has invalid record count {header.count}", 57)
     data = np.frombuffer(section, dtype=np.uint8)
-    fault, at, low, high, high_delta, null_key = check(
+    fault, position, low, high, high_delta, null_key = check(
         data, header.count, header.base_timestamp, header.last_offset_delta, dense
     )
     if fault:
-        raise CorruptBatch(REASONS[fault], at)
+        raise CorruptBatch(REASONS[fault], position)
     if header.count == 0:
         return Summary(NO_TIMESTAMP, NO_TIMESTAMP, -1, -1)
     return Summary(low, high, high_delta, null_key)

@@ -1,8 +1,8 @@
 """The kernel that walks over ordinary batches by their headers. Hot: benchmarks/columns.py.
 
-Owns what an ordinary batch is: of the current format, not compressed, no marker, whole, with
-numbers that can be. It stops at any other and leaves it to `select`, which reads all that there are
-and says what is wrong with them. Never looks at records or at a checksum.
+Owns what an ordinary batch is: of the current format, not compressed, no marker, complete, with
+valid numbers. It stops at any other batch and leaves it to `select`, which reads all kinds and
+reports errors. Never reads records or a checksum.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Every kernel loaded, or compiled the first time: `python -m ottla.protocol.records.columns.warm`.
+"""Loads every kernel, or compiles it: `python -m ottla.protocol.records.columns.warm`.
 
-For whoever would rather wait at an installation, or at the start of a service, than at the first
-record. A broker needs only `validate.warm_up`.
+For installations and services that should not compile at the first record. A broker needs only
+`validate.warm_up`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ottla.protocol.records.columns.partition import partition_column
 
 
 def warm_up_all() -> None:
-    """Seconds once per machine, a few tenths of one after that."""
+    """Takes seconds once per machine, a few tenths of a second after that."""
     validate.warm_up()
     bytes_of_one = pa.array([b"v"])
     headers, partitions = [(("k", b"v"),)], partition_column(bytes_of_one, 1)

@@ -48,7 +48,7 @@ class Column(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a column is, for the kernels; whoever has one keeps the column."""
+    """The addresses of a column, for the kernels; valid while the column is referenced."""
 
     ends: int  # an address, 0 for a column of nulls
     width: int  # of each end, in bytes
