@@ -55,6 +55,8 @@ def check(authorizer: Authorizer, peer: Requester, needs: Iterable[Need], reques
             require(authorizer, peer, need.operation, need.kind, name)
 
 
-def require(authorizer: Authorizer, peer: Requester, operation: Operation, kind: Kind, name: str) -> None:
+def require(
+    authorizer: Authorizer, peer: Requester, operation: Operation, kind: Kind, name: str
+) -> None:
     if not authorizer.allows(peer, operation, kind, name):
         raise KafkaError(REFUSALS[kind])

@@ -37,7 +37,9 @@ def _answer(topic: str, requested: Any, ctx: Context) -> Fields:
         key = TopicPartition(topic, requested.partition)
         partition = ctx.services.replicas.hosted.get(key)
         partition.require_leadership(requested.current_leader_epoch)
-        epoch, end = partition.log.epochs.end_offset(requested.leader_epoch, partition.log.end_offset)
+        epoch, end = partition.log.epochs.end_offset(
+            requested.leader_epoch, partition.log.end_offset
+        )
     except KafkaError as refusal:
         return _part(requested, refusal.code, -1, -1)
     return _part(requested, ErrorCode.none, epoch, end)

@@ -90,7 +90,9 @@ class ConsumerGroups:
         lookup = ResolvedPatterns()
         if patterns:
             names = list(filter(sees, consumer.context.image.topics))
-            lookup = ResolvedPatterns(await self._environment.thread_pool.run(resolve, patterns, names), of)
+            lookup = ResolvedPatterns(
+                await self._environment.thread_pool.run(resolve, patterns, names), of
+            )
         return await self._runtime.write(
             group_id, lambda shard, now: shard.consumer.heartbeat(group_id, request, lookup, now)
         )
