@@ -61,7 +61,7 @@ class SendPath:
         route = self._routes.get(topic)
         if route is None:
             return None
-        partition = route.hash.known.get(key)
+        partition = route.hash.cache.get(key)
         if partition is None:
             partition = route.hash(key)
         size = len(value) + len(key) + RECORD_OVERHEAD

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from ottla.client.consumer.core import Core
 from ottla.client.consumer.group.classic_member import GroupMetadata
-from ottla.client.offsets import OffsetAndMetadata, Offsets, given_offsets
+from ottla.client.offsets import OffsetAndMetadata, Offsets, checked_offsets
 from ottla.client.retry import Deadline, retrying
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
@@ -67,7 +67,7 @@ def group_metadata(core: Core) -> GroupMetadata:
 
 def _wanted(core: Core, offsets: Offsets | None) -> dict[TopicPartition, OffsetAndMetadata]:
     _group_id(core)
-    return core.consumed() if offsets is None else given_offsets(offsets)
+    return core.consumed() if offsets is None else checked_offsets(offsets)
 
 
 def _group_id(core: Core) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Final
 
 from ottla.client.errors import KafkaError
-from ottla.client.retry import Backoff, said
+from ottla.client.retry import Backoff, error_text
 from ottla.model.clock import Clock
 
 log: Final = logging.getLogger("ottla.producer")
@@ -63,7 +63,7 @@ class BackgroundTasks:
             count = self._failures.get(name, (0, 0))[0] + 1
             pause_ms = self._backoff.after(count)
             self._failures[name] = (count, self._clock.mono_ms() + pause_ms)
-            log.debug("%s failed, the next try in %s ms: %s", name, pause_ms, said(error))
+            log.debug("%s failed, the next try in %s ms: %s", name, pause_ms, error_text(error))
         else:
             self._failures.pop(name, None)
         finally:

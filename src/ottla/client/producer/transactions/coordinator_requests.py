@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from ottla.client.cluster import Cluster, ConnectionLane, CoordinatorKind
 from ottla.client.errors import ErrorCode, KafkaError, UnsupportedVersion, refusal
-from ottla.client.offsets import Offsets, given_offsets
+from ottla.client.offsets import Offsets, checked_offsets
 from ottla.client.producer.sender.sequences import Identity, Sequences
 from ottla.client.producer.transactions.state import PreparedTransaction, Transaction
 from ottla.client.retry import MOVED, Deadline, retrying
@@ -268,7 +268,7 @@ def _group(group: GroupMetadata) -> dict[str, Any]:
 
 def _offsets(offsets: Offsets) -> list[dict[str, Any]]:
     by_topic: dict[str, list[dict[str, Any]]] = {}
-    for tp, told in given_offsets(offsets).items():
+    for tp, told in checked_offsets(offsets).items():
         by_topic.setdefault(tp.topic, []).append(
             {
                 "partition_index": tp.partition,
