@@ -56,7 +56,7 @@ def test_it_can_be_awaited_before_and_after_its_outcome_and_across_a_split() -> 
     async def main() -> None:
         whole, parts = batch(b"a", b"b"), [batch(b"a"), batch(b"b")]
         loop = asyncio.get_running_loop()
-        loop.call_soon(whole.become, parts)
+        loop.call_soon(whole.split_into, parts)
         loop.call_later(0.001, parts[1].succeed, 9, -1)
         delivery = Delivery.of(whole, 1)
         assert (await delivery).offset == 9

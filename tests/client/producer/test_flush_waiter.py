@@ -18,7 +18,7 @@ def test_all_batches_are_waited_for_and_those_that_took_their_place() -> None:
             waiting = tasks.create_task(finished([done, one, whole]))
             await asyncio.sleep(0)
             threading.Thread(target=one.fail, args=(ValueError(),)).start()
-            whole.become(parts)
+            whole.split_into(parts)
             parts[0].succeed(0, -1)
             for _ in range(20):
                 await asyncio.sleep(0)

@@ -88,9 +88,11 @@ class Producer(SendPath):
         """Take a record; waits only for metadata and memory. Await the result for its outcome."""
         if type(value) is bytes and headers is None and partition is None and timestamp_ms is None:
             if key is None:
-                delivery = self._quick(topic, value)
+                delivery = self._append_fast(topic, value)
             else:
-                delivery = self._quick_keyed(topic, value, key) if type(key) is bytes else None
+                delivery = (
+                    self._append_fast_keyed(topic, value, key) if type(key) is bytes else None
+                )
             if delivery is not None:
                 return delivery
         # A batch was filled: a caller that never waits must let the sender have its turn.
@@ -113,7 +115,7 @@ class Producer(SendPath):
                 )
         except (KafkaError, OSError) as error:
             return self._failed(record, error)
-        return self._told(taken)
+        return self._with_interceptors(taken)
 
     async def _memory(self, size: int, deadline: Deadline) -> MemoryClaim:
         granted = asyncio.Event()

@@ -53,8 +53,8 @@ class ProducerCore:
             coordination = CoordinatorRequests(config, self.cluster, transaction, sequences)
         self._queues = Queues(config.buffer_memory)
         self._accumulator = Accumulator(config, self._queues)
-        means = IntakeContext(clock, dice, stamp_ns, self.wake)
-        self.intake = RecordIntake(config, hooks, means, self._queues, transaction)
+        context = IntakeContext(clock, dice, stamp_ns, self.wake)
+        self.intake = RecordIntake(config, hooks, context, self._queues, transaction)
         numbering = BatchNumbering(self.cluster, sequences, transaction, coordination)
         self.sender = Sender(config, self.cluster, self._accumulator, numbering, self.intake)
         self.transactions = Transactions(
@@ -68,15 +68,15 @@ class ProducerCore:
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
-        await self.sender.chores.open()
+        await self.sender.background_tasks.open()
 
     def wake(self) -> None:
         """Have the sender look at the queues; from any thread."""
         if not self._is_waking and self._loop is not None:
             self._is_waking = True
-            self._loop.call_soon_threadsafe(self._woken)
+            self._loop.call_soon_threadsafe(self._on_wake)
 
-    def _woken(self) -> None:
+    def _on_wake(self) -> None:
         self._is_waking = False
         self.sender.step()
         self.stepped.set()
@@ -97,17 +97,17 @@ class ProducerCore:
 
     async def flush(self) -> None:
         """Until everything sent so far has its outcome."""
-        batches = self._accumulator.flush_begun()
+        batches = self._accumulator.begin_flush()
         self.wake()
         try:
             await finished(batches)
         finally:
-            self._accumulator.flush_ended()
+            self._accumulator.end_flush()
 
     async def close(self, timeout_ms: int | None) -> None:
         """Send what waits, as long as there is time, and end."""
         self.intake.is_closed = True
-        self.intake.close_open()
+        self.intake.close_open_batches()
         self._accumulator.is_closing = True
         try:
             if timeout_ms != 0 and not self._accumulator.is_empty:
@@ -117,7 +117,7 @@ class ProducerCore:
             pass  # what is left is given up, and those who wait for it are told
         finally:
             self.stop()
-            await self.sender.chores.close()
+            await self.sender.background_tasks.close()
 
     def stop(self) -> None:
         """Send nothing more, whatever waits: those who wait for it are told. Once is enough."""
@@ -125,7 +125,7 @@ class ProducerCore:
             return
         self._is_stopped = True
         self.intake.is_closed = True
-        self.intake.close_open()
+        self.intake.close_open_batches()
         self.sender.close()
         self.sender.outcomes.abandon_all(ConnectionAbortedError(CLOSED))
         self.cluster.close()

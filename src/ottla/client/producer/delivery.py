@@ -21,15 +21,15 @@ async def finished(batches: Iterable[Batch]) -> None:
     todo = list(batches)
     while todo:
         batch = todo.pop()
-        heirs = batch.heirs
-        if heirs != [batch]:
-            todo += heirs
+        successors = batch.successors
+        if successors != [batch]:
+            todo += successors
         elif not batch.is_done:
-            await something_became_of(batch)
+            await wait_for_change(batch)
             todo.append(batch)
 
 
-async def something_became_of(batch: Batch) -> None:
+async def wait_for_change(batch: Batch) -> None:
     """Until the batch has its outcome, or others took its place."""
     loop = asyncio.get_running_loop()
     arrived: asyncio.Future[None] = loop.create_future()
@@ -99,16 +99,16 @@ class Delivery:
                 log.exception("a callback of a delivery failed")
 
         batch, index = self.batch.part(self.index)
-        while not batch.call_back(index, guarded, self):
-            heir, at = batch.part(index)
-            if heir is batch:  # it has its outcome
+        while not batch.add_callback(index, guarded, self):
+            successor, at = batch.part(index)
+            if successor is batch:  # it has its outcome
                 guarded(self)
                 return
-            batch, index = heir, at
+            batch, index = successor, at
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
         while not self.done():
-            yield from something_became_of(self.batch.part(self.index)[0]).__await__()
+            yield from wait_for_change(self.batch.part(self.index)[0]).__await__()
         return self.result(0)
 
     def _waited(self, timeout: float | None) -> tuple[Batch, int]:

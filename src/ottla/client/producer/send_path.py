@@ -31,9 +31,9 @@ class SendPath:
         self._routes = queues.routes
         self._acquire = queues.lock.acquire
         self._release = queues.lock.release
-        self._stamp_ns = core.intake.means.stamp_ns
+        self._stamp_ns = core.intake.context.stamp_ns
 
-    def _quick(self, topic: str, value: bytes) -> Delivery | None:
+    def _append_fast(self, topic: str, value: bytes) -> Delivery | None:
         """Append to the batch that is open for this topic; None when there is none with room."""
         delivery = Delivery()
         stamp_ns = self._stamp_ns()
@@ -56,7 +56,7 @@ class SendPath:
             self._release()
         return None
 
-    def _quick_keyed(self, topic: str, value: bytes, key: bytes) -> Delivery | None:
+    def _append_fast_keyed(self, topic: str, value: bytes, key: bytes) -> Delivery | None:
         """The same for a record with a key."""
         route = self._routes.get(topic)
         if route is None:
@@ -88,7 +88,7 @@ class SendPath:
         """The record as interceptors want it sent."""
         return self._intake.hooks.interceptors.on_send(record)
 
-    def _told(self, delivery: Delivery) -> Delivery:
+    def _with_interceptors(self, delivery: Delivery) -> Delivery:
         """Have interceptors told of the outcome, before any callback."""
         chain = self._intake.hooks.interceptors
         if chain:
@@ -110,7 +110,7 @@ class SendPath:
     def _failed(self, record: ProducerRecord, error: KafkaError | OSError) -> Delivery:
         """The outcome of a record that could not be taken (PRD-13)."""
         partition = -1 if record.partition is None else record.partition
-        return self._told(failed(TopicPartition(record.topic, partition), error))
+        return self._with_interceptors(failed(TopicPartition(record.topic, partition), error))
 
 
 def checked(

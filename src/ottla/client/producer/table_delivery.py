@@ -33,7 +33,7 @@ class TableDelivery:
 
     def done(self) -> bool:
         """Whether everything has its outcome."""
-        return all(heir.is_done for batch in self._batches for heir in batch.heirs)
+        return all(successor.is_done for batch in self._batches for successor in batch.successors)
 
     def result(self, timeout: float | None = None) -> list[SentRange]:
         """Where the rows are, by batch; waits up to `timeout` seconds for each of them.
@@ -59,7 +59,7 @@ class TableDelivery:
     def _ranges(self) -> list[SentRange]:
         ranges = []
         for batch in self._batches:
-            for heir in batch.heirs:
-                first = heir.metadata(0)
-                ranges.append(SentRange(*heir.tp, first.offset, heir.records))
+            for successor in batch.successors:
+                first = successor.metadata(0)
+                ranges.append(SentRange(*successor.tp, first.offset, successor.records))
         return ranges

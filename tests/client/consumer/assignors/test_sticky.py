@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ottla.client.consumer.assignors.assignor import RoundRobinAssignor, Shares, Subscription
 from ottla.client.consumer.assignors.sticky import StickyAssignor
-from ottla.client.consumer.assignors.user_data import encode_held
+from ottla.client.consumer.assignors.user_data import encode_owned
 from tests.client.consumer.assignors.dealing import (
     TOPICS,
     dealt,
@@ -30,7 +30,7 @@ def remembering(
 ) -> dict[str, Subscription]:
     """The members as they join after they got these shares."""
     return {
-        member: told._replace(user_data=encode_held(shares[member], generation))
+        member: told._replace(user_data=encode_owned(shares[member], generation))
         if member in shares
         else told
         for member, told in members.items()
@@ -85,14 +85,14 @@ def test_what_a_member_got_is_what_it_tells_the_next_leader() -> None:
     assignor = StickyAssignor()
     assert assignor.user_data(["t"]) is None
     assignor.on_assignment(parts("tp1 tp0"), 7)
-    assert assignor.user_data(["t"]) == encode_held(parts("tp0 tp1"), 7)
+    assert assignor.user_data(["t"]) == encode_owned(parts("tp0 tp1"), 7)
 
 
 @pytest.mark.spec("CON-38")
 def test_of_two_claims_the_later_generation_is_believed() -> None:
     members = {
-        "away": Subscription(("t",), user_data=encode_held(parts("tp0 tp1"), 3)),
-        "here": Subscription(("t",), user_data=encode_held(parts("tp1"), 4)),
+        "away": Subscription(("t",), user_data=encode_owned(parts("tp0 tp1"), 3)),
+        "here": Subscription(("t",), user_data=encode_owned(parts("tp1"), 4)),
     }
     assert short(StickyAssignor().assign(members, {"t": 2})) == {"away": "tp0", "here": "tp1"}
 

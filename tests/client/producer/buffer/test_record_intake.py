@@ -181,7 +181,7 @@ def test_closing_what_is_open_ends_the_quick_way_in() -> None:
     rig = Rig()
     rig.intake.append(rig.prepared(topic()))
     assert list(rig.queues.open) == ["t"]
-    rig.intake.close_open()
+    rig.intake.close_open_batches()
     assert not rig.queues.open
     assert rig.queues.backlog == 1
 
@@ -228,7 +228,7 @@ def test_who_waits_for_memory_wakes_the_sender_only_where_records_linger() -> No
     before = rig.woken
     rig.intake.claim(1_000, lambda: None)
     assert rig.woken == before + 1
-    rig.intake.close_open()
+    rig.intake.close_open_batches()
     rig.queues.close(rig.queues.at(TP).batches[0])
     rig.intake.claim(1_000, lambda: None)
     assert rig.woken == before + 1
@@ -236,6 +236,6 @@ def test_who_waits_for_memory_wakes_the_sender_only_where_records_linger() -> No
 
 def test_rows_without_keys_are_spread_by_size() -> None:
     rig = Rig(batch_size=100)
-    assert {rig.intake.spread(topic(), 100) for _ in range(50)} == {0, 1, 2}
-    first = rig.intake.spread(topic(), 0)
-    assert rig.intake.spread(topic(), 0) == first
+    assert {rig.intake.next_sticky_partition(topic(), 100) for _ in range(50)} == {0, 1, 2}
+    first = rig.intake.next_sticky_partition(topic(), 0)
+    assert rig.intake.next_sticky_partition(topic(), 0) == first

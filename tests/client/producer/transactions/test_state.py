@@ -47,7 +47,7 @@ def test_a_new_partition_is_announced_once_unless_brokers_add_it_themselves() ->
     assert transaction.to_add == set()
     assert transaction.may_send(TP)
     newer = at(TransactionPhase.OPEN)
-    newer.adds_itself = True
+    newer.adds_partitions_implicitly = True
     newer.touch(TP)
     assert newer.to_add == set()
     assert newer.may_send(TP)
@@ -111,10 +111,10 @@ def test_an_end_that_was_not_answered_may_be_asked_for_again_but_not_the_other_w
 
 
 def test_a_failure_while_aborting_or_between_transactions_changes_nothing() -> None:
-    aborting = at(TransactionPhase.BROKEN)
-    aborting.end(commit=False)
-    aborting.fail(TimeoutError())
-    assert aborting.phase is TransactionPhase.ENDING
+    abort_needed = at(TransactionPhase.BROKEN)
+    abort_needed.end(commit=False)
+    abort_needed.fail(TimeoutError())
+    assert abort_needed.phase is TransactionPhase.ENDING
     idle = at(TransactionPhase.READY)
     idle.fail(TimeoutError())
     assert idle.phase is TransactionPhase.READY

@@ -120,9 +120,11 @@ def test_a_prepared_transaction_that_nobody_wrote_down_is_aborted() -> None:
             first.send("t", b"prepared")
             first.prepare_transaction()
         with ottla.Producer(**options) as second:
-            kept = second.init_transactions(keep_prepared=True)
-            assert kept is not None
-            assert not second.complete_transaction(kept._replace(epoch=kept.epoch + 100))
+            kept_prepared = second.init_transactions(keep_prepared=True)
+            assert kept_prepared is not None
+            assert not second.complete_transaction(
+                kept_prepared._replace(epoch=kept_prepared.epoch + 100)
+            )
         assert read(broker.bootstrap_servers, "t") == []
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ottla.client.consumer.assignors.user_data import Held
+from ottla.client.consumer.assignors.user_data import OwnedPartitions
 from ottla.model.ids import TopicPartition
 
 
@@ -20,7 +20,7 @@ class Claim(NamedTuple):
 
 
 def settle(
-    held: Mapping[str, Held],
+    held: Mapping[str, OwnedPartitions],
     topics: Mapping[str, frozenset[str]],
     partitions: Mapping[str, int],
 ) -> dict[TopicPartition, str]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from ottla.client.consumer.fetch.chunk import Chunk, unreadable
+from ottla.client.consumer.fetch.chunk import Chunk, corrupt_batch
 from ottla.protocol.records.columns import decode
 from ottla.protocol.records.header import CorruptBatch
 
@@ -27,7 +27,7 @@ MOST_KEPT: Final = 1 << 17
 @cache
 def schema(*, headers: bool) -> Any:
     """The schema of every table that `poll_arrow` gives."""
-    return pa.schema([*PLACE, *decode.schema(_want(headers))])
+    return pa.schema([*PLACE, *decode.schema(_wanted_columns(headers))])
 
 
 def batches_of(chunk: Chunk, *, headers: bool, check_crc: bool) -> Iterator[Any]:
@@ -38,13 +38,13 @@ def batches_of(chunk: Chunk, *, headers: bool, check_crc: bool) -> Iterator[Any]
         try:
             found = decode.decode_batches(
                 view,
-                want=_want(headers),
+                want=_wanted_columns(headers),
                 start_offset=part.offset,
                 aborted=aborted,
                 check_crc=check_crc,
             )
         except CorruptBatch as fault:
-            raise unreadable(part, fault) from None
+            raise corrupt_batch(part, fault) from None
         view, aborted, more = view[found.consumed :], found.aborted, found.more
         rows = found.batch.num_rows
         if rows:
@@ -76,5 +76,5 @@ def _name(topic: str) -> Any:
     return pa.array([topic], pa.string())
 
 
-def _want(headers: bool) -> tuple[str, ...]:
+def _wanted_columns(headers: bool) -> tuple[str, ...]:
     return (*WANT, "headers") if headers else WANT

@@ -84,7 +84,7 @@ class ChunkReader:
         try:
             return decoder()(view, part.offset, aborted, check_crc=self.check_crc)
         except CorruptBatch as fault:
-            raise unreadable(part, fault) from None
+            raise corrupt_batch(part, fault) from None
 
     def records(self, part: AssignedPartition, found: RecordRows) -> list[Record[Any, Any]]:
         """As many as deserialize; SerializationError when the first one does not."""
@@ -92,7 +92,7 @@ class ChunkReader:
         try:
             keys, values = _read(self._key, keys), _read(self._value, values)
         except Exception:
-            good = self._good(part, found)
+            good = self._deserializable_count(part, found)
             found = found.between(0, good)
             keys, values = _read(self._key, found.keys), _read(self._value, found.values)
         topic, partition = part.tp
@@ -103,7 +103,7 @@ class ChunkReader:
             )
         )  # fmt: skip
 
-    def _good(self, part: AssignedPartition, found: RecordRows) -> int:
+    def _deserializable_count(self, part: AssignedPartition, found: RecordRows) -> int:
         """How many records in a row deserialize."""
         for at, (key, value) in enumerate(zip(found.keys, found.values, strict=True)):
             try:
@@ -125,7 +125,7 @@ def _read(read: Read | None, column: Sequence[bytes | None]) -> Sequence[Any]:
     return [None if data is None else read(data) for data in column]
 
 
-def unreadable(part: AssignedPartition, fault: CorruptBatch) -> KafkaError:
+def corrupt_batch(part: AssignedPartition, fault: CorruptBatch) -> KafkaError:
     return KafkaError(
         ErrorCode.corrupt_message,
         f"{part.tp} at offset {part.offset} does not read: {fault}; seek past it to go on without",

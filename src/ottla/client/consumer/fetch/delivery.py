@@ -18,7 +18,7 @@ def take(core: Core, most: int | None = None) -> list[Record[Any, Any]]:
     if most is not None and most < 1:
         raise UserError(f"max_records={most}: expected 1 or more")
     records = core.buffer.take(most or core.config.max_poll_records)
-    core.pace.polled()
+    core.poll_interval.polled()
     core.records += len(records)
     return core.interceptors.consumed(records) if core.interceptors and records else records
 
@@ -29,8 +29,8 @@ def take_arrow(core: Core, *, headers: bool) -> Any:
         from ottla.client.consumer.fetch import arrow
     except ImportError as missing:
         raise UserError(f"poll_arrow() needs {missing.name}: pip install 'ottla[arrow]'") from None
-    core.pace.polled()
-    core.fetcher.in_columns = True
+    core.poll_interval.polled()
+    core.fetcher.reads_columns = True
     batches: list[Any] = []
     chunks = core.buffer.take_chunks()
     for at, chunk in enumerate(chunks):

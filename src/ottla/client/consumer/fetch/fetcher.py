@@ -1,7 +1,7 @@
 """Fetching: requests under way to each broker that something is read from.
 
 Owns the tasks and the sessions: one of each for a broker, and a second of each for one whose
-replies are large (`shares`). Fetches run ahead of the user: while one chunk of a partition is read
+replies are large (`selection`). Fetches run ahead of the user: while one chunk of a partition is read
 the next one is on its way, and no further. Never decodes a record.
 """
 
@@ -50,8 +50,8 @@ class Source:
     """A broker that something is read from."""
 
     def __init__(self, *, read_committed: bool) -> None:
-        self.bell = asyncio.Event()
-        self.shares = PartitionSelection(read_committed=read_committed)
+        self.wake_event = asyncio.Event()
+        self.selection = PartitionSelection(read_committed=read_committed)
         self.tasks = 0
 
 
@@ -70,33 +70,33 @@ class Fetcher:
         self._config: ConsumerConfig = cluster.config
         self._subscriptions = subscriptions
         self._watch = watch
-        self._arrivals = PartitionResponses(cluster, policy, self.kick)
+        self._responses = PartitionResponses(cluster, policy, self.wake)
         self._sessions: dict[tuple[int, ConnectionLane], FetchSession] = {}
         self._brokers: dict[int, Source] = {}
         self._changed = asyncio.Event()
-        self.in_columns = False
+        self.reads_columns = False
         """The user reads columns: large fetches are worth their memory."""
         self.fetches = 0
 
-    def serve(self, buffer: Buffer, then: ErrorReaction) -> None:
-        self._then = then
-        self._arrivals.serve(buffer, then)
+    def attach(self, buffer: Buffer, then: ErrorReaction) -> None:
+        self._callbacks = then
+        self._responses.attach(buffer, then)
 
     @property
     def bytes(self) -> int:
-        return self._arrivals.bytes
+        return self._responses.bytes
 
-    def kick(self) -> None:
+    def wake(self) -> None:
         """Something can be fetched that could not before."""
         self._changed.set()
         for broker in self._brokers.values():
-            broker.bell.set()
+            broker.wake_event.set()
 
     def refetch(self, chunk: Chunk) -> None:
         """A chunk does not read: ask again from where the user is."""
         if chunk.is_current:
             chunk.part.seek(chunk.part.offset)
-            self.kick()
+            self.wake()
 
     async def run(self) -> None:
         """The tasks for each broker that there is something to fetch from."""
@@ -104,14 +104,14 @@ class Fetcher:
             while True:
                 self._changed.clear()
                 for node in {node for node, _ in self._sources()}:
-                    broker = self._brokers.get(node) or self._begun(node)
-                    while broker.tasks < broker.shares.fetches:
+                    broker = self._brokers.get(node) or self._add_source(node)
+                    while broker.tasks < broker.selection.fetches:
                         lane = ConnectionLane.MORE_DATA if broker.tasks else ConnectionLane.DATA
                         broker.tasks += 1
-                        tasks.create_task(self._from(node, broker, lane))
+                        tasks.create_task(self._fetch_loop(node, broker, lane))
                 await self._changed.wait()
 
-    def _begun(self, node: int) -> Source:
+    def _add_source(self, node: int) -> Source:
         broker = Source(read_committed=self._config.isolation_level == "read_committed")
         self._brokers[node] = broker
         return broker
@@ -124,7 +124,7 @@ class Fetcher:
                 await self._cluster.ask(
                     node,
                     FETCH,
-                    {**self._terms, **fields},
+                    {**self._request_fields, **fields},
                     at_most=NEWEST,
                     timeout_ms=CLOSE_TIMEOUT_MS,
                     lane=ConnectionLane.COORDINATION,
@@ -135,44 +135,44 @@ class Fetcher:
                 if (fields := session.closing()) is not None:
                     tasks.create_task(one(node, fields))
 
-    async def _from(self, node: int, broker: Source, lane: ConnectionLane) -> None:
+    async def _fetch_loop(self, node: int, broker: Source, lane: ConnectionLane) -> None:
         session = self._sessions.setdefault((node, lane), FetchSession())
         failures = 0
         while True:
             asked = self._next(node, broker)
             if not asked:
-                await broker.bell.wait()
+                await broker.wake_event.wait()
                 continue
             try:
                 good = await self._fetch(node, broker, (lane, session), asked)
                 failures = 0 if good else failures + 1
             except (OSError, KafkaError) as error:
                 # The broker was not reached; codes of a reply are the session's (`FetchSession`) or
-                # a partition's (`LOOK_AGAIN`), and are judged where the reply is read.
+                # a partition's (`REFRESH_METADATA`), and are judged where the reply is read.
                 session.lost()
                 failures += 1
                 if isinstance(error, KafkaError) and not error.retriable:
-                    self._then.failed(error)
+                    self._callbacks.failed(error)
             finally:
-                broker.shares.give_back(asked)
+                broker.selection.give_back(asked)
             if failures:
                 self._watch.ask()
                 if (
                     lane is ConnectionLane.MORE_DATA
                 ):  # the first goes on with all; a large reply calls again
-                    broker.shares.failed()
+                    broker.selection.failed()
                     broker.tasks -= 1
-                    broker.bell.set()
+                    broker.wake_event.set()
                     return
                 await asyncio.sleep(self._cluster.backoff.after(failures) / 1e3)
 
     def _next(self, node: int, broker: Source) -> dict[TopicPartition, RequestedPartition]:
         """What the next fetch asks for."""
-        broker.bell.clear()
+        broker.wake_event.clear()
         wanted = [part for source, part in self._sources() if source == node]
-        share, leaves_some = broker.shares.take(wanted, unread=self._has_unread(node))
+        share, leaves_some = broker.selection.take(wanted, unread=self._has_unread(node))
         if leaves_some:
-            broker.bell.set()
+            broker.wake_event.set()
         return {
             part.tp: RequestedPartition(part, part.version, part.fetch_offset) for part in share
         }
@@ -186,13 +186,13 @@ class Fetcher:
     ) -> bool:
         """One request and its answer; whether all went well."""
         lane, session = way
-        wanted = {tp: self._want(each) for tp, each in asked.items()}
+        wanted = {tp: self._fetch_position(each) for tp, each in asked.items()}
         by_id = all(want.topic_id != NO_TOPIC_ID for want in wanted.values())
         version = await self._cluster.version(
             node, FETCH, at_most=NEWEST if by_id else BY_ID - 1, lane=lane
         )
         body = bytearray()
-        fields = {**self._terms, **session.next(wanted)}
+        fields = {**self._request_fields, **session.next(wanted)}
         writer_of(message(FETCH, version, Kind.REQUEST))(fields, body)
         self.fetches += 1
         frame = await self._cluster.ask_bytes(node, FETCH, version, [bytes(body)], lane=lane)
@@ -200,14 +200,14 @@ class Fetcher:
             reply = read_fetch_response(version, frame)
         except Disconnect as fault:
             raise ConnectionError(str(fault)) from None
-        session.answered(reply.error_code, reply.session_id)
+        session.on_response(reply.error_code, reply.session_id)
         if reply.error_code:
             return False
         names = {want.topic_id: tp.topic for tp, want in wanted.items()}
-        take = self._arrivals.take
+        take = self._responses.take
         good = [take(asked, _place(each, names), each) for each in reply.partitions]
-        self._then.arrived()
-        if broker.shares.answered(len(frame), len(asked)):
+        self._callbacks.arrived()
+        if broker.selection.on_response(len(frame), len(asked)):
             self._changed.set()
         return all(good)
 
@@ -222,9 +222,9 @@ class Fetcher:
             if seen is None or seen.leader not in view.nodes:
                 self._watch.ask()
                 continue
-            part.led_by(seen.leader_epoch)
+            part.on_leader_epoch(seen.leader_epoch)
             if not part.is_fetchable:
-                self._then.moved()
+                self._callbacks.moved()
                 continue
             source = part.source(seen.leader, now_ms)
             if source not in view.nodes:  # a replica that has gone
@@ -241,7 +241,7 @@ class Fetcher:
             if part.is_full
         )
 
-    def _want(self, each: RequestedPartition) -> FetchPosition:
+    def _fetch_position(self, each: RequestedPartition) -> FetchPosition:
         topic = self._watch.view.topics[each.part.tp.topic]
         return FetchPosition(topic.id, each.offset, each.part.leader_epoch, self._most_bytes)
 
@@ -249,13 +249,13 @@ class Fetcher:
     def _most_bytes(self) -> int:
         """Of one partition: for columns more, as far as all together stay within one reply."""
         config = self._config
-        if not self.in_columns or config.is_given("max_partition_fetch_bytes"):
+        if not self.reads_columns or config.is_given("max_partition_fetch_bytes"):
             return config.max_partition_fetch_bytes
         share = config.fetch_max_bytes // max(1, len(self._subscriptions))
         return max(config.max_partition_fetch_bytes, min(share, COLUMNS_BYTES))
 
     @property
-    def _terms(self) -> dict[str, object]:
+    def _request_fields(self) -> dict[str, object]:
         config = self._config
         return {
             "replica_id": -1,

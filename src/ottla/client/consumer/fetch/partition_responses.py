@@ -21,7 +21,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.header import CorruptBatch
 
-LOOK_AGAIN: Final = frozenset(
+REFRESH_METADATA: Final = frozenset(
     {
         ErrorCode.not_leader_or_follower,
         ErrorCode.replica_not_available,
@@ -58,17 +58,17 @@ class ErrorReaction(NamedTuple):
 class PartitionResponses:
     """Takes replies apart, partition by partition."""
 
-    def __init__(self, cluster: Cluster, policy: ResetPolicy, kick: Callable[[], None]) -> None:
+    def __init__(self, cluster: Cluster, policy: ResetPolicy, wake: Callable[[], None]) -> None:
         assert isinstance(cluster.config, ConsumerConfig)
         self._config: ConsumerConfig = cluster.config
         self._clock = cluster.clock
         self._policy = policy
-        self._kick = kick
+        self._wake = wake
         self.bytes = 0
 
-    def serve(self, buffer: Buffer, then: ErrorReaction) -> None:
+    def attach(self, buffer: Buffer, then: ErrorReaction) -> None:
         self._buffer = buffer
-        self._then = then
+        self._callbacks = then
 
     def take(
         self,
@@ -89,23 +89,23 @@ class PartitionResponses:
         if fetched.preferred_replica != UNKNOWN:
             until_ms = self._clock.mono_ms() + self._config.metadata_max_age_ms
             part.prefer(fetched.preferred_replica, until_ms)
-            self._kick()  # another broker's task may have to begin
+            self._wake()  # another broker's task may have to begin
             return True
         if len(fetched.records):
-            self._keep(each, fetched)
+            self._buffer_records(each, fetched)
         return True
 
-    def _keep(self, each: RequestedPartition, fetched: PartitionResponse) -> None:
+    def _buffer_records(self, each: RequestedPartition, fetched: PartitionResponse) -> None:
         part = each.part
         try:
             chunk = Chunk(part, each.version, fetched.records, fetched.aborted)
         except CorruptBatch as fault:
-            self._then.failed(
+            self._callbacks.failed(
                 KafkaError(ErrorCode.corrupt_message, f"{part.tp} at {each.offset}: {fault}")
             )
             return
         if chunk.end < 0:
-            self._then.failed(
+            self._callbacks.failed(
                 RecordTooLarge(
                     f"{part.tp} at {each.offset}: the next batch is larger than "
                     f"max.partition.fetch.bytes={self._config.max_partition_fetch_bytes}"
@@ -120,23 +120,23 @@ class PartitionResponses:
         code = ErrorCode(fetched.error_code)
         if code is ErrorCode.offset_out_of_range:
             return self._out_of_range(part)
-        if code in LOOK_AGAIN:
+        if code in REFRESH_METADATA:
             part.replica = UNKNOWN
             return False
-        self._then.failed(refusal(code, f"{part.tp}: {code.name}"))
+        self._callbacks.failed(refusal(code, f"{part.tp}: {code.name}"))
         return False
 
     def _out_of_range(self, part: AssignedPartition) -> bool:
         if part.replica != UNKNOWN:  # a follower may lag: the leader knows
             part.replica = UNKNOWN
-            self._kick()
+            self._wake()
             return True
         if part.arrived != part.finished:
             return False  # what was fetched before is read first
         timestamp = self._policy.timestamp(self._clock.wall_ms())
         if timestamp is None:
-            part.stick(OffsetOutOfRange({part.tp: part.offset}))
+            part.mark_stuck(OffsetOutOfRange({part.tp: part.offset}))
         else:
             part.reset(timestamp)
-            self._then.moved()
+            self._callbacks.moved()
         return True

@@ -55,7 +55,7 @@ class PartitionSelection:
         """They were answered for, or will not be."""
         self._asked.difference_update(asked)
 
-    def answered(self, size: int, partitions: int) -> bool:
+    def on_response(self, size: int, partitions: int) -> bool:
         """A reply of that size came for so many; whether there should be one more fetch now."""
         if size < LARGE_BYTES or partitions < 2 or self.fetches == MOST_FETCHES:
             return False

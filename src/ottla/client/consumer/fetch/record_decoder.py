@@ -119,10 +119,10 @@ class Decode(Protocol):
 @cache
 def decoder() -> Decode:
     """The native one, where its libraries are installed."""
-    return decode_natively if find_spec("numba") else decode_plainly
+    return decode_native if find_spec("numba") else decode_plain
 
 
-def decode_natively(
+def decode_native(
     view: memoryview, start_offset: int, aborted: Aborted, *, check_crc: bool
 ) -> Decoded:
     """By kernels that take a moment to load, hence only when the first record is decoded."""
@@ -141,24 +141,26 @@ def decode_natively(
     return Decoded(rows, found.consumed, found.aborted, found.more)
 
 
-def decode_plainly(
+def decode_plain(
     view: memoryview, start_offset: int, aborted: Aborted, *, check_crc: bool
 ) -> Decoded:
     """Record by record."""
-    void, rows, consumed, more = _Void(aborted), list[Row](), 0, False
+    aborted_filter, rows, consumed, more = _AbortedFilter(aborted), list[Row](), 0, False
     try:
         for entry in entries(view):
-            rows += [row for row in _entry(entry, void, check_crc) if row[0] >= start_offset]
+            rows += [
+                row for row in _entry(entry, aborted_filter, check_crc) if row[0] >= start_offset
+            ]
             consumed += len(entry)
     except CorruptBatch:
         if not consumed:
             raise
         more = True
     columns = RecordRows(*zip(*rows, strict=True)) if rows else RecordRows()
-    return Decoded(columns, consumed, void.left, more)
+    return Decoded(columns, consumed, aborted_filter.left, more)
 
 
-class _Void:
+class _AbortedFilter:
     """Which batches of transactions nobody may see."""
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
@@ -181,13 +183,13 @@ class _Void:
         return header.is_transactional and header.producer_id in self._failed
 
 
-def _entry(entry: memoryview, void: _Void, check_crc: bool) -> Iterable[Row]:
+def _entry(entry: memoryview, aborted_filter: _AbortedFilter, check_crc: bool) -> Iterable[Row]:
     if entry[MAGIC_AT] != CURRENT_MAGIC:
         return _legacy(entry, check_crc)
     if check_crc and not crc_ok(entry):
         raise CorruptBatch("batch does not match its checksum")
     header = read_header(entry)
-    if (header.is_transactional or header.is_control) and void.covers(header, entry):
+    if (header.is_transactional or header.is_control) and aborted_filter.covers(header, entry):
         return ()
     kind, epoch = header.timestamp_type, header.leader_epoch
     return (

@@ -78,7 +78,7 @@ class FetchSession:
             "forgotten_topics_data": [],
         }
 
-    def answered(self, code: ErrorCode, session_id: int) -> None:
+    def on_response(self, code: ErrorCode, session_id: int) -> None:
         """A fetch was answered; brokers that have no room for a session say 0."""
         if code:
             self.lost(forgotten=code in FORGOTTEN)

@@ -38,41 +38,41 @@ class ClassicLoop(Membership[ClassicMember]):
 
     def __init__(self, member: ClassicMember, parts: MembershipParts) -> None:
         super().__init__(member, parts)
-        self._again = asyncio.Event()
+        self._rejoin_needed = asyncio.Event()
         self._reason = "joining for the first time"
         self._joined_revision = -1
-        parts.watch.tell(self._looked)
+        parts.watch.add_listener(self._on_metadata)
 
-    def committing(self) -> GroupMetadata | None:
+    def commit_metadata(self) -> GroupMetadata | None:
         member = self._member
         return None if member.lost or not member.member_id else member.metadata
 
-    def commit_refused(self, after: ErrorReaction) -> None:
+    def on_commit_error(self, after: ErrorReaction) -> None:
         if after is ErrorReaction.JOIN_ANEW:
             self._member.forget()
         self.rejoin("a commit was refused")
 
-    def subscribed(self) -> None:
+    def on_subscription_changed(self) -> None:
         if self._subscriptions.revision != self._joined_revision:
             self.rejoin("the subscription changed")
 
     def rejoin(self, reason: str) -> None:
         self._reason = reason
-        self._again.set()
+        self._rejoin_needed.set()
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            beating: asyncio.Task[None] | None = None
+            heartbeats: asyncio.Task[None] | None = None
             while True:
                 await self._gate.call(self._prepare)
-                if beating is not None:
-                    beating.cancel()
+                if heartbeats is not None:
+                    heartbeats.cancel()
                 share = await self._join()
                 if share is None:
                     continue
-                beating = tasks.create_task(self._beat())
+                heartbeats = tasks.create_task(self._heartbeat_loop())
                 await self._gate.call(lambda share=share: self._complete(share))  # type: ignore[misc]
-                await self._again.wait()
+                await self._rejoin_needed.wait()
 
     async def leave(self, reason: str, timeout_ms: int) -> None:
         fields = self._member.leave(reason)
@@ -92,11 +92,11 @@ class ClassicLoop(Membership[ClassicMember]):
         elif member.is_cooperative:
             topics = self._subscriptions.topics
             unwanted = frozenset(tp for tp in assigned if tp.topic not in topics)
-            await self._rebalance.save()
+            await self._rebalance.auto_commit()
             await self._rebalance.revoke(unwanted)
         else:
             await self._rebalance.revoke(assigned)
-        self._again.clear()
+        self._rejoin_needed.clear()
         self._joined_revision = self._subscriptions.revision
 
     async def _complete(self, share: tuple[TopicPartition, ...]) -> None:
@@ -125,12 +125,12 @@ class ClassicLoop(Membership[ClassicMember]):
                     self._gate.fail(error)
                     return None
                 self._member.refused(ErrorReaction.TRY_LATER)
-                self._lost_coordinator()
+                self._forget_coordinator()
                 after, share = ErrorReaction.TRY_LATER, ()
             if after is ErrorReaction.GO_ON:
                 return share
             if after is ErrorReaction.FIND_COORDINATOR:
-                self._lost_coordinator()
+                self._forget_coordinator()
             if after in (ErrorReaction.TRY_LATER, ErrorReaction.FIND_COORDINATOR):
                 failures += 1
                 await asyncio.sleep(self._cluster.backoff.after(failures) / 1e3)
@@ -145,7 +145,7 @@ class ClassicLoop(Membership[ClassicMember]):
         request = member.join(subscriptions.topics, subscriptions.assigned, self._reason)
         timeout_ms = member.terms.rebalance_timeout_ms + JOIN_GRACE_MS
         reply = await self._ask(JOIN_GROUP, request, timeout_ms, ConnectionLane.JOIN)
-        after = member.joined(reply)
+        after = member.on_joined(reply)
         if after is not ErrorReaction.GO_ON:
             if after is ErrorReaction.GIVE_UP:
                 raise refusal(reply.error_code)
@@ -156,49 +156,52 @@ class ClassicLoop(Membership[ClassicMember]):
         else:
             self._watch.forget_group()
         reply = await self._ask(SYNC_GROUP, member.sync(shares), timeout_ms, ConnectionLane.JOIN)
-        after, share = member.synced(reply)
+        after, share = member.on_synced(reply)
         if after is ErrorReaction.GIVE_UP:
             raise refusal(reply.error_code)
         return after, share
 
     async def _counts(self, topics: frozenset[str]) -> Mapping[str, int]:
-        return await self._watch.known(topics)
+        return await self._watch.partition_counts(topics)
 
-    async def _beat(self) -> None:
+    async def _heartbeat_loop(self) -> None:
         """Say that we are there, while we are."""
         member, interval_ms = self._member, self._config.heartbeat_interval_ms
         failures = 0
         while member.phase is MemberPhase.STABLE:
             pause_ms = self._cluster.backoff.after(failures) if failures else interval_ms
-            await asyncio.sleep(max(1, min(pause_ms, self._pace.left_ms)) / 1e3)
-            if self._pace.is_too_slow:
-                await self._step_out()
+            await asyncio.sleep(max(1, min(pause_ms, self._poll_interval.left_ms)) / 1e3)
+            if self._poll_interval.is_too_slow:
+                await self._leave_after_poll_timeout()
                 return
             try:
                 timeout_ms = self._config.session_timeout_ms
                 reply = await self._ask(HEARTBEAT, member.heartbeat(), timeout_ms)
-            except (KafkaError, OSError):  # it was not found or not reached; `_heard` judges codes
+            except (
+                KafkaError,
+                OSError,
+            ):  # it was not found or not reached; `_on_heartbeat_code` judges codes
                 failures += 1
-                self._lost_coordinator()
+                self._forget_coordinator()
                 continue
             failures = 0
-            self._heard(reply.error_code)
+            self._on_heartbeat_code(reply.error_code)
 
-    def _heard(self, code: ErrorCode) -> None:
-        match self._member.heard(code):
+    def _on_heartbeat_code(self, code: ErrorCode) -> None:
+        match self._member.on_heartbeat(code):
             case ErrorReaction.JOIN_AGAIN:
                 self.rejoin("the group is rebalancing")
             case ErrorReaction.JOIN_ANEW:
                 self.rejoin("the group no longer knew this member")
             case ErrorReaction.FIND_COORDINATOR:
-                self._lost_coordinator()
+                self._forget_coordinator()
             case ErrorReaction.GIVE_UP:
                 self._gate.fail(refusal(code))
                 self.rejoin(f"a heartbeat was refused: {code.name}")
             case _:
                 pass
 
-    async def _step_out(self) -> None:
+    async def _leave_after_poll_timeout(self) -> None:
         """The user has not polled for too long: let others have the partitions."""
         log.warning(
             "no poll for max.poll.interval.ms=%d: leaving the group; handle fewer records at a "
@@ -209,15 +212,15 @@ class ClassicLoop(Membership[ClassicMember]):
         await self.leave(reason, self._config.request_timeout_ms)
         self.rejoin(reason)
 
-    def _looked(self) -> None:
+    def _on_metadata(self) -> None:
         """After each look at the cluster: is the deal out of date?"""
         if self._member.phase is not MemberPhase.STABLE:
             return
         if self._watch.has_grown and self._member.is_leader:
             self.rejoin("topics have other partitions")
-        self.subscribed()
+        self.on_subscription_changed()
 
-    def _lost_coordinator(self) -> None:
+    def _forget_coordinator(self) -> None:
         group_id = self._member.terms.group_id
         self._cluster.forget_coordinator(CoordinatorKind.GROUP, group_id)
 

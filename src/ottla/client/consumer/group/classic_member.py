@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.client.consumer.assignors.assignor import Assignor, Protocols, Shares, Subscription
 from ottla.client.consumer.assignors.choice import protocol_of
-from ottla.client.consumer.group.error_reactions import ErrorReaction, after_membership
+from ottla.client.consumer.group.error_reactions import ErrorReaction, membership_reaction
 from ottla.client.consumer.group.subscription_codec import (
     UnreadableSubscription,
     decode_assignment,
@@ -98,8 +98,8 @@ class ClassicMember:
         self, topics: Collection[str], owned: Collection[TopicPartition], reason: str = ""
     ) -> Fields:
         """The fields of JoinGroup. An eager member owns nothing by now."""
-        self._move(MemberPhase.OUT)
-        self._move(MemberPhase.JOINING)
+        self._set_phase(MemberPhase.OUT)
+        self._set_phase(MemberPhase.JOINING)
         terms = self.terms
         return {
             "group_id": terms.group_id,
@@ -115,15 +115,15 @@ class ClassicMember:
             "reason": reason[:255],
         }
 
-    def joined(self, reply: Any) -> ErrorReaction:
+    def on_joined(self, reply: Any) -> ErrorReaction:
         """JoinGroup was answered."""
-        after = after_membership(reply.error_code)
+        after = membership_reaction(reply.error_code)
         if after is not ErrorReaction.GO_ON:
             if reply.error_code is ErrorCode.member_id_required:
                 self.member_id = reply.member_id
             self.refused(after)
             return after
-        self._move(MemberPhase.SYNCING)
+        self._set_phase(MemberPhase.SYNCING)
         self.member_id = reply.member_id
         self.generation = reply.generation_id
         self._chosen = reply.protocol_name
@@ -131,7 +131,7 @@ class ClassicMember:
         self._members = {}
         if self.is_leader:
             self._members = {
-                each.member_id: _heard(each.metadata, each.group_instance_id)
+                each.member_id: _on_heartbeat_code(each.metadata, each.group_instance_id)
                 for each in reply.members
             }
         return after
@@ -155,7 +155,7 @@ class ClassicMember:
     def sync(self, shares: Shares) -> Fields:
         """The fields of SyncGroup; whoever does not lead sends no shares."""
         return {
-            **self._named,
+            **self._member_fields,
             "protocol_type": CONSUMER,
             "protocol_name": self._chosen,
             "assignments": [
@@ -164,9 +164,9 @@ class ClassicMember:
             ],
         }
 
-    def synced(self, reply: Any) -> tuple[ErrorReaction, tuple[TopicPartition, ...]]:
+    def on_synced(self, reply: Any) -> tuple[ErrorReaction, tuple[TopicPartition, ...]]:
         """SyncGroup was answered: this member's own share."""
-        after = after_membership(reply.error_code)
+        after = membership_reaction(reply.error_code)
         if after is not ErrorReaction.GO_ON:
             self.refused(after)
             return after, ()
@@ -175,18 +175,18 @@ class ClassicMember:
         except UnreadableSubscription as fault:
             self.refused(ErrorReaction.GIVE_UP)
             raise KafkaError(ErrorCode.inconsistent_group_protocol, str(fault)) from None
-        self._move(MemberPhase.STABLE)
+        self._set_phase(MemberPhase.STABLE)
         self.lost = False
         assert self._chosen is not None
         self._assignors[self._chosen].on_assignment(share, self.generation)
         return after, share
 
     def heartbeat(self) -> Fields:
-        return self._named
+        return self._member_fields
 
-    def heard(self, code: ErrorCode) -> ErrorReaction:
+    def on_heartbeat(self, code: ErrorCode) -> ErrorReaction:
         """A heartbeat was answered. A member that must join again does so at its next poll."""
-        after = after_membership(code)
+        after = membership_reaction(code)
         if after in (ErrorReaction.JOIN_ANEW, ErrorReaction.GIVE_UP):
             self.refused(after)
         return after
@@ -195,7 +195,7 @@ class ClassicMember:
         """Not, or no longer, in the group."""
         if after in (ErrorReaction.JOIN_ANEW, ErrorReaction.GIVE_UP):
             self.forget()
-        self._move(MemberPhase.OUT)
+        self._set_phase(MemberPhase.OUT)
 
     def forget(self) -> None:
         """Whoever this was in the group, it is so no longer."""
@@ -218,7 +218,7 @@ class ClassicMember:
         return {"group_id": terms.group_id, "member_id": member_id, "members": [member]}
 
     @property
-    def _named(self) -> dict[str, Any]:
+    def _member_fields(self) -> dict[str, Any]:
         return {
             "group_id": self.terms.group_id,
             "generation_id": self.generation,
@@ -238,14 +238,14 @@ class ClassicMember:
         )
         return encode_subscription(told)
 
-    def _move(self, to: MemberPhase) -> None:
+    def _set_phase(self, to: MemberPhase) -> None:
         if to is self.phase is MemberPhase.OUT:
             return
         assert to in MOVES[self.phase], f"{self.phase.name} -> {to.name}"
         self.phase = to
 
 
-def _heard(metadata: bytes, instance_id: str | None) -> Subscription:
+def _on_heartbeat_code(metadata: bytes, instance_id: str | None) -> Subscription:
     """A member's subscription; one that cannot be read gets nothing, and stops nobody else."""
     try:
         return decode_subscription(metadata, instance_id)

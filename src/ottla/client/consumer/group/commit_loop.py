@@ -19,8 +19,8 @@ from ottla.client.consumer.group.commit_queue import (
     Commit,
     CommitQueue,
     Positions,
-    merged,
-    verdict,
+    merge_offsets,
+    classify,
 )
 from ottla.client.consumer.group.error_reactions import ErrorReaction
 from ottla.client.errors import KafkaError
@@ -36,22 +36,22 @@ BY_NAME: Final = 9
 class Committer(Protocol):
     """What a commit needs of the group."""
 
-    def committing(self) -> GroupMetadata | None:
+    def commit_metadata(self) -> GroupMetadata | None:
         """Under whose name to commit; None: it is no longer a member."""
         ...
 
-    def commit_refused(self, after: ErrorReaction) -> None: ...
+    def on_commit_error(self, after: ErrorReaction) -> None: ...
 
 
 class CommitLoop:
     """The one task that commits."""
 
     def __init__(
-        self, cluster: Cluster, group: Committer, landed: Callable[[Positions], None]
+        self, cluster: Cluster, group: Committer, on_committed: Callable[[Positions], None]
     ) -> None:
         self._cluster = cluster
         self._group = group
-        self._landed = landed
+        self._on_committed = on_committed
         self._queue = CommitQueue()
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
@@ -59,10 +59,10 @@ class CommitLoop:
         self.commits = 0
 
     def start(
-        self, offsets: Positions, done: Callable[[Exception | None], None], *, insists: bool
+        self, offsets: Positions, done: Callable[[Exception | None], None], *, is_retried: bool
     ) -> None:
         """Commit when its turn comes."""
-        self._queue.add(Commit(offsets, done, insists))
+        self._queue.add(Commit(offsets, done, is_retried))
         self._idle.clear()
         self._work.set()
 
@@ -80,7 +80,7 @@ class CommitLoop:
             else:
                 future.set_exception(error)
 
-        self.start(offsets, done, insists=True)
+        self.start(offsets, done, is_retried=True)
         try:
             async with asyncio.timeout(timeout_ms / 1e3):
                 await future
@@ -109,32 +109,32 @@ class CommitLoop:
             await self._send(commits)
 
     async def _send(self, commits: list[Commit]) -> None:
-        group = self._group.committing()
+        group = self._group.commit_metadata()
         if group is None:
             error = CommitFailed(ErrorCode.unknown_member_id, MOVED_ON)
-            self._queue.failed(commits, error, passing=False)
+            self._queue.failed(commits, error, retriable=False)
             return
-        offsets = merged(commits)
+        offsets = merge_offsets(commits)
         try:
             codes = await self._ask(group, offsets)
         except (KafkaError, OSError) as fault:
             # The coordinator was not found or not reached; its codes are judged below.
             self._cluster.forget_coordinator(CoordinatorKind.GROUP, group.group_id)
-            self._queue.failed(commits, fault, passing=is_retriable(fault))
+            self._queue.failed(commits, fault, retriable=is_retriable(fault))
             return
-        after, refused = verdict(codes)
+        after, refused = classify(codes)
         if refused is None:
             self.commits += 1
-            self._landed(offsets)
+            self._on_committed(offsets)
             for commit in commits:
                 commit.done(None)
             return
         if after is ErrorReaction.FIND_COORDINATOR:
             self._cluster.forget_coordinator(CoordinatorKind.GROUP, group.group_id)
         if after in (ErrorReaction.JOIN_AGAIN, ErrorReaction.JOIN_ANEW):
-            self._group.commit_refused(after)
-        passing = after in (ErrorReaction.FIND_COORDINATOR, ErrorReaction.TRY_LATER)
-        self._queue.failed(commits, refused, passing=passing)
+            self._group.on_commit_error(after)
+        retriable = after in (ErrorReaction.FIND_COORDINATOR, ErrorReaction.TRY_LATER)
+        self._queue.failed(commits, refused, retriable=retriable)
 
     async def _ask(
         self, group: GroupMetadata, offsets: Positions

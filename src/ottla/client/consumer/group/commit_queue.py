@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ottla.client.consumer.errors import CommitFailed
-from ottla.client.consumer.group.error_reactions import ErrorReaction, after_commit
+from ottla.client.consumer.group.error_reactions import ErrorReaction, commit_reaction
 from ottla.client.errors import refusal
 from ottla.client.offsets import OffsetAndMetadata
 from ottla.model.errors import ErrorCode, KafkaError
@@ -29,7 +29,7 @@ class Commit:
 
     offsets: Positions
     done: Done
-    insists: bool
+    is_retried: bool
     """It is tried again after a refusal that passes; otherwise a newer one may do better."""
     failures: int = 0
 
@@ -54,14 +54,14 @@ class CommitQueue:
         self._waiting.clear()
         return found
 
-    def failed(self, commits: Sequence[Commit], error: Exception, *, passing: bool) -> None:
+    def failed(self, commits: Sequence[Commit], error: Exception, *, retriable: bool) -> None:
         """Tell those that do not insist; put the others back in front, in their order."""
         for commit in reversed(commits):
-            if commit.insists and passing:
+            if commit.is_retried and retriable:
                 commit.failures += 1
                 self._waiting.appendleft(commit)
         for commit in commits:
-            if not (commit.insists and passing):
+            if not (commit.is_retried and retriable):
                 commit.done(error)
 
     def give_up(self, error: Exception) -> None:
@@ -70,12 +70,12 @@ class CommitQueue:
             self._waiting.popleft().done(error)
 
 
-def merged(commits: Sequence[Commit]) -> dict[TopicPartition, OffsetAndMetadata]:
+def merge_offsets(commits: Sequence[Commit]) -> dict[TopicPartition, OffsetAndMetadata]:
     """The latest offset of each partition."""
     return {tp: offset for commit in commits for tp, offset in commit.offsets.items()}
 
 
-def verdict(codes: Mapping[TopicPartition, ErrorCode]) -> tuple[ErrorReaction, Exception | None]:
+def classify(codes: Mapping[TopicPartition, ErrorCode]) -> tuple[ErrorReaction, Exception | None]:
     """What the codes of a reply lead to: the worst of them decides."""
     rank = (
         ErrorReaction.GIVE_UP,
@@ -85,11 +85,11 @@ def verdict(codes: Mapping[TopicPartition, ErrorCode]) -> tuple[ErrorReaction, E
         ErrorReaction.TRY_LATER,
         ErrorReaction.GO_ON,
     )
-    worst = min(codes, key=lambda tp: rank.index(after_commit(codes[tp])), default=None)
+    worst = min(codes, key=lambda tp: rank.index(commit_reaction(codes[tp])), default=None)
     if worst is None or not codes[worst]:
         return ErrorReaction.GO_ON, None
     code = codes[worst]
-    after = after_commit(code)
+    after = commit_reaction(code)
     if after is ErrorReaction.JOIN_ANEW:
         return after, CommitFailed(code, MOVED_ON)
     if after is ErrorReaction.JOIN_AGAIN:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from ottla.client.consumer.group.classic_member import GroupMetadata
-from ottla.client.consumer.group.error_reactions import ErrorReaction, after_membership
+from ottla.client.consumer.group.error_reactions import ErrorReaction, membership_reaction
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol.encode import Fields
@@ -60,7 +60,7 @@ class ConsumerProtocolMember:
         self._said: dict[str, object] = {}
 
     @property
-    def is_in(self) -> bool:
+    def is_member(self) -> bool:
         return self.epoch > JOIN_EPOCH
 
     @property
@@ -82,7 +82,7 @@ class ConsumerProtocolMember:
                 for topic, indexes in sorted(owned.items())
             ],
         }
-        if self.is_in:
+        if self.is_member:
             told = {
                 name: value if self._said.get(name) != value else UNCHANGED.get(name, value)
                 for name, value in wanted.items()
@@ -98,10 +98,10 @@ class ConsumerProtocolMember:
             **told,
         }
 
-    def heard(self, reply: Any) -> ErrorReaction:
+    def on_heartbeat(self, reply: Any) -> ErrorReaction:
         """A heartbeat was answered."""
         code: ErrorCode = reply.error_code
-        after = after_membership(code)
+        after = membership_reaction(code)
         if after is ErrorReaction.GO_ON:
             self.member_id = reply.member_id or self.member_id
             self.epoch = reply.member_epoch
@@ -118,16 +118,16 @@ class ConsumerProtocolMember:
         elif after in (ErrorReaction.JOIN_ANEW, ErrorReaction.GIVE_UP):
             self.forget()
         else:
-            self.unheard()
+            self.on_no_response()
         return after
 
-    def unheard(self) -> None:
+    def on_no_response(self) -> None:
         """A heartbeat may not have arrived: say everything again."""
         self._said = {}
 
     def forget(self) -> None:
         """Fenced, or gone: what it had is lost; it joins anew under the same id."""
-        if self.is_in:
+        if self.is_member:
             self.lost = True
         self.epoch = JOIN_EPOCH
         self.target = None
@@ -135,7 +135,7 @@ class ConsumerProtocolMember:
 
     def leave(self) -> Fields | None:
         """The fields of the last heartbeat; a static member says that it will be back."""
-        if not self.is_in:
+        if not self.is_member:
             return None
         epoch = LEAVE_EPOCH if self.terms.instance_id is None else STATIC_LEAVE_EPOCH
         self.forget()

@@ -31,13 +31,13 @@ class Group(Protocol):
         """Whether its partitions may be others' already."""
         ...
 
-    def committing(self) -> GroupMetadata | None:
+    def commit_metadata(self) -> GroupMetadata | None:
         """Under whose name to commit; None: it is no longer a member."""
         ...
 
-    def commit_refused(self, after: ErrorReaction) -> None: ...
+    def on_commit_error(self, after: ErrorReaction) -> None: ...
 
-    def subscribed(self) -> None:
+    def on_subscription_changed(self) -> None:
         """The topics have changed."""
         ...
 
@@ -106,7 +106,7 @@ class MembershipParts:
     watch: MetadataWatch
     gate: PollGate
     rebalance: Rebalance
-    pace: PollInterval
+    poll_interval: PollInterval
 
 
 class Membership(Generic[M]):
@@ -121,7 +121,7 @@ class Membership(Generic[M]):
         self._watch = parts.watch
         self._gate = parts.gate
         self._rebalance = parts.rebalance
-        self._pace = parts.pace
+        self._poll_interval = parts.poll_interval
 
     @property
     def metadata(self) -> GroupMetadata:

@@ -24,7 +24,7 @@ OnCommit: TypeAlias = Callable[
 async def commit(core: Core, offsets: Offsets | None, timeout_ms: int) -> None:
     """Commit what the user has, or these offsets; wait for it, and try again if that may help."""
     await core.commits.commit(_wanted(core, offsets), timeout_ms)
-    await core.call_back()
+    await core.run_callbacks()
 
 
 def commit_async(core: Core, offsets: Offsets | None, callback: OnCommit | None) -> None:
@@ -33,11 +33,11 @@ def commit_async(core: Core, offsets: Offsets | None, callback: OnCommit | None)
 
     def done(error: Exception | None) -> None:
         if callback is not None:
-            core.later.append(lambda: callback(wanted, error))
-            core.bell.set()
+            core.pending_callbacks.append(lambda: callback(wanted, error))
+            core.wake_event.set()
 
     if wanted:
-        core.commits.start(wanted, done, insists=False)
+        core.commits.start(wanted, done, is_retried=False)
     else:
         done(None)
 

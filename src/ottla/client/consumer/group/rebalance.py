@@ -34,7 +34,7 @@ class Rebalance:
         self.listener = RebalanceListener()
         self.count = 0
 
-    async def save(self) -> None:
+    async def auto_commit(self) -> None:
         """Commit what was handed out so far, if that is automatic; a failure stops nothing."""
         try:
             await self._auto_commit()
@@ -49,7 +49,7 @@ class Rebalance:
             part = self._subscriptions.get(tp)
             if part is not None:
                 part.leaving = True
-        await self.save()
+        await self.auto_commit()
         try:
             await self._invoke(lambda: self.listener.on_revoked(partitions))
         finally:

@@ -34,7 +34,7 @@ class StandaloneLoop:
         self._gate = gate
         self._rebalance = rebalance
         self._look = asyncio.Event()
-        watch.tell(self.subscribed)
+        watch.add_listener(self.on_subscription_changed)
 
     @property
     def metadata(self) -> GroupMetadata:
@@ -44,13 +44,13 @@ class StandaloneLoop:
     def is_lost(self) -> bool:
         return False
 
-    def committing(self) -> GroupMetadata | None:
+    def commit_metadata(self) -> GroupMetadata | None:
         return None
 
-    def commit_refused(self, after: ErrorReaction) -> None:
+    def on_commit_error(self, after: ErrorReaction) -> None:
         """Nothing is committed."""
 
-    def subscribed(self) -> None:
+    def on_subscription_changed(self) -> None:
         self._look.set()
 
     def rejoin(self, reason: str) -> None:

@@ -103,7 +103,7 @@ class OffsetLookup:
                 for each in topic.partitions
             }
 
-        return await self._of_leaders(wanted, ask)
+        return await self._ask_leaders(wanted, ask)
 
     async def epoch_ends(
         self, wanted: Mapping[TopicPartition, int]
@@ -133,7 +133,7 @@ class OffsetLookup:
                 for each in topic.partitions
             }
 
-        return await self._of_leaders(wanted, ask)
+        return await self._ask_leaders(wanted, ask)
 
     async def committed(
         self, group: GroupMetadata, partitions: Iterable[TopicPartition]
@@ -179,7 +179,7 @@ class OffsetLookup:
             raise refusal(told.error_code)
         return _committed(told.topics)
 
-    async def _of_leaders(
+    async def _ask_leaders(
         self,
         wanted: Mapping[TopicPartition, int],
         ask: Callable[
@@ -221,7 +221,7 @@ class OffsetLookup:
         return found, failed
 
 
-def worth_another_try(error: BaseException) -> bool:
+def is_retriable_lookup(error: BaseException) -> bool:
     """A partition's refusal that passes, or that a look at the metadata may cure."""
     return is_retriable(error) or (isinstance(error, KafkaError) and error.code in STALE)
 

@@ -79,7 +79,7 @@ class AssignedPartition:
         self.replica_until_ms = 0
 
     @property
-    def is_placed(self) -> bool:
+    def has_position(self) -> bool:
         return self.phase in (PositionPhase.READY, PositionPhase.UNCHECKED)
 
     @property
@@ -113,13 +113,13 @@ class AssignedPartition:
         self.reset_to = timestamp
         self.phase = PositionPhase.RESETTING
 
-    def stick(self, fault: Exception) -> None:
+    def mark_stuck(self, fault: Exception) -> None:
         """Only a seek helps: every poll says so until there is one."""
         self._jump()
         self.fault = fault
         self.phase = PositionPhase.STUCK
 
-    def led_by(self, leader_epoch: int) -> None:
+    def on_leader_epoch(self, leader_epoch: int) -> None:
         """Metadata names the leader's epoch: another one than before is checked first."""
         if leader_epoch <= self.leader_epoch:
             return
@@ -156,7 +156,7 @@ class AssignedPartition:
     def lag(self, read_committed: bool) -> int | None:
         """How many offsets lie between the position and the end that may be read."""
         end = self.stable_offset if read_committed else self.high_watermark
-        if end == UNKNOWN or not self.is_placed:
+        if end == UNKNOWN or not self.has_position:
             return None
         return max(0, end - self.offset)
 

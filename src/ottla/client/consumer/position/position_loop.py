@@ -14,7 +14,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.consumer.errors import LogTruncated, NoOffset
 from ottla.client.consumer.group.classic_member import GroupMetadata
 from ottla.client.consumer.metadata_watch import MetadataWatch
-from ottla.client.consumer.position.offset_lookup import EpochEnd, OffsetLookup, worth_another_try
+from ottla.client.consumer.position.offset_lookup import EpochEnd, OffsetLookup, is_retriable_lookup
 from ottla.client.consumer.position.partition_position import (
     UNKNOWN,
     AssignedPartition,
@@ -29,7 +29,7 @@ from ottla.model.ids import TopicPartition
 class PositionStep(NamedTuple):
     """Whom to tell."""
 
-    placed: Callable[[], None]
+    positions_found: Callable[[], None]
     failed: Callable[[Exception], None]
 
 
@@ -50,15 +50,15 @@ class PositionLoop:
         self._lookup = lookup
         self._policy = policy
         self._group: Callable[[], GroupMetadata | None] = lambda: None
-        self._then = PositionStep(lambda: None, lambda error: None)
+        self._callbacks = PositionStep(lambda: None, lambda error: None)
         self._work = asyncio.Event()
 
-    def serve(self, group: Callable[[], GroupMetadata | None], then: PositionStep) -> None:
+    def attach(self, group: Callable[[], GroupMetadata | None], then: PositionStep) -> None:
         """Whose commits to look up, and whom to tell."""
         self._group = group
-        self._then = then
+        self._callbacks = then
 
-    def kick(self) -> None:
+    def wake(self) -> None:
         """Some partition may have lost its place."""
         self._work.set()
 
@@ -68,7 +68,7 @@ class PositionLoop:
             await self._work.wait()
             self._work.clear()
             settled = await self._round()
-            self._then.placed()
+            self._callbacks.positions_found()
             failures = 0 if settled else failures + 1
             if not settled:
                 self._work.set()
@@ -119,7 +119,7 @@ class PositionLoop:
                 homeless.append(part)
         fault = NoOffset(frozenset(part.tp for part in homeless))
         for part in homeless:
-            part.stick(fault)
+            part.mark_stuck(fault)
         return True
 
     def _by_policy(self, part: AssignedPartition) -> bool:
@@ -173,7 +173,7 @@ class PositionLoop:
         if not unknown and end.end >= part.offset:
             part.checked()
         elif self._policy.name == "none":
-            part.stick(LogTruncated(part.tp, part.offset, end.end))
+            part.mark_stuck(LogTruncated(part.tp, part.offset, end.end))
         elif unknown:
             self._by_policy(part)
         else:
@@ -185,7 +185,7 @@ class PositionLoop:
 
         An error of the group coordinator (committed offsets) or of a partition's leader (all else).
         """
-        if worth_another_try(error):
+        if is_retriable_lookup(error):
             return False
-        self._then.failed(error)
+        self._callbacks.failed(error)
         return True

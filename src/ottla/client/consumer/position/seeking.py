@@ -37,16 +37,16 @@ async def position(core: Core, tp: TopicPartition, timeout_ms: int) -> int:
     """The offset of the next record; waits until there is one."""
     part = core.subscriptions[tp]
     deadline = Deadline(core.clock, timeout_ms)
-    while not part.is_placed:
-        core.bell.clear()
-        core.placer.kick()
+    while not part.has_position:
+        core.wake_event.clear()
+        core.position_loop.wake()
         if part.fault is not None and core.subscriptions.fault is part.fault:
             raise part.fault
         if deadline.is_over:
             raise TimeoutError(f"the position of {tp} was not known in {timeout_ms} ms")
         try:
             async with asyncio.timeout(max(1, deadline.left_ms) / 1e3):
-                await core.bell.wait()
+                await core.wake_event.wait()
         except TimeoutError:
             continue
     return core.unread().get(tp, part.offset)
@@ -56,7 +56,7 @@ def pause(core: Core, partitions: Iterable[TopicPartition]) -> None:
     """Deliver nothing of these; the member stays in its group as long as it polls."""
     for part in [core.subscriptions[tp] for tp in partitions]:
         part.paused = True
-    core.fetcher.kick()  # nothing waits any more for these to be read
+    core.fetcher.wake()  # nothing waits any more for these to be read
 
 
 def resume(core: Core, partitions: Iterable[TopicPartition]) -> None:
@@ -101,9 +101,9 @@ def rewind(core: Core, unread: Mapping[TopicPartition, int]) -> None:
     """Records that were taken and not seen are read again when their turn comes."""
     for tp, offset in unread.items():
         part = core.subscriptions.get(tp)
-        if part is not None and part.is_placed:
+        if part is not None and part.has_position:
             part.seek(offset)
-            core.fetcher.kick()
+            core.fetcher.wake()
 
 
 def lag(core: Core, tp: TopicPartition) -> int | None:
@@ -119,6 +119,6 @@ async def _ends(
 
 
 def _moved(core: Core) -> None:
-    core.placer.kick()
-    core.fetcher.kick()
-    core.bell.set()
+    core.position_loop.wake()
+    core.fetcher.wake()
+    core.wake_event.set()

@@ -99,7 +99,7 @@ class Accumulator:
                 queue.is_muted = self._config.max_in_flight_requests_per_connection == 1
         return drained
 
-    def came_back(self, batches: Iterable[Batch]) -> None:
+    def unmute(self, batches: Iterable[Batch]) -> None:
         """These are not under way any more: others of their partitions may go."""
         with self._queues.lock:
             for batch in batches:
@@ -116,9 +116,9 @@ class Accumulator:
         queues = self._queues
         with queues.lock:
             queues.incomplete = {
-                heir: None
+                successor: None
                 for each in queues.incomplete
-                for heir in (parts if each is batch else (each,))
+                for successor in (parts if each is batch else (each,))
             }
         self.put_back(parts)
 
@@ -162,17 +162,17 @@ class Accumulator:
                 self._queues.remove(batch)
         return taken
 
-    def under_way(self) -> list[Batch]:
+    def incomplete_batches(self) -> list[Batch]:
         """Batches without an outcome, when none is in a queue any more."""
         with self._queues.lock:
             return list(self._queues.incomplete)
 
-    def flush_begun(self) -> list[Batch]:
-        """Let nothing linger until `flush_ended`; the batches there are to wait for."""
+    def begin_flush(self) -> list[Batch]:
+        """Let nothing linger until `end_flush`; the batches there are to wait for."""
         with self._queues.lock:
             self._flushes += 1
             return list(self._queues.incomplete)
 
-    def flush_ended(self) -> None:
+    def end_flush(self) -> None:
         with self._queues.lock:
             self._flushes -= 1

@@ -184,9 +184,9 @@ class Batch:
         callbacks.sort(key=_place)
         for _, callback, delivery in callbacks:
             callback(delivery)
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         with self.lock:
             event, watchers = self._event, self._watchers
             self._event, self._watchers = None, []
@@ -227,7 +227,7 @@ class Batch:
             self._watchers.append(watcher)
             return True
 
-    def call_back(self, index: int, callback: Callback, delivery: Delivery) -> bool:
+    def add_callback(self, index: int, callback: Callback, delivery: Delivery) -> bool:
         """Have `callback` called with the outcome, in the order of the records; False: too late."""
         with self.lock:
             if self.is_done or self._parts is not None:
@@ -237,7 +237,7 @@ class Batch:
 
     # a batch that was too large goes on as several
 
-    def become(self, parts: Sequence[Batch]) -> None:
+    def split_into(self, parts: Sequence[Batch]) -> None:
         """Let smaller batches take this one's place, records and waiting ones included."""
         starts: list[int] = []
         count = 0
@@ -251,7 +251,7 @@ class Batch:
                 part._callbacks.append((at, callback, delivery))
             self._callbacks = []
             self.values, self.keys, self.headers, self.encoded = [], None, None, None
-        self._tell()
+        self._notify()
 
     def part(self, index: int) -> tuple[Batch, int]:
         """The batch that has the record at `index` by now, and its place there."""
@@ -262,11 +262,11 @@ class Batch:
         return batches[at].part(index - starts[at])
 
     @property
-    def heirs(self) -> list[Batch]:
+    def successors(self) -> list[Batch]:
         """This batch, or those that took its place."""
         if self._parts is None:
             return [self]
-        return [heir for part in self._parts[1] for heir in part.heirs]
+        return [successor for part in self._parts[1] for successor in part.successors]
 
 
 def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:

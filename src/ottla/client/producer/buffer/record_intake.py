@@ -70,7 +70,7 @@ class Hooks:
     interceptors: ProducerChain = ProducerChain(())  # noqa: RUF009 - it has no state
 
     @property
-    def are_none(self) -> bool:
+    def is_default(self) -> bool:
         """Bytes go as they are, where the default sends them."""
         return not (
             self.key_serializer or self.value_serializer or self.partitioner or self.interceptors
@@ -94,18 +94,18 @@ class RecordIntake:
         self,
         config: ProducerConfig,
         hooks: Hooks,
-        means: IntakeContext,
+        context: IntakeContext,
         queues: Queues,
         transaction: Transaction | None,
     ) -> None:
         self.hooks = hooks
-        self.means = means
+        self.context = context
         self.queues = queues
         self.is_closed = False
         self.ratios = CompressionRatios(config.compression_type)
         self._config = config
         self._transaction = transaction
-        self._is_plain = hooks.are_none
+        self._is_plain = hooks.is_default
 
     def prepared(self, view: TopicView, record: ProducerRecord) -> PreparedRecord:
         """The record serialized, with its partition."""
@@ -116,7 +116,7 @@ class RecordIntake:
             key = to_bytes((hooks.key_serializer or to_bytes)(raw_key))
         if raw_value is not None:
             value = to_bytes((hooks.value_serializer or to_bytes)(raw_value))
-        stamp_ns = self.means.stamp_ns() if timestamp_ms is None else timestamp_ms * NS_PER_MS
+        stamp_ns = self.context.stamp_ns() if timestamp_ms is None else timestamp_ms * NS_PER_MS
         sticky = False
         if partition is None:
             if hooks.partitioner is not None:
@@ -124,7 +124,7 @@ class RecordIntake:
             elif key is not None and not self._config.partitioner_ignore_keys:
                 partition = self.queues.route(view.name, len(view.partitions)).hash(key)
             else:
-                partition, sticky = self._stuck_to(view), self._is_plain
+                partition, sticky = self._sticky_partition(view), self._is_plain
         tp = TopicPartition(view.name, partition)
         return PreparedRecord(tp, key, value, headers, stamp_ns, sticky)
 
@@ -137,21 +137,21 @@ class RecordIntake:
             )
         return chosen
 
-    def _stuck_to(self, view: TopicView) -> int:
+    def _sticky_partition(self, view: TopicView) -> int:
         queues = self.queues
         sticky = queues.sticky.get(view.name)
         if sticky is None:
-            sticky = queues.sticky.setdefault(view.name, Sticky(self.means.dice))
+            sticky = queues.sticky.setdefault(view.name, Sticky(self.context.dice))
         choice = view.available or tuple(range(len(view.partitions)))
         waiting: list[int] = []
         if self._config.partitioner_adaptive_partitioning_enable and len(choice) > 1:
             waiting = [queues.waiting(TopicPartition(view.name, each)) for each in choice]
         return sticky.choose(choice, waiting, min(self._config.batch_size, STAY_BYTES))
 
-    def spread(self, view: TopicView, size: int) -> int:
+    def next_sticky_partition(self, view: TopicView, size: int) -> int:
         """A partition for records without a key, which take `size` bytes."""
         with self.queues.lock:
-            chosen = self._stuck_to(view)
+            chosen = self._sticky_partition(view)
             self.queues.sticky[view.name].count(size)
         return chosen
 
@@ -163,7 +163,7 @@ class RecordIntake:
         """
         tp, key, value, headers, stamp_ns, sticky = record
         size = record.size
-        self._enter(tp)
+        self._check_allowed(tp)
         if claim is None:
             self._check_size(size + HEADER_SIZE)
         queues = self.queues
@@ -171,7 +171,7 @@ class RecordIntake:
             queue = queues.at(tp)
             batch = queue.open
             if batch is not None and (
-                batch.room >= size or not batch.values or self._grown(batch, size, claim)
+                batch.room >= size or not batch.values or self._grow(batch, size, claim)
             ):
                 if claim is not None:
                     queues.memory.give_back(claim.size)
@@ -180,10 +180,10 @@ class RecordIntake:
                 queues.close(batch)
             needed = claim.size if claim is not None else self.needed(record)
             if claim is None and not queues.memory.take(needed):
-                self.means.wake()  # what was closed can go, and make room
+                self.context.wake()  # what was closed can go, and make room
                 return None
             room = min(self._room(tp.topic), needed)
-            batch = Batch(tp, room, needed, self.means.clock.mono_ms(), queues.lock)
+            batch = Batch(tp, room, needed, self.context.clock.mono_ms(), queues.lock)
             batch.transactional = self._transaction is not None
             queues.begin(queue, batch)
             if sticky:
@@ -192,13 +192,13 @@ class RecordIntake:
             if self._is_plain and route is not None and tp.partition < len(route.open):
                 route.open[tp.partition] = batch
             delivery = Delivery.of(batch, batch.append(key, value, headers, stamp_ns))
-        self.means.wake()
+        self.context.wake()
         return delivery
 
     def add(self, *batches: Batch) -> None:
         """Take batches that are encoded, and whose memory was claimed: all of them, or none."""
         for batch in batches:
-            self._enter(batch.tp)
+            self._check_allowed(batch.tp)
             batch.transactional = self._transaction is not None
         queues = self.queues
         is_news = False
@@ -211,14 +211,14 @@ class RecordIntake:
                     queues.close(queue.open)
                 queues.begin(queue, batch)
         if is_news:
-            self.means.wake()
+            self.context.wake()
 
     def needed(self, record: PreparedRecord) -> int:
         """Memory for the batch that this record would begin."""
         begins = min(self._room(record.tp.topic), FIRST_BYTES, self._config.buffer_memory)
         return max(begins, record.size + HEADER_SIZE)
 
-    def _grown(self, batch: Batch, size: int, claim: MemoryClaim | None) -> bool:
+    def _grow(self, batch: Batch, size: int, claim: MemoryClaim | None) -> bool:
         """Let a batch become twice as large, for a record of this size; whether it could.
 
         Memory is taken as records come: thousands of partitions with a few records each fit into
@@ -236,14 +236,14 @@ class RecordIntake:
             claim = self.queues.memory.wait(size, wake)
             lingers = not claim.granted and any(queue.open is not None for queue in self.queues)
         if lingers:
-            self.means.wake()  # it is worth sending now
+            self.context.wake()  # it is worth sending now
         return claim
 
     def give_up(self, claim: MemoryClaim) -> None:
         with self.queues.lock:
             self.queues.memory.give_up(claim)
 
-    def close_open(self) -> None:
+    def close_open_batches(self) -> None:
         """Let records come by the long way, where it is asked whether they may."""
         with self.queues.lock:
             ways = [self.queues.open.values(), *(each.open for each in self.queues.routes.values())]
@@ -261,7 +261,7 @@ class RecordIntake:
         if self._transaction is not None:
             self._transaction.check_open("send")
 
-    def _enter(self, tp: TopicPartition) -> None:
+    def _check_allowed(self, tp: TopicPartition) -> None:
         self.check()
         if self._transaction is not None:
             self._transaction.touch(tp)

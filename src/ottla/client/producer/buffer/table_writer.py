@@ -111,7 +111,7 @@ class TableWriter:
         for each in encoded:
             chosen = alone if numbers is None and alone is not None else each.partition
             if numbers is None and alone is None:
-                chosen = self._intake.spread(self._view, len(each.data))
+                chosen = self._intake.next_sticky_partition(self._view, len(each.data))
             yield self._batch(chosen, each)
 
     def _batch(self, partition: int, encoded: Any) -> Batch:
@@ -172,7 +172,7 @@ class TableWriter:
             return None, None
         unkeyed = 0
         if column.null_count:
-            unkeyed = self._intake.spread(self._view, 0)
+            unkeyed = self._intake.next_sticky_partition(self._view, 0)
         if count == 1:
             return None, 0
         return self._partition_column(column, count, unkeyed=unkeyed), None

@@ -51,16 +51,16 @@ class BatchNumbering:
     @property
     def newest_produce(self) -> int:
         """The newest version of Produce to use: from 12 on a broker may open a transaction."""
-        if self.transaction is None or self.transaction.adds_itself:
+        if self.transaction is None or self.transaction.adds_partitions_implicitly:
             return NEWEST
         return FIRST_IMPLICIT_TXN - 1
 
     @property
     def needs_new_epoch(self) -> bool:
         """Numbers were lost in the transaction, and ending it has not begun new ones."""
-        return self.sequences is not None and self.sequences.has_lost
+        return self.sequences is not None and self.sequences.has_gaps
 
-    def prepare(self, chores: BackgroundTasks) -> int:
+    def prepare(self, background_tasks: BackgroundTasks) -> int:
         """Have done what has to be, before a batch may go; how long until it is tried again."""
         sequences = self.sequences
         if sequences is None:
@@ -68,19 +68,19 @@ class BatchNumbering:
         wait_ms = 0
         if self.transaction is not None:
             if self.transaction.to_add and self.coordination is not None:
-                wait_ms = chores.do("partitions", self.coordination.add_partitions)
+                wait_ms = background_tasks.do("partitions", self.coordination.add_partitions)
         elif not sequences.identity.is_known:
-            wait_ms = chores.do("producer id", self._begin)
+            wait_ms = background_tasks.do("producer id", self._begin)
         else:
             sequences.restart(sequences.resolve())
-            if sequences.wants_restart and sequences.may_restart:
-                wait_ms = self._restart(sequences, chores)
+            if sequences.needs_restart and sequences.may_restart:
+                wait_ms = self._restart(sequences, background_tasks)
         return wait_ms or FOREVER_MS
 
-    def _restart(self, sequences: Sequences, chores: BackgroundTasks) -> int:
+    def _restart(self, sequences: Sequences, background_tasks: BackgroundTasks) -> int:
         following = sequences.next_identity
         if following is None:
-            return chores.do("producer id", self._begin)
+            return background_tasks.do("producer id", self._begin)
         sequences.adopt(following)
         return 0
 
@@ -131,7 +131,7 @@ class BatchNumbering:
         if sequences is None:
             return error.retriable
         if error.code is ErrorCode.out_of_order_sequence_number:
-            if sequences.lost_count(batch):
+            if sequences.is_gap(batch):
                 if self.transaction is not None:
                     return False
                 sequences.restart([batch.tp])

@@ -17,7 +17,7 @@ from ottla.client.producer.buffer.record_intake import RecordIntake
 from ottla.client.producer.sender.batch_numbering import BatchNumbering
 from ottla.config.client import ProducerConfig
 
-UNSURE: Final = frozenset(
+MAY_HAVE_ARRIVED: Final = frozenset(
     {
         ErrorCode.network_exception,
         ErrorCode.request_timed_out,
@@ -55,7 +55,7 @@ class BatchResults:
         self._intake = intake
         self._accumulator = accumulator
         self._numbering = numbering
-        self._unsure: set[Batch] = set()
+        self._may_have_arrived: set[Batch] = set()
         self.counts = ResultCounts()
 
     def succeeded(self, batch: Batch, base_offset: int, append_time_ms: int) -> None:
@@ -65,19 +65,19 @@ class BatchResults:
         self.counts.batches += 1
         self.counts.records += batch.records
         self.counts.sent_bytes += batch.size
-        self._unsure.discard(batch)
+        self._may_have_arrived.discard(batch)
         batch.succeed(base_offset, append_time_ms)
         self._accumulator.finished(batch)
 
-    def refused(self, batch: Batch, error: KafkaError, log_start: int) -> None:
+    def on_error(self, batch: Batch, error: KafkaError, log_start: int) -> None:
         """A broker refused the batch, or went away with it."""
         if batch.is_done:
             return
         if error.code is ErrorCode.duplicate_sequence_number:
             self.succeeded(batch, -1, -1)  # it is there; where, the broker has forgotten
             return
-        if error.code in UNSURE:
-            self._unsure.add(batch)
+        if error.code in MAY_HAVE_ARRIVED:
+            self._may_have_arrived.add(batch)
         now_ms = self._clock.mono_ms()
         is_late = now_ms - batch.created_ms >= self._config.delivery_ms
         if (
@@ -96,12 +96,12 @@ class BatchResults:
         """It is given up."""
         if batch.is_done:
             return
-        unsure = batch in self._unsure
-        self._unsure.discard(batch)
+        unsure = batch in self._may_have_arrived
+        self._may_have_arrived.discard(batch)
         self.counts.failures += batch.records
         self._numbering.failed(batch, error, may_have_arrived=unsure)
         if self._numbering.transaction is not None:
-            self._intake.close_open()  # the transaction is broken: nothing more goes into it
+            self._intake.close_open_batches()  # the transaction is broken: nothing more goes into it
         batch.fail(error)
         self._accumulator.finished(batch)
 
@@ -111,14 +111,14 @@ class BatchResults:
             return
         parts = encoder.split(batch, min(batch_size, max(1, batch.size // 2)))
         self._numbering.replaced(batch, parts)
-        batch.become(parts)
+        batch.split_into(parts)
         self._accumulator.replace(batch, parts)
 
     def expire(self, now_ms: int) -> int:
         """Give up what has taken too long; how long until the next would be."""
         for batch in self._accumulator.expired(now_ms):
             if batch.stamp is not None or batch.attempts:
-                self._unsure.add(batch)
+                self._may_have_arrived.add(batch)
             waited = (
                 f"{now_ms - batch.created_ms} ms (delivery.timeout.ms {self._config.delivery_ms})"
             )
@@ -136,6 +136,6 @@ class BatchResults:
     def abandon_all(self, error: BaseException) -> None:
         """Give up everything that has no outcome yet."""
         self.abandon(error, numbered=True)
-        for batch in self._accumulator.under_way():
-            self._unsure.add(batch)
+        for batch in self._accumulator.incomplete_batches():
+            self._may_have_arrived.add(batch)
             self.failed(batch, error)

@@ -72,7 +72,7 @@ def body(
     return parts
 
 
-def answers(
+def results(
     reply: Any, batches: Sequence[Batch], view: ClusterView
 ) -> Iterator[tuple[Batch, PartitionResult]]:
     """Each batch with what the reply says about it; one that is not mentioned is refused."""
@@ -90,10 +90,10 @@ def answers(
                 PartitionResult(ErrorCode.unknown_topic_or_partition, None, -1, -1, -1, None),
             )
         else:
-            yield batch, _answer(told)
+            yield batch, _result(told)
 
 
-def _answer(told: Any) -> PartitionResult:
+def _result(told: Any) -> PartitionResult:
     leader = told.current_leader
     known = leader is not None and leader.leader_id >= 0
     return PartitionResult(

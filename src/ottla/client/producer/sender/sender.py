@@ -66,12 +66,12 @@ class Sender:
         self._cluster = cluster
         self._accumulator = accumulator
         self._numbering = numbering
-        self.chores = BackgroundTasks(cluster.clock, cluster.backoff, self.wake)
+        self.background_tasks = BackgroundTasks(cluster.clock, cluster.backoff, self.wake)
         self.outcomes = BatchResults(config, cluster, accumulator, numbering, intake)
         self._ratios = intake.ratios
         self._queues = intake.queues
         self.encoder = Encoder(config.compression_type, config.compression_level)
-        self._under_way: dict[int, deque[Request]] = {}
+        self._in_flight: dict[int, deque[Request]] = {}
         self._paused_until_ms: dict[int, int] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._has_kernel = False
@@ -91,7 +91,7 @@ class Sender:
 
     @property
     def in_flight(self) -> int:
-        return sum(map(len, self._under_way.values()))
+        return sum(map(len, self._in_flight.values()))
 
     def step(self) -> None:
         """Look at everything once, do what can be done, and say when to look again."""
@@ -101,12 +101,12 @@ class Sender:
         now_ms = self._cluster.clock.mono_ms()
         wait_ms = self.outcomes.expire(now_ms)
         if self._cluster.is_due:
-            wait_ms = min(wait_ms, self._look_up(self._topics_in_use(now_ms)))
+            wait_ms = min(wait_ms, self._refresh_metadata(self._topics_in_use(now_ms)))
         if not self._accumulator.is_empty:
-            wait_ms = min(wait_ms, self._send_what_is_ready(now_ms))
-        self._look_again_in(min(wait_ms, self._hang_up_on_silence(now_ms)))
+            wait_ms = min(wait_ms, self._send_ready(now_ms))
+        self._schedule_step(min(wait_ms, self._close_timed_out_connections(now_ms)))
 
-    def _send_what_is_ready(self, now_ms: int) -> int:
+    def _send_ready(self, now_ms: int) -> int:
         broken_by = self._numbering.broken_by
         if broken_by is not None:
             self.outcomes.abandon(broken_by, numbered=False)
@@ -114,10 +114,10 @@ class Sender:
         ready = self._accumulator.ready(view, now_ms)
         wait_ms = ready.wait_ms
         if ready.leaderless:
-            wait_ms = min(wait_ms, self._look_up(ready.leaderless))
+            wait_ms = min(wait_ms, self._refresh_metadata(ready.leaderless))
         if not ready.nodes:
             return wait_ms
-        wait_ms = min(wait_ms, self._numbering.prepare(self.chores))
+        wait_ms = min(wait_ms, self._numbering.prepare(self.background_tasks))
         if not self._numbering.is_ready:
             return wait_ms
         for node, queues in ready.nodes.items():
@@ -131,11 +131,11 @@ class Sender:
             return paused_ms
         link = self._cluster.link(node)
         if link is None:
-            return self._look_up({queue.tp.topic for queue in queues})
+            return self._refresh_metadata({queue.tp.topic for queue in queues})
         if not link.peer.is_open:
-            return self.chores.do(("connect", node), partial(self._connect, link, queues))
-        under_way = self._under_way.setdefault(node, deque())
-        while len(under_way) < self._config.max_in_flight_requests_per_connection:
+            return self.background_tasks.do(("connect", node), partial(self._connect, link, queues))
+        in_flight = self._in_flight.setdefault(node, deque())
+        while len(in_flight) < self._config.max_in_flight_requests_per_connection:
             batches = self._accumulator.drain(node, queues, self._numbering.may_drain)
             if not batches:
                 break
@@ -148,7 +148,7 @@ class Sender:
         for batch in batches:
             if batch.records >= WORTH_A_KERNEL and not self._has_kernel:
                 self._has_kernel = True
-                self.chores.do("kernel", self._load_kernel)
+                self.background_tasks.do("kernel", self._load_kernel)
             self._numbering.sent(batch)
             plain_bytes = batch.size
             was_encoded = batch.encoded is not None
@@ -163,21 +163,21 @@ class Sender:
         )  # fmt: skip
         request = Request(link, version, batches, view, self._cluster.clock.mono_ms())
         if acks == 0:
-            self._tell(request, body)
+            self._send_without_acks(request, body)
             return
-        self._under_way[node].append(request)
+        self._in_flight[node].append(request)
         reply = link.post(produce_request.PRODUCE, version, body)
         if reply is None:  # it was open a moment ago
-            self._heard(node, request, None, ConnectionError("the connection is gone"))
+            self._on_response(node, request, None, ConnectionError("the connection is gone"))
         else:
-            reply.add_done_callback(partial(self._replied, node, request))
+            reply.add_done_callback(partial(self._on_reply, node, request))
 
-    def _tell(self, request: Request, body: list[Bytes]) -> None:
+    def _send_without_acks(self, request: Request, body: list[Bytes]) -> None:
         """With acks=0 a batch is delivered when it is written; nobody will say where it is."""
         if not request.link.put(produce_request.PRODUCE, request.version, body):
-            self._lost(request, ConnectionError("the connection is gone"))
+            self._on_connection_lost(request, ConnectionError("the connection is gone"))
             return
-        self._came_back(request)
+        self._on_request_done(request)
         for batch in request.batches:
             self.outcomes.succeeded(batch, -1, -1)
 
@@ -189,24 +189,24 @@ class Sender:
 
     # replies
 
-    def _replied(self, node: int, request: Request, reply: asyncio.Future[memoryview]) -> None:
+    def _on_reply(self, node: int, request: Request, reply: asyncio.Future[memoryview]) -> None:
         if reply.cancelled():
             return
         error = reply.exception()
         if error is not None:
-            self._heard(node, request, None, error)
+            self._on_response(node, request, None, error)
             return
         try:
-            self._heard(node, request, reply.result(), None)
+            self._on_response(node, request, reply.result(), None)
         except Exception:
             log.exception("a reply could not be handled")
             request.link.peer.hang_up()
             raise
 
-    def _heard(
+    def _on_response(
         self, node: int, request: Request, frame: memoryview | None, error: BaseException | None
     ) -> None:
-        self._under_way[node].remove(request)
+        self._in_flight[node].remove(request)
         self.wake()
         if frame is not None:
             try:
@@ -214,22 +214,22 @@ class Sender:
             except OSError as garbled:
                 error = garbled
         if error is not None:
-            self._lost(request, error)
+            self._on_connection_lost(request, error)
             return
-        self._came_back(request)
+        self._on_request_done(request)
         pause_ms = ms(reply.throttle_time)
         if pause_ms > 0:
             self._paused_until_ms[node] = self._cluster.clock.mono_ms() + pause_ms
         stale: set[str] = set()
-        for batch, answer in produce_request.answers(reply, request.batches, request.view):
+        for batch, answer in produce_request.results(reply, request.batches, request.view):
             if not answer.code:
                 self.outcomes.succeeded(batch, answer.base_offset, answer.append_time_ms)
             else:
-                self._refused(batch, answer, stale)
+                self._on_error(batch, answer, stale)
         if stale:
-            self._look_up(stale)
+            self._refresh_metadata(stale)
 
-    def _refused(
+    def _on_error(
         self, batch: Batch, answer: produce_request.PartitionResult, stale: set[str]
     ) -> None:
         error = refusal(answer.code, answer.message or answer.code.name)
@@ -242,20 +242,20 @@ class Sender:
                     batch.tp, *answer.leader
                 )
             stale.add(batch.tp.topic)
-        self.outcomes.refused(batch, error, answer.log_start)
+        self.outcomes.on_error(batch, error, answer.log_start)
 
-    def _lost(self, request: Request, error: BaseException) -> None:
+    def _on_connection_lost(self, request: Request, error: BaseException) -> None:
         """No reply will come: the batches may have arrived or not."""
-        self._came_back(request)
+        self._on_request_done(request)
         told = KafkaError(ErrorCode.network_exception, f"{request.link.node}: {error}")
         for batch in request.batches:
-            self.outcomes.refused(batch, told, -1)
-        self._look_up({batch.tp.topic for batch in request.batches})
+            self.outcomes.on_error(batch, told, -1)
+        self._refresh_metadata({batch.tp.topic for batch in request.batches})
 
-    def _came_back(self, request: Request) -> None:
+    def _on_request_done(self, request: Request) -> None:
         for batch in request.batches:
             self._numbering.returned(batch)
-        self._accumulator.came_back(request.batches)
+        self._accumulator.unmute(request.batches)
 
     # what else has to be done
 
@@ -263,7 +263,7 @@ class Sender:
         try:
             await link.ready()
         except OSError:
-            self._look_up({queue.tp.topic for queue in queues})
+            self._refresh_metadata({queue.tp.topic for queue in queues})
             raise
 
     async def _load_kernel(self) -> None:
@@ -271,10 +271,10 @@ class Sender:
         loop = asyncio.get_running_loop()
         self.encoder.native = await loop.run_in_executor(None, load_native)
 
-    def _look_up(self, topics: set[str]) -> int:
+    def _refresh_metadata(self, topics: set[str]) -> int:
         """Ask for the metadata of these topics, soon."""
         wanted = frozenset(topics)
-        return self.chores.do("metadata", lambda: self._cluster.refresh(wanted))
+        return self.background_tasks.do("metadata", lambda: self._cluster.refresh(wanted))
 
     def _topics_in_use(self, now_ms: int) -> set[str]:
         """The topics to learn anew; those unused for `metadata.max.idle.ms` are forgotten."""
@@ -283,10 +283,10 @@ class Sender:
         self._cluster.metadata = view.without(set(view.topics) - used)
         return used
 
-    def _hang_up_on_silence(self, now_ms: int) -> int:
+    def _close_timed_out_connections(self, now_ms: int) -> int:
         """End connections whose oldest request has no answer; how long until the next would be."""
         wait_ms = FOREVER_MS
-        for requests in list(self._under_way.values()):
+        for requests in list(self._in_flight.values()):
             if requests:
                 left_ms = requests[0].sent_ms + self._config.request_timeout_ms - now_ms
                 if left_ms <= 0:
@@ -295,7 +295,7 @@ class Sender:
                     wait_ms = min(wait_ms, left_ms)
         return wait_ms
 
-    def _look_again_in(self, wait_ms: int) -> None:
+    def _schedule_step(self, wait_ms: int) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

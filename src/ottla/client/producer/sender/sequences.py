@@ -87,14 +87,14 @@ class Sequences:
         return Identity(self.identity.producer_id, self.identity.epoch + 1)
 
     @property
-    def wants_restart(self) -> bool:
+    def needs_restart(self) -> bool:
         """A number was lost somewhere."""
         return bool(self._to_restart)
 
     @property
-    def has_lost(self) -> bool:
+    def has_gaps(self) -> bool:
         """Numbers were lost, or may have been."""
-        return self.wants_restart or any(
+        return self.needs_restart or any(
             each.unresolved is not None for each in self._partitions.values()
         )
 
@@ -187,7 +187,7 @@ class Sequences:
                 gaps.append(tp)
         return gaps
 
-    def lost_count(self, batch: Batch) -> bool:
+    def is_gap(self, batch: Batch) -> bool:
         """Whether a batch refused as out of order is next in line: what came before is missing.
 
         One that is not next was only overtaken by the failure of another, and will do.

@@ -75,10 +75,10 @@ class CoordinatorRequests:
         }
         oldest = FIRST_TWO_PHASE if two_phase or keep_prepared else 0
         reply = await self._ask(INIT_PRODUCER_ID, fields, deadline, oldest=oldest)
-        self._transaction.adds_itself = await self._level(deadline) >= ADDS_ITSELF
+        self._transaction.adds_partitions_implicitly = await self._level(deadline) >= ADDS_ITSELF
         self._sequences.begin(Identity(reply.producer_id, reply.producer_epoch))
         if keep_prepared and reply.ongoing_txn_producer_id >= 0:
-            self._transaction.kept = PreparedTransaction(
+            self._transaction.kept_prepared = PreparedTransaction(
                 self._transaction.id,
                 reply.ongoing_txn_producer_id,
                 reply.ongoing_txn_producer_epoch,
@@ -130,7 +130,9 @@ class CoordinatorRequests:
             transaction.added.add(tp)
             transaction.is_started = True
             return
-        self._moved_on(code)  # the transaction coordinator's code, though it stands at a partition
+        self._forget_if_moved(
+            code
+        )  # the transaction coordinator's code, though it stands at a partition
         error = refusal(code, f"{tp}: {code.name}")
         if not error.retriable and code is not ErrorCode.concurrent_transactions:
             transaction.to_add.discard(tp)
@@ -139,20 +141,20 @@ class CoordinatorRequests:
 
     async def end(self, commit: bool, deadline: Deadline) -> None:
         """Have the transaction committed or aborted; with KIP-890 that raises the epoch."""
-        adds_itself = self._transaction.adds_itself
-        fields = {**self._who(), "committed": commit}
-        at_most = None if adds_itself else LAST_EXPLICIT_END
+        adds_partitions_implicitly = self._transaction.adds_partitions_implicitly
+        fields = {**self._producer_fields(), "committed": commit}
+        at_most = None if adds_partitions_implicitly else LAST_EXPLICIT_END
         reply = await self._ask(END_TXN, fields, deadline, at_most=at_most)
-        if adds_itself and reply.producer_id >= 0:
+        if adds_partitions_implicitly and reply.producer_id >= 0:
             self._sequences.begin(Identity(reply.producer_id, reply.producer_epoch))
 
     async def send_offsets(
         self, offsets: Offsets, group: GroupMetadata, deadline: Deadline
     ) -> None:
         """Commit offsets of a group with the transaction."""
-        adds_itself = self._transaction.adds_itself
-        if not adds_itself:
-            fields = {**self._who(), "group_id": group.group_id}
+        adds_partitions_implicitly = self._transaction.adds_partitions_implicitly
+        if not adds_partitions_implicitly:
+            fields = {**self._producer_fields(), "group_id": group.group_id}
             await self._ask(ADD_OFFSETS_TO_TXN, fields, deadline)
         self._transaction.is_started = True
 
@@ -167,8 +169,8 @@ class CoordinatorRequests:
                 reply = await self._cluster.ask(
                     node,
                     TXN_OFFSET_COMMIT,
-                    {**self._who(), **_group(group), "topics": _offsets(offsets)},
-                    at_most=None if adds_itself else LAST_EXPLICIT_OFFSETS,
+                    {**self._producer_fields(), **_group(group), "topics": _offsets(offsets)},
+                    at_most=None if adds_partitions_implicitly else LAST_EXPLICIT_OFFSETS,
                     lane=ConnectionLane.COORDINATION,
                 )
             except OSError:
@@ -217,7 +219,7 @@ class CoordinatorRequests:
                 self._cluster.forget_coordinator(CoordinatorKind.TXN, self._transaction.id)
                 raise
             if reply.error_code:
-                self._moved_on(reply.error_code)
+                self._forget_if_moved(reply.error_code)
                 raise _as_fenced(refusal(reply.error_code))
             return reply
 
@@ -237,11 +239,11 @@ class CoordinatorRequests:
             CoordinatorKind.TXN, self._transaction.id, timeout_ms=max(deadline.left_ms, 1)
         )
 
-    def _moved_on(self, code: ErrorCode) -> None:
+    def _forget_if_moved(self, code: ErrorCode) -> None:
         if code in MOVED:
             self._cluster.forget_coordinator(CoordinatorKind.TXN, self._transaction.id)
 
-    def _who(self) -> dict[str, Any]:
+    def _producer_fields(self) -> dict[str, Any]:
         identity = self._sequences.identity
         return {
             "transactional_id": self._transaction.id,

@@ -78,14 +78,14 @@ class Transaction:
         self.id: Final = transactional_id
         self.phase = TransactionPhase.NEW
         self.error: BaseException | None = None
-        self.adds_itself = False
+        self.adds_partitions_implicitly = False
         """Brokers add partitions by themselves (KIP-890): nothing is announced to them."""
         self.is_started = False
         """A broker knows of it: it has to be ended there."""
         self.commits: bool | None = None  # while ENDING: which way
         self.added: set[TopicPartition] = set()
         self.to_add: set[TopicPartition] = set()
-        self.kept: PreparedTransaction | None = None
+        self.kept_prepared: PreparedTransaction | None = None
         """One that an earlier life prepared, and that still has to be ended."""
 
     def move(self, to: TransactionPhase) -> None:
@@ -102,7 +102,7 @@ class Transaction:
         """Refuse `what` outside a transaction, and in one that has failed."""
         self.check()
         if self.phase is TransactionPhase.BROKEN:
-            raise self.aborting()
+            raise self.abort_needed()
         if self.phase is not TransactionPhase.OPEN:
             raise UserError(_NOT_NOW[self.phase].format(what))
 
@@ -116,7 +116,7 @@ class Transaction:
     def touch(self, tp: TopicPartition) -> None:
         """A record goes to this partition."""
         self.check_open("send")
-        if not self.adds_itself and tp not in self.added:
+        if not self.adds_partitions_implicitly and tp not in self.added:
             self.to_add.add(tp)
 
     def end(self, commit: bool) -> None:
@@ -126,7 +126,7 @@ class Transaction:
         if self.phase is TransactionPhase.ENDING and self.commits == commit:
             return
         if self.phase is TransactionPhase.BROKEN and commit:
-            raise self.aborting()
+            raise self.abort_needed()
         if self.phase not in (
             TransactionPhase.OPEN,
             TransactionPhase.BROKEN,
@@ -141,13 +141,13 @@ class Transaction:
         self.error = None
         self.commits = None
         self.is_started = False
-        self.kept = None
+        self.kept_prepared = None
         self.added.clear()
         self.to_add.clear()
 
     def may_send(self, tp: TopicPartition) -> bool:
         """Whether batches of this partition may go: the coordinator knows of it."""
-        return self.adds_itself or tp in self.added
+        return self.adds_partitions_implicitly or tp in self.added
 
     def fail(self, error: BaseException) -> None:
         """Something of the transaction failed: it can only be aborted, or not even that."""
@@ -170,16 +170,16 @@ class Transaction:
                 raise type(self.error)(self.error.code, str(self.error)) from self.error
             raise self.error
 
-    def aborting(self) -> AbortNeeded:
+    def abort_needed(self) -> AbortNeeded:
         """What says that only `abort` is left."""
         code = (
             self.error.code
             if isinstance(self.error, KafkaError)
             else ErrorCode.transaction_abortable
         )
-        refused = AbortNeeded(code, f"the transaction has to be aborted: {self.error}")
-        refused.__cause__ = self.error
-        return refused
+        needed = AbortNeeded(code, f"the transaction has to be aborted: {self.error}")
+        needed.__cause__ = self.error
+        return needed
 
 
 _NOT_NOW: Final[Mapping[TransactionPhase, str]] = {
