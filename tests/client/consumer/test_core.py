@@ -123,4 +123,4 @@ def test_a_part_that_breaks_is_heard_of_in_the_next_poll(
                 await rig.poll()
 
     run(story())
-    assert "a part of the consumer failed" in caplog.text
+    assert "consumer background task failed" in caplog.text

@@ -23,8 +23,8 @@ def test_the_cluster_is_looked_at_when_asked_and_when_it_grew_old() -> None:
             assert rig.cluster.refreshed == []
             await asyncio.sleep(2)
             assert len(rig.cluster.refreshed) == 1
-            core.watch.ask()
-            core.watch.ask()
+            core.watch.request_refresh()
+            core.watch.request_refresh()
             await asyncio.sleep(1)
             assert len(rig.cluster.refreshed) == 2
 

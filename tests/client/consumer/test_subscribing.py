@@ -19,11 +19,11 @@ HERE = TopicPartition("t", 0)
 @pytest.mark.parametrize(
     ("topics", "pattern", "complaint"),
     [
-        (None, None, "takes topics, or pattern="),
-        (["t"], "t", "takes topics, or pattern="),
-        ([""], None, "is no topic"),
-        ([7], None, "7 is no topic"),
-        (None, "(", "not a regular expression"),
+        (None, None, "takes either topics or pattern="),
+        (["t"], "t", "takes either topics or pattern="),
+        ([""], None, "invalid topic name"),
+        ([7], None, "invalid topic name 7"),
+        (None, "(", "invalid regular expression"),
     ],
 )
 def test_a_bad_subscription_is_named(topics: Any, pattern: Any, complaint: str) -> None:

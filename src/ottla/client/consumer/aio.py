@@ -1,7 +1,7 @@
 """The consumer for asyncio: `async with ottla.aio.Consumer("orders", group_id="g") as consumer`.
 
-Owns the face; the work is done by `core` and the functions of `choosing`, `placing` and
-`commit_metadata`. For one task at a time.
+Owns the public class; the work is done by `core` and the functions of `subscribing`,
+`position.seeking` and `group.offset_commits`. For one task at a time.
 """
 
 # ruff: noqa: ASYNC109 - timeouts are the caller's, as in Kafka's own consumer
@@ -42,7 +42,7 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
     Timeouts are in seconds. Not for two tasks at a time, except `wakeup`.
     """
 
-    def _make(self) -> None:
+    def _set_up(self) -> None:
         self._owned = ThreadOwnership("task", _task)
         self._tasks: asyncio.TaskGroup | None = None
 
@@ -66,7 +66,7 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
         await self.close()
 
     async def close(self, timeout: float = 30.0) -> None:
-        """Commit if that is automatic, leave the group, close connections; a second call does nothing."""
+        """Commit if that is automatic, leave the group, close; a second call does nothing."""
         with self._owned:
             if self._tasks is None:
                 return
@@ -196,7 +196,7 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after each time (milliseconds since 1970); None if there is none."""
+        """The first record at or after each time (milliseconds since 1970), or None."""
         with self._owned:
             return await seeking.offsets_for_times(self._open, times, self._ms(timeout))
 

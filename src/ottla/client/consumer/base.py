@@ -44,8 +44,8 @@ class ThreadOwnership:
         owner = self._users.setdefault(_INSIDE, caller)  # atomic compare and set
         if owner.id != caller.id:
             raise ConcurrentUse(
-                f"a consumer is for one {self._kind} at a time: {self._kind} {caller.name!r} called it "
-                f"while {self._kind} {owner.name!r} was inside; use a consumer for each"
+                f"a consumer is for one {self._kind} at a time: {self._kind} {caller.name!r} "
+                f"called it while {self._kind} {owner.name!r} was inside; use one for each"
             )
         self._depth += 1
 

@@ -68,7 +68,9 @@ class CallbackThread:
             result = function()
             if isawaitable(result):
                 getattr(result, "close", lambda: None)()
-                raise UserError("a callback of this consumer cannot be a coroutine; use ottla.aio.Consumer")
+                raise UserError(
+                    "a callback of this consumer cannot be a coroutine; use ottla.aio.Consumer"
+                )
         except Exception as error:
             self._thread.call_soon(_set_reply, reply, None, error)
         else:

@@ -87,7 +87,7 @@ class Core:
         corrupt: Callable[[Chunk], None],
         make_group: Callable[[Core], Group],
     ) -> None:
-        """Connect it to a public class: how user code is called, how the loop learns what was read."""
+        """Connect it to a public class, which calls user code and reads the buffer."""
         self.invoke = invoke
         self.buffer = Buffer(self.reading, drained, corrupt)
         self.rebalance = Rebalance(

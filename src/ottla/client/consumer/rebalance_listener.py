@@ -1,8 +1,8 @@
 """The rebalance listener: called when partitions are revoked, assigned or lost.
 
-Owns the interface. All three methods run inside the user's `poll` (or `close`, or `unsubscribe`), where the
-consumer may be used: commit when partitions are revoked, seek when they are assigned. With
-`ottla.aio` they may be coroutines.
+Owns the interface. All three methods run inside the user's `poll` (or `close`, or `unsubscribe`),
+where the consumer may be used: commit when partitions are revoked, seek when they are assigned.
+With `ottla.aio` they may be coroutines.
 """
 
 from __future__ import annotations

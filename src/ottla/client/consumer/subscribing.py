@@ -28,7 +28,9 @@ def subscribe(
         names = frozenset([topics] if isinstance(topics, str) else topics)
         for name in names:
             if not isinstance(name, str) or not name:
-                raise UserError(f"subscribe(): invalid topic name {name!r}: expected a non-empty string")
+                raise UserError(
+                    f"subscribe(): invalid topic name {name!r}: expected a non-empty string"
+                )
         core.subscriptions.subscribe(names)
     else:
         assert pattern is not None

@@ -46,7 +46,7 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
     Timeouts are in seconds. Not for two threads at a time, except `wakeup`.
     """
 
-    def _make(self) -> None:
+    def _set_up(self) -> None:
         self._owned = ThreadOwnership("thread", _thread)
         self._thread = LoopThread("ottla-consumer")
         self._callback_thread = CallbackThread(self._thread)
@@ -65,7 +65,7 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
         self.close()
 
     def close(self, timeout: float = 30.0) -> None:
-        """Commit if that is automatic, leave the group, close connections; a second call does nothing."""
+        """Commit if that is automatic, leave the group, close; a second call does nothing."""
         with self._owned:
             if self._closed or self._core_task is None:
                 self._closed = True
@@ -182,7 +182,7 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
     def offsets_for_times(
         self, times: Mapping[TopicPartition, int], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after each time (milliseconds since 1970); None if there is none."""
+        """The first record at or after each time (milliseconds since 1970), or None."""
         return self._await(lambda core: seeking.offsets_for_times(core, times, self._ms(timeout)))
 
     def beginning_offsets(

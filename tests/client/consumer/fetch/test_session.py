@@ -35,15 +35,15 @@ def forgotten(fields: object) -> list[int]:
 
 def test_a_session_begins_with_everything_and_goes_on_with_what_changed() -> None:
     session = FetchSession()
-    first = session.next({ONE: want(0), TWO: want(0)})
+    first = session.next_request({ONE: want(0), TWO: want(0)})
     assert (first["session_id"], first["session_epoch"]) == (0, 0)
     assert asked(first) == {0: 0, 1: 0}
     session.on_response(ErrorCode.none, 42)
-    second = session.next({ONE: want(5), TWO: want(0)})
+    second = session.next_request({ONE: want(5), TWO: want(0)})
     assert (second["session_id"], second["session_epoch"]) == (42, 1)
     assert asked(second) == {0: 5}
     session.on_response(ErrorCode.none, 42)
-    third = session.next({ONE: want(5)})
+    third = session.next_request({ONE: want(5)})
     assert (asked(third), forgotten(third)) == ({}, [1])
     assert third["session_epoch"] == 2
 
@@ -51,11 +51,11 @@ def test_a_session_begins_with_everything_and_goes_on_with_what_changed() -> Non
 def test_a_broker_without_room_for_a_session_is_told_everything_each_time() -> None:
     session = FetchSession()
     for _ in range(2):
-        fields = session.next({ONE: want(0)})
+        fields = session.next_request({ONE: want(0)})
         assert (fields["session_id"], fields["session_epoch"]) == (0, 0)
         assert asked(fields) == {0: 0}
         session.on_response(ErrorCode.none, 0)
-    assert session.closing() is None
+    assert session.close_request() is None
 
 
 @pytest.mark.parametrize(
@@ -64,26 +64,26 @@ def test_a_broker_without_room_for_a_session_is_told_everything_each_time() -> N
 )
 def test_after_a_refusal_everything_is_said_again(code: ErrorCode, session_id: int) -> None:
     session = FetchSession()
-    session.next({ONE: want(0)})
+    session.next_request({ONE: want(0)})
     session.on_response(ErrorCode.none, 42)
-    session.next({ONE: want(3)})
+    session.next_request({ONE: want(3)})
     session.on_response(code, 0)
-    fields = session.next({ONE: want(3)})
+    fields = session.next_request({ONE: want(3)})
     assert (fields["session_id"], fields["session_epoch"]) == (session_id, 0)
     assert asked(fields) == {0: 3}
 
 
 def test_a_topic_made_anew_replaces_the_one_of_before() -> None:
     session = FetchSession()
-    session.next({ONE: want(5)})
+    session.next_request({ONE: want(5)})
     session.on_response(ErrorCode.none, 42)
-    fields = session.next({ONE: want(0, UUID(int=8))})
+    fields = session.next_request({ONE: want(0, UUID(int=8))})
     assert (asked(fields), forgotten(fields)) == ({0: 0}, [0])
 
 
 def test_epochs_count_round() -> None:
     session = FetchSession()
-    session.next({ONE: want(0)})
+    session.next_request({ONE: want(0)})
     session.on_response(ErrorCode.none, 42)
     session.epoch = MAX_EPOCH
     session.on_response(ErrorCode.none, 42)
@@ -92,9 +92,9 @@ def test_epochs_count_round() -> None:
 
 def test_a_session_is_closed_by_its_id() -> None:
     session = FetchSession()
-    session.next({ONE: want(0)})
+    session.next_request({ONE: want(0)})
     session.on_response(ErrorCode.none, 42)
-    fields = session.closing()
+    fields = session.close_request()
     assert fields is not None
     assert (fields["session_id"], fields["session_epoch"]) == (42, -1)
 
@@ -113,9 +113,9 @@ def test_the_broker_always_ends_up_knowing_what_is_wanted(
     session = FetchSession()
     partition_counts: dict[tuple[str, int], int] = {}
     for wanted, lost in rounds:
-        fields = session.next(wanted)
+        fields = session.next_request(wanted)
         if lost:
-            session.lost()
+            session.reset()
             continue
         if fields["session_epoch"] == 0:
             partition_counts = {}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.client.consumer.errors import CommitFailed
-from ottla.client.consumer.group.commit_queue import Commit, CommitQueue, merge_offsets, classify
+from ottla.client.consumer.group.commit_queue import Commit, CommitQueue, classify, merge_offsets
 from ottla.client.consumer.group.error_reactions import ErrorReaction
 from ottla.client.offsets import OffsetAndMetadata
 from ottla.model.errors import ErrorCode

@@ -149,7 +149,7 @@ async def at_eight(rig: Rig, *log_after: bytes) -> AssignedPartition:
     await rig.until(lambda: rig.core.subscriptions[HERE].offset == 8)
     rig.cluster.next_views = [view({"t": 1}, epoch=2, leader=2)]
     rig.cluster.logs[HERE] = list(log_after) or rig.cluster.logs[HERE]
-    rig.core.watch.ask()
+    rig.core.watch.request_refresh()
     await rig.until(lambda: bool(rig.cluster.times(OFFSET_FOR_LEADER_EPOCH)))
     return rig.core.subscriptions[HERE]
 

@@ -33,7 +33,7 @@ def test_the_partition_is_the_one_given_else_the_partitioners_else_the_keys() ->
     assert Rig().prepared(view, b"", b"21").tp.partition == (-973932308 & 0x7FFFFFFF) % 12
     custom = Rig(Hooks(partitioner=lambda name, key, everywhere, available: len(key or b"")))
     assert custom.prepared(view, b"", b"12345").tp.partition == 5
-    with pytest.raises(UserError, match=r"partitioner: 12 for t, expected one of range\(0, 12\)"):
+    with pytest.raises(UserError, match=r"got 12 for topic t, expected one of range\(0, 12\)"):
         custom.prepared(view, b"", b"x" * 12)
     robin = Rig(Hooks(partitioner=RoundRobin()))
     assert [robin.prepared(topic(2), b"").tp.partition for _ in range(3)] == [0, 1, 0]
@@ -63,9 +63,9 @@ def test_a_record_has_its_own_time_or_the_present() -> None:
 
 @pytest.mark.spec("PRD-11", "PRD-13", "PRD-26")
 def test_a_record_larger_than_a_request_or_all_memory_is_refused() -> None:
-    with pytest.raises(RecordTooLarge, match=r"more than max\.request\.size \(1000\)"):
+    with pytest.raises(RecordTooLarge, match=r"larger than max\.request\.size \(1000\)"):
         Rig(max_request_size=1_000).intake.append(record(b"x" * 1_000))
-    with pytest.raises(RecordTooLarge, match=r"more than buffer\.memory \(1000\)"):
+    with pytest.raises(RecordTooLarge, match=r"larger than buffer\.memory \(1000\)"):
         Rig(buffer_memory=1_000).intake.append(record(b"x" * 1_000))
 
 
@@ -173,7 +173,7 @@ def test_a_closed_producer_takes_nothing() -> None:
 @pytest.mark.spec("TXN-31", "TXN-48")
 def test_a_transactional_producer_takes_records_only_in_a_transaction() -> None:
     rig = Rig(name="t")
-    with pytest.raises(UserError, match=r"init_transactions\(\) comes first"):
+    with pytest.raises(UserError, match=r"call init_transactions\(\) first"):
         rig.intake.append(record())
 
 

@@ -39,7 +39,9 @@ _JAVA: Final = {
 
 def assignors(chosen: Iterable[str | Assignor]) -> tuple[Assignor, ...]:
     """One object for each strategy, in the order given."""
-    built = tuple(_built_in(strategy) if isinstance(strategy, str) else strategy for strategy in chosen)
+    built = tuple(
+        _built_in(strategy) if isinstance(strategy, str) else strategy for strategy in chosen
+    )
     if not built:
         raise UserError("partition.assignment.strategy is empty: expected at least one strategy")
     names = [strategy.name for strategy in built]

@@ -34,10 +34,13 @@ class CooperativeStickyAssignor:
         return encode_generation(self._generation)
 
     def assign(self, members: Mapping[str, Subscription], partitions: Mapping[str, int]) -> Shares:
-        owned = {member: _owned_partitions(subscription) for member, subscription in members.items()}
+        owned = {
+            member: _owned_partitions(subscription) for member, subscription in members.items()
+        }
         shares = sticky_shares(members, owned, partitions)
         return without_unrevoked(
-            shares, {member: frozenset(subscription.owned) for member, subscription in members.items()}
+            shares,
+            {member: frozenset(subscription.owned) for member, subscription in members.items()},
         )
 
     def on_assignment(self, partitions: Sequence[TopicPartition], generation: int) -> None:
@@ -52,11 +55,7 @@ def without_unrevoked(shares: Shares, owned: Mapping[str, frozenset[TopicPartiti
             owners.setdefault(partition, set()).add(member)
     nobody: set[str] = set()
     return {
-        member: [
-            tp
-            for tp in share
-            if member in (current := owners.get(tp, nobody)) or not current
-        ]
+        member: [tp for tp in share if member in (current := owners.get(tp, nobody)) or not current]
         for member, share in shares.items()
     }
 

@@ -49,7 +49,9 @@ def decode_owned(data: bytes | None) -> OwnedPartitions:
         return OwnedPartitions()
     try:
         partitions, position = _partitions(data)
-        generation = _INT32.unpack_from(data, position)[0] if position < len(data) else NO_GENERATION
+        generation = (
+            _INT32.unpack_from(data, position)[0] if position < len(data) else NO_GENERATION
+        )
     except (StructError, UnicodeDecodeError, ValueError):
         return OwnedPartitions()
     return OwnedPartitions(tuple(partitions), generation)
@@ -77,7 +79,8 @@ def _partitions(data: bytes) -> tuple[list[TopicPartition], int]:
         if count < 0 or count > (len(data) - position) // 4:
             raise ValueError(f"{count} partitions")
         partitions += [
-            TopicPartition(name, _INT32.unpack_from(data, position + 4 * nth)[0]) for nth in range(count)
+            TopicPartition(name, _INT32.unpack_from(data, position + 4 * nth)[0])
+            for nth in range(count)
         ]
         position += 4 * count
     return partitions, position

@@ -1,7 +1,7 @@
-"""What each refusal of a coordinator leads to.
+"""The reaction to each error code of a coordinator.
 
-Pure: one table for JoinGroup, SyncGroup and Heartbeat, one for OffsetCommit. What is not listed
-ends the matter: the user hears of it.
+Pure: one table for JoinGroup, SyncGroup and Heartbeat, one for OffsetCommit. A code that is not
+listed is final: the user gets it as an exception.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ottla.model.errors import ErrorCode
 
 
 class ErrorReaction(Enum):
-    """What to do now."""
+    """What to do next."""
 
     GO_ON = "go on"
     JOIN_AGAIN = "join again"

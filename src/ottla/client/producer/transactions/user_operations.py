@@ -1,7 +1,7 @@
-"""What a user does with transactions, step by step.
+"""The transaction calls of a user.
 
-Owns: the order of the steps (flush, then end; abandon, then abort), each within `max.block.ms`.
-What is allowed when is `transaction`'s, the requests are `coordination`'s.
+Owns: the order of the steps (flush, then end; drop, then abort), each within `max.block.ms`.
+`state` decides what is allowed, `coordinator_requests` sends the requests.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ABORTED: Final = "the transaction was aborted before the record was sent"
 
 
 class Transactions:
-    """The transactions of one producer; every call on one without them is a UserError."""
+    """The transactions of one producer; a UserError if it is not transactional."""
 
     def __init__(
         self,
@@ -47,11 +47,11 @@ class Transactions:
         self._flush = flush
 
     async def init(self, *, keep_prepared: bool) -> PreparedTransaction | None:
-        """Become the producer of this transactional id; what an earlier one prepared is kept."""
+        """Become the producer of this transactional id; an earlier prepared transaction is kept."""
         transaction, coordination = self._require_transactional("init_transactions")
         transaction.check()
         if transaction.phase is not TransactionPhase.NEW:
-            raise UserError("init_transactions: it has been called before")
+            raise UserError("init_transactions: already called; it may be called only once")
         try:
             await coordination.begin(self._deadline(), keep_prepared=keep_prepared)
         except KafkaError as error:
@@ -65,7 +65,7 @@ class Transactions:
         return transaction.kept_prepared
 
     def begin(self) -> None:
-        """Open a transaction; brokers hear of it with its first record."""
+        """Open a transaction; brokers learn of it with its first record."""
         self._require_transactional("begin")[0].begin()
 
     async def send_offsets(self, offsets: Offsets, group: GroupMetadata) -> None:
@@ -81,7 +81,7 @@ class Transactions:
             raise
 
     async def prepare(self) -> PreparedTransaction:
-        """Have everything with the brokers, and leave the end to somebody else."""
+        """Flush everything, and leave the end to `complete_transaction`."""
         transaction, coordination = self._require_transactional("prepare_transaction")
         if not coordination.is_two_phase:
             raise UserError("prepare_transaction: needs transaction_two_phase_commit_enable=True")
@@ -93,14 +93,14 @@ class Transactions:
         return coordination.prepared
 
     async def complete(self, prepared: PreparedTransaction) -> bool:
-        """Commit what was prepared if it is this, abort it otherwise; whether it was committed."""
+        """Commit the prepared transaction if it is this one, else abort; whether it committed."""
         transaction, coordination = self._require_transactional("complete_transaction")
         transaction.check()
         if transaction.phase is not TransactionPhase.PREPARED:
             raise UserError("complete_transaction: no transaction is prepared")
-        ours = transaction.kept_prepared or coordination.prepared
+        own = transaction.kept_prepared or coordination.prepared
         transaction.is_started = True
-        commit = PreparedTransaction(*prepared) == ours
+        commit = PreparedTransaction(*prepared) == own
         await self.end(commit)
         return commit
 
@@ -129,8 +129,8 @@ class Transactions:
             raise
         transaction.ended()
 
-    def _require_transactional(self, what: str) -> tuple[Transaction, CoordinatorRequests]:
+    def _require_transactional(self, operation: str) -> tuple[Transaction, CoordinatorRequests]:
         transaction, coordination = self._numbering.transaction, self._numbering.coordination
         if transaction is None or coordination is None:
-            raise UserError(f"{what}: this producer has no transactional_id")
+            raise UserError(f"{operation}: this producer has no transactional_id")
         return transaction, coordination
