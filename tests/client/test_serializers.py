@@ -59,7 +59,7 @@ def test_numbers_and_text_are_written_as_java_writes_them() -> None:
 @pytest.mark.parametrize(
     ("serialize", "value", "said"),
     [
-        (serializers.to_bytes, "text", "expected bytes, got str; name a serializer"),
+        (serializers.to_bytes, "text", "expected bytes, got str; set a serializer"),
         (serializers.from_str, b"bytes", "expected str, got bytes"),
         (serializers.from_int, "1", "expected a number, got str"),
         (serializers.from_int, True, "expected a number, got bool"),
