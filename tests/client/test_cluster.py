@@ -96,7 +96,7 @@ def test_the_controller_is_looked_up_and_an_unknown_broker_is_said_to_be_unknown
     async def main() -> None:
         async with ScriptedBroker(id=4) as broker, connected(broker) as cluster:
             assert (await cluster.ask(Target.CONTROLLER, INIT_PRODUCER_ID, ASKED)).producer_id == 5
-            with pytest.raises(ConnectionError, match="broker 9 is not known"):
+            with pytest.raises(ConnectionError, match="broker 9 is not in the cluster metadata"):
                 await cluster.ask(9, INIT_PRODUCER_ID, ASKED)
             assert cluster.link(9) is None
             link = cluster.link(4)

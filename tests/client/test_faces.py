@@ -19,7 +19,7 @@ ONLY_SYNC = {
 }
 ONLY_ASYNC = {
     # What an admin's calls are built from.
-    "Admin": {"ask", "brokers", "each", "on_every_broker", "once"},
+    "Admin": {"ask", "brokers", "for_each", "on_every_broker", "once", "retry_lookup", "view"},
     "Producer": {"start"},
     "Consumer": set(),
 }

@@ -55,7 +55,7 @@ def test_work_that_takes_too_long_is_cancelled(thread: LoopThread) -> None:
         finally:
             cancelled.set()
 
-    with pytest.raises(TimeoutError, match=r"not done in 0\.01 s"):
+    with pytest.raises(TimeoutError, match=r"did not complete within 0\.01 s"):
         thread.run(waits(), timeout=0.01)
     assert cancelled.wait(60)
 
@@ -85,7 +85,7 @@ def test_after_its_end_it_says_so(thread: LoopThread) -> None:
 
 def test_in_a_forked_process_it_says_that_its_thread_stayed_behind(thread: LoopThread) -> None:
     thread._pid = os.getpid() + 1  # as a child sees it
-    with pytest.raises(UserError, match="made before the process forked"):
+    with pytest.raises(UserError, match="created before the process forked"):
         thread.run(name())
     thread.stop()
     thread._pid = os.getpid()

@@ -26,7 +26,7 @@ def test_no_more_keys_are_remembered_than_the_bound() -> None:
     chosen = KeyHash(3)
     for number in range(REMEMBERED + 10):
         chosen(b"%d" % number)
-    assert len(chosen.known) <= REMEMBERED
+    assert len(chosen.cache) <= REMEMBERED
 
 
 @pytest.mark.spec("PRD-15", "CONF-01")

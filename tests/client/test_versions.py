@@ -31,9 +31,9 @@ def test_the_newest_common_version_is_picked(
 @pytest.mark.parametrize(
     ("ranges", "said"),
     [
-        ({PRODUCE: (0, 2)}, "offers versions 0 to 2; this client speaks 3 to 13"),
-        ({}, "produce: the broker does not offer it"),
-        ({99_999: (0, 2)}, "does not offer it"),
+        ({PRODUCE: (0, 2)}, "supports versions 0 to 2, this client supports 3 to 13"),
+        ({}, "no common version of produce: the broker does not support it"),
+        ({99_999: (0, 2)}, "does not support it"),
     ],
 )
 def test_without_one_both_ranges_are_named(ranges: dict[int, tuple[int, int]], said: str) -> None:

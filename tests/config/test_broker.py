@@ -49,13 +49,16 @@ REFUSED = [
     ({"broker.id": "-2"}, "broker.id="),
     ({"broker.id": "1001"}, "broker.id=1001: expected at most reserved.broker.max.id"),
     ({"broker.id": "-1", "broker.id.generation.enable": "false"}, "broker.id=-1"),
-    ({"log.dirs": "/a,/b,/a"}, "log.dirs=/a,/b,/a: the same directory twice"),
-    ({"log.dirs": "/a,,/b"}, "log.dirs: expected directories without an empty name"),
+    ({"log.dirs": "/a,/b,/a"}, "log.dirs=/a,/b,/a: a directory is listed more than once"),
+    (
+        {"log.dirs": "/a,,/b"},
+        "log.dirs: expected a comma-separated list of directories without empty",
+    ),
     ({"log.cleaner.dedupe.buffer.size": "1048576"}, "log.cleaner.dedupe.buffer.size=1048576"),
     ({"replica.fetch.wait.max.ms": "31000"}, "replica.fetch.wait.max.ms=31000"),
     (
         {"replica.fetch.wait.max.ms": "20000", "replica.lag.time.max.ms": "10000"},
-        "replica.fetch.wait.max.ms=20000: above replica.lag.time.max.ms",
+        "replica.fetch.wait.max.ms=20000: expected at most replica.lag.time.max.ms",
     ),
     ({"group.consumer.assignors": ""}, "group.consumer.assignors: expected at least one of"),
     (

@@ -42,7 +42,7 @@ def test_a_family_of_listeners_is_read_whole() -> None:
 
 def test_what_clients_are_told_has_the_bound_ports_and_a_host() -> None:
     found = listeners(listeners="PLAINTEXT://:0,IN://0.0.0.0:9093,OUT://here:9094")
-    told = found.told({"PLAINTEXT": 51234, "IN": 9093, "OUT": 9094}, host="box")
+    told = found.advertised_endpoints({"PLAINTEXT": 51234, "IN": 9093, "OUT": 9094}, host="box")
     assert told == (
         Endpoint("PLAINTEXT", "box", 51234),
         Endpoint("IN", "box", 9093),
@@ -72,14 +72,14 @@ REFUSED = [
     ({"listeners": "PLAINTEXT://:65536"}, "listeners='PLAINTEXT://:65536': expected a port"),
     ({"listeners": "IN://:9092,OUT://:9092"}, "listeners: IN://:9092 and OUT://:9092 use the same"),
     ({"listeners": "IN://a:9,OUT://b:9"}, "listeners: IN://a:9 and OUT://b:9 use the same port 9"),
-    ({"listeners": "IN://:1,in://:2"}, "listeners: the name IN stands there twice"),
+    ({"listeners": "IN://:1,in://:2"}, "listeners: the name IN is used more than once"),
     ({"listeners": "ELSE://:1"}, "listeners='ELSE://:1': ELSE is missing in listener.security"),
     ({"listeners": "SAFE://:1"}, "listeners='SAFE://:1': the security protocol SSL is not offered"),
     ({"listener_security_protocol_map": "IN:MAGIC"}, "listener.security.protocol.map='IN:MAGIC'"),
     ({"listener_security_protocol_map": "IN"}, "listener.security.protocol.map='IN'"),
     (
         {"listener_security_protocol_map": "IN:SSL,in:SSL"},
-        "listener.security.protocol.map: the listener name in stands there twice",
+        "listener.security.protocol.map: the listener name in is listed more than once",
     ),
     (
         {"advertised_listeners": "PLAINTEXT://0.0.0.0:9092"},
@@ -92,7 +92,7 @@ REFUSED = [
     ),
     (
         {"advertised_listeners": "PLAINTEXT://a:1,PLAINTEXT://b:1"},
-        "advertised.listeners: PLAINTEXT stands there twice",
+        "advertised.listeners: PLAINTEXT is listed more than once",
     ),
     (
         {"inter_broker_listener_name": "NOWHERE"},
@@ -126,12 +126,12 @@ def test_while_a_broker_runs_the_listeners_with_a_role_keep_it() -> None:
     names = {"inter_broker_listener_name": "IN", "control_plane_listener_name": "OUT"}
     now = listeners(listeners="IN://:1,OUT://:2", **names)
     now.check_successor(listeners(listeners="IN://:3,OUT://:4,PLAINTEXT://:5", **names))
-    with pytest.raises(UserError, match="IN, which brokers use"):
+    with pytest.raises(UserError, match="the inter-broker listener IN cannot be removed"):
         now.check_successor(
             listeners(
                 listeners="PLAINTEXT://:1,OUT://:2",
                 **{**names, "inter_broker_listener_name": "PLAINTEXT"},
             )
         )
-    with pytest.raises(UserError, match="OUT, the control plane"):
+    with pytest.raises(UserError, match="the control plane listener OUT cannot be changed"):
         now.check_successor(listeners(listeners="IN://:1", inter_broker_listener_name="IN"))

@@ -87,4 +87,4 @@ def test_the_old_host_and_port_still_say_where_to_listen() -> None:
 
 def test_a_name_like_nothing_we_know_gets_no_guess() -> None:
     [line] = load(sets=["my.very.own.thing=1"]).warnings
-    assert line == "my.very.own.thing has no effect: no setting has this name"
+    assert line == "my.very.own.thing has no effect: unknown setting"

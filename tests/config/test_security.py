@@ -23,7 +23,7 @@ def test_super_users_are_parted_by_semicolons() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
-        ("authorizer.class.name", "com.example.Mine", "expected nothing, or one of org.apache"),
+        ("authorizer.class.name", "com.example.Mine", "expected empty, or one of org.apache"),
         ("super.users", "admin", "expected a type and a name, such as User:admin"),
         ("super.users", "User:a;User:", "expected a type and a name"),
         ("allow.everyone.if.no.acl.found", "maybe", "expected true or false"),

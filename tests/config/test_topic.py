@@ -110,7 +110,7 @@ def test_a_test_may_ask_for_tiny_segments() -> None:
 
 
 REFUSED = [
-    ({"no.such": "1"}, "no.such: no topic setting has this name"),
+    ({"no.such": "1"}, "no.such: unknown topic setting"),
     ({"retention.ms": "-2"}, "retention.ms='-2': expected at least -1"),
     ({"retention.ms": "soon"}, "retention.ms='soon': expected a whole number"),
     ({"segment.bytes": "1000"}, "segment.bytes='1000': expected at least 1048576"),
@@ -121,7 +121,7 @@ REFUSED = [
     ({"leader.replication.throttled.replicas": "1-2"}, "leader.replication.throttled.replicas="),
     (
         {"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"},
-        "min.compaction.lag.ms=10: above max.compaction.lag.ms, 5",
+        "min.compaction.lag.ms=10: expected at most max.compaction.lag.ms, 5",
     ),
 ]
 

@@ -360,7 +360,7 @@ def test_deserializers_and_what_they_cannot_read(site: Site) -> None:
     )
     with consumer:
         got: list[Record[str, int]] = []
-        with pytest.raises(ottla.SerializationError, match="offset 2 does not deserialize"):
+        with pytest.raises(ottla.SerializationError, match=r"cannot deserialize .* at offset 2"):
             while True:
                 got += consumer.poll(WAIT_S)
         assert [(record.key, record.value) for record in got] == [("key", 1), ("key", 2)]

@@ -42,8 +42,8 @@ class SimProducer(Producer):
 class SimConsumer(Consumer[bytes, bytes]):
     def __init__(self, clock: Clock, dice: Random, *topics: str, **options: Any) -> None:
         super().__init__(*topics, **{**SOON, **options})
-        self._blueprint._dice = dice
-        cluster = Cluster(self._blueprint.config, clock, dice, auto_create=False)
+        self._builder._dice = dice
+        cluster = Cluster(self._builder.config, clock, dice, auto_create=False)
         self._core = Core(cluster, ChunkReader(None, None, check_crc=True), Interceptors(()))
-        self._core.unread = self._handing.unread
-        self._make()
+        self._core.unread = self._iteration.unread
+        self._set_up()

@@ -45,7 +45,7 @@ class ListenerSet:
             if endpoint not in self._open:
                 await self._bind(endpoint, control_plane=endpoint.name == listeners.control_plane)
         ports = {endpoint.name: self._ports[endpoint] for endpoint in listeners.bound}
-        self.advertised = listeners.told(ports, host=self._host_name())
+        self.advertised = listeners.advertised_endpoints(ports, host=self._host_name())
 
     async def serve(self) -> None:
         for listener in self._open.values():

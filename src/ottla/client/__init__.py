@@ -3,15 +3,15 @@
 May import `config`, `net`, `protocol`, `model` and the words of `security.acl`; never the broker.
 Works against Apache Kafka as well as against Ottla.
 
-- `cluster`            what the clients share: metadata, routing, one request to one broker
+- `cluster`            shared by the clients: metadata, routing, one request to one broker
 - `cluster_view`       the cluster as last seen (pure)
-- `metadata`           metadata requests, shared by all that wait for one
-- `connections`        connections by broker, the least loaded of them
+- `metadata`           metadata requests; concurrent callers share one
+- `connections`        connections by broker, and the choice of the least loaded
 - `broker_connection`  one broker: its connection, the API versions it supports
 - `coordinators`       the coordinator of a group or a transactional id
 - `retry`              which errors are retried, with what backoff and deadline
-- `errors`             the exceptions a user meets
-- `offsets`            offsets as users name them
+- `errors`             the exceptions that users catch
+- `offsets`            offsets with metadata or a timestamp
 - `loop_thread`        an event loop on a thread of its own, for the synchronous clients
 - `serializers`        keys and values to bytes and back
 - `partitioners`       the partition of a record

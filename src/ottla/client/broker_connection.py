@@ -1,7 +1,7 @@
-"""One broker: the connection to it and the versions it speaks.
+"""One broker: the connection to it and the API versions it supports.
 
-Owns: correlation ids, request headers, and the greeting that settles versions on every new
-connection. Never retries, never chooses a broker.
+Owns: correlation ids, request headers, and the ApiVersions handshake of every new connection.
+ Never retries, never chooses a broker.
 """
 
 from __future__ import annotations
@@ -30,37 +30,46 @@ from ottla.protocol.wire import Fields
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """What a broker offers: ranges of versions by API key (inclusive), and features."""
+    """What a broker supports: version ranges by API key (inclusive), and features."""
 
     ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     finalized: Mapping[str, int] = field(default_factory=dict)
-    """Level of each feature that the whole cluster has."""
+    """The finalized level of each feature."""
     supported: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, reply: Any) -> Versions:
-        """As an ApiVersions reply says it."""
+        """From an ApiVersions response."""
         return cls(
-            {each.api_key: (each.min_version, each.max_version) for each in reply.api_keys},
-            {each.name: each.max_version_level for each in reply.finalized_features},
-            {each.name: (each.min_version, each.max_version) for each in reply.supported_features},
+            {entry.api_key: (entry.min_version, entry.max_version) for entry in reply.api_keys},
+            {entry.name: entry.max_version_level for entry in reply.finalized_features},
+            {
+                entry.name: (entry.min_version, entry.max_version)
+                for entry in reply.supported_features
+            },
         )
 
     def offers(self, key: int, version: int = 0) -> bool:
-        """Whether the broker speaks this API in `version` or newer."""
+        """Whether the broker supports this API in `version` or newer."""
         return key in self.ranges and self.ranges[key][1] >= version
 
     def pick(self, key: int, at_most: int | None = None) -> int:
-        """The newest version that both sides speak."""
-        ours = [each for each in schema.versions(key) if at_most is None or each <= at_most]
+        """The newest version that both sides support."""
+        supported = [
+            version for version in schema.versions(key) if at_most is None or version <= at_most
+        ]
         low, high = self.ranges.get(key, (0, -1))
-        shared = [each for each in ours if low <= each <= high]
+        shared = [version for version in supported if low <= version <= high]
         if shared:
             return shared[-1]
         name = api_key_map.get(key, f"api {key}")
-        offered = f"offers versions {low} to {high}" if key in self.ranges else "does not offer it"
-        spoken = f"{ours[0]} to {ours[-1]}" if ours else "none"
-        raise UnsupportedVersion(f"{name}: the broker {offered}; this client speaks {spoken}")
+        offered = (
+            f"supports versions {low} to {high}" if key in self.ranges else "does not support it"
+        )
+        own = f"{supported[0]} to {supported[-1]}" if supported else "none"
+        raise UnsupportedVersion(
+            f"no common version of {name}: the broker {offered}, this client supports {own}"
+        )
 
 
 API_VERSIONS: Final = 18
@@ -72,11 +81,11 @@ _ERROR: Final = struct.Struct(">ih")
 
 
 class BrokerConnection:
-    """Questions to one broker, over one connection that comes back by itself."""
+    """Requests to one broker, over one connection that reconnects by itself."""
 
     def __init__(self, node: Node, config: ClientConfig, clock: Clock, dice: Random) -> None:
         self.node = node
-        self.versions = Versions()  # of the connection there is, or was last
+        self.versions = Versions()  # of the current connection, or of the last one
         self.used_ms = clock.mono_ms()
         self._config = config
         self._clock = clock
@@ -87,14 +96,16 @@ class BrokerConnection:
         )
 
     async def ready(self) -> Versions:
-        """The versions the broker speaks; connects if there is no connection."""
+        """The versions the broker supports; connects if there is no connection."""
         self.used_ms = self._clock.mono_ms()
         await self.peer.connect()
         return self.versions
 
     async def ask(self, key: int, version: int, fields: Fields, timeout_ms: int) -> Any:
-        """One question and its answer, as kio's class of that version."""
-        request = wire.encode_request(key, version, self._next(), self._config.client_id, fields)
+        """Send one request and return its response, as kio's class of that version."""
+        request = wire.encode_request(
+            key, version, self._next_correlation_id(), self._config.client_id, fields
+        )
         reply = await self.peer.call(request, timeout_ms)
         self.used_ms = self._clock.mono_ms()
         return self.read(key, version, reply)
@@ -102,7 +113,7 @@ class BrokerConnection:
     async def ask_bytes(
         self, key: int, version: int, body: Sequence[Bytes], timeout_ms: int
     ) -> memoryview:
-        """One question whose body is encoded already; the answer's frame without its size."""
+        """Send a request whose body is encoded already; the response frame without its size."""
         reply = await self.peer.call(b"".join(self._framed(key, version, body)), timeout_ms)
         self.used_ms = self._clock.mono_ms()
         return reply
@@ -110,12 +121,12 @@ class BrokerConnection:
     def post(
         self, key: int, version: int, body: Sequence[Bytes]
     ) -> asyncio.Future[memoryview] | None:
-        """As `ask_bytes`, at once: None without a connection. The caller minds the time."""
+        """As `ask_bytes`, without waiting; None without a connection. Callers apply the timeout."""
         self.used_ms = self._clock.mono_ms()
         return self.peer.post(self._framed(key, version, body))
 
     def put(self, key: int, version: int, body: Sequence[Bytes]) -> bool:
-        """A request that the broker does not answer, at once; False without a connection."""
+        """Send a request that has no response, without waiting; False without a connection."""
         self.used_ms = self._clock.mono_ms()
         return self.peer.put(self._framed(key, version, body))
 
@@ -123,19 +134,19 @@ class BrokerConnection:
         tags = b"\0" if version >= wire.FLEXIBLE_SINCE.get(key, wire.NEVER) else b""
         name = self._client_id
         size = _HEADER.size - 4 + len(name) + len(tags) + sum(map(len, body))
-        head = _HEADER.pack(size, key, version, self._next(), len(name))
+        head = _HEADER.pack(size, key, version, self._next_correlation_id(), len(name))
         return [head + name + tags, *body]
 
     async def _handshake(self, ask: Ask) -> None:
-        """Learn what the broker speaks. A handshake that proves who we are would follow here."""
-        self.versions = Versions.of(await self._learn(ask))
+        """Ask for the API versions. A SASL handshake would follow here."""
+        self.versions = Versions.of(await self._request_versions(ask))
 
-    async def _learn(self, ask: Ask) -> Any:
+    async def _request_versions(self, ask: Ask) -> Any:
         version = NEWEST_API_VERSIONS
         while True:
             fields = {"client_software_name": SOFTWARE, "client_software_version": _version()}
             request = wire.encode_request(
-                API_VERSIONS, version, self._next(), self._config.client_id, fields
+                API_VERSIONS, version, self._next_correlation_id(), self._config.client_id, fields
             )
             frame = await ask(request)
             _, code = _ERROR.unpack_from(frame)
@@ -144,21 +155,23 @@ class BrokerConnection:
                 if reply.error_code:
                     raise ConnectionError(f"{self.node}: {refusal(reply.error_code)}")
                 return reply
-            # An older broker answers in the oldest format, and says what it would understand.
+            # An older broker answers in version 0, and lists the versions it supports.
             offered = Versions.of(self.read(API_VERSIONS, 0, frame)).ranges.get(API_VERSIONS)
             version = min(version - 1, offered[1] if offered else 0)
             if version < 0:
-                raise ConnectionError(f"{self.node} speaks no version of ApiVersions we know")
+                raise ConnectionError(f"{self.node}: no common version of ApiVersions")
 
     def read(self, key: int, version: int, frame: memoryview) -> Any:
-        """An answer's frame as kio's class; one that makes no sense ends the connection."""
+        """Decode a response frame to kio's class; closes the connection if that fails."""
         try:
             return wire.decode_reply(key, version, frame)
         except Disconnect as fault:
             self.peer.hang_up()
-            raise ConnectionError(f"{self.node} sent a reply that does not read: {fault}") from None
+            raise ConnectionError(
+                f"cannot decode response from {self.node}: {fault}; connection closed"
+            ) from None
 
-    def _next(self) -> int:
+    def _next_correlation_id(self) -> int:
         self._correlation = (self._correlation + 1) & 0x7FFF_FFFF
         return self._correlation
 

@@ -1,7 +1,7 @@
-"""What the clients share: who leads what, and one question to one broker.
+"""Shared by the clients: metadata, routing, one request to one broker.
 
-Owns: the metadata, the connections and the coordinators of one client. Never tries a question
-twice (`retry.retrying` does, for those that may be), except where it only looks things up.
+Owns: the metadata, the connections and the coordinators of one client. Never retries a request
+(`retry.retrying` does), except look-ups of metadata and coordinators.
 
     async with Cluster(config, clock, dice) as cluster:
         topic = await cluster.topic("orders", timeout_ms=5_000)
@@ -36,7 +36,7 @@ LOOKUP_TIMEOUT_MS: Final = 60_000
 
 
 class Target(Enum):
-    """Brokers named by what they are."""
+    """Brokers named by their role."""
 
     ANY = "any"  # the least loaded one
     CONTROLLER = "controller"
@@ -46,7 +46,7 @@ To: TypeAlias = int | Target
 
 
 class Cluster:
-    """One client's way to a cluster. For one event loop; not to be shared between threads."""
+    """One client's access to a cluster. For one event loop; not to be shared between threads."""
 
     def __init__(
         self, config: ClientConfig, clock: Clock, dice: Random, *, auto_create: bool = False
@@ -56,7 +56,7 @@ class Cluster:
         self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, dice)
         self._links = Connections(config, clock, dice)
         self._metadata = Metadata(config, clock, self._links, auto_create=auto_create)
-        self._coordinators = Coordinators(self._ask_anybody)
+        self._coordinators = Coordinators(self._ask_any_broker)
 
     async def __aenter__(self) -> Self:
         return self
@@ -74,7 +74,7 @@ class Cluster:
 
     @property
     def metadata(self) -> ClusterView:
-        """The cluster as last heard of; take it once and work from it."""
+        """The latest metadata, immutable: read it once and work from that."""
         return self._metadata.view
 
     @metadata.setter
@@ -87,38 +87,38 @@ class Cluster:
         return self._metadata.is_due
 
     async def refresh(self, topics: Iterable[str] | None = None) -> ClusterView:
-        """Ask for the metadata of these topics, or of all; ConnectionError if nobody answers.
+        """Request the metadata of these topics, or of all; ConnectionError if no broker answers.
 
-        At most every `retry.backoff.ms`; those who ask at the same time share one question.
+        At most every `retry.backoff.ms`; concurrent callers share one request.
         """
         return await self._metadata.refresh(topics)
 
     async def topic(self, name: str, *, timeout_ms: int) -> TopicView:
         """A topic with all partitions, as soon as it is known.
 
-        Raises TimeoutError when it does not come to be in time, KafkaError when it cannot.
+        Raises TimeoutError if it does not appear in time, KafkaError if it cannot be read.
         """
 
-        # Codes here are the topic's, as the metadata tell them: unknown, or without a leader yet.
+        # Error codes here are the topic's in the metadata: unknown, or without a leader yet.
         async def look() -> TopicView:
-            known = self.metadata.topics.get(name)
-            if known is None:
+            topic = self.metadata.topics.get(name)
+            if topic is None:
                 view = await self.refresh([name])
-                known = view.topics.get(name)
-                if known is None:
+                topic = view.topics.get(name)
+                if topic is None:
                     code = view.errors.get(name, ErrorCode.unknown_topic_or_partition)
                     raise refusal(code, f"topic {name}: {code.name}")
-            return known
+            return topic
 
         return await retrying(self, look, Deadline(self.clock, timeout_ms), [name])
 
     async def leader(self, tp: TopicPartition) -> int:
-        """The broker that leads `tp`, asked for if nobody is known to; -1: nobody does."""
+        """The leader of `tp`, refreshing the metadata if it is unknown; -1: there is none."""
         leader = self.metadata.leader(tp)
         return leader if leader >= 0 else (await self.refresh([tp.topic])).leader(tp)
 
     async def versions(self, node: To, lane: ConnectionLane = ConnectionLane.DATA) -> Versions:
-        """What a broker speaks; connects if there is no connection."""
+        """The API versions of a broker; connects if there is no connection."""
         return await (await self._link(node, lane)).ready()
 
     async def version(
@@ -129,11 +129,11 @@ class Cluster:
         at_most: int | None = None,
         lane: ConnectionLane = ConnectionLane.DATA,
     ) -> int:
-        """The newest version of an API both sides speak; UnsupportedVersion if there is none."""
+        """The newest version of an API that both sides support, or UnsupportedVersion."""
         return (await self.versions(node, lane)).pick(key, at_most)
 
     async def features(self, node: To = Target.ANY) -> Mapping[str, int]:
-        """The level of each feature that the cluster has made its own."""
+        """The finalized level of each feature."""
         return (await self.versions(node)).finalized
 
     async def ask(
@@ -146,7 +146,7 @@ class Cluster:
         at_most: int | None = None,
         lane: ConnectionLane = ConnectionLane.DATA,
     ) -> Any:
-        """One question, one attempt: the answer as kio's class, whatever it says."""
+        """Send one request, once; the response as kio's class, errors included."""
         link = await self._link(node, lane)
         version = (await link.ready()).pick(key, at_most)
         return await link.ask(key, version, fields, self._timeout_ms(timeout_ms))
@@ -161,38 +161,38 @@ class Cluster:
         timeout_ms: int | None = None,
         lane: ConnectionLane = ConnectionLane.DATA,
     ) -> memoryview:
-        """A question encoded already; the frame of its answer, correlation id first."""
+        """Send an encoded request; the frame of its response, correlation id first."""
         link = await self._link(node, lane)
         return await link.ask_bytes(key, version, body, self._timeout_ms(timeout_ms))
 
     def link(
         self, node: int, lane: ConnectionLane = ConnectionLane.DATA
     ) -> BrokerConnection | None:
-        """The way to a broker, connected or not; None when nobody has heard of it."""
-        known = self.metadata.nodes.get(node)
-        return None if known is None else self._links.to(known, lane)
+        """The connection object of a broker, open or not; None if the metadata lacks the broker."""
+        address = self.metadata.nodes.get(node)
+        return None if address is None else self._links.to(address, lane)
 
     async def coordinator(
         self, kind: CoordinatorKind, key: str, *, timeout_ms: int = LOOKUP_TIMEOUT_MS
     ) -> int:
         """The broker that coordinates this group or transactional id."""
-        known = self._coordinators.known(kind, key)
-        if known is None:
-            # Codes here are of whoever was asked: the coordinator's topic is being made, or its
-            # partition has no leader. They say nothing about the coordinator.
-            known = await retrying(
+        coordinator = self._coordinators.cached(kind, key)
+        if coordinator is None:
+            # Error codes here are of the broker that was asked: the internal topic is being
+            # created, or its partition has no leader. They are not the coordinator's.
+            coordinator = await retrying(
                 self,
                 lambda: self._coordinators.find(kind, key),
                 Deadline(self.clock, timeout_ms),
             )
-        self.metadata = self.metadata.with_node(known)
-        return known.id
+        self.metadata = self.metadata.with_node(coordinator)
+        return coordinator.id
 
     def forget_coordinator(self, kind: CoordinatorKind, key: str) -> None:
-        """It said that it is not, or did not answer: ask anew next time."""
+        """It is not the coordinator, or did not answer: look it up again next time."""
         self._coordinators.forget(kind, key)
 
-    async def _ask_anybody(self, key: int, fields: dict[str, Any]) -> Any:
+    async def _ask_any_broker(self, key: int, fields: dict[str, Any]) -> Any:
         return await self.ask(Target.ANY, key, fields)
 
     async def _link(self, node: To, lane: ConnectionLane) -> BrokerConnection:
@@ -203,10 +203,10 @@ class Cluster:
                 await self.refresh(())
             node = self.metadata.controller_id
         assert not isinstance(node, Target)
-        known = self.metadata.nodes.get(node)
-        if known is None:
-            raise ConnectionError(f"broker {node} is not known")
-        return self._links.to(known, lane)
+        address = self.metadata.nodes.get(node)
+        if address is None:
+            raise ConnectionError(f"broker {node} is not in the cluster metadata")
+        return self._links.to(address, lane)
 
-    def _timeout_ms(self, given: int | None) -> int:
-        return self.config.request_timeout_ms if given is None else given
+    def _timeout_ms(self, timeout_ms: int | None) -> int:
+        return self.config.request_timeout_ms if timeout_ms is None else timeout_ms

@@ -1,7 +1,7 @@
-"""The cluster as a client last heard of it.
+"""The cluster metadata of a client.
 
-Owns: nodes, topics, partitions and their leaders, all frozen; a reply makes another view. Never
-asks anybody.
+Owns: nodes, topics, partitions and their leaders, all immutable; each response makes a new view.
+Never sends a request.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Node(NamedTuple):
 
 
 class PartitionView(NamedTuple):
-    """One partition: who leads it and who holds copies."""
+    """One partition: its leader and its replicas."""
 
     index: int  # type: ignore[assignment]  # Kafka's word for it
-    leader: int  # -1: nobody at present
+    leader: int  # -1: none at present
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -41,18 +41,18 @@ class PartitionView(NamedTuple):
 
 
 class TopicView(NamedTuple):
-    """One topic and all of its partitions, by number."""
+    """One topic and all of its partitions, by index."""
 
     name: str
     id: TopicId
     internal: bool
     partitions: tuple[PartitionView, ...]
-    operations: int = -(2**31)  # bits of what we may do; this number: not asked
+    operations: int = -(2**31)  # bits of authorized operations; this number: not requested
 
     @property
     def available(self) -> tuple[int, ...]:
         """The partitions that have a leader."""
-        return tuple(each.index for each in self.partitions if each.leader >= 0)
+        return tuple(partition.index for partition in self.partitions if partition.leader >= 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class ClusterView:
     nodes: Mapping[int, Node] = field(default_factory=dict)
     topics: Mapping[str, TopicView] = field(default_factory=dict)
     errors: Mapping[str, ErrorCode] = field(default_factory=dict)
-    """Why topics that were asked for are not among `topics`."""
+    """Errors of requested topics that are not among `topics`."""
 
     def partition(self, tp: TopicPartition) -> PartitionView | None:
         topic = self.topics.get(tp.topic)
@@ -73,72 +73,72 @@ class ClusterView:
         return topic.partitions[tp.partition]
 
     def leader(self, tp: TopicPartition) -> int:
-        """The broker that leads `tp`; -1 when nobody does, or nobody said."""
+        """The leader of `tp`; -1 if it has none or is unknown."""
         partition = self.partition(tp)
         return NOBODY if partition is None else partition.leader
 
     def with_node(self, node: Node) -> ClusterView:
-        """The same with a broker we heard of elsewhere."""
+        """The same view with a broker learned from another response."""
         if self.nodes.get(node.id, node)[:3] == node[:3] and node.id in self.nodes:
             return self
         return replace(self, nodes={**self.nodes, node.id: node})
 
     def with_leader(self, tp: TopicPartition, leader: int, epoch: int) -> ClusterView:
-        """The same with a leader told by a broker that is it no more; older news is no news."""
-        known = self.partition(tp)
-        if known is None or leader not in self.nodes or epoch <= known.leader_epoch:
+        """The same view with a leader named by a former leader; an older epoch is ignored."""
+        partition = self.partition(tp)
+        if partition is None or leader not in self.nodes or epoch <= partition.leader_epoch:
             return self
         topic = self.topics[tp.topic]
         partitions = list(topic.partitions)
-        partitions[tp.partition] = known._replace(leader=leader, leader_epoch=epoch)
+        partitions[tp.partition] = partition._replace(leader=leader, leader_epoch=epoch)
         changed = topic._replace(partitions=tuple(partitions))
         return replace(self, topics={**self.topics, tp.topic: changed})
 
     def without(self, topics: Collection[str]) -> ClusterView:
-        kept = {name: topic for name, topic in self.topics.items() if name not in topics}
-        return replace(self, topics=kept)
+        topics_left = {name: topic for name, topic in self.topics.items() if name not in topics}
+        return replace(self, topics=topics_left)
 
-    def learned(self, reply: Any, asked: Collection[str] | None) -> ClusterView:
-        """The view after a Metadata reply to a question about `asked` (None: about all)."""
+    def learned(self, reply: Any, requested: Collection[str] | None) -> ClusterView:
+        """The view after a Metadata response to a request for `requested` (None: for all)."""
         nodes = {
-            each.node_id: Node(each.node_id, each.host, each.port, each.rack)
-            for each in reply.brokers
+            broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack)
+            for broker in reply.brokers
         }
-        topics = {} if asked is None else dict(self.topics)
-        errors = {} if asked is None else dict(self.errors)
-        for told in reply.topics:
-            name = told.name
+        topics = {} if requested is None else dict(self.topics)
+        errors = {} if requested is None else dict(self.errors)
+        for row in reply.topics:
+            name = row.name
             if name is None:
-                continue  # asked by an id that the broker does not know
+                continue  # requested by an id that the broker does not know
             errors.pop(name, None)
-            if told.error_code and not told.partitions:
-                errors[name] = told.error_code
+            if row.error_code and not row.partitions:
+                errors[name] = row.error_code
                 topics.pop(name, None)
             else:
-                topics[name] = _topic(told, self.topics.get(name))
+                topics[name] = _topic(row, self.topics.get(name))
         return ClusterView(reply.cluster_id, reply.controller_id, nodes, topics, errors)
 
 
-def _topic(told: Any, known: TopicView | None) -> TopicView:
-    topic_id = told.topic_id or NO_TOPIC_ID
-    partitions = sorted((_partition(each) for each in told.partitions), key=lambda each: each.index)
-    if known is not None and known.id == topic_id and topic_id != NO_TOPIC_ID:
-        # A broker that lags behind must not lead us back to a leader that has been replaced.
-        for at, (new, old) in enumerate(zip(partitions, known.partitions, strict=False)):
+def _topic(row: Any, before: TopicView | None) -> TopicView:
+    topic_id = row.topic_id or NO_TOPIC_ID
+    partitions = sorted(map(_partition, row.partitions), key=lambda partition: partition.index)
+    if before is not None and before.id == topic_id and topic_id != NO_TOPIC_ID:
+        # Stale metadata of a lagging broker must not bring back a replaced leader.
+        for index, (new, old) in enumerate(zip(partitions, before.partitions, strict=False)):
             if 0 <= new.leader_epoch < old.leader_epoch:
-                partitions[at] = old
+                partitions[index] = old
     return TopicView(
-        told.name, topic_id, told.is_internal, tuple(partitions), told.topic_authorized_operations
+        row.name, topic_id, row.is_internal, tuple(partitions), row.topic_authorized_operations
     )
 
 
-def _partition(told: Any) -> PartitionView:
+def _partition(row: Any) -> PartitionView:
     return PartitionView(
-        told.partition_index,
-        told.leader_id,
-        told.leader_epoch,
-        tuple(told.replica_nodes),
-        tuple(told.isr_nodes),
-        tuple(told.offline_replicas),
-        told.error_code,
+        row.partition_index,
+        row.leader_id,
+        row.leader_epoch,
+        tuple(row.replica_nodes),
+        tuple(row.isr_nodes),
+        tuple(row.offline_replicas),
+        row.error_code,
     )

@@ -1,9 +1,9 @@
-"""Connections by broker, and which of them to ask when any will do.
+"""Connections by broker, and the choice of one where any broker will do.
 
-Owns: the links, by broker and lane. Never asks a question.
+Owns: the connections, by broker and lane. Never sends a request.
 
 A lane is a connection of its own to the same broker: a request that waits at the broker, such as
-a fetch, must not hold up a heartbeat behind it.
+a fetch, must not delay a heartbeat behind it.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Connections:
         self._clock = clock
         self._dice = dice
         self._links: dict[tuple[int, ConnectionLane], BrokerConnection] = {}
-        # Brokers whose ids are not known yet have negative ones.
+        # Bootstrap servers have negative ids until metadata gives the real ones.
         self._bootstrap = {
-            -1 - at: Node(-1 - at, address.host, address.port)
-            for at, address in enumerate(config.addresses)
+            -1 - index: Node(-1 - index, address.host, address.port)
+            for index, address in enumerate(config.addresses)
         }
 
     def to(self, node: Node, lane: ConnectionLane = ConnectionLane.DATA) -> BrokerConnection:
-        """The link to a broker; a broker that has moved gets another."""
+        """The connection of a broker; a new one if its address has changed."""
         link = self._links.get((node.id, lane))
         if link is not None and link.node[1:3] == node[1:3]:
             return link
@@ -55,10 +55,10 @@ class Connections:
         return link
 
     def any(self, nodes: Mapping[int, Node]) -> Iterator[BrokerConnection]:
-        """Links to ask when any broker will do, the best first.
+        """Connections to try when any broker will do, the best first.
 
-        That is: not one that was out of reach a moment ago, one that is connected, one with the
-        fewest questions under way. The brokers we began with come last, when all others fail.
+        Order: not in reconnect backoff, connected, fewest requests in flight. The bootstrap servers
+        come last, if all others fail.
         """
         now_ms = self._clock.mono_ms()
 
@@ -67,9 +67,9 @@ class Connections:
             waits = peer.not_before_ms > now_ms
             return waits, not peer.is_open, peer.in_flight, self._dice.random()
 
-        known = sorted((self.to(node) for node in nodes.values()), key=rank)
-        yield from known
-        if not known or all(link.peer.not_before_ms for link in known):
+        links = sorted((self.to(node) for node in nodes.values()), key=rank)
+        yield from links
+        if not links or all(link.peer.not_before_ms for link in links):
             yield from sorted((self.to(node) for node in self._bootstrap.values()), key=rank)
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class Connections:
         self._links.clear()
 
     def forget_bootstrap(self) -> None:
-        """The cluster is known: what served to find it is not needed for now."""
+        """Close idle connections to bootstrap servers: the brokers' real ids are known now."""
         for key in [key for key in self._links if key[0] < 0]:
             link = self._links[key]
             if not link.peer.in_flight:

@@ -1,6 +1,6 @@
-"""Which broker looks after a group or a transactional id.
+"""The coordinator of a group or a transactional id.
 
-Owns: the answers, until somebody finds one wrong. Never retries: `Cluster.coordinator` does.
+Owns: the cache, until a caller reports an entry as wrong. Never retries; `Cluster` does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FIND_COORDINATOR: Final = 10
 
 
 class CoordinatorKind(IntEnum):
-    """What is looked after, with Kafka's numbers."""
+    """The key types of FindCoordinator, with Kafka's numbers."""
 
     GROUP = 0
     TXN = 1
@@ -33,30 +33,30 @@ class CoordinatorRequest(Protocol):
 
 
 class Coordinators:
-    """The coordinators this client has learned of."""
+    """The coordinators that this client has looked up."""
 
     def __init__(self, ask: CoordinatorRequest) -> None:
         self._ask = ask
-        self._known: dict[tuple[CoordinatorKind, str], Node] = {}
+        self._nodes: dict[tuple[CoordinatorKind, str], Node] = {}
 
-    def known(self, kind: CoordinatorKind, key: str) -> Node | None:
-        return self._known.get((kind, key))
+    def cached(self, kind: CoordinatorKind, key: str) -> Node | None:
+        return self._nodes.get((kind, key))
 
     def forget(self, kind: CoordinatorKind, key: str) -> None:
-        self._known.pop((kind, key), None)
+        self._nodes.pop((kind, key), None)
 
     async def find(self, kind: CoordinatorKind, key: str) -> Node:
-        """Ask who it is; KafkaError with the broker's reason."""
+        """Look it up; KafkaError with the broker's reason."""
         fields = {"key": key, "key_type": int(kind), "coordinator_keys": [key]}
-        found = _found(await self._ask(FIND_COORDINATOR, fields))
-        if found.error_code:
-            raise refusal(found.error_code, found.error_message)
-        self._known[kind, key] = found.node
-        return found.node
+        result = _parse_response(await self._ask(FIND_COORDINATOR, fields))
+        if result.error_code:
+            raise refusal(result.error_code, result.error_message)
+        self._nodes[kind, key] = result.node
+        return result.node
 
 
-def _found(reply: Any) -> FoundCoordinator:
-    told = reply.coordinators[0] if reply.coordinators else reply
+def _parse_response(response: Any) -> FoundCoordinator:
+    row = response.coordinators[0] if response.coordinators else response
     return FoundCoordinator(
-        told.error_code, told.error_message, Node(told.node_id, told.host, told.port)
+        row.error_code, row.error_message, Node(row.node_id, row.host, row.port)
     )

@@ -1,8 +1,8 @@
-"""The exceptions a user of the clients meets.
+"""The exceptions that users of the clients catch.
 
-A broker's refusal is a `KafkaError` with Kafka's own code; the few that a program treats
-differently have a class. Time that ran out is the built-in `TimeoutError`, a broker that cannot be
-reached `ConnectionError`, a mistake in a call or an option `UserError`.
+An error response is a `KafkaError` with Kafka's own code; the few that programs treat differently
+have a class. A timeout is the built-in `TimeoutError`, an unreachable broker `ConnectionError`, a
+mistake in a call or an option `UserError`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RecordTooLarge(KafkaError):
 
 
 class SerializationError(ValueError):
-    """A key or a value that its serializer cannot turn into bytes, or bytes that do not read."""
+    """A key or a value cannot be serialized, or its bytes cannot be deserialized."""
 
 
 _CLASSES: Final[dict[ErrorCode, type[KafkaError]]] = {
@@ -59,7 +59,9 @@ _CLASSES: Final[dict[ErrorCode, type[KafkaError]]] = {
 
 
 def refusal(code: ErrorCode, message: str | None = None) -> KafkaError:
-    """The exception for a code that came back from a broker."""
+    """The exception for an error code of a response."""
     if code is ErrorCode.message_too_large:
-        return RecordTooLarge(message or "the broker takes no batch of this size")
+        return RecordTooLarge(
+            message or "batch is larger than the topic's max.message.bytes or the broker's limit"
+        )
     return _CLASSES.get(code, KafkaError)(code, message)

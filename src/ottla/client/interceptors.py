@@ -1,7 +1,7 @@
-"""Callables that see every record on its way, and what becomes of it.
+"""Producer interceptors: called for every record and for its acknowledgement.
 
-Owns: the chains, and that a failing interceptor stops nothing: its error is logged, and the next
-goes on with what the last one that worked gave. Never changes what an interceptor gave.
+Owns: the chain. A failing interceptor stops nothing: its error is logged, and the next one gets
+the last good record. Never changes a record itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
 
 class ProducerRecord(NamedTuple):
-    """A record as it was given to `send`, before it is serialized; `_replace` makes another."""
+    """A record as passed to `send`, before it is serialized; `_replace` makes a changed copy."""
 
     topic: str
     value: Any = None
@@ -27,17 +27,17 @@ class ProducerRecord(NamedTuple):
 
 
 class ProducerInterceptor:
-    """Derive from this and overrule what you want to see."""
+    """Base class: override the methods you need."""
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
-        """A record before it is serialized; give it back, or another in its place."""
+        """Called before the record is serialized; return it, or another in its place."""
         return record
 
     def on_acknowledgement(self, metadata: object | None, error: BaseException | None) -> None:
-        """A record's outcome, before any callback; on the producer's own thread: be quick."""
+        """Called with a record's outcome, before callbacks, on the producer's thread: be quick."""
 
     def close(self) -> None:
-        """The producer is closed."""
+        """Called when the producer is closed."""
 
 
 class ProducerChain:
@@ -50,23 +50,27 @@ class ProducerChain:
         return bool(self._interceptors)
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
-        for each in self._interceptors:
+        for interceptor in self._interceptors:
             try:
-                record = each.on_send(record)
+                record = interceptor.on_send(record)
             except Exception:
-                log.exception("%r failed for a record to %s", each, record.topic)
+                log.exception(
+                    "interceptor %r failed in on_send for topic %s; the record is sent unchanged",
+                    interceptor,
+                    record.topic,
+                )
         return record
 
     def on_acknowledgement(self, metadata: object | None, error: BaseException | None) -> None:
-        for each in self._interceptors:
+        for interceptor in self._interceptors:
             try:
-                each.on_acknowledgement(metadata, error)
+                interceptor.on_acknowledgement(metadata, error)
             except Exception:
-                log.exception("%r failed for an acknowledgement", each)
+                log.exception("interceptor %r failed in on_acknowledgement; ignored", interceptor)
 
     def close(self) -> None:
-        for each in self._interceptors:
+        for interceptor in self._interceptors:
             try:
-                each.close()
+                interceptor.close()
             except Exception:
-                log.exception("%r failed to close", each)
+                log.exception("interceptor %r failed in close; ignored", interceptor)

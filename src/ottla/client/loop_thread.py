@@ -1,6 +1,6 @@
-"""An event loop on a thread of its own, for the synchronous faces of the clients.
+"""An event loop on a thread of its own, for the synchronous clients.
 
-Owns: the thread, and what happens when the process forks or ends. Never knows what runs on it.
+Owns: the thread, and what happens when the process forks or exits. Never knows what runs on it.
 
 One `LoopThread` for each synchronous client: `run` hands a coroutine to the loop and waits for its
 result, `call_soon` hands over a function and does not wait.
@@ -34,7 +34,7 @@ class LoopThread:
     def start(self) -> None:
         ready = threading.Event()
         self._pid = os.getpid()
-        # A daemon: a program that forgets to close its client must still be able to end.
+        # A daemon: a program that does not close its client must still be able to exit.
         self._thread = threading.Thread(
             target=self._main, args=(ready,), name=self._name, daemon=True
         )
@@ -43,13 +43,13 @@ class LoopThread:
 
     @property
     def is_current(self) -> bool:
-        """Whether the caller is on this very thread, where waiting for it would never end."""
+        """Whether the caller is on this thread, where waiting for it would deadlock."""
         return threading.current_thread() is self._thread
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Have the loop do `work`, and do not wait for it."""
+        """Run `work` on the loop without waiting for it."""
         try:
-            loop = self._checked()
+            loop = self._running_loop()
         except BaseException:
             work.close()
             raise
@@ -60,28 +60,28 @@ class LoopThread:
         return self._loop is None
 
     def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
-        """Do `work` on the loop and wait for what it gives; TimeoutError after `timeout` seconds.
+        """Run `work` on the loop and return its result; TimeoutError after `timeout` seconds.
 
-        Work that is not waited for to the end is cancelled.
+        `work` is cancelled if the wait ends early.
         """
         future = self.submit(work)
         try:
             return future.result(timeout)
         except FutureTimeout:
             if future.done():
-                raise  # the work itself ran out of time, and says so better
+                raise  # the work itself timed out; its message says more
             future.cancel()
-            raise TimeoutError(f"not done in {timeout} s") from None
+            raise TimeoutError(f"operation did not complete within {timeout} s") from None
         except BaseException:  # an interrupt of the waiting thread
             future.cancel()
             raise
 
     def call_soon(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Have the loop call `function` as soon as it can."""
-        self._checked().call_soon_threadsafe(function, *arguments)
+        """Schedule `function` on the loop."""
+        self._running_loop().call_soon_threadsafe(function, *arguments)
 
     def stop(self) -> None:
-        """End the loop once everything on it is cancelled; does nothing after a fork."""
+        """Cancel all tasks and stop the loop; does nothing after a fork."""
         if self._loop is None or self._pid != os.getpid():
             return
         with suppress(RuntimeError):  # it ended already
@@ -90,18 +90,18 @@ class LoopThread:
             self._thread.join()
         self._loop = None
 
-    def _checked(self) -> asyncio.AbstractEventLoop:
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
-            raise UserError("this client is closed; make another")
+            raise UserError("this client is closed; create a new one")
         if self._pid != os.getpid():
             raise UserError(
-                "this client was made before the process forked, and its thread stayed behind; "
-                "make the client in the process that uses it"
+                "this client was created before the process forked, and its thread does not exist "
+                "here; create the client in the process that uses it"
             )
         if self.is_current:
             raise UserError(
                 "a callback runs on the client's own thread and cannot wait for the client; "
-                "use another thread, or the client of ottla.aio"
+                "call it from another thread, or use the client in ottla.aio"
             )
         return self._loop
 

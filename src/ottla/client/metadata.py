@@ -1,9 +1,9 @@
-"""Asking for the cluster's metadata, so that all who want to know ask once.
+"""Requests for the cluster's metadata, shared by concurrent callers.
 
-Owns: the view, and the one question that is under way. Never decides who needs to know.
+Owns: the view, and the one request in flight. Never decides when metadata is needed.
 
-Whoever comes first asks, on behalf of all who wait by then; whoever comes while a question is
-under way waits for it, and asks again only if it was not about their topics.
+The first caller sends a request for the topics of all callers that wait by then. A caller that
+comes while a request is in flight waits for it, then for one that was sent after its call.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 from ottla.client.cluster_view import ClusterView
 from ottla.client.connections import Connections
 from ottla.client.errors import KafkaError, refusal
-from ottla.client.retry import said
+from ottla.client.retry import error_text
 from ottla.config.client import ClientConfig
 from ottla.model.clock import Clock
 
@@ -24,7 +24,7 @@ NEVER: Final = -(1 << 62)
 
 
 class Metadata:
-    """What one client knows of its cluster."""
+    """The cluster metadata of one client."""
 
     def __init__(
         self, config: ClientConfig, clock: Clock, links: Connections, *, auto_create: bool = False
@@ -34,13 +34,13 @@ class Metadata:
         self._clock = clock
         self._links = links
         self._auto_create = auto_create
-        self._wanted: set[str] = set()
-        self._wants_all = False
-        self._asking: asyncio.Future[None] | None = None
-        self._asked = 0
-        self._answered = 0
+        self._topics_to_request: set[str] = set()
+        self._all_requested = False
+        self._in_flight: asyncio.Future[None] | None = None
+        self._sent_count = 0
+        self._answered_count = 0
         self._failure: str | None = None
-        self._asked_ms = NEVER
+        self._sent_ms = NEVER
         self._learned_ms = NEVER
 
     @property
@@ -49,66 +49,66 @@ class Metadata:
         return self._clock.mono_ms() - self._learned_ms >= self._config.metadata_max_age_ms
 
     async def refresh(self, topics: Iterable[str] | None) -> ClusterView:
-        """The view after a reply that was asked for no earlier than now."""
-        wanted = None if topics is None else frozenset(topics)
-        if wanted is None:
-            self._wants_all = True
+        """The view after a response to a request sent no earlier than this call."""
+        names = None if topics is None else frozenset(topics)
+        if names is None:
+            self._all_requested = True
         else:
-            self._wanted |= wanted
-        question = self._asked + 1  # one under way may have been asked before we wanted to know
-        while self._answered < question:
-            if self._asking is None:
-                await self._ask_once(wanted)
+            self._topics_to_request |= names
+        awaited = self._sent_count + 1  # a request in flight may have been sent before this call
+        while self._answered_count < awaited:
+            if self._in_flight is None:
+                await self._request_once(names)
             else:
-                await asyncio.shield(self._asking)
+                await asyncio.shield(self._in_flight)
         if self._failure is not None:
             raise ConnectionError(self._failure)
         return self.view
 
-    async def _ask_once(self, wanted: Collection[str] | None) -> None:
-        self._asking = asyncio.get_running_loop().create_future()
+    async def _request_once(self, topics: Collection[str] | None) -> None:
+        self._in_flight = asyncio.get_running_loop().create_future()
         try:
-            await self._pause(wanted)
-            await self._ask_for_all()
+            await self._pause(topics)
+            await self._send_request()
         finally:
-            asking, self._asking = self._asking, None
-            asking.set_result(None)
+            in_flight, self._in_flight = self._in_flight, None
+            in_flight.set_result(None)
 
-    async def _ask_for_all(self) -> None:
-        """One question, on behalf of everybody who waits."""
-        asked = None if self._wants_all else frozenset(self._wanted)
-        self._wanted.clear()
-        self._wants_all = False
-        self._asked += 1
-        self._asked_ms = self._clock.mono_ms()
+    async def _send_request(self) -> None:
+        """One request, for the topics of every caller that waits."""
+        topics = None if self._all_requested else frozenset(self._topics_to_request)
+        self._topics_to_request.clear()
+        self._all_requested = False
+        self._sent_count += 1
+        self._sent_ms = self._clock.mono_ms()
         try:
-            reply = await self._first_reply(asked)
-        except asyncio.CancelledError:  # the others still want to know
-            self._wants_all |= asked is None
-            self._wanted.update(asked or ())
+            reply = await self._first_response(topics)
+        except asyncio.CancelledError:  # other callers still wait
+            self._all_requested |= topics is None
+            self._topics_to_request.update(topics or ())
             raise
         except OSError as error:
-            self._failure = said(error)
+            self._failure = error_text(error)
         else:
             self._failure = None
-            self.view = self.view.learned(reply, asked)
+            self.view = self.view.learned(reply, topics)
             self._learned_ms = self._clock.mono_ms()
             self._links.forget_bootstrap()
-        self._answered = self._asked
+        self._answered_count = self._sent_count
 
-    async def _pause(self, wanted: Collection[str] | None) -> None:
-        """Ask about what is known already no more often than `retry.backoff.ms`."""
+    async def _pause(self, topics: Collection[str] | None) -> None:
+        """Request known topics no more often than every `retry.backoff.ms`."""
         view = self.view
-        if wanted is not None and any(
-            name not in view.topics and name not in view.errors for name in wanted
+        if topics is not None and any(
+            name not in view.topics and name not in view.errors for name in topics
         ):
             return
-        wait_ms = self._asked_ms + self._config.retry_backoff_ms - self._clock.mono_ms()
+        wait_ms = self._sent_ms + self._config.retry_backoff_ms - self._clock.mono_ms()
         if wait_ms > 0:
             await asyncio.sleep(wait_ms / 1e3)
 
-    async def _first_reply(self, asked: Collection[str] | None) -> Any:
-        """The first answer that a broker gives."""
+    async def _first_response(self, topics: Collection[str] | None) -> Any:
+        """The first response that a broker sends."""
         failures: list[str] = []
         for link in list(self._links.any(self.view.nodes)):
             try:
@@ -118,7 +118,7 @@ class Metadata:
                     METADATA,
                     version,
                     {
-                        "topics": _topics(asked, version),
+                        "topics": _topics(topics, version),
                         "allow_auto_topic_creation": self._auto_create,
                         "include_cluster_authorized_operations": False,
                         "include_topic_authorized_operations": False,
@@ -128,14 +128,14 @@ class Metadata:
                 if reply.error_code:
                     raise refusal(reply.error_code)
                 if not reply.brokers:
-                    raise ConnectionError("it knows of no broker yet")
+                    raise ConnectionError("its metadata lists no brokers yet")
                 return reply
             except (OSError, KafkaError) as error:
-                failures.append(f"{link.node}: {said(error)}")
-        raise ConnectionError("no broker answered: " + "; ".join(failures))
+                failures.append(f"{link.node}: {error_text(error)}")
+        raise ConnectionError("no metadata from any broker: " + "; ".join(failures))
 
 
-def _topics(asked: Collection[str] | None, version: int) -> list[dict[str, object]] | None:
-    if asked is None:
+def _topics(topics: Collection[str] | None, version: int) -> list[dict[str, object]] | None:
+    if topics is None:
         return [] if version == 0 else None
-    return [{"topic_id": None, "name": name} for name in sorted(asked)]
+    return [{"topic_id": None, "name": name} for name in sorted(topics)]

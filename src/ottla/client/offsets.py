@@ -1,6 +1,6 @@
-"""Offsets as users name them: with metadata, with a time.
+"""Offsets with metadata or a timestamp.
 
-Owns the public shapes, and the reading of what a user has committed, by a consumer or within a
+Owns the public types, and the check of offsets that users commit, by a consumer or within a
 producer's transaction.
 """
 
@@ -33,12 +33,12 @@ class OffsetAndTimestamp(NamedTuple):
 Offsets: TypeAlias = Mapping[TopicPartition, int | OffsetAndMetadata]
 
 
-def given_offsets(offsets: Offsets) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What a user passed, checked."""
+def checked_offsets(offsets: Offsets) -> dict[TopicPartition, OffsetAndMetadata]:
+    """The offsets a user passed, as `OffsetAndMetadata`; UserError for a negative one."""
     checked: dict[TopicPartition, OffsetAndMetadata] = {}
-    for tp, given in offsets.items():
-        full = OffsetAndMetadata(given) if isinstance(given, int) else given
-        if full.offset < 0:
-            raise UserError(f"offset {full.offset} of {tp}: expected 0 or more")
-        checked[tp] = full
+    for tp, offset in offsets.items():
+        committed = OffsetAndMetadata(offset) if isinstance(offset, int) else offset
+        if committed.offset < 0:
+            raise UserError(f"{tp}: offset {committed.offset} is negative; expected 0 or more")
+        checked[tp] = committed
     return checked

@@ -1,11 +1,11 @@
 """Which partition a record goes to.
 
-Owns: the choice, where the record does not make it. Without a partitioner of their own producers
+Owns: the choice, where the record names no partition. Without a custom partitioner, producers
 hash the key as Java's do, and records without a key stay with one partition until a batch of it is
 full (KIP-794), then go on to another, more likely to one where less waits.
 
-A partitioner of your own is any callable that takes the topic, the key in bytes or None, all
-partitions and those that have a leader, and gives one of them:
+A custom partitioner is any callable that takes the topic, the key in bytes or None, all
+partitions and those that have a leader, and returns one of them:
 
     def by_length(topic, key, all_partitions, available):
         return len(key or b"") % len(all_partitions)
@@ -27,19 +27,19 @@ def murmur2(key: bytes) -> int:
     """The hash as an unsigned number of 32 bits."""
     size = len(key)
     digest = SEED ^ size
-    whole = size & ~3
-    for at in range(0, whole, 4):
-        lane = int.from_bytes(key[at : at + 4], "little") * FACTOR & WORD
-        lane = (lane ^ lane >> 24) * FACTOR & WORD
-        digest = (digest * FACTOR & WORD) ^ lane
-    if whole != size:
-        digest = (digest ^ int.from_bytes(key[whole:], "little")) * FACTOR & WORD
+    aligned = size & ~3
+    for position in range(0, aligned, 4):
+        word = int.from_bytes(key[position : position + 4], "little") * FACTOR & WORD
+        word = (word ^ word >> 24) * FACTOR & WORD
+        digest = (digest * FACTOR & WORD) ^ word
+    if aligned != size:
+        digest = (digest ^ int.from_bytes(key[aligned:], "little")) * FACTOR & WORD
     digest = (digest ^ digest >> 13) * FACTOR & WORD
     return digest ^ digest >> 15
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """The partition of a key among so many."""
+    """The partition of a key, out of `partitions`."""
     return (murmur2(key) & POSITIVE) % partitions
 
 
@@ -47,7 +47,7 @@ REMEMBERED: Final = 1 << 18
 
 
 class Partitioner(Protocol):
-    """Chooses a partition; called on the thread of whoever sends."""
+    """Chooses a partition; called on the thread that calls `send`."""
 
     def __call__(
         self,
@@ -79,20 +79,20 @@ class RoundRobin:
 
 
 class KeyHash:
-    """The partition of a key by murmur2, remembered: the same keys come again and again."""
+    """The partition of a key by murmur2, cached: the same keys come again and again."""
 
-    __slots__ = ("known", "partitions")
+    __slots__ = ("cache", "partitions")
 
     def __init__(self, partitions: int) -> None:
         self.partitions = partitions
-        self.known: dict[bytes, int] = {}
+        self.cache: dict[bytes, int] = {}
 
     def __call__(self, key: bytes) -> int:
-        chosen = self.known.get(key)
+        chosen = self.cache.get(key)
         if chosen is None:
-            if len(self.known) >= REMEMBERED:
-                self.known.clear()
-            chosen = self.known[key] = partition_of(key, self.partitions)
+            if len(self.cache) >= REMEMBERED:
+                self.cache.clear()
+            chosen = self.cache[key] = partition_of(key, self.partitions)
         return chosen
 
 
@@ -107,18 +107,18 @@ class Sticky:
         self.partition = -1
 
     def count(self, size: int) -> None:
-        """So many bytes went to it in a batch that was closed."""
+        """Count the bytes of a closed batch of this partition."""
         self._bytes_left -= size
 
     def choose(self, choice: Sequence[int], waiting: Sequence[int], batch_bytes: int) -> int:
-        """Stay, or go on once a batch's worth was sent there.
+        """Stay, or switch once a batch's worth was sent there.
 
-        `waiting` is how much waits for each partition of `choice`: the more, the less likely it is
-        chosen. An empty one means that they are all alike.
+        `waiting` is the queue length of each partition of `choice`: the longer, the less likely it
+        is chosen. If it is empty, all are equally likely.
         """
         if self._bytes_left <= 0 or self.partition not in choice:
             self._bytes_left = batch_bytes
             most = max(waiting, default=0)
-            weights = [most + 1 - each for each in waiting] if most else None
+            weights = [most + 1 - length for length in waiting] if most else None
             self.partition = self._dice.choices(choice, weights)[0]
         return self.partition

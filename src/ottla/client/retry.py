@@ -1,4 +1,4 @@
-"""What may be tried again, how long to wait before, and until when.
+"""Which errors are retried, with what backoff and deadline.
 
 Pure but for `retrying`, the one loop that does it. Time and dice are handed in.
 """
@@ -33,21 +33,21 @@ STALE: Final = frozenset(
         ErrorCode.network_exception,
     }
 )
-"""Refusals that say: what you know of the cluster is old."""
+"""Errors that mean: the client's metadata is out of date."""
 
 MOVED: Final = frozenset({ErrorCode.not_coordinator, ErrorCode.coordinator_not_available})
-"""Refusals that say: another broker is the coordinator now, or will be."""
+"""Errors that mean: another broker is the coordinator now, or will be."""
 
 
 def is_retriable(error: BaseException) -> bool:
-    """Whether the same request may succeed later: a passing refusal, or a broker out of reach."""
+    """Whether the same request may succeed later: a retriable error, or a broker out of reach."""
     if isinstance(error, KafkaError):
         return error.retriable
     return isinstance(error, OSError)  # TimeoutError and ConnectionError are OSErrors
 
 
 def is_stale(error: BaseException) -> bool:
-    """Whether the cluster should be looked at anew before the request is made again."""
+    """Whether the metadata should be refreshed before the request is retried."""
     if isinstance(error, KafkaError):
         return error.code in STALE
     return isinstance(error, OSError)
@@ -55,14 +55,14 @@ def is_stale(error: BaseException) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Pauses that double up to a bound, never in step with other clients'."""
+    """Pauses that double up to a maximum, with jitter."""
 
     first_ms: int
     max_ms: int
     dice: Random
 
     def after(self, failures: int) -> int:
-        """How long to wait after so many failures in a row."""
+        """The pause after this many failures in a row."""
         if failures <= 0:
             return 0
         ceiling = min(self.max_ms, self.first_ms << min(failures - 1, 32))
@@ -70,7 +70,7 @@ class Backoff:
 
 
 class Deadline:
-    """A point in time until which something may take."""
+    """The point in time at which an operation times out."""
 
     __slots__ = ("_at_ms", "_clock", "allowed_ms")
 
@@ -99,49 +99,50 @@ class Refreshing(Protocol):
 
 async def retrying(
     cluster: Refreshing,
-    what: Callable[[], Awaitable[T]],
+    attempt: Callable[[], Awaitable[T]],
     deadline: Deadline,
     topics: Iterable[str] = (),
 ) -> T:
-    """Do `what` until it succeeds, fails for good, or time is up.
+    """Call `attempt` until it succeeds, fails with an error that is not retriable, or times out.
 
     Retried are the codes that Kafka calls retriable, and brokers out of reach. The loop does not
-    know whose code it is: `what` makes one request of one broker, so that a code can only be that
-    broker's, and itself forgets a coordinator that refuses with one of `MOVED`.
+    know whose code it is: `attempt` sends one request to one broker, so that a code can only be
+    that broker's, and itself forgets a coordinator that answers with one of `MOVED`.
 
-    `topics` are those whose leaders it rests on: they are looked up anew when that may help.
+    `topics` are those whose leaders it depends on: their metadata is refreshed if that may help.
     """
     failures = 0
-    told: Exception | None = None
+    last_error: Exception | None = None
     while True:
         try:
             async with asyncio.timeout(max(deadline.left_ms, 1) / 1e3):
-                return await what()
+                return await attempt()
         except (KafkaError, OSError) as error:
             if not is_retriable(error):
                 raise
             failures += 1
             pause_ms = cluster.backoff.after(failures)
-            if told is None or str(error):  # not that the last try was cut short by our own clock
-                told = error
+            if last_error is None or str(error):  # not the empty error of our own timeout
+                last_error = error
             if deadline.left_ms <= pause_ms:
+                reason = error_text(last_error)
                 raise TimeoutError(
-                    f"no success in {deadline.allowed_ms} ms: {said(told)}"
-                ) from told
+                    f"timed out after {deadline.allowed_ms} ms; last error: {reason}"
+                ) from last_error
             stale = is_stale(error)
         await asyncio.sleep(pause_ms / 1e3)
         if stale:
-            await _look_again(cluster, topics, deadline)
+            await _refresh_metadata(cluster, topics, deadline)
 
 
-async def _look_again(cluster: Refreshing, topics: Iterable[str], deadline: Deadline) -> None:
+async def _refresh_metadata(cluster: Refreshing, topics: Iterable[str], deadline: Deadline) -> None:
     try:
         async with asyncio.timeout(max(deadline.left_ms, 1) / 1e3):
             await cluster.refresh(topics)
     except (KafkaError, OSError):
-        return  # the next try will say what is wrong
+        return  # the next attempt reports the error
 
 
-def said(error: BaseException) -> str:
-    """An error in a few words, also one that has none."""
+def error_text(error: BaseException) -> str:
+    """The message of an error, or its class name if it has none."""
     return str(error) or type(error).__name__

@@ -1,9 +1,9 @@
 """Keys and values to bytes and back.
 
-Owns: the usual ones. A serializer is any callable that takes a value and gives bytes, a
-deserializer one that takes bytes and gives a value; None, a tombstone, goes through neither.
+Owns: the usual ones. A serializer is any callable that takes a value and returns bytes, a
+deserializer one that takes bytes and returns a value; neither is called for None, a tombstone.
 
-Avro and Protobuf need a package of their own, loaded when one of them is made.
+Avro and Protobuf each need a package, imported when one of them is created.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def to_bytes(value: bytes | bytearray | memoryview) -> bytes:
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
     raise SerializationError(
-        f"expected bytes, got {type(value).__name__}; name a serializer, such as "
+        f"expected bytes, got {type(value).__name__}; set a serializer, such as "
         "value_serializer=ottla.serializers.from_str"
     )
 
@@ -51,7 +51,7 @@ def to_str(data: bytes) -> str:
     try:
         return bytes(data).decode()
     except UnicodeDecodeError as error:
-        raise SerializationError(f"not text in UTF-8: {error}") from None
+        raise SerializationError(f"cannot decode as UTF-8: {error}") from None
 
 
 def from_int(value: int) -> bytes:
@@ -83,20 +83,20 @@ def from_json(value: Any) -> bytes:
     try:
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
     except (TypeError, ValueError) as error:
-        raise SerializationError(f"not JSON: {error}") from None
+        raise SerializationError(f"cannot encode as JSON: {error}") from None
 
 
 def to_json(data: bytes) -> Any:
     try:
         return json.loads(data)
     except ValueError as error:
-        raise SerializationError(f"not JSON: {error}") from None
+        raise SerializationError(f"cannot decode as JSON: {error}") from None
 
 
 class Avro:
     """Avro records of one schema, without a container: `serialize` and `deserialize`.
 
-    `written_with` is the schema of data that was written with another one.
+    `written_with` is the writer's schema, if it differs.
     """
 
     def __init__(
@@ -111,22 +111,24 @@ class Avro:
             raise UserError("Avro needs fastavro: pip install 'ottla[avro]'") from None
         self._avro = fastavro
         self._schema = fastavro.parse_schema(_schema(schema))
-        other = schema if written_with is None else written_with
-        self._writers = fastavro.parse_schema(_schema(other))
+        writer_schema = schema if written_with is None else written_with
+        self._writers = fastavro.parse_schema(_schema(writer_schema))
 
     def serialize(self, value: Any) -> bytes:
         out = BytesIO()
         try:
             self._avro.schemaless_writer(out, self._schema, value)
-        except Exception as error:  # fastavro has no error of its own for a value that does not fit
-            raise SerializationError(f"does not fit the Avro schema: {error}") from error
+        except (
+            Exception
+        ) as error:  # fastavro has no exception class for a value that does not match
+            raise SerializationError(f"value does not match the Avro schema: {error}") from error
         return out.getvalue()
 
     def deserialize(self, data: bytes) -> Any:
         try:
             return self._avro.schemaless_reader(BytesIO(data), self._writers, self._schema)
         except Exception as error:
-            raise SerializationError(f"not Avro of this schema: {error}") from error
+            raise SerializationError(f"cannot decode with this Avro schema: {error}") from error
 
 
 class Protobuf:
@@ -138,7 +140,7 @@ class Protobuf:
         except ImportError:
             raise UserError("Protobuf needs protobuf: pip install 'ottla[protobuf]'") from None
         if not (isinstance(message, type) and issubclass(message, protobuf.Message)):
-            raise UserError(f"Protobuf: expected the class of a message, got {message!r}")
+            raise UserError(f"Protobuf: expected a message class, got {message!r}")
         self._message = message
         self._errors = (protobuf.DecodeError, protobuf.EncodeError)
 
@@ -150,24 +152,26 @@ class Protobuf:
         try:
             return bytes(value.SerializeToString())
         except self._errors as error:
-            raise SerializationError(f"not a whole message: {error}") from None
+            raise SerializationError(f"cannot encode {self._message.__name__}: {error}") from None
 
     def deserialize(self, data: bytes) -> Message:
         message = self._message()
         try:
             message.ParseFromString(bytes(data))
         except self._errors as error:
-            raise SerializationError(f"not a {self._message.__name__}: {error}") from None
+            raise SerializationError(
+                f"cannot decode as {self._message.__name__}: {error}"
+            ) from None
         return message
 
 
-def _schema(given: Mapping[str, Any] | str) -> Any:
-    if not isinstance(given, str):
-        return dict(given)
+def _schema(schema: Mapping[str, Any] | str) -> Any:
+    if not isinstance(schema, str):
+        return dict(schema)
     try:
-        return json.loads(given)
+        return json.loads(schema)
     except ValueError as error:
-        raise UserError(f"Avro: the schema is not JSON: {error}") from None
+        raise UserError(f"Avro: cannot parse the schema as JSON: {error}") from None
 
 
 def _packed(form: struct.Struct, value: Any, kind: Any) -> bytes:

@@ -1,7 +1,7 @@
 """Every setting of a broker, and the rules between them.
 
-The settings of one concern stand together in `network`, `logs`, `replication`, `coordination` and
-`security`; here is what belongs to the broker as a whole. Defaults are Kafka 4.3's but for
+The settings of each concern are in `network`, `logs`, `replication`, `coordination` and
+`security`; this module has those of the broker as a whole. Defaults are Kafka 4.3's but for
 `broker.id`, `log.dir`, `group.coordinator.rebalance.protocols`, `socket.receive.buffer.bytes`,
 `transaction.two.phase.commit.enable` and settings marked "Ours"; `tests/interop` compares them.
 """
@@ -23,12 +23,14 @@ from ottla.model.errors import UserError
 class BrokerConfig(
     NetworkSettings, LogSettings, ReplicationSettings, CoordinationSettings, SecuritySettings
 ):
-    broker_id: Annotated[int, AtLeast(-1), Doc("This broker's number; -1 has one generated.")] = 0
+    broker_id: Annotated[int, AtLeast(-1), Doc("The id of this broker; -1 generates one.")] = 0
     broker_id_generation_enable: Annotated[bool, Doc("Allow generated broker ids.")] = True
     reserved_broker_max_id: Annotated[
-        int, AtLeast(0), Doc("Largest id given by hand; generated ones lie above.")
+        int, AtLeast(0), Doc("Largest configured id; generated ids are above it.")
     ] = 1_000
-    broker_rack: Annotated[str | None, Doc("Where this broker stands; copies are spread.")] = None
+    broker_rack: Annotated[
+        str | None, Doc("Rack of this broker; replicas are spread over racks.")
+    ] = None
     auto_create_topics_enable: Annotated[bool, Doc("Create a topic when it is first used.")] = True
     delete_topic_enable: Annotated[bool, Doc("Allow topics to be deleted.")] = True
     num_partitions: Annotated[
@@ -36,7 +38,7 @@ class BrokerConfig(
     ] = 1
 
     of_listeners: OfListeners
-    """What was set for single listeners."""
+    """Settings of single listeners."""
 
     def __init__(self, *, of_listeners: OfListeners | None = None, **values: Any) -> None:
         super().__init__(**values)
@@ -49,11 +51,11 @@ class BrokerConfig(
         return config
 
     def check(self) -> None:
-        """The rules between settings; each refusal names the key to change."""
+        """The rules between settings; each error names the setting to change."""
         rules = (self._id_rules(), self._log_rules(), self._wait_rules(), self._access_rules())
-        for refusal in rules:
-            if refusal:
-                raise UserError(refusal)
+        for error in rules:
+            if error:
+                raise UserError(error)
         Listeners.of(self)
 
     @property
@@ -102,9 +104,9 @@ class BrokerConfig(
     def _log_rules(self) -> str | None:
         directories = self.data_dirs
         if not directories or not all(directories):
-            return "log.dirs: expected directories without an empty name between commas"
+            return "log.dirs: expected a comma-separated list of directories without empty names"
         if len(set(directories)) < len(directories):
-            return f"log.dirs={','.join(directories)}: the same directory twice"
+            return f"log.dirs={','.join(directories)}: a directory is listed more than once"
         threads = self.log_cleaner_threads or 1
         if self.log_cleaner_dedupe_buffer_size // threads <= 1024 * 1024:
             return (
@@ -116,9 +118,15 @@ class BrokerConfig(
     def _wait_rules(self) -> str | None:
         wait = self.replica_fetch_wait_max_ms
         if wait > self.replica_socket_timeout_ms:
-            return f"replica.fetch.wait.max.ms={wait}: above replica.socket.timeout.ms"
+            return (
+                f"replica.fetch.wait.max.ms={wait}: expected at most replica.socket.timeout.ms, "
+                f"{self.replica_socket_timeout_ms}"
+            )
         if wait > self.replica_lag_time_max_ms:
-            return f"replica.fetch.wait.max.ms={wait}: above replica.lag.time.max.ms"
+            return (
+                f"replica.fetch.wait.max.ms={wait}: expected at most replica.lag.time.max.ms, "
+                f"{self.replica_lag_time_max_ms}"
+            )
         if 0 < self.queued_max_request_bytes < self.socket_request_max_bytes:
             return "queued.max.request.bytes: expected at least socket.request.max.bytes"
         overrides = _limits(self.max_connections_per_ip_overrides)
@@ -132,17 +140,21 @@ class BrokerConfig(
             )
         low, high = self.group_min_session_timeout_ms, self.group_max_session_timeout_ms
         if low > high:
-            return f"group.min.session.timeout.ms={low}: above group.max.session.timeout.ms"
+            return (
+                f"group.min.session.timeout.ms={low}: expected at most "
+                f"group.max.session.timeout.ms, {high}"
+            )
         return self._consumer_rules()
 
     def _consumer_rules(self) -> str | None:
-        for what in ("session_timeout", "heartbeat_interval"):
+        for quantity in ("session_timeout", "heartbeat_interval"):
             value, low, high = (
-                getattr(self, f"group_consumer_{part}{what}_ms") for part in ("", "min_", "max_")
+                getattr(self, f"group_consumer_{part}{quantity}_ms")
+                for part in ("", "min_", "max_")
             )
             if not low <= value <= high:
-                name = f"group.consumer.{what.replace('_', '.')}.ms"
-                return f"{name}={value}: expected between {low} and {high}, its own min and max"
+                name = f"group.consumer.{quantity.replace('_', '.')}.ms"
+                return f"{name}={value}: expected between its minimum {low} and its maximum {high}"
         beat_ms, session_ms = (
             self.group_consumer_heartbeat_interval_ms,
             self.group_consumer_session_timeout_ms,

@@ -1,7 +1,7 @@
-"""What AlterConfigs and IncrementalAlterConfigs may do. Pure.
+"""AlterConfigs and IncrementalAlterConfigs. Pure.
 
-Owns: the four operations, and the refusals a client hears. Takes the overrides that are stored
-and returns those to store; never stores them.
+Owns: the four operations, and the errors sent to clients. Takes the stored overrides and returns
+those to store; never stores them.
 """
 
 from __future__ import annotations
@@ -66,13 +66,15 @@ def altered_broker(
 
 
 def replaced(pairs: Iterable[tuple[str, str | None]]) -> dict[str, str]:
-    """AlterConfigs: what is named is kept, everything else is forgotten."""
+    """AlterConfigs: the overrides are exactly these; all others are removed."""
     overrides: dict[str, str] = {}
     for name, value in pairs:
         if value is None:
             raise KafkaError(ErrorCode.invalid_request, f"{name}: expected a value, not null")
         if name in overrides:
-            raise KafkaError(ErrorCode.invalid_request, f"{name} stands there twice")
+            raise KafkaError(
+                ErrorCode.invalid_request, f"{name}: given more than once in one request"
+            )
         overrides[name] = value
     return overrides
 
@@ -87,10 +89,10 @@ def check(
 
 
 def check_broker(config: DynamicConfig, overrides: Overrides, *, whole_cluster: bool) -> None:
-    """Kafka answers INVALID_REQUEST where a known setting cannot be changed like this.
+    """As Kafka, INVALID_REQUEST if a known setting cannot be changed like this.
 
-    A name that nobody knows is stored and has no effect, as in Kafka: it may belong to a plugin,
-    or to a newer version of the broker.
+    An unknown name is stored and has no effect, as in Kafka: it may belong to a plugin, or to a
+    newer version of the broker.
     """
     for name in overrides:
         setting = BrokerConfig.SETTINGS.get(base_name(name))
@@ -100,9 +102,7 @@ def check_broker(config: DynamicConfig, overrides: Overrides, *, whole_cluster: 
                 raise KafkaError(ErrorCode.invalid_request, f"{name}: {reason}")
             continue
         if setting.scope is None:
-            raise KafkaError(
-                ErrorCode.invalid_request, f"{name} cannot be changed while the broker runs"
-            )
+            raise KafkaError(ErrorCode.invalid_request, f"{name} cannot be changed at run time")
         if setting.scope == "broker" and whole_cluster:
             raise KafkaError(
                 ErrorCode.invalid_request, f"{name} can be changed only for a single broker"
@@ -132,11 +132,11 @@ def _applied(
     kind: type[Settings], stored: Overrides, alterations: Sequence[Alteration]
 ) -> dict[str, str]:
     overrides = dict(stored)
-    seen: set[str] = set()
+    names: set[str] = set()
     for alteration in alterations:
-        if alteration.name in seen:
-            raise KafkaError(ErrorCode.invalid_request, f"{alteration.name} stands there twice")
-        seen.add(alteration.name)
+        if alteration.name in names:
+            raise KafkaError(ErrorCode.invalid_request, f"{alteration.name}: given more than once")
+        names.add(alteration.name)
         _alter(kind, overrides, alteration)
     return overrides
 
@@ -162,15 +162,17 @@ def _alter(kind: type[Settings], overrides: dict[str, str], alteration: Alterati
                     items.remove(item)
             overrides[name] = ",".join(items)
         case _:
-            raise KafkaError(ErrorCode.invalid_request, f"no operation has the number {operation}")
+            raise KafkaError(
+                ErrorCode.invalid_request, f"unknown operation {operation}; expected 0 to 3"
+            )
 
 
 def _items(kind: type[Settings], overrides: Mapping[str, str], name: str) -> list[str]:
-    """The list to add to or take from: the override, or the default where there is none."""
-    setting = _known(kind, name)
+    """The list to change: the override, or the default if there is none."""
+    setting = _setting(kind, name)
     if setting.kind is not Type.LIST:
         raise KafkaError(
-            ErrorCode.invalid_config, f"{name} is not a list: nothing can be added or taken away"
+            ErrorCode.invalid_config, f"{name} is not a list: APPEND and SUBTRACT are not allowed"
         )
     return _split(overrides.get(name, setting.show(setting.default) or ""))
 
@@ -179,8 +181,8 @@ def _split(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
-def _known(kind: type[Settings], name: str) -> Setting:
+def _setting(kind: type[Settings], name: str) -> Setting:
     setting = kind.SETTINGS.get(name)
     if setting is None:
-        raise KafkaError(ErrorCode.invalid_config, f"{name}: no setting has this name")
+        raise KafkaError(ErrorCode.invalid_config, f"{name}: unknown setting")
     return setting

@@ -1,11 +1,11 @@
 """Settings of clients, under Kafka's own names.
 
-Owns: what a producer, a consumer and an admin client can be told, the defaults, and the rules
-between the settings. Never opens anything: a mistake is a `UserError` that names the setting
-before a connection is tried.
+Owns: the settings of producers, consumers and admin clients, their defaults, and the rules between
+them. Never connects: a mistake is a `UserError` that names the setting before a connection is
+opened.
 
-A Python caller writes `Producer(linger_ms=5)` or `Producer(config={"linger.ms": 5})`; both come
-here through `from_options`.
+A Python caller writes `Producer(linger_ms=5)` or `Producer(config={"linger.ms": 5})`; both go
+through `from_options`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +32,7 @@ DEFAULT_PORT: Final = 9092
 
 
 class Address(NamedTuple):
-    """Where a broker listens."""
+    """The address of a broker."""
 
     host: str
     port: int
@@ -42,39 +42,37 @@ class Address(NamedTuple):
 
 
 class ClientConfig(Settings):
-    """What every client can be told."""
+    """Settings of every client."""
 
     bootstrap_servers: Annotated[
         Words,
         Matches(r"\S+", "host:port, separated by commas"),
-        Doc("The brokers to begin with, host:port; the others are learned from them."),
+        Doc("Brokers for the first connection, host:port; they name all the others."),
     ] = ("localhost:9092",)
     client_id: Annotated[
-        str, Doc("The name by which brokers know this client in logs, metrics and quotas.")
+        str, Doc("Name of this client in the brokers' logs, metrics and quotas.")
     ] = ""
-    request_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("How long a request may go without an answer.")
-    ] = 30_000
+    request_timeout_ms: Annotated[int, AtLeast(1), Doc("How long to wait for a response.")] = 30_000
     retry_backoff_ms: Annotated[
-        Long, AtLeast(0), Doc("Pause before a request is tried again; doubles with each failure.")
+        Long, AtLeast(0), Doc("Pause before a request is retried; doubles with each failure.")
     ] = 100
     retry_backoff_max_ms: Annotated[
-        Long, AtLeast(0), Doc("Longest pause before a request is tried again.")
+        Long, AtLeast(0), Doc("Longest pause before a request is retried.")
     ] = 1_000
     reconnect_backoff_ms: Annotated[
-        Long, AtLeast(0), Doc("Pause before a lost connection is made again; doubles each time.")
+        Long, AtLeast(0), Doc("Pause before reconnecting; doubles with each failure.")
     ] = 50
     reconnect_backoff_max_ms: Annotated[
-        Long, AtLeast(0), Doc("Longest pause before a connection is made again.")
+        Long, AtLeast(0), Doc("Longest pause before reconnecting.")
     ] = 1_000
     socket_connection_setup_timeout_ms: Annotated[
-        Long, AtLeast(1), Doc("How long one broker may take to accept a connection.")
+        Long, AtLeast(1), Doc("How long to wait for a connection to a broker.")
     ] = 10_000
     connections_max_idle_ms: Annotated[
-        Long, AtLeast(1, (-1,)), Doc("Close a connection unused for this long; -1 never does.")
+        Long, AtLeast(1, (-1,)), Doc("Close a connection unused for this long; -1 means never.")
     ] = 540_000
     metadata_max_age_ms: Annotated[
-        Long, AtLeast(0), Doc("Learn the cluster anew after this long, even without an error.")
+        Long, AtLeast(0), Doc("Refresh metadata after this long, even without an error.")
     ] = 300_000
     send_buffer_bytes: Annotated[
         int, AtLeast(0, (-1,)), Doc("SO_SNDBUF of connections; -1 leaves the system's.")
@@ -83,7 +81,7 @@ class ClientConfig(Settings):
         int, AtLeast(0, (-1,)), Doc("SO_RCVBUF of connections; -1 leaves the system's.")
     ] = -1
     security_protocol: Annotated[
-        str, OneOf(("PLAINTEXT",)), Doc("How connections are secured: not at all, so far.")
+        str, OneOf(("PLAINTEXT",)), Doc("Security protocol of connections; only PLAINTEXT.")
     ] = "PLAINTEXT"
 
     @classmethod
@@ -92,19 +90,19 @@ class ClientConfig(Settings):
     ) -> Self:
         """Settings from keyword arguments (underscores) and from `config` (Kafka's names)."""
         values: dict[str, Any] = {}
-        for attribute, given in options.items():
-            setting = cls._known(attribute.replace("_", "."), attribute, spell=_as_argument)
-            values[setting.attribute] = _value(setting, given)
-        for name, given in (config or {}).items():
-            setting = cls._known(name, name, spell=str)
+        for attribute, value in options.items():
+            setting = cls._setting(attribute.replace("_", "."), attribute, spell=_as_argument)
+            values[setting.attribute] = _value(setting, value)
+        for name, value in (config or {}).items():
+            setting = cls._setting(name, name, spell=str)
             if setting.attribute in values:
                 raise UserError(
                     f"{name} is given twice: as {setting.attribute}= and in config={{{name!r}: …}}"
                 )
-            values[setting.attribute] = _value(setting, given)
-        made = cls(**values)
-        made.check()
-        return made
+            values[setting.attribute] = _value(setting, value)
+        settings = cls(**values)
+        settings.check()
+        return settings
 
     def check(self) -> None:
         """The rules between settings; a subclass adds its own."""
@@ -113,15 +111,15 @@ class ClientConfig(Settings):
 
     @property
     def addresses(self) -> tuple[Address, ...]:
-        """`bootstrap.servers`, taken apart."""
+        """`bootstrap.servers`, parsed."""
         return tuple(_address(server) for server in self.bootstrap_servers)
 
     def is_given(self, attribute: str) -> bool:
-        """Whether somebody said so, rather than that it is the default."""
+        """Whether it was set explicitly."""
         return attribute in self.__dict__
 
     @classmethod
-    def _known(cls, name: str, spelled: str, *, spell: Callable[[str], str]) -> Setting:
+    def _setting(cls, name: str, given_name: str, *, spell: Callable[[str], str]) -> Setting:
         setting = cls.SETTINGS.get(name)
         if setting is not None:
             return setting
@@ -129,46 +127,46 @@ class ClientConfig(Settings):
             f"; did you mean {spell(near)}?" for near in get_close_matches(name, cls.SETTINGS, n=1)
         )
         kind = cls.__name__.removesuffix("Config")
-        raise UserError(f"{spelled}: {kind} has no such option{advice}")
+        raise UserError(f"{given_name}: {kind} has no such option{advice}")
 
 
 class AdminConfig(ClientConfig):
-    """What an admin client can be told."""
+    """Settings of an admin client."""
 
     default_api_timeout_ms: Annotated[
-        int, AtLeast(0), Doc("How long a call may take, its retries included.")
+        int, AtLeast(0), Doc("How long a call may take, including retries.")
     ] = 60_000
 
 
 class ProducerConfig(ClientConfig):
-    """What a producer can be told."""
+    """Settings of a producer."""
 
     acks: Annotated[
         str,
         OneOf(("all", "-1", "0", "1")),
-        Doc("Who must have a record before it counts as sent: nobody, the leader, all in sync."),
+        Doc("Replicas that must have a record before it is acknowledged: 0, 1 or all in sync."),
     ] = "all"
     batch_size: Annotated[
         int,
         AtLeast(0),
-        Doc("Bytes of a batch at most; it is sent when it is full, or has waited for `linger.ms`."),
+        Doc("Most bytes of a batch; it is sent when it is full or `linger.ms` old."),
     ] = 1_000_000
     linger_ms: Annotated[
         Long, AtLeast(0), Doc("How long a batch waits for more records before it is sent.")
     ] = 5
     buffer_memory: Annotated[
-        Long, AtLeast(0), Doc("Bytes of records that may wait; `send` blocks beyond it.")
+        Long, AtLeast(0), Doc("Most bytes of buffered records; `send` blocks beyond it.")
     ] = 33_554_432
     max_block_ms: Annotated[
         Long,
         AtLeast(0),
-        Doc("How long `send` and the calls of transactions may block: for memory, for metadata."),
+        Doc("How long `send` and transaction calls may block, for memory or metadata."),
     ] = 60_000
     max_request_size: Annotated[
-        int, AtLeast(0), Doc("Bytes of the largest request, and of the largest record.")
+        int, AtLeast(0), Doc("Most bytes of a request, and of a record.")
     ] = 1_048_576
     max_in_flight_requests_per_connection: Annotated[
-        int, AtLeast(1), Doc("Requests that may be unanswered at one broker.")
+        int, AtLeast(1), Doc("Most unanswered requests per broker.")
     ] = 5
     compression_type: Annotated[str, OneOf(CODECS), Doc("How batches are compressed.")] = "none"
     compression_gzip_level: Annotated[
@@ -177,31 +175,31 @@ class ProducerConfig(ClientConfig):
     compression_lz4_level: Annotated[int, Between(1, 17), Doc("Level of lz4.")] = 9
     compression_zstd_level: Annotated[int, Between(-131_072, 22), Doc("Level of zstd.")] = 3
     retries: Annotated[
-        int, AtLeast(0), Doc("How often a batch is sent again; `delivery.timeout.ms` ends it too.")
+        int, AtLeast(0), Doc("How often a batch is retried, within `delivery.timeout.ms`.")
     ] = INT_MAX
     delivery_timeout_ms: Annotated[
-        int, AtLeast(0), Doc("From `send` to success or failure, at most; retries included.")
+        int, AtLeast(0), Doc("Longest time from `send` to success or failure, including retries.")
     ] = 120_000
     enable_idempotence: Annotated[
-        bool, Doc("Let brokers tell a batch sent again from a new one, and keep the order.")
+        bool, Doc("Write each batch once and in order, even if it is retried.")
     ] = True
     transactional_id: Annotated[
-        str | None, Doc("The name under which transactions of this producer survive it.")
+        str | None, Doc("Identifies this producer's transactions across restarts.")
     ] = None
     transaction_timeout_ms: Annotated[
         int, AtLeast(0), Doc("How long a transaction may be open before the broker aborts it.")
     ] = 60_000
     transaction_two_phase_commit_enable: Annotated[
-        bool, Doc("The transaction is ended from outside: brokers never abort it by time.")
+        bool, Doc("Allow prepared transactions; brokers never time them out.")
     ] = False
     partitioner_ignore_keys: Annotated[
         bool, Doc("Choose partitions as if records had no keys.")
     ] = False
     partitioner_adaptive_partitioning_enable: Annotated[
-        bool, Doc("Records without a key go less often where batches pile up.")
+        bool, Doc("Send fewer records without a key to partitions with long queues.")
     ] = True
     metadata_max_idle_ms: Annotated[
-        Long, AtLeast(5_000), Doc("Forget a topic that nothing was sent to for this long.")
+        Long, AtLeast(5_000), Doc("Drop the metadata of a topic that was not used for this long.")
     ] = 300_000
 
     def check(self) -> None:
@@ -216,23 +214,23 @@ class ProducerConfig(ClientConfig):
 
     def _check_idempotence(self) -> None:
         if self.transactional_id is None and not self.transaction_two_phase_commit_enable:
-            insists, why = self.is_given("enable_idempotence"), "enable.idempotence=true"
+            is_required, cause = self.is_given("enable_idempotence"), "enable.idempotence=true"
         else:
-            insists, why = True, "transactional.id"
+            is_required, cause = True, "transactional.id"
             if self.transactional_id is None:
                 raise UserError("transaction.two.phase.commit.enable needs a transactional.id")
             if not self.enable_idempotence:
                 raise UserError("enable.idempotence=false: transactional.id needs it to be true")
-        if insists and self.enable_idempotence and self._conflict is not None:
-            raise UserError(f"{self._conflict} with {why}")
+        if is_required and self.enable_idempotence and self._conflict is not None:
+            raise UserError(f"{self._conflict} with {cause}")
         if self.transaction_two_phase_commit_enable and self.is_given("transaction_timeout_ms"):
             raise UserError(
-                "transaction.timeout.ms: with transaction.two.phase.commit.enable there is none"
+                "transaction.timeout.ms: not allowed with transaction.two.phase.commit.enable=true"
             )
 
     @property
     def _conflict(self) -> str | None:
-        """What stands in the way of idempotence."""
+        """The setting that rules out idempotence."""
         if self.required_acks != -1:
             return f"acks={self.acks}: expected all"
         if self.retries == 0:
@@ -246,7 +244,7 @@ class ProducerConfig(ClientConfig):
 
     @property
     def is_idempotent(self) -> bool:
-        """Idempotence is on unless it is turned off, or a setting that was given forbids it."""
+        """Idempotence is on unless it is turned off, or another setting rules it out."""
         return self.enable_idempotence and self._conflict is None
 
     @property
@@ -264,21 +262,23 @@ class ProducerConfig(ClientConfig):
 
     @property
     def delivery_ms(self) -> int:
-        """`delivery.timeout.ms`, which follows the settings it must not be below."""
+        """`delivery.timeout.ms`, at least `linger.ms` + `request.timeout.ms`."""
         return max(self.delivery_timeout_ms, self.linger_ms + self.request_timeout_ms)
 
 
 class ConsumerConfig(ClientConfig):
-    """What a consumer can be told."""
+    """Settings of a consumer."""
 
     group_id: Annotated[
         str | None, Doc("The group whose members share the partitions of their topics.")
     ] = None
     group_instance_id: Annotated[
-        str | None, Doc("A lasting name of this member: it may restart without a rebalance.")
+        str | None, Doc("Name of a static member: it may restart without a rebalance.")
     ] = None
     group_protocol: Annotated[
-        str, OneOf(("classic", "consumer")), Doc("How the group agrees: by its members, or broker.")
+        str,
+        OneOf(("classic", "consumer")),
+        Doc("Group protocol: the members or the broker assign."),
     ] = "classic"
     group_remote_assignor: Annotated[
         str | None, Doc("The broker's assignor to use with group.protocol=consumer.")
@@ -287,36 +287,40 @@ class ConsumerConfig(ClientConfig):
         Words, Doc("Assignors of the classic protocol, the preferred one first.")
     ] = ("range", "cooperative-sticky")
     session_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("A member that is silent for this long has left its group.")
+        int,
+        AtLeast(1),
+        Doc("A member that sends no heartbeat for this long is removed from its group."),
     ] = 45_000
     heartbeat_interval_ms: Annotated[
-        int, AtLeast(1), Doc("How often a member says that it is there.")
+        int, AtLeast(1), Doc("How often a member sends a heartbeat.")
     ] = 3_000
     max_poll_interval_ms: Annotated[
         int, AtLeast(1), Doc("A member that does not poll for this long leaves its group.")
     ] = 300_000
-    max_poll_records: Annotated[int, AtLeast(1), Doc("Most records that one poll gives.")] = 500
+    max_poll_records: Annotated[int, AtLeast(1), Doc("Most records that one poll returns.")] = 500
     auto_offset_reset: Annotated[
         str,
         Matches(
             r"earliest|latest|none|by_duration:P\S+", "earliest, latest, none or by_duration:…"
         ),
-        Doc("Where to begin without a committed offset."),
+        Doc("Where to start without a committed offset."),
     ] = "latest"
-    enable_auto_commit: Annotated[bool, Doc("Commit what poll has given, now and then.")] = True
+    enable_auto_commit: Annotated[bool, Doc("Commit consumed offsets periodically.")] = True
     auto_commit_interval_ms: Annotated[
         int, AtLeast(0), Doc("How often offsets are committed with enable.auto.commit.")
     ] = 5_000
     isolation_level: Annotated[
         str,
         OneOf(("read_uncommitted", "read_committed")),
-        Doc("Whether records of open and aborted transactions are given."),
+        Doc("Whether records of open and aborted transactions are returned."),
     ] = "read_uncommitted"
     fetch_min_bytes: Annotated[
-        int, AtLeast(0), Doc("A broker answers a fetch when it has this much, or time is up.")
+        int, AtLeast(0), Doc("Fewest bytes of a fetch response before fetch.max.wait.ms.")
     ] = 1
     fetch_max_bytes: Annotated[
-        int, AtLeast(0), Doc("Most bytes of one fetch; a larger first batch comes all the same.")
+        int,
+        AtLeast(0),
+        Doc("Most bytes of a fetch response; a larger first batch is still returned."),
     ] = 52_428_800
     fetch_max_wait_ms: Annotated[
         int, AtLeast(0), Doc("How long a broker waits for fetch.min.bytes.")
@@ -325,7 +329,7 @@ class ConsumerConfig(ClientConfig):
         int, AtLeast(0), Doc("Most bytes of one partition in a fetch.")
     ] = 1_048_576
     check_crcs: Annotated[bool, Doc("Check the checksum of each batch.")] = True
-    client_rack: Annotated[str, Doc("Where this client stands: fetch from a replica there.")] = ""
+    client_rack: Annotated[str, Doc("Rack of this client: fetch from a replica there.")] = ""
     exclude_internal_topics: Annotated[
         bool, Doc("A pattern does not match the internal topics.")
     ] = True
@@ -356,19 +360,19 @@ def _as_argument(name: str) -> str:
     return name.replace(".", "_")
 
 
-def _value(setting: Setting, given: Any) -> Any:
-    """A value given in Python: text, or a value of the setting's type."""
-    if given is None:
+def _value(setting: Setting, value: Any) -> Any:
+    """A Python value for a setting: text, or a value of the setting's type."""
+    if value is None:
         return setting.default
-    if isinstance(given, bool | int | float | str):
-        text = setting.show(given)
+    if isinstance(value, bool | int | float | str):
+        text = setting.show(value)
         assert text is not None
         if setting.optional and not text.strip():
             raise UserError(f"{setting.name}={text!r}: expected a value, or None")
         return setting.read(text)
-    if isinstance(given, Iterable) and issubclass(setting.python, tuple | frozenset):
-        return setting.read(",".join(str(item) for item in given))
-    raise UserError(f"{setting.name}={given!r}: expected {setting.python.__name__}")
+    if isinstance(value, Iterable) and issubclass(setting.python, tuple | frozenset):
+        return setting.read(",".join(str(item) for item in value))
+    raise UserError(f"{setting.name}={value!r}: expected {setting.python.__name__}")
 
 
 def _address(server: str) -> Address:

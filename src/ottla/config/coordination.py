@@ -45,26 +45,26 @@ class CoordinationSettings(Settings):
         int,
         AtLeast(-1),
         Doc("Wait to gather a coordinator's records into one batch; -1 adapts."),
-        NoEffect("what is decided in one turn of the loop is written at once"),
+        NoEffect("records of one event-loop iteration are written together"),
     ] = -1
 
     group_consumer_session_timeout_ms: Annotated[
         int, AtLeast(1), Doc("Session timeout of the consumer protocol.")
     ] = 45_000
     group_consumer_min_session_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Smallest session timeout a group may be given.")
+        int, AtLeast(1), Doc("Smallest session timeout a group may set.")
     ] = 45_000
     group_consumer_max_session_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Largest session timeout a group may be given.")
+        int, AtLeast(1), Doc("Largest session timeout a group may set.")
     ] = 60_000
     group_consumer_heartbeat_interval_ms: Annotated[
         int, AtLeast(1), Doc("Heartbeat interval of the consumer protocol.")
     ] = 5_000
     group_consumer_min_heartbeat_interval_ms: Annotated[
-        int, AtLeast(1), Doc("Smallest heartbeat interval a group may be given.")
+        int, AtLeast(1), Doc("Smallest heartbeat interval a group may set.")
     ] = 5_000
     group_consumer_max_heartbeat_interval_ms: Annotated[
-        int, AtLeast(1), Doc("Largest heartbeat interval a group may be given.")
+        int, AtLeast(1), Doc("Largest heartbeat interval a group may set.")
     ] = 15_000
     group_consumer_max_size: Annotated[
         int, AtLeast(1), Doc("Most members of a consumer-protocol group.")
@@ -96,7 +96,7 @@ class CoordinationSettings(Settings):
         int, AtLeast(1), Doc("How long offsets of an empty group are kept.")
     ] = 10_080
     offsets_retention_check_interval_ms: Annotated[
-        Long, AtLeast(1), Doc("How often expired offsets are looked for.")
+        Long, AtLeast(1), Doc("How often expired offsets are removed.")
     ] = 600_000
     offsets_topic_num_partitions: Annotated[
         int, AtLeast(1), Doc("Partitions of __consumer_offsets.")
@@ -127,16 +127,16 @@ class CoordinationSettings(Settings):
         int, AtLeast(1), Doc("Bytes read at a time when a coordinator loads.")
     ] = 5_242_880
     transactional_id_expiration_ms: Annotated[
-        int, AtLeast(1), Doc("Idle time after which a transactional id is forgotten.")
+        int, AtLeast(1), Doc("Idle time after which a transactional id expires.")
     ] = 604_800_000
     transaction_max_timeout_ms: Annotated[
         int, AtLeast(1), Doc("Largest transaction timeout a producer may ask for.")
     ] = 900_000
     transaction_abort_timed_out_transaction_cleanup_interval_ms: Annotated[
-        int, AtLeast(1), Doc("How often timed-out transactions are looked for.")
+        int, AtLeast(1), Doc("How often timed-out transactions are aborted.")
     ] = 10_000
     transaction_remove_expired_transaction_cleanup_interval_ms: Annotated[
-        int, AtLeast(1), Doc("How often expired transactional ids are looked for.")
+        int, AtLeast(1), Doc("How often expired transactional ids are removed.")
     ] = 3_600_000
     transaction_partition_verification_enable: Annotated[
         bool,
@@ -149,9 +149,9 @@ class CoordinationSettings(Settings):
     add_partitions_to_txn_retry_backoff_ms: Annotated[
         int,
         AtLeast(1),
-        Doc("First wait before asking again whether a transaction is open."),
+        Doc("First pause before verifying a transaction again."),
         _TRANSACTIONS,
     ] = 20
     add_partitions_to_txn_retry_backoff_max_ms: Annotated[
-        int, AtLeast(0), Doc("Longest such wait in all."), _TRANSACTIONS
+        int, AtLeast(0), Doc("Longest pause before verifying a transaction again."), _TRANSACTIONS
     ] = 100

@@ -1,9 +1,9 @@
-"""The settings that hold now: what the broker was started with, and what was changed since.
+"""The current settings: those the broker was started with, and overrides changed since.
 
-Owns: the overrides stored for this broker, for all brokers and for each topic and group, and who
-must hear of a change. A setting stored for this broker beats one stored for all, which beats the
-one it was started with, which beats the default. Never stores anything: the metadata store does,
-and whoever watches it calls `set_broker`, `set_cluster`, `set_topic` and `set_group`.
+Owns: the overrides of this broker, of all brokers and of each topic and group, and the change
+listeners. An override of this broker takes precedence over one of all brokers, then comes the
+static setting, then the default. Never stores anything: the metadata store does, and its watcher
+calls `set_broker`, `set_cluster`, `set_topic` and `set_group`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ottla.model.errors import UserError
 log = logging.getLogger(__name__)
 
 OnBroker: TypeAlias = Callable[[BrokerConfig, BrokerConfig], None]
-"""Given the settings before and after. The settings of topics may have changed with them."""
+"""Called with the settings before and after. Settings of topics may have changed with them."""
 OnTopic: TypeAlias = Callable[[str], None]
 Overrides: TypeAlias = Mapping[str, str]
 
@@ -45,27 +45,29 @@ class Overridden(Generic[S]):
         return self.values.get(name, self._inherited)
 
     def follow(self, broker: BrokerConfig) -> None:
-        """These settings of the broker hold now."""
+        """Apply new settings of the broker."""
         self._broker = broker
         self._inherited = self._kind.of(broker)
         for name in self.overrides:
-            self._settle(name)
+            self._apply(name)
 
     def put(self, name: str, overrides: Overrides) -> None:
-        """Nothing overridden: it follows the broker."""
+        """Set its overrides; without any it uses the broker's settings."""
         if overrides:
             self.overrides[name] = dict(overrides)
-            self._settle(name)
+            self._apply(name)
         else:
             self.overrides.pop(name, None)
             self.values.pop(name, None)
 
-    def _settle(self, name: str) -> None:
-        self.values[name] = self._kind.of(self._broker, _usable(self._kind, self.overrides[name]))
+    def _apply(self, name: str) -> None:
+        self.values[name] = self._kind.of(
+            self._broker, _usable(self._kind, self.overrides[name], name)
+        )
 
 
 class DynamicConfig:
-    """`current` is what holds for the broker; `topic(name)` and `group(name)` for one of these."""
+    """`current`: the broker's settings; `topic(name)` and `group(name)`: those of one resource."""
 
     def __init__(self, static: Overrides) -> None:
         self.static = static
@@ -91,7 +93,7 @@ class DynamicConfig:
 
     @property
     def groups(self) -> Mapping[str, GroupConfig]:
-        """Those that have settings of their own, whether they are there or not."""
+        """Groups that have overrides, whether they exist or not."""
         return self._groups.values
 
     def on_broker(self, listener: OnBroker) -> None:
@@ -101,37 +103,42 @@ class DynamicConfig:
         self._on_topic.append(listener)
 
     def set_cluster(self, overrides: Overrides) -> None:
-        """What is stored for all brokers is now this."""
+        """Replace the overrides of all brokers."""
         self.cluster = dict(overrides)
-        self._settle()
+        self._apply()
 
     def set_broker(self, overrides: Overrides) -> None:
-        """What is stored for this broker is now this."""
+        """Replace the overrides of this broker."""
         self.broker = dict(overrides)
-        self._settle()
+        self._apply()
 
     def set_topic(self, name: str, overrides: Overrides) -> None:
-        """What is stored for this topic is now this."""
+        """Replace the overrides of a topic."""
         self._topics.put(name, overrides)
         for listener in self._on_topic:
             listener(name)
 
     def set_group(self, name: str, overrides: Overrides) -> None:
-        """What is stored for this group is now this."""
+        """Replace the overrides of a group."""
         self._groups.put(name, overrides)
 
     def with_overrides(self, *, cluster: Overrides, broker: Overrides) -> BrokerConfig:
-        """What would hold with these; a UserError names the setting that does not fit."""
+        """The settings with these overrides; a UserError names an invalid one."""
         return BrokerConfig.parse({**self.static, **cluster, **broker})
 
-    def _settle(self) -> None:
-        cluster = _usable(BrokerConfig, {k: v for k, v in self.cluster.items() if _shared(k)})
-        broker = _usable(BrokerConfig, {k: v for k, v in self.broker.items() if _live(k)})
+    def _apply(self) -> None:
+        cluster = _usable(
+            BrokerConfig, {k: v for k, v in self.cluster.items() if _is_cluster_wide(k)}
+        )
+        broker = _usable(BrokerConfig, {k: v for k, v in self.broker.items() if _is_dynamic(k)})
         before = self.current
         try:
             self.current = self.with_overrides(cluster=cluster, broker=broker)
         except UserError as error:
-            log.error("stored settings contradict each other and are left out: %s", error)
+            log.error(
+                "ignoring the stored dynamic broker settings, which contradict each other: %s",
+                error,
+            )
             return
         self._topics.follow(self.current)
         self._groups.follow(self.current)
@@ -139,24 +146,25 @@ class DynamicConfig:
             listener(before, self.current)
 
 
-def _live(name: str) -> bool:
+def _is_dynamic(name: str) -> bool:
     setting = BrokerConfig.SETTINGS.get(base_name(name))
     return setting is not None and setting.scope is not None
 
 
-def _shared(name: str) -> bool:
-    return _live(name) and BrokerConfig.SETTINGS[base_name(name)].scope == "cluster"
+def _is_cluster_wide(name: str) -> bool:
+    return _is_dynamic(name) and BrokerConfig.SETTINGS[base_name(name)].scope == "cluster"
 
 
-def _usable(kind: type[Settings], overrides: Overrides) -> dict[str, str]:
-    """A value another version stored and we cannot read must not stop the broker."""
+def _usable(kind: type[Settings], overrides: Overrides, resource: str = "") -> dict[str, str]:
+    """A stored value of another version that cannot be parsed must not stop the broker."""
     usable: dict[str, str] = {}
     for name, text in overrides.items():
         try:
             kind.read({name: text})
             OfListeners.of({name: text})
         except UserError as error:
-            log.error("a stored setting is left out: %s", error)
+            label = f"{kind.__name__.removesuffix('Config').lower()} {resource}".strip()
+            log.error("ignoring a stored setting of %s: %s", label, error)
         else:
             usable[name] = text
     return usable

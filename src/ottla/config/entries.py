@@ -1,4 +1,4 @@
-"""What DescribeConfigs shows: each setting's value, where it comes from, and what else was said.
+"""DescribeConfigs: each setting's value, its source and its synonyms.
 
 Owns: sources and synonyms. Pure; the handler turns entries into the reply.
 """
@@ -31,7 +31,7 @@ class Source(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """One place that has something to say about a setting; the strongest comes first."""
+    """A source that sets the value; the one with the highest precedence comes first."""
 
     name: str
     value: str | None
@@ -53,7 +53,7 @@ class Described(NamedTuple):
         return self.source is Source.DEFAULT
 
 
-# Broker settings that say the same in other units; whichever is described shows all of them.
+# Broker settings of the same quantity in other units; each description lists all of them.
 _GROUPS: Final = tuple(names for names in SYNONYMS.values() if len(names) > 1)
 _ALIKE: Final = {name: names for names in _GROUPS for name in names}
 _INTERNAL: Final = frozenset({"internal.segment.bytes"})
@@ -61,18 +61,18 @@ _INTERNAL: Final = frozenset({"internal.segment.bytes"})
 
 def describe_broker(config: DynamicConfig, only: Collection[str] | None = None) -> list[Described]:
     """Every setting of this broker, or those named."""
-    known = [
+    entries = [
         _described(setting, config.current.text(name), _synonyms(config, name))
         for name, setting in BrokerConfig.SETTINGS.items()
-        if _wanted(name, only)
+        if _is_selected(name, only)
     ]
-    of_listeners = [entry for entry in _of_listeners(config) if _wanted(entry.name, only)]
+    of_listeners = [entry for entry in _of_listeners(config) if _is_selected(entry.name, only)]
     stored = (config.broker, Source.DYNAMIC_BROKER), (config.cluster, Source.DYNAMIC_CLUSTER)
-    return known + of_listeners + _unknown(stored, only)
+    return entries + of_listeners + _unknown(stored, only)
 
 
 def _of_listeners(config: DynamicConfig) -> Iterator[Described]:
-    """What was set for single listeners; there is nothing to show of the others."""
+    """Settings of single listeners that were set."""
     named = {*config.static, *config.cluster, *config.broker}
     for name in sorted(filter(is_of_listener, named)):
         synonyms = list(_all_synonyms(config, (name, base_name(name))))
@@ -81,7 +81,7 @@ def _of_listeners(config: DynamicConfig) -> Iterator[Described]:
 
 
 def describe_cluster(config: DynamicConfig, only: Collection[str] | None = None) -> list[Described]:
-    """Only what was changed for all brokers."""
+    """Only the overrides of all brokers."""
     return [
         _described(
             BrokerConfig.SETTINGS[base_name(name)]._replace(name=name),
@@ -89,7 +89,7 @@ def describe_cluster(config: DynamicConfig, only: Collection[str] | None = None)
             [Synonym(name, text, Source.DYNAMIC_CLUSTER)],
         )
         for name, text in sorted(config.cluster.items())
-        if base_name(name) in BrokerConfig.SETTINGS and _wanted(name, only)
+        if base_name(name) in BrokerConfig.SETTINGS and _is_selected(name, only)
     ] + _unknown([(config.cluster, Source.DYNAMIC_CLUSTER)], only)
 
 
@@ -97,20 +97,22 @@ def describe_topic(
     config: DynamicConfig, name: str, only: Collection[str] | None = None
 ) -> list[Described]:
     """Every setting of a topic, or those named."""
-    own = Own(config.topic(name), config.topic_overrides(name), SYNONYMS, Source.TOPIC)
-    return list(_of_one(config, own, only))
+    own = ResourceSettings(config.topic(name), config.topic_overrides(name), SYNONYMS, Source.TOPIC)
+    return list(_describe_resource(config, own, only))
 
 
 def describe_group(
     config: DynamicConfig, name: str, only: Collection[str] | None = None
 ) -> list[Described]:
-    """The same for a group."""
-    own = Own(config.group(name), config.group_overrides(name), group.SYNONYMS, Source.GROUP)
-    return list(_of_one(config, own, only))
+    """Every setting of a group, or those named."""
+    own = ResourceSettings(
+        config.group(name), config.group_overrides(name), group.SYNONYMS, Source.GROUP
+    )
+    return list(_describe_resource(config, own, only))
 
 
-class Own(NamedTuple):
-    """What holds for one topic or group, and where it may have come from."""
+class ResourceSettings(NamedTuple):
+    """The settings of one topic or group, and their possible sources."""
 
     values: Settings
     overrides: Overrides
@@ -118,15 +120,17 @@ class Own(NamedTuple):
     source: Source
 
 
-def _of_one(config: DynamicConfig, own: Own, only: Collection[str] | None) -> Iterator[Described]:
-    for name, setting in own.values.SETTINGS.items():
-        if not _wanted(name, only):
+def _describe_resource(
+    config: DynamicConfig, resource: ResourceSettings, only: Collection[str] | None
+) -> Iterator[Described]:
+    for name, setting in resource.values.SETTINGS.items():
+        if not _is_selected(name, only):
             continue
-        names = own.synonyms.get(name)
+        names = resource.synonyms.get(name)
         synonyms = _synonyms(config, names[0]) if names else []
-        value = own.values.text(name)
-        if name in own.overrides:
-            synonyms.insert(0, Synonym(name, value, own.source))
+        value = resource.values.text(name)
+        if name in resource.overrides:
+            synonyms.insert(0, Synonym(name, value, resource.source))
         yield _described(setting, value, synonyms)._replace(read_only=False)
 
 
@@ -146,13 +150,13 @@ def _described(setting: Setting, value: str | None, synonyms: Sequence[Synonym])
 
 
 def _synonyms(config: DynamicConfig, name: str) -> list[Synonym]:
-    """Who has something to say about a broker setting, strongest first.
+    """The sources that set a broker setting, by precedence.
 
-    As in Kafka, what stands before the first entry under the setting's own name is left out: it
-    was said of the same thing in another unit.
+    As in Kafka, entries before the first one under the setting's own name are omitted: they set
+    the same quantity in another unit.
     """
-    said = _all_synonyms(config, _ALIKE.get(name, (name,)))
-    return list(dropwhile(lambda synonym: synonym.name != name, said))
+    synonyms = _all_synonyms(config, _ALIKE.get(name, (name,)))
+    return list(dropwhile(lambda synonym: synonym.name != name, synonyms))
 
 
 def _all_synonyms(config: DynamicConfig, names: Sequence[str]) -> Iterator[Synonym]:
@@ -174,17 +178,17 @@ def _all_synonyms(config: DynamicConfig, names: Sequence[str]) -> Iterator[Synon
 def _unknown(
     stored: Iterable[tuple[Overrides, Source]], only: Collection[str] | None
 ) -> list[Described]:
-    """Stored settings that no version of this broker knows, hidden: any may be a secret."""
+    """Stored settings that this broker does not know, without values: any may be a secret."""
     synonyms: dict[str, list[Synonym]] = {}
     for texts, source in stored:
         for name in texts:
-            if base_name(name) not in BrokerConfig.SETTINGS and _wanted(name, only):
+            if base_name(name) not in BrokerConfig.SETTINGS and _is_selected(name, only):
                 synonyms.setdefault(name, []).append(Synonym(name, None, source))
     return [
-        Described(name, None, said[0].source, True, True, Type.UNKNOWN, "", tuple(said))
-        for name, said in sorted(synonyms.items())
+        Described(name, None, sources[0].source, True, True, Type.UNKNOWN, "", tuple(sources))
+        for name, sources in sorted(synonyms.items())
     ]
 
 
-def _wanted(name: str, only: Collection[str] | None) -> bool:
+def _is_selected(name: str, only: Collection[str] | None) -> bool:
     return name not in _INTERNAL and (not only or name in only)

@@ -1,8 +1,8 @@
 """Every setting of a single group, and the broker setting each one falls back to.
 
-A group stores only its overrides, which need no group to be there; what it does not override
-follows its broker. Only groups of the consumer protocol are run by them: members of classic groups
-bring their own timeouts.
+A group stores only its overrides, which may exist before the group does; all else follows the
+broker. They apply to groups of the consumer protocol only: members of classic groups set their own
+timeouts.
 """
 
 from collections.abc import Mapping
@@ -20,20 +20,20 @@ SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
 
 class GroupConfig(Settings):
     consumer_heartbeat_interval_ms: Annotated[
-        int, AtLeast(1), Doc("How often a member is to be heard of.")
+        int, AtLeast(1), Doc("How often a member sends a heartbeat.")
     ] = 5_000
     consumer_session_timeout_ms: Annotated[
         int,
         AtLeast(1),
-        Doc("How long a member may be silent before its partitions are given away."),
+        Doc("A member that sends no heartbeat for this long is removed from the group."),
     ] = 45_000
 
     @classmethod
     def of(cls, broker: BrokerConfig, overrides: Mapping[str, str] | None = None) -> Self:
-        """What holds for a group: within the broker's bounds, which may be newer than the value."""
-        asked = cls.read(overrides or {})
+        """The settings of a group, within the broker's bounds (which may be newer than a value)."""
+        overridden = cls.read(overrides or {})
         values = {
-            attribute: max(span.low, min(span.high, asked.get(attribute, span.own)))
+            attribute: max(span.low, min(span.high, overridden.get(attribute, span.own)))
             for attribute, span in _spans(broker).items()
         }
         return cls(**values)
@@ -43,15 +43,15 @@ class GroupConfig(Settings):
         """Refuse an unknown setting, a bad value, or one that the broker does not allow."""
         for name in overrides:
             if name not in cls.SETTINGS:
-                raise UserError(f"{name}: no group setting has this name")
+                raise UserError(f"{name}: unknown group setting")
         spans = _spans(broker)
         for attribute, value in cls.read(overrides).items():
             own, low, high = spans[attribute]
             if not low <= value <= high:
                 name = attribute.replace("_", ".")
                 raise UserError(
-                    f"{name}={value}: expected between {low} and {high}, which the broker allows "
-                    f"(its own is {own})"
+                    f"{name}={value}: expected between {low} and {high}, the broker's bounds "
+                    f"(its default is {own})"
                 )
         config = cls.of(broker, overrides)
         beat_ms, session_ms = (
@@ -66,7 +66,7 @@ class GroupConfig(Settings):
 
 
 class Span(NamedTuple):
-    """A broker's own value of a group setting, and what it allows a group."""
+    """A broker's default of a group setting, and its bounds for groups."""
 
     own: int
     low: int

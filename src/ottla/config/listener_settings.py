@@ -1,6 +1,6 @@
 """Settings of a single listener: `listener.name.<name>.` before a setting's own name.
 
-Owns: which settings may be given like that, and for which listener one is. Pure.
+Owns: which settings may be set per listener, and the parsing of their names. Pure.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ _NAME: Final = re.compile(
 
 
 class OfListeners(NamedTuple):
-    """Values by the listener's name in capitals, as listeners are known."""
+    """Values by listener name, in upper case."""
 
     max_connections: Mapping[str, int]
     max_connection_creation_rate: Mapping[str, int]
 
     @classmethod
     def of(cls, texts: Mapping[str, str]) -> OfListeners:
-        """Those among `texts`; a UserError names the one that cannot be read."""
-        found: dict[str, dict[str, int]] = {base: {} for base in OFFERED}
+        """The settings of single listeners in `texts`; a UserError names an invalid one."""
+        by_setting: dict[str, dict[str, int]] = {base: {} for base in OFFERED}
         for name, text in texts.items():
             match = _NAME.fullmatch(name)
             if match is not None:
                 setting = NetworkSettings.SETTINGS[match["base"]]._replace(name=name)
                 value = setting.read(text)
                 assert isinstance(value, int)
-                found[match["base"]][match["listener"].upper()] = value
-        return cls(*(found[base] for base in OFFERED))
+                by_setting[match["base"]][match["listener"].upper()] = value
+        return cls(*(by_setting[base] for base in OFFERED))
 
 
 def is_of_listener(name: str) -> bool:
@@ -42,6 +42,6 @@ def is_of_listener(name: str) -> bool:
 
 
 def base_name(name: str) -> str:
-    """The setting a listener's own is one of; any other name as it is."""
+    """The setting's name without the listener prefix."""
     match = _NAME.fullmatch(name)
     return name if match is None else match["base"]

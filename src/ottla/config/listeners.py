@@ -1,7 +1,7 @@
-"""`listeners` and its family turned into endpoints.
+"""`listeners` and related settings, parsed into endpoints.
 
-Owns: the syntax of a listener, which names and ports may stand together, and which listener
-brokers and the controller use. Never binds a port or resolves a name.
+Owns: the syntax of a listener, which names and ports may be combined, and which listeners brokers
+and the controller use. Never binds a port or resolves a name.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Endpoint(NamedTuple):
 
 
 class Listeners(NamedTuple):
-    """What a broker binds, what it tells others, and which listeners have a role."""
+    """Bound and advertised endpoints, and the listeners with a role."""
 
     bound: tuple[Endpoint, ...]
     advertised: tuple[Endpoint, ...]
@@ -48,28 +48,38 @@ class Listeners(NamedTuple):
 
     @classmethod
     def of(cls, config: NetworkSettings) -> Listeners:
-        """Read and check the whole family; a UserError names the key at fault."""
+        """Parse and check all listener settings; a UserError names the invalid one."""
         protocols = _protocols(config.listener_security_protocol_map)
         bound = _parse("listeners", config.listeners, protocols)
         _check_bound(bound)
-        told = config.advertised_listeners
-        advertised = _parse("advertised.listeners", told, protocols) if told else bound
-        _check_advertised(advertised, {endpoint.name for endpoint in bound}, given=bool(told))
+        advertised_items = config.advertised_listeners
+        advertised = (
+            _parse("advertised.listeners", advertised_items, protocols)
+            if advertised_items
+            else bound
+        )
+        _check_advertised(
+            advertised, {endpoint.name for endpoint in bound}, is_explicit=bool(advertised_items)
+        )
         inter_broker = _inter_broker(config, advertised)
         control_plane = _control_plane(config, advertised, inter_broker)
         return cls(bound, advertised, inter_broker, control_plane)
 
-    def check_successor(self, other: Listeners) -> None:
-        """Refuse what cannot be had while the broker runs: another listener in a role."""
-        if other.inter_broker != self.inter_broker:
+    def check_successor(self, successor: Listeners) -> None:
+        """UserError if a listener with a role changes, which needs a restart."""
+        if successor.inter_broker != self.inter_broker:
             raise UserError(
-                f"listeners: {self.inter_broker}, which brokers use among themselves, must stay"
+                f"listeners: the inter-broker listener {self.inter_broker} cannot be removed or "
+                "replaced at run time"
             )
-        if other.control_plane != self.control_plane:
-            raise UserError(f"listeners: {self.control_plane}, the control plane, must stay")
+        if successor.control_plane != self.control_plane:
+            raise UserError(
+                f"listeners: the control plane listener {self.control_plane} cannot be changed at "
+                "run time"
+            )
 
-    def told(self, ports: Mapping[str, int], *, host: str) -> tuple[Endpoint, ...]:
-        """The advertised endpoints, once the ports are bound and the machine's name is known."""
+    def advertised_endpoints(self, ports: Mapping[str, int], *, host: str) -> tuple[Endpoint, ...]:
+        """The advertised endpoints with the bound ports; `host` replaces wildcard addresses."""
         return tuple(
             endpoint._replace(
                 host=host if not endpoint.host or endpoint.host in EVERY_ADDRESS else endpoint.host,
@@ -89,7 +99,7 @@ def _protocols(pairs: Sequence[str]) -> dict[str, str]:
                 f"{key}={pair!r}: expected NAME:PROTOCOL, one of {', '.join(PROTOCOLS)}"
             )
         if name.upper() in protocols:
-            raise UserError(f"{key}: the listener name {name} stands there twice")
+            raise UserError(f"{key}: the listener name {name} is listed more than once")
         protocols[name.upper()] = protocol.upper()
     return protocols
 
@@ -118,25 +128,31 @@ def _endpoint(key: str, item: str, protocols: Mapping[str, str]) -> Endpoint:
 
 
 def _check_bound(bound: Sequence[Endpoint]) -> None:
-    for at, endpoint in enumerate(bound):
-        for earlier in bound[:at]:
+    for index, endpoint in enumerate(bound):
+        for earlier in bound[:index]:
             if endpoint.name == earlier.name:
-                raise UserError(f"listeners: the name {endpoint.name} stands there twice")
-            if endpoint.port and endpoint.port == earlier.port and not _apart(endpoint, earlier):
+                raise UserError(f"listeners: the name {endpoint.name} is used more than once")
+            if (
+                endpoint.port
+                and endpoint.port == earlier.port
+                and not _can_share_port(endpoint, earlier)
+            ):
                 raise UserError(
                     f"listeners: {earlier} and {endpoint} use the same port {endpoint.port}"
                 )
 
 
-def _apart(one: Endpoint, other: Endpoint) -> bool:
-    """One port may serve an IPv4 and an IPv6 address, as in Kafka."""
-    return bool(one.host and other.host) and (":" in one.host) != (":" in other.host)
+def _can_share_port(first: Endpoint, second: Endpoint) -> bool:
+    """An IPv4 and an IPv6 address may use the same port, as in Kafka."""
+    return bool(first.host and second.host) and (":" in first.host) != (":" in second.host)
 
 
-def _check_advertised(advertised: Sequence[Endpoint], bound: set[str], *, given: bool) -> None:
+def _check_advertised(
+    advertised: Sequence[Endpoint], bound: set[str], *, is_explicit: bool
+) -> None:
     names: set[str] = set()
     for endpoint in advertised:
-        if given and endpoint.host in EVERY_ADDRESS:
+        if is_explicit and endpoint.host in EVERY_ADDRESS:
             raise UserError(
                 f"advertised.listeners={endpoint}: clients cannot connect to {endpoint.host}; "
                 "use a host name or address they can reach"
@@ -146,19 +162,19 @@ def _check_advertised(advertised: Sequence[Endpoint], bound: set[str], *, given:
                 f"advertised.listeners={endpoint}: no listener is named {endpoint.name}"
             )
         if endpoint.name in names:
-            raise UserError(f"advertised.listeners: {endpoint.name} stands there twice")
+            raise UserError(f"advertised.listeners: {endpoint.name} is listed more than once")
         names.add(endpoint.name)
 
 
 def _inter_broker(config: NetworkSettings, advertised: Sequence[Endpoint]) -> str:
-    asked = config.inter_broker_listener_name
-    if asked is not None:
-        if asked.upper() not in {endpoint.name for endpoint in advertised}:
+    name = config.inter_broker_listener_name
+    if name is not None:
+        if name.upper() not in {endpoint.name for endpoint in advertised}:
             raise UserError(
-                f"inter.broker.listener.name={asked}: not among advertised.listeners "
+                f"inter.broker.listener.name={name}: not among advertised.listeners "
                 f"({', '.join(endpoint.name for endpoint in advertised)})"
             )
-        return asked.upper()
+        return name.upper()
     protocol = config.security_inter_broker_protocol
     for endpoint in advertised:
         if endpoint.name == protocol:
@@ -174,14 +190,14 @@ def _inter_broker(config: NetworkSettings, advertised: Sequence[Endpoint]) -> st
 def _control_plane(
     config: NetworkSettings, advertised: Sequence[Endpoint], inter_broker: str
 ) -> str | None:
-    asked = config.control_plane_listener_name
-    if asked is None:
+    name = config.control_plane_listener_name
+    if name is None:
         return None
-    if asked.upper() not in {endpoint.name for endpoint in advertised}:
-        raise UserError(f"control.plane.listener.name={asked}: not among advertised.listeners")
-    if asked.upper() == inter_broker:
+    if name.upper() not in {endpoint.name for endpoint in advertised}:
+        raise UserError(f"control.plane.listener.name={name}: not among advertised.listeners")
+    if name.upper() == inter_broker:
         raise UserError(
-            f"control.plane.listener.name={asked}: expected another listener than "
+            f"control.plane.listener.name={name}: expected another listener than "
             "inter.broker.listener.name"
         )
-    return asked.upper()
+    return name.upper()

@@ -25,12 +25,14 @@ class LogSettings(Settings):
     log_dirs: Annotated[Words | None, Doc("Directories of the logs; `log.dir` when not set.")] = (
         None
     )
-    log_dir: Annotated[Words, Doc("The same; `log.dirs` wins.")] = ("./data",)
+    log_dir: Annotated[Words, Doc("Directory of the logs; `log.dirs` takes precedence.")] = (
+        "./data",
+    )
     log_dirs_accept_missing: Annotated[
-        bool, Doc("Ours. Start though a log directory of this broker is gone, without its records.")
+        bool, Doc("Ours. Start even if a log directory is missing, without its records.")
     ] = False
     num_recovery_threads_per_data_dir: Annotated[
-        int, AtLeast(1), Dynamic("cluster"), Doc("Threads a directory for loading and recovery.")
+        int, AtLeast(1), Dynamic("cluster"), Doc("Threads per directory for loading and recovery.")
     ] = 2
 
     log_segment_bytes: Annotated[
@@ -42,12 +44,14 @@ class LogSettings(Settings):
     log_roll_ms: Annotated[
         Long | None, AtLeast(1), Dynamic("cluster"), Doc("Age at which a segment is full.")
     ] = None
-    log_roll_hours: Annotated[int, AtLeast(1), Doc("The same in hours; `log.roll.ms` wins.")] = 168
+    log_roll_hours: Annotated[
+        int, AtLeast(1), Doc("The same in hours; `log.roll.ms` takes precedence.")
+    ] = 168
     log_roll_jitter_ms: Annotated[
-        Long | None, AtLeast(0), Dynamic("cluster"), Doc("Most random time taken off that age.")
+        Long | None, AtLeast(0), Dynamic("cluster"), Doc("Largest random time subtracted from it.")
     ] = None
     log_roll_jitter_hours: Annotated[
-        int, AtLeast(0), Doc("The same in hours; `log.roll.jitter.ms` wins.")
+        int, AtLeast(0), Doc("The same in hours; `log.roll.jitter.ms` takes precedence.")
     ] = 0
     log_index_size_max_bytes: Annotated[
         int, AtLeast(4), Dynamic("cluster"), Doc("Size at which an index fills its segment.")
@@ -58,7 +62,7 @@ class LogSettings(Settings):
     log_preallocate: Annotated[
         bool,
         Dynamic("cluster"),
-        Doc("Make a segment's file as large as it may get at once."),
+        Doc("Preallocate the files of new segments."),
         NO_PREALLOCATION,
     ] = False
 
@@ -66,13 +70,15 @@ class LogSettings(Settings):
         Long | None,
         AtLeast(1, (-1,)),
         Dynamic("cluster"),
-        Doc("How long records are kept; -1 ever."),
+        Doc("How long records are kept; -1 for ever."),
     ] = None
     log_retention_minutes: Annotated[
-        int | None, AtLeast(1, (-1,)), Doc("The same in minutes; `log.retention.ms` wins.")
+        int | None,
+        AtLeast(1, (-1,)),
+        Doc("The same in minutes; `log.retention.ms` takes precedence."),
     ] = None
     log_retention_hours: Annotated[
-        int, AtLeast(1, (-1,)), Doc("The same in hours; the weakest of the three.")
+        int, AtLeast(1, (-1,)), Doc("The same in hours; the other two take precedence.")
     ] = 168
     log_retention_bytes: Annotated[
         Long, AtLeast(-1), Dynamic("cluster"), Doc("Bytes a partition keeps; -1 for no limit.")
@@ -93,7 +99,7 @@ class LogSettings(Settings):
         Doc("What happens to old records: delete, compact, or both."),
     ] = ("delete",)
 
-    log_cleaner_enable: Annotated[bool, Doc("Compact at all.")] = True
+    log_cleaner_enable: Annotated[bool, Doc("Enable log compaction.")] = True
     log_cleaner_threads: Annotated[
         int,
         AtLeast(0),
@@ -154,7 +160,7 @@ class LogSettings(Settings):
         Long | None, AtLeast(0), Dynamic("cluster"), Doc("Longest time a record stays unflushed.")
     ] = None
     log_flush_scheduler_interval_ms: Annotated[
-        Long, AtLeast(1), Doc("How often logs are looked at for that; its default, too.")
+        Long, AtLeast(1), Doc("How often logs are checked for that; also its default.")
     ] = LONG_MAX
     log_flush_offset_checkpoint_interval_ms: Annotated[
         int, AtLeast(0), Doc("How often the recovery points are written.")
@@ -176,7 +182,7 @@ class LogSettings(Settings):
         str,
         OneOf(("CreateTime", "LogAppendTime")),
         Dynamic("cluster"),
-        Doc("Whose clock stamps records: the producer's or ours."),
+        Doc("Whose clock sets timestamps: the producer's or the broker's."),
     ] = "CreateTime"
     log_message_timestamp_before_max_ms: Annotated[
         Long, AtLeast(0), Dynamic("cluster"), Doc("How far a timestamp may lie in the past.")
@@ -201,8 +207,8 @@ class LogSettings(Settings):
     ] = 3
 
     producer_id_expiration_ms: Annotated[
-        int, AtLeast(1), Dynamic("cluster"), Doc("Idle time after which a producer is forgotten.")
+        int, AtLeast(1), Dynamic("cluster"), Doc("Idle time after which a producer id expires.")
     ] = 86_400_000
     producer_id_expiration_check_interval_ms: Annotated[
-        int, AtLeast(1), Doc("How often idle producers are looked for.")
+        int, AtLeast(1), Doc("How often idle producers are removed.")
     ] = 600_000

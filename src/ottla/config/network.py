@@ -29,16 +29,16 @@ class NetworkSettings(Settings):
     ] = ("PLAINTEXT://:9092",)
     advertised_listeners: Annotated[
         Words | None,
-        Doc("Addresses told to clients and other brokers; `listeners` when not set."),
+        Doc("Addresses published to clients and brokers; `listeners` when not set."),
     ] = None
     listener_security_protocol_map: Annotated[
         Words,
         Type.STRING,  # Kafka's type; it is read as a list
         Dynamic("broker"),
-        Doc("Which security protocol each listener name stands for."),
+        Doc("The security protocol of each listener name."),
     ] = DEFAULT_PROTOCOLS
     inter_broker_listener_name: Annotated[
-        str | None, Doc("The listener brokers use among themselves.")
+        str | None, Doc("The listener for connections between brokers.")
     ] = None
     security_inter_broker_protocol: Annotated[
         str,
@@ -46,7 +46,7 @@ class NetworkSettings(Settings):
         Doc("Picks the inter-broker listener by protocol when no name is given."),
     ] = "PLAINTEXT"
     control_plane_listener_name: Annotated[
-        str | None, Doc("A listener kept for the controller's requests, which are served first.")
+        str | None, Doc("A listener reserved for the controller's requests, which go first.")
     ] = None
 
     socket_send_buffer_bytes: Annotated[
@@ -59,7 +59,7 @@ class NetworkSettings(Settings):
         int, AtLeast(1), Doc("Largest request accepted; a larger one closes the connection.")
     ] = 104_857_600
     socket_listen_backlog_size: Annotated[
-        int, AtLeast(1), Doc("Connections the system may hold before we accept them.")
+        int, AtLeast(1), Doc("Backlog of connections that are not accepted yet.")
     ] = 50
 
     max_connections: Annotated[
@@ -128,7 +128,7 @@ class NetworkSettings(Settings):
         int,
         AtLeast(1),
         Dynamic("cluster"),
-        Doc("Threads for what may block: flush, recovery, recompression."),
+        Doc("Threads for blocking work: flush, recovery, recompression."),
         NoEffect("there are always four"),
     ] = 10
     request_timeout_ms: Annotated[

@@ -1,7 +1,7 @@
-"""server.properties, the environment and `--set` turned into one `BrokerConfig`.
+"""server.properties, the environment and `--set`, combined into one `BrokerConfig`.
 
-Owns: the syntax of a Java properties file and which of the three sources wins: `--set` over the
-environment over the file. Never warns by itself: warnings are returned as text.
+Owns: the syntax of a Java properties file and the precedence: `--set`, then the environment, then
+the file. Never logs: warnings are returned as text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NO_SETTINGS: Final = frozenset(
         "OTTLA_PROFILE",
     }
 )
-"""Variables of the same prefix that speak to other commands, or to the project's own tools."""
+"""Variables with the same prefix that are for other commands or the project's own tools."""
 
 _ESCAPE: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -35,7 +35,7 @@ _KEY: Final = re.compile(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*(.*)", re.DOTALL)
 class Loaded(NamedTuple):
     config: BrokerConfig
     texts: dict[str, str]
-    """The settings as they were written, under their present names."""
+    """The settings as text, under their current names."""
     warnings: list[str]
 
 
@@ -45,20 +45,20 @@ def load(
     environment: Mapping[str, str] | None = None,
     sets: Iterable[str] = (),
 ) -> Loaded:
-    """Join the sources and check the whole; a UserError names the key at fault."""
-    written = {
+    """Combine the sources and check the result; a UserError names the invalid setting."""
+    combined = {
         **(read_file(path) if path else {}),
         **from_environment(environment or {}),
         **from_sets(sets),
     }
-    own = filter(is_of_listener, written)
-    texts, warnings = translate(written, [*BrokerConfig.SETTINGS, *own])
+    listener_names = filter(is_of_listener, combined)
+    texts, warnings = translate(combined, [*BrokerConfig.SETTINGS, *listener_names])
     config = BrokerConfig.parse(texts)
-    return Loaded(config, texts, [*warnings, *idle(config, texts)])
+    return Loaded(config, texts, [*warnings, *warnings_of_no_effect(config, texts)])
 
 
-def idle(config: BrokerConfig, texts: Mapping[str, str]) -> Iterator[str]:
-    """A line for each setting that was given a value of its own and changes nothing here."""
+def warnings_of_no_effect(config: BrokerConfig, texts: Mapping[str, str]) -> Iterator[str]:
+    """A line for each setting that was changed from its default and has no effect."""
     for name in texts:
         setting = BrokerConfig.SETTINGS[base_name(name)]
         if setting.no_effect and config.value(name) != setting.default:
@@ -105,19 +105,19 @@ def from_sets(sets: Iterable[str]) -> dict[str, str]:
 
 def _logical_lines(text: str) -> Iterator[str]:
     """Lines joined where one ends in an odd number of backslashes; no comments, no blanks."""
-    whole = ""
+    joined = ""
     for raw in re.split(r"\r\n|\r|\n", text):
         line = raw.lstrip(" \t\f")
-        if not whole and (not line or line[0] in "#!"):
+        if not joined and (not line or line[0] in "#!"):
             continue
         slashes = len(line) - len(line.rstrip("\\"))
         if slashes % 2:
-            whole += line[:-1]
+            joined += line[:-1]
             continue
-        yield whole + line
-        whole = ""
-    if whole:
-        yield whole
+        yield joined + line
+        joined = ""
+    if joined:
+        yield joined
 
 
 def _unescaped(text: str) -> str:

@@ -20,13 +20,13 @@ class ReplicationSettings(Settings):
         bool, Dynamic("cluster"), Doc("Let a replica outside the ISR lead, losing records.")
     ] = False
     auto_leader_rebalance_enable: Annotated[
-        bool, Doc("Give leadership back to preferred replicas.")
+        bool, Doc("Move leadership back to preferred replicas.")
     ] = True
     leader_imbalance_per_broker_percentage: Annotated[
-        int, AtLeast(0), Doc("Share of misplaced leaders that triggers it.")
+        int, AtLeast(0), Doc("Percentage of leaders off their preferred replica that triggers it.")
     ] = 10
     leader_imbalance_check_interval_seconds: Annotated[
-        Long, AtLeast(1), Doc("How often leaders are looked at for that.")
+        Long, AtLeast(1), Doc("How often leaders are checked for that.")
     ] = 300
 
     num_replica_fetchers: Annotated[
@@ -85,7 +85,7 @@ class ReplicationSettings(Settings):
         Doc("ZooKeeper ensemble host:port[,…][/path] of a cluster; not set: the embedded store."),
     ] = None
     zookeeper_session_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Silence after which ZooKeeper considers this broker gone.")
+        int, AtLeast(1), Doc("Session timeout after which ZooKeeper considers this broker dead.")
     ] = 18_000
     zookeeper_connection_timeout_ms: Annotated[
         int | None,

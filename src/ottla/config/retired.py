@@ -1,8 +1,8 @@
-"""Names Kafka has or had that we do not offer, each with its reason.
+"""Names of Kafka settings that are not supported, each with its reason.
 
-Owns: what to say about a key that is no setting of ours, so that the server.properties of a Kafka
-broker loads here with warnings, and the few old names that still carry a meaning we can keep.
-Never ignores a key that protects the data: those are refused.
+Owns: the warning for each unknown key, so that the server.properties of a Kafka broker loads with
+warnings, and the old names that are translated to their new ones.
+Never ignores a key that protects data: those are errors.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 REPLACED: Final[Mapping[str, str]] = {
     "advertised.host.name": "use advertised.listeners",
     "advertised.port": "use advertised.listeners",
-    "controller.listener.names": "these listeners are left out: the controller needs none",
+    "controller.listener.names": "these listeners are ignored: the controller needs none",
     "group.coordinator.new.enable": "there is one coordinator",
     "host.name": "use listeners",
     "inter.broker.protocol.version": "every version is offered at once; remove it",
@@ -86,7 +86,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "zookeeper.set.acl": _ZK_TLS,
     "zookeeper.ssl.": _ZK_TLS,
 }
-"""A name that ends in a dot stands for all that begin with it."""
+"""A name that ends in a dot stands for all names with that prefix."""
 
 
 class Translated(NamedTuple):
@@ -94,20 +94,20 @@ class Translated(NamedTuple):
     warnings: list[str]
 
 
-def translate(texts: Mapping[str, str], known: Iterable[str]) -> Translated:
-    """Old names under their new ones, and a line for each key that has no effect here."""
-    kept = dict(texts)
-    names = set(known)
-    strangers = sorted(key for key in kept if key not in names)
-    warnings = [_remark(key, names) for key in strangers]
-    _carry_over(kept)
-    for key in strangers:
-        del kept[key]
-    return Translated(kept, warnings)
+def translate(texts: Mapping[str, str], settings: Iterable[str]) -> Translated:
+    """Old names translated to their new ones, and a warning for each key that has no effect."""
+    translated = dict(texts)
+    names = set(settings)
+    unknown = sorted(key for key in translated if key not in names)
+    warnings = [_warning(key, names) for key in unknown]
+    _translate_old_names(translated)
+    for key in unknown:
+        del translated[key]
+    return Translated(translated, warnings)
 
 
 def not_offered(key: str) -> str | None:
-    """Why this setting of Kafka's does nothing here; None for a name that Kafka does not have."""
+    """Why a setting of Kafka has no effect here; None for a name that Kafka does not have."""
     if key in REPLACED:
         return f"obsolete: {REPLACED[key]}"
     for name, reason in NOT_OFFERED.items():
@@ -116,7 +116,7 @@ def not_offered(key: str) -> str | None:
     return None
 
 
-def _remark(key: str, names: set[str]) -> str:
+def _warning(key: str, names: set[str]) -> str:
     if key in REPLACED:
         return f"{key} is obsolete: {REPLACED[key]}"
     reason = not_offered(key)
@@ -124,11 +124,11 @@ def _remark(key: str, names: set[str]) -> str:
         return f"{key} has no effect: {reason}"
     nearest = get_close_matches(key, sorted(names), n=1, cutoff=0.75)
     hint = f"; did you mean {nearest[0]}?" if nearest else ""
-    return f"{key} has no effect: no setting has this name{hint}"
+    return f"{key} has no effect: unknown setting{hint}"
 
 
-def _carry_over(texts: dict[str, str]) -> None:
-    """Give the old names that still say something their new names, unless those are set."""
+def _translate_old_names(texts: dict[str, str]) -> None:
+    """Set the new names from the old ones, unless the new ones are set."""
     if "node.id" in texts:
         texts.setdefault("broker.id", texts["node.id"])
     if "port" in texts or "host.name" in texts:
@@ -136,8 +136,8 @@ def _carry_over(texts: dict[str, str]) -> None:
         texts.setdefault("listeners", f"PLAINTEXT://{host}:{port}")
     if "advertised.host.name" in texts:
         port = texts.get("advertised.port", texts.get("port", "9092"))
-        told = f"PLAINTEXT://{texts['advertised.host.name']}:{port}"
-        texts.setdefault("advertised.listeners", told)
+        address = f"PLAINTEXT://{texts['advertised.host.name']}:{port}"
+        texts.setdefault("advertised.listeners", address)
     controllers = {name.strip() for name in texts.get("controller.listener.names", "").split(",")}
     for key in ("listeners", "advertised.listeners"):
         if key in texts:

@@ -1,4 +1,4 @@
-"""Settings of who may do what."""
+"""Settings of authorization."""
 
 from typing import Annotated, Final
 
@@ -9,19 +9,19 @@ AUTHORIZERS: Final = (
     "kafka.security.authorizer.AclAuthorizer",
     "kafka.security.auth.SimpleAclAuthorizer",
 )
-"""The names by which Kafka's releases know the one that is offered here."""
+"""The names of the supported authorizer in Kafka's releases."""
 
 
 class SecuritySettings(Settings):
     authorizer_class_name: Annotated[
         str,
-        Doc("Kafka's authorizer, by any of its names, has access rules (ACLs) hold; empty: none."),
+        Doc("Kafka's authorizer, by any of its names, enables ACLs; empty disables them."),
     ] = ""
     super_users: Annotated[
-        str, Doc("Principals whom no rule concerns, such as User:admin;User:ops.")
+        str, Doc("Principals that may do everything, such as User:admin;User:ops.")
     ] = ""
     allow_everyone_if_no_acl_found: Annotated[
-        bool, Doc("Whether all may use a resource that no access rule speaks of.")
+        bool, Doc("Allow everyone to use a resource that has no ACL.")
     ] = False
 
     @property
@@ -31,10 +31,10 @@ class SecuritySettings(Settings):
     def _access_rules(self) -> str | None:
         name = self.authorizer_class_name
         if name and name not in AUTHORIZERS:
-            expected = f"expected nothing, or one of {', '.join(AUTHORIZERS)}"
+            expected = f"expected empty, or one of {', '.join(AUTHORIZERS)}"
             return f"authorizer.class.name={name!r}: {expected}"
         for name in self.super_user_names:
-            kind, _, rest = name.partition(":")
-            if not (kind and rest):
+            kind, _, principal_name = name.partition(":")
+            if not (kind and principal_name):
                 return f"super.users={name!r}: expected a type and a name, such as User:admin"
         return None

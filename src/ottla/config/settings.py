@@ -1,7 +1,7 @@
-"""The kit settings are declared with: one typed, annotated line each.
+"""How settings are declared: one typed, annotated line each.
 
-Owns: turning the text of a setting into a value and back, bounds, and the listing that documents
-and DescribeConfigs are made from. Never knows a particular setting.
+Owns: parsing and formatting of values, bounds, and the list from which documentation and
+DescribeConfigs are made. Never knows a particular setting.
 
 The attribute is Kafka's name with dots as underscores, so a name is typed once. A default is the
 class attribute itself; an instance stores only what differs, so ten thousand topics that override
@@ -57,19 +57,19 @@ class Type(IntEnum):
 
 
 class Doc(str):
-    """What the setting does, for people."""
+    """The documentation of a setting."""
 
     __slots__ = ()
 
 
 class NoEffect(str):
-    """Why a setting of Kafka's is accepted though it changes nothing here, or nothing yet."""
+    """Why a setting of Kafka is accepted but has no effect."""
 
     __slots__ = ()
 
 
 class Dynamic:
-    """May change while the broker runs: per broker only, or for the whole cluster too."""
+    """May change at run time: per broker only, or for the whole cluster too."""
 
     __slots__ = ("scope",)
 
@@ -126,14 +126,14 @@ class Matches(NamedTuple):
     """A whole-string pattern; of a list, of each item."""
 
     pattern: str
-    said: str
+    description: str
 
     def allows(self, value: str | tuple[str, ...]) -> bool:
         items = [value] if isinstance(value, str) else value
         return all(re.fullmatch(self.pattern, item) for item in items)
 
     def __str__(self) -> str:
-        return self.said
+        return self.description
 
 
 Short: TypeAlias = Annotated[int, Type.SHORT]
@@ -174,26 +174,26 @@ class Setting(NamedTuple):
     scope: Scope | None
     doc: str
     no_effect: str
-    """Why it changes nothing here; empty for all that do."""
+    """Why it has no effect; empty if it has one."""
 
     def read(self, text: str, *, source: str = "") -> Value:
-        """The value `text` stands for, or a UserError that names this setting."""
+        """Parse `text`, or raise a UserError that names this setting."""
         text = text.strip()
         if not text and self.optional and self.kind not in _EXPECTED:
             return None
         value = self._typed(text)
         if value is None:
-            raise self._refused(text, _EXPECTED[self.kind], source)
+            raise self._error(text, _EXPECTED[self.kind], source)
         bits = _BITS.get(self.kind)
         if bits is not None and not -(2 ** (bits - 1)) <= int(text) < 2 ** (bits - 1):
-            raise self._refused(text, f"a whole number of at most {bits} bits", source)
+            raise self._error(text, f"a whole number of at most {bits} bits", source)
         for check in self.checks:
             if not check.allows(value):
-                raise self._refused(text, str(check), source)
+                raise self._error(text, str(check), source)
         return value
 
     def show(self, value: Value) -> str | None:
-        """The text Kafka would show for `value`."""
+        """Format `value` as Kafka does."""
         match value:
             case None:
                 return None
@@ -233,10 +233,10 @@ class Setting(NamedTuple):
         fixed = any(isinstance(check, OneOf) for check in self.checks)
         return tuple(dict.fromkeys(items) if fixed else items)
 
-    def _refused(self, text: str, expected: str, source: str) -> UserError:
-        shown = "[hidden]" if self.sensitive else repr(text)
-        where = f" ({source})" if source else ""
-        return UserError(f"{self.name}={shown}: expected {expected}{where}")
+    def _error(self, text: str, expected: str, source: str) -> UserError:
+        displayed = "[hidden]" if self.sensitive else repr(text)
+        location = f" ({source})" if source else ""
+        return UserError(f"{self.name}={displayed}: expected {expected}{location}")
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -262,7 +262,7 @@ class Settings:
         self.__dict__.update(values)
 
     def __setattr__(self, attribute: str, value: object) -> None:
-        raise AttributeError(f"{attribute}: settings do not change; make another instance")
+        raise AttributeError(f"{attribute}: settings are immutable; use changed() to make a copy")
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and all(
@@ -272,16 +272,16 @@ class Settings:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        shown = (
+        items = (
             f"{name}={'[hidden]' if setting.sensitive else setting.show(self.value(name))}"
             for name, setting in self.SETTINGS.items()
             if setting.attribute in self.__dict__
         )
-        return f"{type(self).__name__}({', '.join(shown)})"
+        return f"{type(self).__name__}({', '.join(items)})"
 
     @classmethod
     def parse(cls, texts: Mapping[str, str], *, source: str = "") -> Self:
-        """Read the settings among `texts`; keys that are not settings are left alone."""
+        """Parse the settings in `texts`; keys that are not settings are ignored."""
         return cls(**cls.read(texts, source=source))
 
     @classmethod
@@ -343,5 +343,5 @@ def _name(attribute: str) -> str:
     return attribute.replace("_", ".")
 
 
-def _or(said: str, also: tuple[float, ...]) -> str:
-    return " or ".join([said, *(str(value) for value in also)])
+def _or(bound: str, also: tuple[float, ...]) -> str:
+    return " or ".join([bound, *(str(value) for value in also)])

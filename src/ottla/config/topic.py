@@ -1,7 +1,7 @@
 """Every setting of a topic, and the broker setting each one falls back to.
 
-A topic stores only its overrides; what it does not override follows its broker, live.
-`TopicConfig.of(broker, overrides)` is the one way the two are joined.
+A topic stores only its overrides; all else follows the broker, at run time too.
+`TopicConfig.of(broker, overrides)` combines the two.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from ottla.model.errors import UserError
 _THROTTLES: Final = NoEffect("replication is not throttled")
 _THROTTLED: Final = Matches(r"\*|[0-9]+:[0-9]+", "* or a list of partition:broker")
 
-# The broker settings that speak for a topic's, strongest first, as Kafka lists synonyms.
+# The broker settings that each one falls back to, by precedence, as Kafka lists synonyms.
 SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
     "cleanup.policy": ("log.cleanup.policy",),
     "compression.gzip.level": ("compression.gzip.level",),
@@ -59,7 +59,7 @@ SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
     "unclean.leader.election.enable": ("unclean.leader.election.enable",),
 }
 
-# Several broker settings, in several units, stand for these: the broker works out the value.
+# These fall back to several broker settings in several units: the broker computes the value.
 _DERIVED: Final[Mapping[str, str]] = {
     "flush.ms": "flush_ms",
     "retention.ms": "retention_ms",
@@ -126,7 +126,7 @@ class TopicConfig(Settings):
     message_timestamp_type: Annotated[
         str,
         OneOf(("CreateTime", "LogAppendTime")),
-        Doc("Whose clock stamps records: the producer's or ours."),
+        Doc("Whose clock sets timestamps: the producer's or the broker's."),
     ] = "CreateTime"
     min_cleanable_dirty_ratio: Annotated[
         float, Between(0, 1), Doc("Dirty part that makes the log worth compacting.")
@@ -138,7 +138,7 @@ class TopicConfig(Settings):
         int, AtLeast(1), Doc("Fewest in-sync copies that acks=all accepts.")
     ] = 1
     preallocate: Annotated[
-        bool, Doc("Make a segment's file as large as it may get at once."), NO_PREALLOCATION
+        bool, Doc("Preallocate the files of new segments."), NO_PREALLOCATION
     ] = False
     record_validation: Annotated[
         str,
@@ -158,7 +158,7 @@ class TopicConfig(Settings):
         int, AtLeast(4), Doc("Size at which an index fills its segment.")
     ] = 10_485_760
     segment_jitter_ms: Annotated[
-        Long, AtLeast(0), Doc("Most random time taken off `segment.ms`.")
+        Long, AtLeast(0), Doc("Largest random time subtracted from `segment.ms`.")
     ] = 0
     segment_ms: Annotated[Long, AtLeast(1), Doc("Age at which a segment is full.")] = 604_800_000
     unclean_leader_election_enable: Annotated[
@@ -167,7 +167,7 @@ class TopicConfig(Settings):
 
     @classmethod
     def of(cls, broker: BrokerConfig, overrides: Mapping[str, str] | None = None) -> Self:
-        """What holds for a topic with these overrides on this broker."""
+        """The settings of a topic with these overrides on this broker."""
         values = {**cls._inherited(broker), **cls.read(overrides or {})}
         config = cls(**values)
         if config.internal_segment_bytes is not None:
@@ -176,14 +176,14 @@ class TopicConfig(Settings):
 
     @classmethod
     def check(cls, broker: BrokerConfig, overrides: Mapping[str, str]) -> None:
-        """Refuse an unknown setting, a bad value, or values that contradict each other."""
+        """UserError for an unknown setting, an invalid value, or contradicting values."""
         for name in overrides:
             if name not in cls.SETTINGS:
-                raise UserError(f"{name}: no topic setting has this name")
+                raise UserError(f"{name}: unknown topic setting")
         config = cls.of(broker, overrides)
         if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
             raise UserError(
-                f"min.compaction.lag.ms={config.min_compaction_lag_ms}: above "
+                f"min.compaction.lag.ms={config.min_compaction_lag_ms}: expected at most "
                 f"max.compaction.lag.ms, {config.max_compaction_lag_ms}"
             )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ottla.client.admin.session import Answers, Session, judged
+from ottla.client.admin.session import Answers, Session, result_or_error
 from ottla.client.cluster import To
 from ottla.client.errors import ErrorCode, KafkaError
 from ottla.client.producer.transactions.coordinator_requests import (
@@ -53,14 +53,14 @@ async def _commit(session: Session, who: PreparedTransaction) -> None:
         "producer_epoch": who.epoch,
         "committed": True,
     }
-    level = (await session.outlasting(session.cluster.features)).get(FEATURE, 0)
+    level = (await session.retry_lookup(session.cluster.features)).get(FEATURE, 0)
     at_most = None if level >= ADDS_ITSELF else LAST_EXPLICIT_END
 
     async def ask(node: To, ids: list[str]) -> Answers[str, Any]:
         reply = await session.ask(node, END_TXN, fields, at_most=at_most)
-        return {who.transactional_id: judged(reply, reply)}
+        return {who.transactional_id: result_or_error(reply, reply)}
 
-    (await session.each([who.transactional_id], session.transactions, ask)).all()
+    (await session.for_each([who.transactional_id], session.transactions, ask)).all()
 
 
 async def _kept(session: Session, prepared: PreparedTransaction) -> PreparedTransaction | None:
@@ -76,9 +76,9 @@ async def _kept(session: Session, prepared: PreparedTransaction) -> PreparedTran
 
     async def ask(node: To, ids: list[str]) -> Answers[str, Any]:
         reply = await session.ask(node, INIT_PRODUCER_ID, fields)
-        return {prepared.transactional_id: judged(reply, reply)}
+        return {prepared.transactional_id: result_or_error(reply, reply)}
 
-    found = (await session.each([prepared.transactional_id], session.transactions, ask)).one()
+    found = (await session.for_each([prepared.transactional_id], session.transactions, ask)).one()
     if (found.ongoing_txn_producer_id, found.ongoing_txn_producer_epoch) != prepared[1:]:
         return None
     return PreparedTransaction(prepared.transactional_id, found.producer_id, found.producer_epoch)

@@ -106,7 +106,7 @@ def test_a_cluster_without_an_authorizer_says_so(admin: ottla.Admin) -> None:
     [
         (lambda: AclRule.allow("User:a", "reed", "topic", "t"), "operation 'reed': .*write"),
         (lambda: AclRule.allow("User:a", "read", "table", "t"), "kind 'table': .*topic"),
-        (lambda: AclRule.allow("User:a", "read", "topic"), "which topic"),
+        (lambda: AclRule.allow("User:a", "read", "topic"), "name of a topic"),
         (lambda: AclFilter(pattern="regex"), "pattern 'regex': .*match"),
         (lambda: AclFilter(permission="maybe"), "permission 'maybe': .*deny"),
     ],
@@ -131,7 +131,7 @@ def test_a_word_that_does_not_exist_is_refused_where_it_is_written(
         (READ._replace(operation=AclOperation.UNKNOWN), "operation unknown"),
         (READ._replace(permission=AclPermission.ANY), "permission any"),
         (READ._replace(permission=cast(Any, "may")), "permission 'may'"),
-        (CLUSTER._replace(name="mine"), "only name is kafka-cluster"),
+        (CLUSTER._replace(name="mine"), "always named kafka-cluster"),
         (cast(AclRule, "User:alice"), "list of AclRule"),
     ],
 )

@@ -8,7 +8,7 @@ from confluent_kafka import Consumer
 import ottla
 from ottla import ErrorCode, KafkaError, TopicPartition
 from ottla.client.admin import GroupMember
-from ottla.client.admin.groups import assigned
+from ottla.client.admin.groups import decode_assignment
 from ottla.testing import Broker
 
 
@@ -88,7 +88,7 @@ def test_a_group_can_be_deleted_once_it_is_empty(
 
 
 def test_an_assignment_that_no_client_wrote_is_none() -> None:
-    assert assigned(b"") == ()
-    assert assigned(b"\x00\x01\x00\x00\x00\x09") == ()
+    assert decode_assignment(b"") == ()
+    assert decode_assignment(b"\x00\x01\x00\x00\x00\x09") == ()
     one = b"\0\0" + b"\0\0\0\1" + b"\0\1t" + b"\0\0\0\2" + b"\0\0\0\0\0\0\0\7" + b"\xff\xff\xff\xff"
-    assert assigned(one) == (TopicPartition("t", 0), TopicPartition("t", 7))
+    assert decode_assignment(one) == (TopicPartition("t", 0), TopicPartition("t", 7))

@@ -50,7 +50,7 @@ def cluster() -> Any:
 def test_a_partition_is_asked_for_at_its_leader(cluster: Any) -> None:
     place = ToLeader(cast(Cluster, cluster))
     assert asyncio.run(place.of(TopicPartition("t", 0))) == 1
-    asyncio.run(place.mistaken(TopicPartition("t", 0)))
+    asyncio.run(place.on_wrong_broker(TopicPartition("t", 0)))
     assert cluster.looked == [("t",)]
 
 
@@ -74,7 +74,7 @@ def test_a_partition_without_a_leader_says_why(
 def test_a_coordinator_that_was_wrong_is_forgotten(cluster: Any) -> None:
     place = ToCoordinator(cast(Cluster, cluster), CoordinatorKind.GROUP)
     assert asyncio.run(place.of("g")) == 1
-    asyncio.run(place.mistaken("g"))
+    asyncio.run(place.on_wrong_broker("g"))
     assert cluster.looked == [(CoordinatorKind.GROUP, "g")]
 
 
@@ -83,12 +83,12 @@ def test_a_broker_is_itself_and_one_that_is_not_there_is_an_error(cluster: Any) 
     assert asyncio.run(place.of(1)) == 1
     with pytest.raises(KafkaError, match="no broker 2"):
         asyncio.run(place.of(2))
-    asyncio.run(place.mistaken(1))
+    asyncio.run(place.on_wrong_broker(1))
     assert cluster.looked == [(), ()]
 
 
 def test_the_controller_is_looked_for_again(cluster: Any) -> None:
     place = ToTarget(cast(Cluster, cluster), Target.CONTROLLER)
     assert asyncio.run(place.of("anything")) is Target.CONTROLLER
-    asyncio.run(place.mistaken("anything"))
+    asyncio.run(place.on_wrong_broker("anything"))
     assert cluster.looked == [()]

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, cast
 
 from ottla.client.admin.routing import ToTarget
-from ottla.client.admin.session import Session, is_passing, judged, refused
+from ottla.client.admin.session import Session, error_of, is_passing, result_or_error
 from ottla.client.cluster import Cluster, Target, To
 from ottla.client.retry import Backoff
 from ottla.config.client import AdminConfig
@@ -55,7 +55,7 @@ def rounds(script: Script, *, timeout_ms: int = 60_000) -> tuple[dict[str, Any],
     async def scenario() -> dict[str, Any]:
         cluster = cast(Cluster, FakeCluster())
         session = Session(cluster, AdminConfig(default_api_timeout_ms=timeout_ms))
-        return dict(await session.each(script, ToTarget(cluster, Target.ANY), ask))
+        return dict(await session.for_each(script, ToTarget(cluster, Target.ANY), ask))
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(scenario()), asked
@@ -96,7 +96,7 @@ def test_an_item_that_a_broker_leaves_out_has_an_error() -> None:
     async def scenario() -> Any:
         cluster = cast(Cluster, FakeCluster())
         session = Session(cluster, AdminConfig())
-        return await session.each(["a"], ToTarget(cluster, Target.ANY), ask)
+        return await session.for_each(["a"], ToTarget(cluster, Target.ANY), ask)
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         [error] = runner.run(scenario()).values()
@@ -111,9 +111,9 @@ class Row:
 
 
 def test_a_row_is_judged_by_its_code() -> None:
-    assert judged(Row(ErrorCode.none), 7) == 7
-    assert refused(Row(ErrorCode.none)) is None
-    error = judged(Row(ErrorCode.invalid_request, "why"), 7)
+    assert result_or_error(Row(ErrorCode.none), 7) == 7
+    assert error_of(Row(ErrorCode.none)) is None
+    error = result_or_error(Row(ErrorCode.invalid_request, "why"), 7)
     assert isinstance(error, KafkaError)
     assert str(error) == "why"
     assert not is_passing(error)

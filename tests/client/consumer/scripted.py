@@ -187,12 +187,12 @@ class Rig:
             self.blueprint.core().interceptors,
         )
         fetcher = self.core.fetcher
-        self.core.face(_call, fetcher.kick, fetcher.refetch, self.blueprint.group)
+        self.core.attach(_call, fetcher.wake, fetcher.refetch, self.blueprint.group)
 
     @asynccontextmanager
-    async def live(self) -> AsyncIterator[Core]:
+    async def run(self) -> AsyncIterator[Core]:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.core.live())
+            tasks.create_task(self.core.run())
             await self.core.opened.wait()
             try:
                 yield self.core

@@ -39,9 +39,9 @@ def test_the_rest_can_be_taken_and_ends_the_iteration() -> None:
     handing: IterationBuffer[bytes, bytes] = IterationBuffer()
     iterator = handing.start(three())
     next(iterator)
-    assert [each.offset for each in handing.rest()] == [6, 9]
+    assert [each.offset for each in handing.take_unseen()] == [6, 9]
     assert list(iterator) == []
-    assert handing.rest() == []
+    assert handing.take_unseen() == []
     assert handing.unread() == {}
 
 
@@ -50,12 +50,12 @@ def test_the_rest_can_be_taken_and_ends_the_iteration() -> None:
     [
         ({"group_idd": "g"}, "group_idd: Consumer has no such option; did you mean group_id?"),
         ({"auto_offset_reset": "oldest"}, "auto.offset.reset='oldest': expected earliest, latest"),
-        ({"value_deserializer": 7}, "value_deserializer=7: expected something to call with bytes"),
+        ({"value_deserializer": 7}, "value_deserializer=7: expected a callable that takes bytes"),
         ({"partition_assignment_strategy": ["mine"]}, "partition.assignment.strategy='mine'"),
         ({"group_protocol": "consumer"}, "group.protocol=consumer needs a group.id"),
         (
             {"group_protocol": "consumer", "group_id": "g", "session_timeout_ms": 9_000},
-            "session.timeout.ms has no effect with group.protocol=consumer",
+            "session.timeout.ms: not allowed with group.protocol=consumer",
         ),
         ({"max_poll_records": 0}, "max.poll.records='0': expected at least 1"),
         ({"group_instance_id": "i"}, "group.instance.id needs a group.id"),
@@ -70,5 +70,5 @@ def test_a_bad_option_is_named_before_anything_is_opened(
 
 
 def test_a_topic_is_a_name() -> None:
-    with pytest.raises(UserError, match="expected names of topics"):
+    with pytest.raises(UserError, match="expected topic names"):
         Consumer(["t"])  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ def blueprint(**options: Any) -> ConsumerBuilder:
 
 def group_of(plan: ConsumerBuilder) -> object:
     core = plan.core()
-    core.face(lambda function: function(), lambda: None, lambda chunk: None, plan.group)
+    core.attach(lambda function: function(), lambda: None, lambda chunk: None, plan.group)
     return core.group
 
 

@@ -20,7 +20,7 @@ HERE = TopicPartition("t", 0)
 def test_a_wait_ends_with_data_with_time_or_with_a_wakeup() -> None:
     async def story() -> None:
         rig = Rig()
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             before = core.clock.mono_ms()
             assert not await core.wait(Deadline(core.clock, 7_000))
@@ -37,7 +37,7 @@ def test_a_wait_ends_with_data_with_time_or_with_a_wakeup() -> None:
 def test_there_is_nothing_to_poll_without_a_subscription() -> None:
     async def story() -> None:
         rig = Rig()
-        async with rig.live() as core:
+        async with rig.run() as core:
             with pytest.raises(UserError, match="nothing to poll"):
                 await core.wait(Deadline(core.clock, 0))
 
@@ -49,7 +49,7 @@ def test_commits_are_made_now_and_then_inside_polls_for_what_was_handed_out() ->
     async def story() -> None:
         rig = Rig(group_id="g", auto_commit_interval_ms=5_000)
         rig.cluster.logs[HERE] = [batch(0, 8)]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             assert len(await rig.poll()) == 8
             await asyncio.sleep(60)
@@ -66,7 +66,7 @@ def test_without_auto_commit_nothing_is_committed() -> None:
     async def story() -> None:
         rig = Rig(group_id="g", enable_auto_commit=False)
         rig.cluster.logs[HERE] = [batch(0, 8)]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             await rig.poll()
             await rig.poll(60)
@@ -80,7 +80,7 @@ def test_what_the_user_has_not_seen_is_not_consumed() -> None:
     async def story() -> None:
         rig = Rig(group_id="g")
         rig.cluster.logs[HERE] = [batch(0, 8)]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             await rig.poll()
             core.unread = lambda: {HERE: 3}
@@ -93,13 +93,13 @@ def test_a_poll_is_quiet_only_when_there_is_nothing_but_records_to_take() -> Non
     async def story() -> None:
         rig = Rig(group_id="g", auto_commit_interval_ms=1_000)
         rig.cluster.logs[HERE] = [batch(0, 8)]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             await core.wait(Deadline(core.clock, 1_000))
             assert core.is_quiet
-            core.later.append(lambda: None)
+            core.pending_callbacks.append(lambda: None)
             assert not core.is_quiet
-            core.later.clear()
+            core.pending_callbacks.clear()
             core.gate.fail(KeyError())
             assert not core.is_quiet
             with pytest.raises(KeyError):
@@ -116,11 +116,11 @@ def test_a_part_that_breaks_is_heard_of_in_the_next_poll(
     async def story() -> None:
         rig = Rig(group_id="g")
         del rig.cluster.script[OFFSET_COMMIT]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
-            core.commits.start(core.consumed(), lambda _: None, insists=False)
+            core.commits.start(core.consumed(), lambda _: None, is_retried=False)
             with pytest.raises(KeyError):
                 await rig.poll()
 
     run(story())
-    assert "a part of the consumer failed" in caplog.text
+    assert "consumer background task failed" in caplog.text

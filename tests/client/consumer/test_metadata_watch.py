@@ -18,13 +18,13 @@ HERE = TopicPartition("t", 0)
 def test_the_cluster_is_looked_at_when_asked_and_when_it_grew_old() -> None:
     async def story() -> None:
         rig = Rig(metadata_max_age_ms=60_000)
-        async with rig.live() as core:
+        async with rig.run() as core:
             await asyncio.sleep(59)
             assert rig.cluster.refreshed == []
             await asyncio.sleep(2)
             assert len(rig.cluster.refreshed) == 1
-            core.watch.ask()
-            core.watch.ask()
+            core.watch.request_refresh()
+            core.watch.request_refresh()
             await asyncio.sleep(1)
             assert len(rig.cluster.refreshed) == 2
 
@@ -68,7 +68,7 @@ def test_positions_hear_of_new_leaders() -> None:
         part = rig.core.subscriptions[HERE]
         part.seek(5)
         part.epoch = 1
-        part.led_by(1)
+        part.on_leader_epoch(1)
         rig.cluster.next_views = [view({"t": 2}, epoch=2)]
         await rig.core.watch.refresh()
         assert part.phase is PositionPhase.UNCHECKED
@@ -80,13 +80,13 @@ def test_the_leader_of_a_group_notices_when_topics_have_grown() -> None:
     async def story() -> None:
         rig = Rig()
         watch = rig.core.watch
-        assert await watch.known(["t"]) == {"t": 2}
+        assert await watch.partition_counts(["t"]) == {"t": 2}
         assert not watch.has_grown
         rig.cluster.next_views = [view({"t": 3})]
         await watch.refresh()
         assert watch.has_grown
         watch.forget_group()
         assert not watch.has_grown
-        assert await watch.known(["t", "gone"]) == {"t": 3}
+        assert await watch.partition_counts(["t", "gone"]) == {"t": 3}
 
     run(story())

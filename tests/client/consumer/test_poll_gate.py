@@ -20,7 +20,7 @@ def test_work_is_done_in_a_poll_and_whoever_wanted_it_goes_on() -> None:
             waiting = tasks.create_task(gate.call(work))
             await asyncio.sleep(1)
             assert (done, len(rings), gate.is_quiet) == ([], 1, False)
-            await gate.tend()
+            await gate.run_pending()
             await waiting
         assert (done, gate.is_quiet) == (["work"], True)
 
@@ -38,9 +38,9 @@ def test_an_error_of_the_users_own_is_raised_and_stops_nobody() -> None:
             waiting = tasks.create_task(gate.call(broken))
             await asyncio.sleep(1)
             with pytest.raises(ZeroDivisionError):
-                await gate.tend()
+                await gate.run_pending()
             await waiting
-        await gate.tend()
+        await gate.run_pending()
 
     run(story())
 
@@ -52,8 +52,8 @@ def test_failures_are_raised_one_at_a_time() -> None:
         gate.fail(KeyError("second"))
         for name in ("first", "second"):
             with pytest.raises(KeyError, match=name):
-                await gate.tend()
-        await gate.tend()
+                await gate.run_pending()
+        await gate.run_pending()
 
     run(story())
 
@@ -71,9 +71,9 @@ def test_work_that_a_cancelled_poll_began_is_done_by_the_next() -> None:
             await asyncio.sleep(0)
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(1):
-                    await gate.tend()
+                    await gate.run_pending()
             assert not waiting.done()
-            await gate.tend()
+            await gate.run_pending()
             await waiting
         assert len(tries) == 2
 
@@ -92,7 +92,7 @@ def test_work_that_nobody_wants_any_more_is_left_undone() -> None:
             await asyncio.sleep(0)
             waiting.cancel()
             await asyncio.sleep(0)
-            await gate.tend()
+            await gate.run_pending()
         assert done == []
 
     run(story())

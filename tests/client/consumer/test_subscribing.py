@@ -19,11 +19,11 @@ HERE = TopicPartition("t", 0)
 @pytest.mark.parametrize(
     ("topics", "pattern", "complaint"),
     [
-        (None, None, "takes topics, or pattern="),
-        (["t"], "t", "takes topics, or pattern="),
-        ([""], None, "is no topic"),
-        ([7], None, "7 is no topic"),
-        (None, "(", "not a regular expression"),
+        (None, None, "takes either topics or pattern="),
+        (["t"], "t", "takes either topics or pattern="),
+        ([""], None, "invalid topic name"),
+        ([7], None, "invalid topic name 7"),
+        (None, "(", "invalid regular expression"),
     ],
 )
 def test_a_bad_subscription_is_named(topics: Any, pattern: Any, complaint: str) -> None:
@@ -48,7 +48,7 @@ def test_closing_commits_also_for_partitions_chosen_by_hand() -> None:
     async def story() -> None:
         rig = Rig(group_id="g")
         rig.cluster.logs[HERE] = [batch(0, 3)]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             await rig.poll()
             await subscribing.close(core, 1_000)
@@ -61,7 +61,7 @@ def test_closing_commits_also_for_partitions_chosen_by_hand() -> None:
 def test_unsubscribing_from_what_was_chosen_by_hand_only_forgets_it() -> None:
     async def story() -> None:
         rig = Rig()
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             await subscribing.unsubscribe(core)
             assert core.subscriptions.mode is SubscriptionMode.NOTHING

@@ -49,9 +49,9 @@ def test_subscribing_replaces_and_is_news_only_if_it_differs() -> None:
 def test_a_pattern_takes_the_topics_it_is_found_in() -> None:
     subscriptions = Subscriptions()
     subscriptions.subscribe_pattern(re.compile("^orders-"))
-    assert subscriptions.matched(["orders-eu", "my-orders-eu", "users"])
+    assert subscriptions.apply_pattern(["orders-eu", "my-orders-eu", "users"])
     assert subscriptions.topics == {"orders-eu"}
-    assert not subscriptions.matched(["orders-eu"])
+    assert not subscriptions.apply_pattern(["orders-eu"])
     assert subscriptions.is_automatic
 
 
@@ -62,7 +62,7 @@ def test_partitions_that_stay_keep_their_positions() -> None:
     subscriptions[ONE].seek(7)
     subscriptions.assign([ONE, TWO])
     assert subscriptions[ONE].offset == 7
-    assert not subscriptions[TWO].is_placed
+    assert not subscriptions[TWO].has_position
     assert subscriptions.positions().keys() == {ONE}
     assert not subscriptions.is_automatic
 
@@ -101,5 +101,5 @@ def test_the_fault_of_a_stuck_partition_is_found() -> None:
     subscriptions.assign([ONE, TWO])
     assert subscriptions.fault is None
     fault = LookupError()
-    subscriptions[TWO].stick(fault)
+    subscriptions[TWO].mark_stuck(fault)
     assert subscriptions.fault is fault

@@ -67,9 +67,9 @@ class Rig:
         self.woken = 0
         self.queues = Queues(self.config.buffer_memory)
         self.transaction = None if name is None else Transaction(name)
-        means = IntakeContext(self.clock, Random(1), lambda: STAMP_NS, self._wake)
+        context = IntakeContext(self.clock, Random(1), lambda: STAMP_NS, self._wake)
         self.intake = RecordIntake(
-            self.config, hooks or Hooks(), means, self.queues, self.transaction
+            self.config, hooks or Hooks(), context, self.queues, self.transaction
         )
         self.accumulator = Accumulator(self.config, self.queues)
 

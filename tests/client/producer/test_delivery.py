@@ -34,9 +34,9 @@ def test_an_error_is_raised_where_the_result_is_asked_for() -> None:
 
 def test_waiting_may_take_too_long() -> None:
     delivery = Delivery.of(batch(), 0)
-    with pytest.raises(TimeoutError, match="no outcome for a record to t-0"):
+    with pytest.raises(TimeoutError, match="no acknowledgement of a record to t-0"):
         delivery.result(0.001)
-    assert "under way" in repr(delivery)
+    assert "pending" in repr(delivery)
 
 
 def test_a_callback_that_comes_late_is_called_at_once_and_one_that_fails_harms_nobody(
@@ -49,14 +49,14 @@ def test_a_callback_that_comes_late_is_called_at_once_and_one_that_fails_harms_n
     made.succeed(0, -1)
     delivery.add_done_callback(called.append)
     assert called == [delivery, delivery]
-    assert "a callback of a delivery failed" in caplog.text
+    assert "delivery callback failed for a record to t-0" in caplog.text
 
 
 def test_it_can_be_awaited_before_and_after_its_outcome_and_across_a_split() -> None:
     async def main() -> None:
         whole, parts = batch(b"a", b"b"), [batch(b"a"), batch(b"b")]
         loop = asyncio.get_running_loop()
-        loop.call_soon(whole.become, parts)
+        loop.call_soon(whole.split_into, parts)
         loop.call_later(0.001, parts[1].succeed, 9, -1)
         delivery = Delivery.of(whole, 1)
         assert (await delivery).offset == 9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from ottla.client.producer.delivery import finished
+from ottla.client.producer.delivery import wait_until_done
 from tests.client.producer.rig import batch
 
 
@@ -15,10 +15,10 @@ def test_all_batches_are_waited_for_and_those_that_took_their_place() -> None:
         done = batch()
         done.succeed(0, -1)
         async with asyncio.TaskGroup() as tasks:
-            waiting = tasks.create_task(finished([done, one, whole]))
+            waiting = tasks.create_task(wait_until_done([done, one, whole]))
             await asyncio.sleep(0)
             threading.Thread(target=one.fail, args=(ValueError(),)).start()
-            whole.become(parts)
+            whole.split_into(parts)
             parts[0].succeed(0, -1)
             for _ in range(20):
                 await asyncio.sleep(0)

@@ -34,5 +34,5 @@ def test_a_group_is_named_or_described() -> None:
     assert group_of("g") == ProducerGroup("g")
     described = ProducerGroup("g", 3, "member")
     assert group_of(described) is described
-    with pytest.raises(UserError, match="expected a group's name or metadata"):
+    with pytest.raises(UserError, match="expected a group id or group metadata"):
         group_of(5)  # type: ignore[arg-type]

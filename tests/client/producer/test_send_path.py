@@ -27,9 +27,9 @@ def test_headers_cannot_be_changed_once_they_are_given() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"topic": ""}, "topic='': expected a name"),
-        ({"topic": 5}, "topic=5: expected a name"),
-        ({"partition": -1}, "partition=-1: expected a number from 0 on"),
+        ({"topic": ""}, "topic='': expected a topic name"),
+        ({"topic": 5}, "topic=5: expected a topic name"),
+        ({"partition": -1}, "partition=-1: expected a number of 0 or more"),
         ({"partition": "1"}, "partition='1'"),
         ({"timestamp_ms": -5}, "timestamp_ms=-5: expected milliseconds since 1970"),
         ({"headers": ["a"]}, "headers: expected pairs"),

@@ -36,7 +36,7 @@ def test_a_topic_that_stays_unknown_blocks_for_max_block_ms_and_is_told_by_the_f
     with ottla.Producer(bootstrap_servers="127.0.0.1:1", max_block_ms=50) as producer:
         error = producer.send("t", b"").exception(0)
         assert isinstance(error, TimeoutError)
-        assert "no broker answered" in str(error)
+        assert "no metadata from any broker" in str(error)
 
 
 @pytest.mark.spec("PRD-25", "CFG-093", "CFG-094")
@@ -48,7 +48,7 @@ def test_when_memory_is_full_send_blocks_and_then_gives_up(address: str) -> None
         claim = producer._intake.claim(200, lambda: None)  # what another thread may hold
         error = producer.send("full", b"second").exception(0)
         assert isinstance(error, TimeoutError)
-        assert "buffer.memory (1000) is full of records" in str(error)
+        assert "buffer.memory (1000) is full" in str(error)
         producer._intake.give_up(claim)
         assert producer.send("full", b"third").result(60).offset == 1
 

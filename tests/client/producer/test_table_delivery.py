@@ -15,7 +15,7 @@ def test_a_table_is_done_when_all_its_batches_are() -> None:
     delivery = TableDelivery([first, whole])
     assert len(delivery) == 3
     first.succeed(10, -1)
-    whole.become(parts)
+    whole.split_into(parts)
     parts[0].succeed(20, -1)
     assert not delivery.done()
     with pytest.raises(TimeoutError):

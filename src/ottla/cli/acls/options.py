@@ -21,7 +21,7 @@ from ottla.client.admin import (
     AclPermission,
     AclRule,
 )
-from ottla.client.admin.acls import check_principal, spelled, word
+from ottla.client.admin.acls import check_principal, parse_word, word_text
 from ottla.model.errors import UserError
 from ottla.security.acl import ANYWHERE, CLUSTER_NAME, MEANINGFUL
 
@@ -139,7 +139,7 @@ class AclOptions(NamedTuple):
         return [*allowed, *((AclPermission.DENY, who) for who in self.deny or ())]
 
     def _operations(self) -> list[AclOperation]:
-        return [word(AclOperation, text) for text in self.operation or ()]
+        return [parse_word(AclOperation, text) for text in self.operation or ()]
 
     @staticmethod
     def _texts(option: str, given: Texts) -> list[str]:
@@ -152,12 +152,12 @@ def table(title: str, rules: Iterable[AclRule]) -> Table:
     """Rules as people see them."""
     rows = [
         (
-            spelled(rule.permission),
+            word_text(rule.permission),
             rule.principal,
-            spelled(rule.operation),
-            spelled(rule.kind),
+            word_text(rule.operation),
+            word_text(rule.kind),
             rule.name,
-            spelled(rule.pattern),
+            word_text(rule.pattern),
             rule.host,
         )
         for rule in rules
@@ -168,8 +168,8 @@ def table(title: str, rules: Iterable[AclRule]) -> Table:
 def _check_operation(kind: AclKind, operation: AclOperation) -> None:
     possible = (*MEANINGFUL[kind], AclOperation.ALL)
     if operation not in possible:
-        words = ", ".join(spelled(each) for each in possible)
-        raise UserError(f"--operation {spelled(operation)}: with a {spelled(kind)}: {words}")
+        words = ", ".join(word_text(each) for each in possible)
+        raise UserError(f"--operation {word_text(operation)}: with a {word_text(kind)}: {words}")
 
 
 def _check_host(host: str) -> None:

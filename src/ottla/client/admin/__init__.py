@@ -2,15 +2,15 @@
 
 - `aio`           the admin for asyncio
 - `sync`          the synchronous admin, on a thread
-- `session`       sends each item to the broker that answers for it, with retries
-- `routing`       which broker answers for an item
+- `session`       sends each item to the broker responsible for it, with retries
+- `routing`       which broker is responsible for an item
 - `api_keys`      API keys by name
 - `topics`        create, delete, describe, list, more partitions
 - `configs`       settings of topics, brokers, groups and loggers
-- `offsets`       where partitions begin and end; deleting records
+- `offsets`       start and end offsets of partitions; deleting records
 - `groups`        consumer groups and their members
 - `group_offsets` offsets committed by groups
-- `transactions`  transactions, producers, aborting what hangs
+- `transactions`  transactions, producers, aborting hanging transactions
 - `replicas`      elections and reassignments
 - `log_dirs`      log directories and the replicas in them
 - `acls`          ACLs

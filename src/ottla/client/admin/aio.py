@@ -66,13 +66,13 @@ class Admin(Session):
         self.close()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         self.cluster.close()
 
     async def create_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False
     ) -> Outcomes[str, CreatedTopic]:
-        """Create topics; with `validate_only` just say whether it would work."""
+        """Create topics; with `validate_only` only check whether it would work."""
         return await _topics.create_topics(self, topics, validate_only=validate_only)
 
     async def create_topic(
@@ -103,15 +103,15 @@ class Admin(Session):
     async def create_partitions(
         self, topics: Mapping[str, MorePartitions | int], *, validate_only: bool = False
     ) -> Outcomes[str, None]:
-        """Let topics have more partitions; there is no way back to fewer."""
+        """Add partitions to topics; the number can never be reduced."""
         return await _topics.create_partitions(self, topics, validate_only=validate_only)
 
     async def list_topics(self, *, internal: bool = False) -> list[str]:
-        """Every topic's name, in order; the brokers' own only when asked for."""
+        """The names of all topics, sorted; internal topics only if `internal`."""
         return await _topics.list_topics(self, internal=internal)
 
     async def describe_topics(self, names: Iterable[str]) -> Outcomes[str, Topic]:
-        """Topics with their partitions: leaders, replicas, who is in sync."""
+        """Topics with their partitions: leaders, replicas, in-sync replicas."""
         return await _topics.describe_topics(self, names)
 
     async def describe_topic(self, name: str) -> Topic:
@@ -134,7 +134,7 @@ class Admin(Session):
     async def alter_configs(
         self, configs: Mapping[Resource, Mapping[str, str]], *, validate_only: bool = False
     ) -> Outcomes[Resource, None]:
-        """Replace all settings of each resource; what is not named goes back to its default."""
+        """Replace all settings of each resource; those not named are reset to their defaults."""
         return await _configs.alter_configs(self, configs, validate_only=validate_only)
 
     async def incremental_alter_configs(
@@ -147,35 +147,35 @@ class Admin(Session):
         return await _configs.incremental_alter_configs(self, changes, validate_only=validate_only)
 
     async def list_config_resources(self, kinds: Iterable[ResourceKind] = ()) -> list[Resource]:
-        """What has settings that can be described: of these kinds, or of every kind."""
+        """The resources that have settings: of these kinds, or of every kind."""
         return await _configs.list_config_resources(self, kinds)
 
     async def list_offsets(
         self, wanted: Mapping[TopicPartition, OffsetSpec | int], *, read_committed: bool = False
     ) -> Outcomes[TopicPartition, ListedOffset]:
-        """Where each partition begins or ends, or the first offset at a time or later.
+        """The start or end offset of each partition, or the first offset at or after a timestamp.
 
-        With `read_committed` the end is before the first transaction that is still open.
+        With `read_committed` the end offset is the last stable offset.
         """
         return await _offsets.list_offsets(self, wanted, read_committed=read_committed)
 
     async def delete_records(
         self, before: Mapping[TopicPartition, int]
     ) -> Outcomes[TopicPartition, int]:
-        """Forget the records below an offset of each partition; where it begins then.
+        """Delete the records below an offset of each partition; its new start offset.
 
-        The offset -1 stands for everything that readers can see.
+        The offset -1 stands for the high watermark.
         """
         return await _offsets.delete_records(self, before)
 
     async def list_groups(
         self, *, states: Iterable[str] = (), types: Iterable[str] = ()
     ) -> list[GroupListing]:
-        """Every group that any broker coordinates, in the order of their names."""
+        """All groups of all brokers, sorted by id."""
         return await _groups.list_groups(self, states=states, types=types)
 
     async def describe_groups(self, ids: Iterable[str]) -> Outcomes[str, Group]:
-        """Groups with their members and what each is assigned."""
+        """Groups with their members and assignments."""
         return await _groups.describe_groups(self, ids)
 
     async def describe_group(self, id: str) -> Group:
@@ -183,13 +183,13 @@ class Admin(Session):
         return await _groups.describe_group(self, id)
 
     async def delete_groups(self, ids: Iterable[str]) -> Outcomes[str, None]:
-        """Forget groups and their offsets; only groups without members can go."""
+        """Delete groups and their offsets; a group must have no members."""
         return await _groups.delete_groups(self, ids)
 
     async def remove_group_members(
         self, group: str, members: Iterable[GroupMember], *, reason: str | None = None
     ) -> Outcomes[str, None]:
-        """Put members out of a group, by their ids as `describe_groups` gives them."""
+        """Remove members from a group, as `describe_groups` returns them."""
         return await _groups.remove_group_members(self, group, members, reason=reason)
 
     async def list_group_offsets(
@@ -199,9 +199,9 @@ class Admin(Session):
         *,
         require_stable: bool = False,
     ) -> Outcomes[TopicPartition, CommittedOffset]:
-        """What a group has committed, for these partitions or for all; without those it has not.
+        """A group's committed offsets, for these partitions or for all that have one.
 
-        With `require_stable` it waits for transactions that are about to change them.
+        With `require_stable` it waits for open transactions that would change them.
         """
         return await _group_offsets.list_group_offsets(
             self, group, partitions, require_stable=require_stable
@@ -210,13 +210,13 @@ class Admin(Session):
     async def alter_group_offsets(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset | int]
     ) -> Outcomes[TopicPartition, None]:
-        """Set where a group without members will go on."""
+        """Set the committed offsets of a group that has no members."""
         return await _group_offsets.alter_group_offsets(self, group, offsets)
 
     async def delete_group_offsets(
         self, group: str, partitions: Iterable[TopicPartition]
     ) -> Outcomes[TopicPartition, None]:
-        """Forget what a group committed for partitions that none of its members subscribes to."""
+        """Delete committed offsets of partitions that no member of the group subscribes to."""
         return await _group_offsets.delete_group_offsets(self, group, partitions)
 
     async def list_transactions(
@@ -237,24 +237,24 @@ class Admin(Session):
         )
 
     async def describe_transactions(self, ids: Iterable[str]) -> Outcomes[str, Transaction]:
-        """How transactions stand, and which partitions they touch."""
+        """The state of transactions and their partitions."""
         return await _transactions.describe_transactions(self, ids)
 
     async def describe_producers(
         self, partitions: Iterable[TopicPartition]
     ) -> Outcomes[TopicPartition, tuple[ActiveProducer, ...]]:
-        """The producers that each partition's leader remembers."""
+        """The active producers of each partition, as its leader knows them."""
         return await _transactions.describe_producers(self, partitions)
 
     async def abort_transaction(self, partition: TopicPartition, producer: ActiveProducer) -> None:
-        """Write the end of a transaction that hangs in one partition: its coordinator forgot it.
+        """Abort a hanging transaction in one partition: one that its coordinator no longer knows.
 
-        Only for such: a transaction that its coordinator knows is ended by `fence_producers`.
+        Use `fence_producers` for a transaction that its coordinator knows.
         """
         await _transactions.abort_transaction(self, partition, producer)
 
     async def fence_producers(self, ids: Iterable[str]) -> Outcomes[str, FencedProducer]:
-        """Take transactional ids from whoever has them; what they left open is aborted."""
+        """Fence the producers of transactional ids; their open transactions are aborted."""
         return await _transactions.fence_producers(self, ids)
 
     async def elect_leaders(
@@ -269,13 +269,13 @@ class Admin(Session):
     async def alter_partition_reassignments(
         self, moves: Mapping[TopicPartition, Sequence[int] | None]
     ) -> Outcomes[TopicPartition, None]:
-        """Move partitions to these brokers, the preferred leader first; None calls a move off."""
+        """Move partitions to these brokers, the preferred leader first; None cancels a move."""
         return await _replicas.alter_partition_reassignments(self, moves)
 
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, Reassignment]:
-        """The moves under way, of these partitions or of all."""
+        """The reassignments in progress, of these partitions or of all."""
         return await _replicas.list_partition_reassignments(self, partitions)
 
     async def describe_log_dirs(
@@ -283,29 +283,29 @@ class Admin(Session):
         brokers: Iterable[int] | None = None,
         partitions: Iterable[TopicPartition] | None = None,
     ) -> Outcomes[int, tuple[LogDir, ...]]:
-        """What lies in each directory of each broker: of these partitions, or everything."""
+        """The replicas in each log directory of each broker: of these partitions, or of all."""
         return await _log_dirs.describe_log_dirs(self, brokers, partitions)
 
     async def describe_replica_log_dirs(
         self, replicas: Iterable[Replica]
     ) -> Outcomes[Replica, ReplicaLogDir]:
-        """Where single replicas are, and where they go."""
+        """The current and future log directory of single replicas."""
         return await _log_dirs.describe_replica_log_dirs(self, replicas)
 
     async def alter_replica_log_dirs(self, moves: Mapping[Replica, str]) -> Outcomes[Replica, None]:
-        """Move replicas to another directory of their broker, while they go on being used."""
+        """Move replicas to another log directory of their broker, while they stay in use."""
         return await _log_dirs.alter_replica_log_dirs(self, moves)
 
     async def create_acls(self, rules: Iterable[Rule]) -> Outcomes[AclRule, None]:
-        """Add access rules; one that is there already stays as it is."""
+        """Create ACLs; existing ones stay as they are."""
         return await _acls.create_acls(self, rules)
 
     async def describe_acls(self, filter: Filter = EVERY_RULE) -> list[AclRule]:
-        """The access rules that a filter means, in order; all of them unless told otherwise."""
+        """The ACLs that match a filter, sorted; all of them by default."""
         return await _acls.describe_acls(self, filter)
 
     async def delete_acls(self, filters: Iterable[Filter]) -> Outcomes[AclFilter, list[AclRule]]:
-        """Take access rules away: by filter, those that were taken."""
+        """Delete ACLs; by filter, the ones that were deleted."""
         return await _acls.delete_acls(self, filters)
 
     async def describe_cluster(self) -> ClusterInfo:
@@ -319,5 +319,5 @@ class Admin(Session):
     async def describe_api_versions(
         self, broker: int | None = None
     ) -> Mapping[int, tuple[int, int]]:
-        """The versions of every API that a broker offers, by API key, both ends included."""
+        """The version range of every API that a broker supports, by API key, inclusive."""
         return await _brokers.describe_api_versions(self, broker)

@@ -1,4 +1,4 @@
-"""The API keys that the admin asks with, by the names of Kafka's protocol."""
+"""The API keys of the admin's requests, under Kafka's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cluster itself: its brokers, who controls it, the features it has agreed on."""
+"""The cluster: its brokers, its controller, its finalized features."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class BrokerInfo:
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """The brokers that are there, in the order of their ids; `controller` is None without one."""
+    """The live brokers, sorted by id; `controller` is None if there is none."""
 
     id: str
     controller: int | None
@@ -37,7 +37,7 @@ class ClusterInfo:
 
 
 class Feature(NamedTuple):
-    """A feature's levels: what the broker could do, and what the cluster has settled on."""
+    """A feature's levels: the broker's supported range, and the cluster's finalized level."""
 
     supported: tuple[int, int]
     finalized: int | None
@@ -74,7 +74,7 @@ async def describe_features(session: Session) -> Mapping[str, Feature]:
 async def describe_api_versions(
     session: Session, broker: int | None = None
 ) -> Mapping[int, tuple[int, int]]:
-    """The versions of every API that a broker offers, by API key, both ends included."""
+    """The version range of every API that a broker supports, by API key, inclusive."""
     if broker is not None:
         await session.own_broker.of(broker)
     target = Target.ANY if broker is None else broker

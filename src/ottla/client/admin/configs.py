@@ -1,4 +1,4 @@
-"""Settings of topics, brokers, groups and loggers: what they are and where they come from."""
+"""Settings of topics, brokers, groups and loggers: their values and sources."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from ottla.client.admin import api_keys
-from ottla.client.admin.session import Answers, Outcomes, Session, judged
+from ottla.client.admin.session import Answers, Outcomes, Session, result_or_error
 from ottla.client.cluster import Target, To
 from ottla.protocol.wire import Fields
 
@@ -24,7 +24,7 @@ class ResourceKind(IntEnum):
 
 
 class Resource(NamedTuple):
-    """One thing with settings. A broker without a name is the default of all brokers."""
+    """A resource that has settings. A broker without a name: the default of all brokers."""
 
     kind: ResourceKind
     name: str
@@ -52,7 +52,7 @@ class Resource(NamedTuple):
 
 
 class ConfigSource(IntEnum):
-    """Where a value was said; the later in Kafka's order of precedence, the weaker."""
+    """Where a value comes from, with Kafka's numbers."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC_CONFIG = 1
@@ -66,7 +66,7 @@ class ConfigSource(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """One place where a value was said, under its name there."""
+    """A source that sets the value, with the setting's name there."""
 
     name: str
     value: str | None
@@ -75,7 +75,7 @@ class Synonym(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """A setting as it holds now; the value of a secret one is None."""
+    """A setting's current value; None if it is sensitive."""
 
     name: str
     value: str | None
@@ -113,21 +113,25 @@ async def describe_configs(
     documentation: bool = False,
 ) -> Outcomes[Resource, dict[str, ConfigEntry]]:
     """The settings of each resource by name; all of them, or those named."""
-    wanted = None if names is None else list(names)
+    keys = None if names is None else list(names)
 
     async def ask(node: To, resources: list[Resource]) -> Answers[Resource, dict[str, ConfigEntry]]:
         fields = {
-            "resources": [{**_named(one), "configuration_keys": wanted} for one in resources],
+            "resources": [
+                {**_named(resource), "configuration_keys": keys} for resource in resources
+            ],
             "include_synonyms": synonyms,
             "include_documentation": documentation,
         }
         reply = await session.ask(node, api_keys.DESCRIBE_CONFIGS, fields)
         return {
-            _resource(row): judged(row, {one.name: _entry(one) for one in row.configs})
+            _resource(row): result_or_error(
+                row, {config.name: _entry(config) for config in row.configs}
+            )
             for row in reply.results
         }
 
-    return await session.each(resources, OwnBroker(session), ask)
+    return await session.for_each(resources, OwnBroker(session), ask)
 
 
 async def incremental_alter_configs(
@@ -136,20 +140,23 @@ async def incremental_alter_configs(
     *,
     validate_only: bool = False,
 ) -> Outcomes[Resource, None]:
-    """Change single settings and leave the others; a text sets, None goes back to the default."""
+    """Change single settings; a text sets one, None resets it to its default."""
 
     async def ask(node: To, resources: list[Resource]) -> Answers[Resource, None]:
         fields = {
             "resources": [
-                {**_named(one), "configs": [_change(*each) for each in changes[one].items()]}
-                for one in resources
+                {
+                    **_named(resource),
+                    "configs": [_change(*change) for change in changes[resource].items()],
+                }
+                for resource in resources
             ],
             "validate_only": validate_only,
         }
         reply = await session.ask(node, api_keys.INCREMENTAL_ALTER_CONFIGS, fields)
-        return {_resource(row): judged(row, None) for row in reply.responses}
+        return {_resource(row): result_or_error(row, None) for row in reply.responses}
 
-    return await session.each(changes, OwnBroker(session), ask)
+    return await session.for_each(changes, OwnBroker(session), ask)
 
 
 async def alter_configs(
@@ -158,29 +165,31 @@ async def alter_configs(
     *,
     validate_only: bool = False,
 ) -> Outcomes[Resource, None]:
-    """Replace all settings of each resource; what is not named goes back to its default."""
+    """Replace all settings of each resource; those not named are reset to their defaults."""
 
     async def ask(node: To, resources: list[Resource]) -> Answers[Resource, None]:
         fields = {
             "resources": [
                 {
-                    **_named(one),
-                    "configs": [{"name": name, "value": v} for name, v in configs[one].items()],
+                    **_named(resource),
+                    "configs": [
+                        {"name": name, "value": v} for name, v in configs[resource].items()
+                    ],
                 }
-                for one in resources
+                for resource in resources
             ],
             "validate_only": validate_only,
         }
         reply = await session.ask(node, api_keys.ALTER_CONFIGS, fields)
-        return {_resource(row): judged(row, None) for row in reply.responses}
+        return {_resource(row): result_or_error(row, None) for row in reply.responses}
 
-    return await session.each(configs, OwnBroker(session), ask)
+    return await session.for_each(configs, OwnBroker(session), ask)
 
 
 async def list_config_resources(
     session: Session, kinds: Iterable[ResourceKind] = ()
 ) -> list[Resource]:
-    """What has settings that can be described: of these kinds, or of every kind."""
+    """The resources that have settings: of these kinds, or of every kind."""
     fields = {"resource_types": list(kinds)}
     reply = await session.once(Target.ANY, api_keys.LIST_CONFIG_RESOURCES, fields)
     return [
@@ -190,7 +199,7 @@ async def list_config_resources(
 
 
 class OwnBroker:
-    """A broker's settings are asked for at that broker, all others anywhere."""
+    """Settings of a broker are requested from that broker, all others from any."""
 
     def __init__(self, session: Session) -> None:
         self._anywhere = session.anywhere
@@ -200,8 +209,8 @@ class OwnBroker:
         own = item.kind in (ResourceKind.BROKER, ResourceKind.BROKER_LOGGER) and item.name
         return await self._own_broker.of(int(item.name)) if own else Target.ANY
 
-    async def mistaken(self, item: Resource) -> None:
-        await self._anywhere.mistaken(item)
+    async def on_wrong_broker(self, item: Resource) -> None:
+        await self._anywhere.on_wrong_broker(item)
 
 
 def _named(resource: Resource) -> Fields:
@@ -212,10 +221,10 @@ def _resource(row: Any) -> Resource:
     return Resource(ResourceKind(row.resource_type), row.resource_name)
 
 
-def _change(name: str, wish: ConfigChange | str | None) -> Fields:
-    if not isinstance(wish, ConfigChange):
-        wish = ConfigChange(ConfigOp.DELETE if wish is None else ConfigOp.SET, wish)
-    return {"name": name, "config_operation": int(wish.op), "value": wish.value}
+def _change(name: str, change: ConfigChange | str | None) -> Fields:
+    if not isinstance(change, ConfigChange):
+        change = ConfigChange(ConfigOp.DELETE if change is None else ConfigOp.SET, change)
+    return {"name": name, "config_operation": int(change.op), "value": change.value}
 
 
 def _entry(row: Any) -> ConfigEntry:
@@ -225,12 +234,15 @@ def _entry(row: Any) -> ConfigEntry:
         _source(row.config_source),
         row.read_only,
         row.is_sensitive,
-        tuple(Synonym(one.name, one.value, _source(one.source)) for one in row.synonyms),
+        tuple(
+            Synonym(synonym.name, synonym.value, _source(synonym.source))
+            for synonym in row.synonyms
+        ),
         row.documentation,
     )
 
 
 def _source(number: int) -> ConfigSource:
-    """A source that a newer broker knows of is unknown here, and no reason to fail."""
-    known = ConfigSource.__members__.values()
-    return ConfigSource(number) if number in known else ConfigSource.UNKNOWN
+    """UNKNOWN for a number that only newer brokers know."""
+    sources = ConfigSource.__members__.values()
+    return ConfigSource(number) if number in sources else ConfigSource.UNKNOWN

@@ -1,7 +1,7 @@
-"""Consumer groups: which there are, who is in them, removing members and groups.
+"""Consumer groups: listing and describing them, removing members and groups.
 
-A group follows the classic protocol, where clients share partitions out among themselves, or the
-new one, where the broker does; both are described alike.
+A group uses the classic protocol, where a member assigns the partitions, or the consumer protocol,
+where the broker does; both are described alike.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ottla.client.admin import api_keys
-from ottla.client.admin.session import Answers, Outcomes, Session, judged
+from ottla.client.admin.session import Answers, Outcomes, Session, result_or_error
 from ottla.client.cluster import To
 from ottla.client.errors import UnsupportedVersion
 from ottla.model.errors import ErrorCode, KafkaError
@@ -26,7 +26,7 @@ _HAS_MEMBER_LIST: Final = 3  # of LeaveGroup
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """A group as lists show it; state and type are empty where a broker is too old to tell."""
+    """A listed group; state and type are empty if the broker is too old to return them."""
 
     id: str
     protocol_type: str
@@ -36,7 +36,7 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """A member and the partitions it has; `instance_id` where it is a static one."""
+    """A member and its partitions; `instance_id` if it is a static member."""
 
     id: str
     instance_id: str | None
@@ -45,12 +45,12 @@ class GroupMember:
     assignment: tuple[TopicPartition, ...]
     epoch: int | None = None
     target: tuple[TopicPartition, ...] | None = None
-    """What it shall have once everybody has let go; of the new protocol only."""
+    """Its target assignment, reached once others have revoked theirs; consumer protocol only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group with its members. `assignor` is how partitions are shared out."""
+    """A group with its members. `assignor` is the assignment strategy."""
 
     id: str
     type: str
@@ -65,7 +65,7 @@ class Group:
 async def list_groups(
     session: Session, *, states: Iterable[str] = (), types: Iterable[str] = ()
 ) -> list[GroupListing]:
-    """Every group that any broker coordinates, in the order of their names."""
+    """All groups of all brokers, sorted by id."""
     fields = {"states_filter": list(states), "types_filter": list(types)}
     replies = await session.on_every_broker(api_keys.LIST_GROUPS, fields)
     return sorted(
@@ -79,15 +79,18 @@ async def list_groups(
 
 
 async def describe_groups(session: Session, ids: Iterable[str]) -> Outcomes[str, Group]:
-    """Groups with their members and what each is assigned."""
+    """Groups with their members and assignments."""
 
     async def ask(node: To, ids: list[str]) -> Answers[str, Group]:
         assert isinstance(node, int)
-        found = await _of_the_new_protocol(session, node, ids)
-        rest = [id for id in ids if id not in found]
-        return {**found, **(await _classic(session, node, rest) if rest else {})}
+        groups = await _describe_consumer_groups(session, node, ids)
+        classic_ids = [id for id in ids if id not in groups]
+        return {
+            **groups,
+            **(await _describe_classic_groups(session, node, classic_ids) if classic_ids else {}),
+        }
 
-    return await session.each(ids, session.groups, ask)
+    return await session.for_each(ids, session.groups, ask)
 
 
 async def describe_group(session: Session, id: str) -> Group:
@@ -96,19 +99,19 @@ async def describe_group(session: Session, id: str) -> Group:
 
 
 async def delete_groups(session: Session, ids: Iterable[str]) -> Outcomes[str, None]:
-    """Forget groups and their offsets; only groups without members can go."""
+    """Delete groups and their offsets; a group must have no members."""
 
     async def ask(node: To, ids: list[str]) -> Answers[str, None]:
         reply = await session.ask(node, api_keys.DELETE_GROUPS, {"groups_names": ids})
-        return {row.group_id: judged(row, None) for row in reply.results}
+        return {row.group_id: result_or_error(row, None) for row in reply.results}
 
-    return await session.each(ids, session.groups, ask)
+    return await session.for_each(ids, session.groups, ask)
 
 
 async def remove_group_members(
     session: Session, group: str, members: Iterable[GroupMember], *, reason: str | None = None
 ) -> Outcomes[str, None]:
-    """Put members out of a group, by their ids as `describe_groups` gives them."""
+    """Remove members from a group, as `describe_groups` returns them."""
     leaving = list(members)
     if not leaving:
         return Outcomes()
@@ -118,46 +121,50 @@ async def remove_group_members(
             "group_id": group,
             "members": [
                 {
-                    "member_id": "" if one.instance_id else one.id,
-                    "group_instance_id": one.instance_id,
+                    "member_id": "" if member.instance_id else member.id,
+                    "group_instance_id": member.instance_id,
                     "reason": reason,
                 }
-                for one in leaving
+                for member in leaving
             ],
         }
         reply = await session.ask(node, api_keys.LEAVE_GROUP, fields)
-        told = Outcomes[str, None]()
-        for one, row in zip(leaving, reply.members, strict=False):
-            told[one.id] = judged(row, None)
-        return {group: judged(reply, told)}
+        outcomes = Outcomes[str, None]()
+        for member, row in zip(leaving, reply.members, strict=False):
+            outcomes[member.id] = result_or_error(row, None)
+        return {group: result_or_error(reply, outcomes)}
 
-    return (await session.each([group], session.groups, ask)).one()
+    return (await session.for_each([group], session.groups, ask)).one()
 
 
-async def _of_the_new_protocol(session: Session, node: int, ids: list[str]) -> dict[str, Group]:
-    """Those of the groups that follow it; brokers that do not know it have none."""
+async def _describe_consumer_groups(
+    session: Session, node: int, ids: list[str]
+) -> dict[str, Group]:
+    """The groups that use the consumer protocol; none if the broker does not support it."""
     fields = {"group_ids": ids, "include_authorized_operations": False}
     try:
         reply = await session.ask(node, api_keys.CONSUMER_GROUP_DESCRIBE, fields)
     except UnsupportedVersion:
         return {}
     return {
-        row.group_id: _group(row, node) for row in reply.groups if row.error_code is ErrorCode.none
+        row.group_id: _consumer_group(row, node)
+        for row in reply.groups
+        if row.error_code is ErrorCode.none
     }
 
 
-def _group(row: Any, node: int) -> Group:
+def _consumer_group(row: Any, node: int) -> Group:
     members = tuple(
         GroupMember(
-            one.member_id,
-            one.instance_id,
-            one.client_id,
-            one.client_host,
-            _owned(one.assignment),
-            one.member_epoch,
-            _owned(one.target_assignment),
+            member.member_id,
+            member.instance_id,
+            member.client_id,
+            member.client_host,
+            _assigned(member.assignment),
+            member.member_epoch,
+            _assigned(member.target_assignment),
         )
-        for one in row.members
+        for member in row.members
     )
     return Group(
         row.group_id,
@@ -171,7 +178,7 @@ def _group(row: Any, node: int) -> Group:
     )
 
 
-def _owned(assignment: Any) -> tuple[TopicPartition, ...]:
+def _assigned(assignment: Any) -> tuple[TopicPartition, ...]:
     return tuple(
         TopicPartition(topic.topic_name, index)
         for topic in assignment.topic_partitions
@@ -179,25 +186,27 @@ def _owned(assignment: Any) -> tuple[TopicPartition, ...]:
     )
 
 
-async def _classic(session: Session, node: int, ids: list[str]) -> Answers[str, Group]:
+async def _describe_classic_groups(
+    session: Session, node: int, ids: list[str]
+) -> Answers[str, Group]:
     fields = {"groups": ids, "include_authorized_operations": False}
     reply = await session.ask(node, api_keys.DESCRIBE_GROUPS, fields)
-    return {row.group_id: _described(row, node) for row in reply.groups}
+    return {row.group_id: _classic_group(row, node) for row in reply.groups}
 
 
-def _described(row: Any, node: int) -> Group | KafkaError:
-    """Before version 6 a group that is not there is told to be dead."""
+def _classic_group(row: Any, node: int) -> Group | KafkaError:
+    """Before version 6 a group that does not exist is described as dead."""
     if row.error_code is ErrorCode.none and row.group_state == DEAD:
-        return KafkaError(ErrorCode.group_id_not_found, f"there is no group {row.group_id}")
+        return KafkaError(ErrorCode.group_id_not_found, f"Group {row.group_id} not found.")
     members = tuple(
         GroupMember(
-            one.member_id,
-            one.group_instance_id,
-            one.client_id,
-            one.client_host,
-            assigned(one.member_assignment) if row.protocol_type == CONSUMER else (),
+            member.member_id,
+            member.group_instance_id,
+            member.client_id,
+            member.client_host,
+            decode_assignment(member.member_assignment) if row.protocol_type == CONSUMER else (),
         )
-        for one in row.members
+        for member in row.members
     )
     group = Group(
         row.group_id,
@@ -208,13 +217,13 @@ def _described(row: Any, node: int) -> Group | KafkaError:
         node,
         members,
     )
-    return judged(row, group)
+    return result_or_error(row, group)
 
 
-def assigned(data: bytes) -> tuple[TopicPartition, ...]:
-    """The partitions in a classic member's assignment; nothing where it cannot be read.
+def decode_assignment(data: bytes) -> tuple[TopicPartition, ...]:
+    """The partitions in a classic member's assignment; none if it cannot be decoded.
 
-    Clients write it, and a group may be of a client that writes something else.
+    Clients write it, and other clients may use another format.
     """
     try:
         return tuple(_read_assignment(memoryview(data)))
@@ -223,17 +232,17 @@ def assigned(data: bytes) -> tuple[TopicPartition, ...]:
 
 
 def _read_assignment(data: memoryview) -> list[TopicPartition]:
-    found: list[TopicPartition] = []
+    partitions: list[TopicPartition] = []
     if not data:
-        return found
+        return partitions
     _version, topics = struct.unpack_from(">hi", data)
-    at = 6
+    position = 6
     for _ in range(topics):
-        (size,) = struct.unpack_from(">h", data, at)
-        name = str(bytes(data[at + 2 : at + 2 + size]), "utf-8")
-        at += 2 + size
-        (count,) = struct.unpack_from(">i", data, at)
-        indexes = struct.unpack_from(f">{max(count, 0)}i", data, at + 4)
-        at += 4 + 4 * len(indexes)
-        found += [TopicPartition(name, index) for index in indexes]
-    return found
+        (size,) = struct.unpack_from(">h", data, position)
+        name = str(bytes(data[position + 2 : position + 2 + size]), "utf-8")
+        position += 2 + size
+        (count,) = struct.unpack_from(">i", data, position)
+        indexes = struct.unpack_from(f">{max(count, 0)}i", data, position + 4)
+        position += 4 + 4 * len(indexes)
+        partitions += [TopicPartition(name, index) for index in indexes]
+    return partitions

@@ -1,4 +1,4 @@
-"""The disks of brokers: what is where, how full they are, moving a replica to another one."""
+"""Log directories of brokers: their replicas and free space, moving a replica to another one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ottla.client.admin import api_keys
 from ottla.client.admin.offsets import indexes_by_topic
-from ottla.client.admin.session import Answers, Outcomes, Session, judged, refused
+from ottla.client.admin.session import Answers, Outcomes, Session, error_of, result_or_error
 from ottla.client.cluster import To
 from ottla.model.errors import KafkaError
 from ottla.model.ids import TopicPartition
@@ -16,7 +16,7 @@ from ottla.model.ids import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class ReplicaOnDisk:
-    """A replica's size and how far it is behind; `is_future` while it is moved to this disk."""
+    """A replica's size and lag; `is_future` while it is being moved to this directory."""
 
     size_bytes: int
     offset_lag: int
@@ -43,7 +43,7 @@ class Replica(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLogDir:
-    """Where a replica is, and where it is being moved; None where the broker does not hold it."""
+    """The current and future directory of a replica; None if the broker does not have it."""
 
     current: str | None
     current_lag: int
@@ -56,44 +56,44 @@ async def describe_log_dirs(
     brokers: Iterable[int] | None = None,
     partitions: Iterable[TopicPartition] | None = None,
 ) -> Outcomes[int, tuple[LogDir, ...]]:
-    """What lies in each directory of each broker: of these partitions, or everything."""
-    chosen = None
+    """The replicas in each log directory of each broker: of these partitions, or of all."""
+    topics = None
     if partitions is not None:
-        chosen = indexes_by_topic("partitions", partitions, name="topic")
-    asked = sorted((await session.view()).nodes) if brokers is None else brokers
+        topics = indexes_by_topic("partitions", partitions, name="topic")
+    broker_ids = sorted((await session.view()).nodes) if brokers is None else brokers
 
     async def ask(node: To, ids: list[int]) -> Answers[int, tuple[LogDir, ...]]:
-        reply = await session.ask(node, api_keys.DESCRIBE_LOG_DIRS, {"topics": chosen})
-        return {ids[0]: judged(reply, tuple(map(_directory, reply.results)))}
+        reply = await session.ask(node, api_keys.DESCRIBE_LOG_DIRS, {"topics": topics})
+        return {ids[0]: result_or_error(reply, tuple(map(_directory, reply.results)))}
 
-    return await session.each(asked, session.own_broker, ask)
+    return await session.for_each(broker_ids, session.own_broker, ask)
 
 
 async def describe_replica_log_dirs(
     session: Session, replicas: Iterable[Replica]
 ) -> Outcomes[Replica, ReplicaLogDir]:
-    """Where single replicas are, and where they go."""
-    wanted = list(replicas)
-    found = await describe_log_dirs(
+    """The current and future log directory of single replicas."""
+    requested = list(replicas)
+    by_broker = await describe_log_dirs(
         session,
-        {one.broker for one in wanted},
-        dict.fromkeys(one.partition for one in wanted),
+        {replica.broker for replica in requested},
+        dict.fromkeys(replica.partition for replica in requested),
     )
-    told = Outcomes[Replica, ReplicaLogDir]()
-    for one in wanted:
-        directories = found[one.broker]
-        told[one] = (
+    outcomes = Outcomes[Replica, ReplicaLogDir]()
+    for replica in requested:
+        directories = by_broker[replica.broker]
+        outcomes[replica] = (
             directories
             if isinstance(directories, Exception)
-            else _whereabouts(one.partition, directories)
+            else _replica_log_dir(replica.partition, directories)
         )
-    return told
+    return outcomes
 
 
 async def alter_replica_log_dirs(
     session: Session, moves: Mapping[Replica, str]
 ) -> Outcomes[Replica, None]:
-    """Move replicas to another directory of their broker, while they go on being used."""
+    """Move replicas to another log directory of their broker, while they stay in use."""
 
     async def ask(node: To, brokers: list[int]) -> Answers[int, Outcomes[Replica, None]]:
         [broker] = brokers
@@ -108,39 +108,39 @@ async def alter_replica_log_dirs(
             ]
         }
         reply = await session.ask(node, api_keys.ALTER_REPLICA_LOG_DIRS, fields)
-        told = Outcomes[Replica, None]()
+        outcomes = Outcomes[Replica, None]()
         for topic in reply.results:
             for row in topic.partitions:
                 partition = TopicPartition(topic.topic_name, row.partition_index)
-                told[Replica(partition, broker)] = judged(row, None)
-        return {broker: told}
+                outcomes[Replica(partition, broker)] = result_or_error(row, None)
+        return {broker: outcomes}
 
     brokers = {replica.broker for replica in moves}
-    found = await session.each(brokers, session.own_broker, ask)
+    by_broker = await session.for_each(brokers, session.own_broker, ask)
     merged = Outcomes[Replica, None]()
     for replica in moves:
-        told = found[replica.broker]
-        merged[replica] = told if isinstance(told, Exception) else told[replica]
+        outcome = by_broker[replica.broker]
+        merged[replica] = outcome if isinstance(outcome, Exception) else outcome[replica]
     return merged
 
 
 def _directory(row: Any) -> LogDir:
     return LogDir(
         row.log_dir,
-        refused(row),
+        error_of(row),
         row.total_bytes,
         row.usable_bytes,
         {
-            TopicPartition(topic.name, one.partition_index): ReplicaOnDisk(
-                one.partition_size, one.offset_lag, one.is_future_key
+            TopicPartition(topic.name, replica.partition_index): ReplicaOnDisk(
+                replica.partition_size, replica.offset_lag, replica.is_future_key
             )
             for topic in row.topics
-            for one in topic.partitions
+            for replica in topic.partitions
         },
     )
 
 
-def _whereabouts(partition: TopicPartition, directories: Iterable[LogDir]) -> ReplicaLogDir:
+def _replica_log_dir(partition: TopicPartition, directories: Iterable[LogDir]) -> ReplicaLogDir:
     current: tuple[str | None, int] = (None, -1)
     future: tuple[str | None, int] = (None, -1)
     for directory in directories:

@@ -1,4 +1,4 @@
-"""Offsets of partitions: where they begin, end or were at a time; and cutting off what is old."""
+"""Offsets of partitions: start, end, by timestamp; and deleting records below an offset."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from enum import IntEnum
 from typing import Any
 
 from ottla.client.admin import api_keys
-from ottla.client.admin.session import Answers, Outcomes, Session, judged
+from ottla.client.admin.session import Answers, Outcomes, Session, result_or_error
 from ottla.client.cluster import To
 from ottla.model.ids import TopicPartition
 from ottla.protocol.wire import Fields
 
 EVERYTHING: int = -1
-"""As an offset for `delete_records`: all that readers can see now."""
+"""As an offset for `delete_records`: the high watermark."""
 _CONSUMER: int = -1
 
 
 class OffsetSpec(IntEnum):
-    """Which offset is meant; any number from 0 on is a time in milliseconds since 1970."""
+    """Which offset to list; a number from 0 on is a timestamp in milliseconds since 1970."""
 
     LATEST = -1
     EARLIEST = -2
@@ -28,9 +28,9 @@ class OffsetSpec(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ListedOffset:
-    """An offset, and the time of its record where it was looked for by time.
+    """An offset, and its record's timestamp if it was listed by timestamp.
 
-    `offset` is None when no record is that late.
+    `offset` is None if there is no record at or after the timestamp.
     """
 
     offset: int | None
@@ -40,13 +40,13 @@ class ListedOffset:
 
 async def list_offsets(
     session: Session,
-    wanted: Mapping[TopicPartition, OffsetSpec | int],
+    specs: Mapping[TopicPartition, OffsetSpec | int],
     *,
     read_committed: bool = False,
 ) -> Outcomes[TopicPartition, ListedOffset]:
-    """Where each partition begins or ends, or the first offset at a time or later.
+    """The start or end offset of each partition, or the first offset at or after a timestamp.
 
-    With `read_committed` the end is before the first transaction that is still open.
+    With `read_committed` the end offset is the last stable offset.
     """
 
     async def ask(
@@ -58,28 +58,31 @@ async def list_offsets(
             "topics": by_topic(
                 "partitions",
                 {
-                    one: {"partition_index": one.partition, "timestamp": int(wanted[one])}
-                    for one in partitions
+                    partition: {
+                        "partition_index": partition.partition,
+                        "timestamp": int(specs[partition]),
+                    }
+                    for partition in partitions
                 },
             ),
             "timeout": session.timeout_ms,
         }
         reply = await session.ask(node, api_keys.LIST_OFFSETS, fields)
         return {
-            TopicPartition(topic.name, row.partition_index): judged(row, _listed(row))
+            TopicPartition(topic.name, row.partition_index): result_or_error(row, _listed(row))
             for topic in reply.topics
             for row in topic.partitions
         }
 
-    return await session.each(wanted, session.leaders, ask)
+    return await session.for_each(specs, session.leaders, ask)
 
 
 async def delete_records(
     session: Session, before: Mapping[TopicPartition, int]
 ) -> Outcomes[TopicPartition, int]:
-    """Forget the records below an offset of each partition; where it begins then.
+    """Delete the records below an offset of each partition; its new start offset.
 
-    The offset -1 stands for everything that readers can see.
+    The offset -1 stands for the high watermark.
     """
 
     async def ask(node: To, partitions: list[TopicPartition]) -> Answers[TopicPartition, int]:
@@ -87,26 +90,26 @@ async def delete_records(
             "topics": by_topic(
                 "partitions",
                 {
-                    one: {"partition_index": one.partition, "offset": before[one]}
-                    for one in partitions
+                    partition: {"partition_index": partition.partition, "offset": before[partition]}
+                    for partition in partitions
                 },
             ),
             "timeout": session.timeout_ms,
         }
         reply = await session.ask(node, api_keys.DELETE_RECORDS, fields)
         return {
-            TopicPartition(topic.name, row.partition_index): judged(row, row.low_watermark)
+            TopicPartition(topic.name, row.partition_index): result_or_error(row, row.low_watermark)
             for topic in reply.topics
             for row in topic.partitions
         }
 
-    return await session.each(before, session.leaders, ask)
+    return await session.for_each(before, session.leaders, ask)
 
 
 def by_topic(
     inner: str, items: Mapping[TopicPartition, object], *, name: str = "name"
 ) -> list[Fields]:
-    """Items of partitions as requests nest them: a list of topics, each with its list."""
+    """Items of partitions, nested as in requests: a list of topics, each with its list."""
     topics: dict[str, list[object]] = {}
     for partition, item in items.items():
         topics.setdefault(partition.topic, []).append(item)
@@ -116,8 +119,8 @@ def by_topic(
 def indexes_by_topic(
     inner: str, partitions: Iterable[TopicPartition], *, name: str = "name"
 ) -> list[Fields]:
-    """Partitions as requests nest them where their number is all that is said."""
-    return by_topic(inner, {one: one.partition for one in partitions}, name=name)
+    """Partition indexes, nested as in requests."""
+    return by_topic(inner, {partition: partition.partition for partition in partitions}, name=name)
 
 
 def _listed(row: Any) -> ListedOffset:

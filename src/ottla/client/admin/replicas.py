@@ -1,4 +1,4 @@
-"""Where partitions are: electing leaders, moving replicas to other brokers."""
+"""Replicas: electing leaders, reassigning partitions to other brokers."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from enum import IntEnum
 
 from ottla.client.admin import api_keys
 from ottla.client.admin.offsets import by_topic, indexes_by_topic
-from ottla.client.admin.session import Answers, Outcomes, Session, judged
+from ottla.client.admin.session import Answers, Outcomes, Session, result_or_error
 from ottla.client.cluster import Target, To
 from ottla.model.ids import TopicPartition
 
 
 class ElectionKind(IntEnum):
-    """The first replica in the list; or any that is alive, records missing or not."""
+    """The preferred leader; or any live replica, which may lose records."""
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -22,7 +22,7 @@ class ElectionKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reassignment:
-    """A move under way: all replicas of now, those that come, those that go."""
+    """A reassignment in progress: all current replicas, those being added, those being removed."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -35,7 +35,7 @@ async def elect_leaders(
     *,
     kind: ElectionKind = ElectionKind.PREFERRED,
 ) -> Outcomes[TopicPartition, None]:
-    """Let partitions have their preferred leader, or a leader at all; None asks for every one."""
+    """Elect the preferred leader, or any leader; None means every partition."""
     chosen = None if partitions is None else list(partitions)
     fields = {
         "election_type": int(kind),
@@ -45,40 +45,41 @@ async def elect_leaders(
     if chosen == []:
         return Outcomes()
     reply = await session.once(Target.CONTROLLER, api_keys.ELECT_LEADERS, fields)
-    told = Outcomes[TopicPartition, None]()
+    outcomes = Outcomes[TopicPartition, None]()
     for topic in reply.replica_election_results:
         for row in topic.partition_result:
-            told[TopicPartition(topic.topic, row.partition_id)] = judged(row, None)
-    return told
+            outcomes[TopicPartition(topic.topic, row.partition_id)] = result_or_error(row, None)
+    return outcomes
 
 
 async def alter_partition_reassignments(
     session: Session, moves: Mapping[TopicPartition, Sequence[int] | None]
 ) -> Outcomes[TopicPartition, None]:
-    """Move partitions to these brokers, the preferred leader first; None calls a move off."""
+    """Move partitions to these brokers, the preferred leader first; None cancels a move."""
 
     async def ask(node: To, partitions: list[TopicPartition]) -> Answers[TopicPartition, None]:
         rows = {
-            one: {"partition_index": one.partition, "replicas": moves[one]} for one in partitions
+            partition: {"partition_index": partition.partition, "replicas": moves[partition]}
+            for partition in partitions
         }
         fields = {"timeout": session.timeout_ms, "topics": by_topic("partitions", rows)}
         reply = await session.ask(node, api_keys.ALTER_PARTITION_REASSIGNMENTS, fields)
-        whole = judged(reply, None)
-        if whole is not None:
-            return dict.fromkeys(partitions, whole)
+        error = result_or_error(reply, None)
+        if error is not None:
+            return dict.fromkeys(partitions, error)
         return {
-            TopicPartition(topic.name, row.partition_index): judged(row, None)
+            TopicPartition(topic.name, row.partition_index): result_or_error(row, None)
             for topic in reply.responses
             for row in topic.partitions
         }
 
-    return await session.each(moves, session.controller, ask)
+    return await session.for_each(moves, session.controller, ask)
 
 
 async def list_partition_reassignments(
     session: Session, partitions: Iterable[TopicPartition] | None = None
 ) -> dict[TopicPartition, Reassignment]:
-    """The moves under way, of these partitions or of all."""
+    """The reassignments in progress, of these partitions or of all."""
     chosen = None if partitions is None else indexes_by_topic("partition_indexes", partitions)
     fields = {"timeout": session.timeout_ms, "topics": chosen}
     reply = await session.once(Target.CONTROLLER, api_keys.LIST_PARTITION_REASSIGNMENTS, fields)

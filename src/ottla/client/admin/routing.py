@@ -1,7 +1,7 @@
-"""Which broker answers for an item: the controller, a leader, a coordinator, a named one, any.
+"""Which broker is responsible for an item: controller, leader, coordinator, a given one, or any.
 
-Owns: the question, one small class for each answer, and what to do when the answer was wrong.
-Never: asks for the item itself.
+Owns: one small class for each kind of route, and what to refresh when a route was wrong.
+Never: sends the request for the item itself.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ Item = TypeVar("Item", contravariant=True)
 
 
 class Route(Protocol[Item]):
-    """Where an item is asked for."""
+    """The broker to send an item to."""
 
     async def of(self, item: Item) -> To: ...
 
-    async def mistaken(self, item: Item) -> None:
-        """It was not there after all: look again before the next try."""
+    async def on_wrong_broker(self, item: Item) -> None:
+        """The broker was not responsible: refresh before the next attempt."""
 
 
 class ToTarget:
-    """Everything at one: the controller, or any broker."""
+    """Every item to the same target: the controller, or any broker."""
 
     def __init__(self, cluster: Cluster, target: Target) -> None:
         self._cluster = cluster
@@ -34,12 +34,12 @@ class ToTarget:
     async def of(self, item: object) -> To:
         return self._target
 
-    async def mistaken(self, item: object) -> None:
+    async def on_wrong_broker(self, item: object) -> None:
         await self._cluster.refresh(())
 
 
 class ToLeader:
-    """A partition at its leader."""
+    """A partition to its leader."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -52,14 +52,14 @@ class ToLeader:
         if view.partition(item) is not None:
             raise refusal(ErrorCode.leader_not_available, f"{item} has no leader")
         code = view.errors.get(item.topic, ErrorCode.unknown_topic_or_partition)
-        raise refusal(code, f"there is no partition {item.partition} of a topic {item.topic}")
+        raise refusal(code, f"unknown topic-partition {item}")
 
-    async def mistaken(self, item: TopicPartition) -> None:
+    async def on_wrong_broker(self, item: TopicPartition) -> None:
         await self._cluster.refresh((item.topic,))
 
 
 class ToCoordinator:
-    """A group or a transactional id at its coordinator."""
+    """A group or a transactional id to its coordinator."""
 
     def __init__(self, cluster: Cluster, kind: CoordinatorKind) -> None:
         self._cluster = cluster
@@ -68,12 +68,12 @@ class ToCoordinator:
     async def of(self, item: str) -> To:
         return await self._cluster.coordinator(self._kind, item)
 
-    async def mistaken(self, item: str) -> None:
+    async def on_wrong_broker(self, item: str) -> None:
         self._cluster.forget_coordinator(self._kind, item)
 
 
 class ToBroker:
-    """A broker's own affairs at that broker."""
+    """A broker's own settings and directories to that broker."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -82,8 +82,8 @@ class ToBroker:
         if item not in self._cluster.metadata.nodes:
             await self._cluster.refresh(())
         if item not in self._cluster.metadata.nodes:
-            raise refusal(ErrorCode.broker_id_not_registered, f"there is no broker {item}")
+            raise refusal(ErrorCode.broker_id_not_registered, f"no broker {item} in the cluster")
         return item
 
-    async def mistaken(self, item: int) -> None:
+    async def on_wrong_broker(self, item: int) -> None:
         await self._cluster.refresh(())

@@ -1,8 +1,8 @@
-"""Asking a cluster: every item where it is answered, again where that is known to help.
+"""Requests of the admin: every item to the responsible broker, with retries.
 
-Owns: the rounds. Each sends what is still open to the brokers it belongs to, one request a broker,
-all at once; items that were asked at the wrong place, or too early, go into the next round until
-`default.api.timeout.ms` is over. Never: knows what a request is about.
+Owns: the rounds. Each round sends the open items to their brokers, one request per broker, all
+concurrently; items that went to the wrong broker, or came too early, are retried in the next round
+until `default.api.timeout.ms` is over. Never: knows what a request is about.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ottla.client.admin.routing import Route, ToBroker, ToCoordinator, ToLeader,
 from ottla.client.cluster import Cluster, CoordinatorKind, Target, To
 from ottla.client.cluster_view import ClusterView
 from ottla.client.errors import ErrorCode, KafkaError, refusal
-from ottla.client.retry import Deadline, retrying, said
+from ottla.client.retry import Deadline, error_text, retrying
 from ottla.config.client import AdminConfig
 from ottla.protocol.wire import Fields
 
@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 
 class Outcomes(dict[Item, Result | Exception]):
-    """By item: its result, or why there is none.
+    """By item: its result, or the exception.
 
     >>> outcomes = admin.create_topics([NewTopic("orders")])
     >>> outcomes.failed       # {} when everything went well
@@ -34,11 +34,13 @@ class Outcomes(dict[Item, Result | Exception]):
 
     @property
     def succeeded(self) -> dict[Item, Result]:
-        return {item: one for item, one in self.items() if not isinstance(one, Exception)}
+        return {
+            item: outcome for item, outcome in self.items() if not isinstance(outcome, Exception)
+        }
 
     @property
     def failed(self) -> dict[Item, Exception]:
-        return {item: one for item, one in self.items() if isinstance(one, Exception)}
+        return {item: outcome for item, outcome in self.items() if isinstance(outcome, Exception)}
 
     def all(self) -> dict[Item, Result]:
         """Every result; raises the first failure there is."""
@@ -52,7 +54,7 @@ class Outcomes(dict[Item, Result | Exception]):
         return result
 
 
-ASK_AGAIN: Final = frozenset(
+RETRIED: Final = frozenset(
     {
         ErrorCode.not_controller,
         ErrorCode.not_leader_or_follower,
@@ -66,11 +68,11 @@ ASK_AGAIN: Final = frozenset(
         ErrorCode.network_exception,
     }
 )
-"""Asked at the wrong broker, or too early. All else is an answer, an unknown topic too.
+"""The wrong broker, or too early. Every other code is final, an unknown topic too.
 
-Each is the code of the broker that was asked, in the role it was asked in: the controller, the
-leader of the item's partition, or the coordinator of the item's group or transactional id. That
-role is what `Route.mistaken` looks up anew.
+Each is the code of a broker in its role: the controller, the leader of the item's partition, or the
+coordinator of the item's group or transactional id. That role is what `Route.on_wrong_broker` looks
+up again.
 """
 
 Answers: TypeAlias = Mapping[Item, Result | Exception]
@@ -78,7 +80,7 @@ AskNode: TypeAlias = Callable[[To, list[Item]], Awaitable[Answers[Item, Result]]
 
 
 class Session:
-    """One admin's way to a cluster: what the calls of every noun stand on."""
+    """One admin's access to a cluster, used by all its calls."""
 
     def __init__(self, cluster: Cluster, config: AdminConfig) -> None:
         self.cluster = cluster
@@ -92,123 +94,127 @@ class Session:
         self._api_timeout_ms = config.default_api_timeout_ms
 
     async def ask(self, node: To, key: int, fields: Fields, *, at_most: int | None = None) -> Any:
-        """One question to one broker, tried once."""
+        """Send one request to one broker, once."""
         return await self.cluster.ask(node, key, fields, at_most=at_most)
 
     async def once(self, target: Target, key: int, fields: Fields) -> Any:
-        """A question that is not about items; raises what the reply refuses."""
+        """Send a request that is not about items; raises the error of the response."""
 
         async def ask(node: To, _: list[Target]) -> Answers[Target, Any]:
             reply = await self.ask(node, key, fields)
-            return {target: judged(reply, reply)}
+            return {target: result_or_error(reply, reply)}
 
-        return (await self.each([target], ToTarget(self.cluster, target), ask)).one()
+        return (await self.for_each([target], ToTarget(self.cluster, target), ask)).one()
 
     async def brokers(self) -> list[int]:
-        """Every broker there is, asked for once; ConnectionError if none answers."""
+        """The ids of all brokers, requested once; ConnectionError if none answers."""
         return sorted((await self.cluster.refresh(())).nodes)
 
     async def view(self, topics: Iterable[str] | None = ()) -> ClusterView:
-        """The metadata of these topics, or of all, asked for until a broker answers.
+        """The metadata of these topics, or of all, requested until a broker answers.
 
-        A cluster whose brokers all restart is waited for: a broker that cannot be reached
-        (OSError) and refusals that Kafka calls retriable are tried again, after pauses of
-        `retry.backoff.ms`, until `default.api.timeout.ms` is over; then TimeoutError.
+        Survives a restart of all brokers: an unreachable broker (OSError) and errors that Kafka
+        calls retriable are retried, after pauses of `retry.backoff.ms`, until
+        `default.api.timeout.ms` is over; then TimeoutError.
         """
-        wanted = None if topics is None else tuple(topics)
-        return await self.outlasting(lambda: self.cluster.refresh(wanted))
+        names = None if topics is None else tuple(topics)
+        return await self.retry_lookup(lambda: self.cluster.refresh(names))
 
-    async def outlasting(self, look_up: Callable[[], Awaitable[Result]]) -> Result:
-        """Do a look-up that changes nothing until it succeeds, as `view` does."""
+    async def retry_lookup(self, look_up: Callable[[], Awaitable[Result]]) -> Result:
+        """Retry a look-up that changes nothing, as `view` does."""
         return await retrying(
             self.cluster, look_up, Deadline(self.cluster.clock, self._api_timeout_ms)
         )
 
     async def on_every_broker(self, key: int, fields: Fields) -> Outcomes[int, Any]:
-        """The same question to all."""
+        """Send the same request to every broker."""
 
         async def ask(node: To, brokers: list[int]) -> Answers[int, Any]:
             reply = await self.ask(node, key, fields)
-            return {brokers[0]: judged(reply, reply)}
+            return {brokers[0]: result_or_error(reply, reply)}
 
-        return await self.each(sorted((await self.view()).nodes), self.own_broker, ask)
+        return await self.for_each(sorted((await self.view()).nodes), self.own_broker, ask)
 
-    async def each(
-        self, items: Iterable[Item], place: Route[Item], ask: AskNode[Item, Result]
+    async def for_each(
+        self, items: Iterable[Item], route: Route[Item], ask: AskNode[Item, Result]
     ) -> Outcomes[Item, Result]:
-        """Ask for every item where it belongs; what came of each, in the order of the items."""
-        wanted = list(dict.fromkeys(items))
+        """Send every item to its broker; the outcome of each, in the order of the items."""
+        unique_items = list(dict.fromkeys(items))
         deadline = Deadline(self.cluster.clock, self._api_timeout_ms)
-        found = Outcomes[Item, Result]()
-        left, failures = wanted, 0
-        while left:
-            found.update(await self._round(left, place, ask))
-            left = [item for item in left if is_passing(found[item])]
+        outcomes = Outcomes[Item, Result]()
+        open_items, failures = unique_items, 0
+        while open_items:
+            outcomes.update(await self._round(open_items, route, ask))
+            open_items = [item for item in open_items if is_passing(outcomes[item])]
             failures += 1
             pause_ms = self.cluster.backoff.after(failures)
-            if left and deadline.left_ms <= pause_ms:
-                found.update({item: _too_late(deadline, found[item]) for item in left})
+            if open_items and deadline.left_ms <= pause_ms:
+                outcomes.update({item: _timeout(deadline, outcomes[item]) for item in open_items})
                 break
-            if left:
+            if open_items:
                 await asyncio.sleep(pause_ms / 1e3)
-                for item in left:
-                    with suppress(OSError, KafkaError):  # the next try will say what is wrong
-                        await place.mistaken(item)
-        return Outcomes({item: _named(item, found[item]) for item in wanted})
+                for item in open_items:
+                    with suppress(OSError, KafkaError):  # the next attempt reports the error
+                        await route.on_wrong_broker(item)
+        return Outcomes({item: _with_item_name(item, outcomes[item]) for item in unique_items})
 
     async def _round(
-        self, items: list[Item], place: Route[Item], ask: AskNode[Item, Result]
+        self, items: list[Item], route: Route[Item], ask: AskNode[Item, Result]
     ) -> dict[Item, Result | Exception]:
-        found: dict[Item, Result | Exception] = {}
+        outcomes: dict[Item, Result | Exception] = {}
         by_node: dict[To, list[Item]] = {}
         for item in items:
             try:
-                by_node.setdefault(await place.of(item), []).append(item)
+                by_node.setdefault(await route.of(item), []).append(item)
             except (OSError, KafkaError) as failure:
-                found[item] = failure
+                outcomes[item] = failure
 
-        async def one(node: To, items: list[Item]) -> None:
+        async def ask_node(node: To, items: list[Item]) -> None:
             try:
                 answers = await ask(node, items)
             except (OSError, KafkaError) as failure:
-                found.update(dict.fromkeys(items, failure))
+                outcomes.update(dict.fromkeys(items, failure))
             else:
-                silent = refusal(ErrorCode.unknown_server_error, "the broker did not answer for it")
-                found.update({item: answers.get(item, silent) for item in items})
+                for item in items:
+                    outcomes[item] = answers[item] if item in answers else _missing(item)
 
         async with asyncio.TaskGroup() as tasks:
             for node, its_items in by_node.items():
-                tasks.create_task(one(node, its_items))
-        return found
+                tasks.create_task(ask_node(node, its_items))
+        return outcomes
 
 
 def is_passing(outcome: object) -> bool:
-    """Whether asking again, elsewhere or later, may give an answer."""
+    """Whether a retry, at another broker or later, may succeed."""
     if isinstance(outcome, KafkaError):
-        return outcome.code in ASK_AGAIN
+        return outcome.code in RETRIED
     return isinstance(outcome, OSError)
 
 
-def refused(row: Any) -> KafkaError | None:
-    """What a row of a reply, or a whole one, says went wrong."""
+def error_of(row: Any) -> KafkaError | None:
+    """The error of a row of a response, or of a whole response."""
     if row.error_code is ErrorCode.none:
         return None
     return refusal(row.error_code, getattr(row, "error_message", None))
 
 
-def judged(row: Any, result: Result) -> Result | KafkaError:
-    """The result, unless the row that it was read from refuses it."""
-    why_not = refused(row)
-    return result if why_not is None else why_not
+def result_or_error(row: Any, result: Result) -> Result | KafkaError:
+    """The result, or the error if the row has one."""
+    error = error_of(row)
+    return result if error is None else error
 
 
-def _named(item: object, outcome: Result | Exception) -> Result | Exception:
-    """A refusal without words says at least what was refused."""
+def _with_item_name(item: object, outcome: Result | Exception) -> Result | Exception:
+    """An error without a message gets one that names the item."""
     if isinstance(outcome, KafkaError) and outcome.message is None:
         return refusal(outcome.code, f"{item}: {outcome.code.name.replace('_', ' ')}")
     return outcome
 
 
-def _too_late(deadline: Deadline, last: object) -> Exception:
+def _missing(item: object) -> KafkaError:
+    return refusal(ErrorCode.unknown_server_error, f"{item}: missing in the broker's response")
+
+
+def _timeout(deadline: Deadline, last: object) -> Exception:
     assert isinstance(last, Exception)
-    return TimeoutError(f"no answer in {deadline.allowed_ms} ms: {said(last)}")
+    return TimeoutError(f"timed out after {deadline.allowed_ms} ms; last error: {error_text(last)}")

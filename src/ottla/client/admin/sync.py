@@ -58,14 +58,14 @@ class Admin:
         self.close()
 
     def close(self) -> None:
-        """Hang up; a second time does nothing."""
+        """Close all connections; a second call does nothing."""
         if self._started:
             self._started = False
             self._thread.call_soon(self._admin.close)
             self._thread.stop()
 
     def wait_for(self, work: Callable[[aio.Admin], Coroutine[Any, Any, R]]) -> R:
-        """Do something of several calls on the client's own thread, and wait for it."""
+        """Run several calls on the client's own thread, and wait for the result."""
         if not self._started:
             self._thread.start()
             self._started = True
@@ -74,7 +74,7 @@ class Admin:
     def create_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False
     ) -> Outcomes[str, CreatedTopic]:
-        """Create topics; with `validate_only` just say whether it would work."""
+        """Create topics; with `validate_only` only check whether it would work."""
         return self.wait_for(lambda admin: admin.create_topics(topics, validate_only=validate_only))
 
     def create_topic(
@@ -103,17 +103,17 @@ class Admin:
     def create_partitions(
         self, topics: Mapping[str, MorePartitions | int], *, validate_only: bool = False
     ) -> Outcomes[str, None]:
-        """Let topics have more partitions; there is no way back to fewer."""
+        """Add partitions to topics; the number can never be reduced."""
         return self.wait_for(
             lambda admin: admin.create_partitions(topics, validate_only=validate_only)
         )
 
     def list_topics(self, *, internal: bool = False) -> list[str]:
-        """Every topic's name, in order; the brokers' own only when asked for."""
+        """The names of all topics, sorted; internal topics only if `internal`."""
         return self.wait_for(lambda admin: admin.list_topics(internal=internal))
 
     def describe_topics(self, names: Iterable[str]) -> Outcomes[str, Topic]:
-        """Topics with their partitions: leaders, replicas, who is in sync."""
+        """Topics with their partitions: leaders, replicas, in-sync replicas."""
         return self.wait_for(lambda admin: admin.describe_topics(names))
 
     def describe_topic(self, name: str) -> Topic:
@@ -138,7 +138,7 @@ class Admin:
     def alter_configs(
         self, configs: Mapping[Resource, Mapping[str, str]], *, validate_only: bool = False
     ) -> Outcomes[Resource, None]:
-        """Replace all settings of each resource; what is not named goes back to its default."""
+        """Replace all settings of each resource; those not named are reset to their defaults."""
         return self.wait_for(
             lambda admin: admin.alter_configs(configs, validate_only=validate_only)
         )
@@ -155,35 +155,35 @@ class Admin:
         )
 
     def list_config_resources(self, kinds: Iterable[ResourceKind] = ()) -> list[Resource]:
-        """What has settings that can be described: of these kinds, or of every kind."""
+        """The resources that have settings: of these kinds, or of every kind."""
         return self.wait_for(lambda admin: admin.list_config_resources(kinds))
 
     def list_offsets(
         self, wanted: Mapping[TopicPartition, OffsetSpec | int], *, read_committed: bool = False
     ) -> Outcomes[TopicPartition, ListedOffset]:
-        """Where each partition begins or ends, or the first offset at a time or later.
+        """The start or end offset of each partition, or the first offset at or after a timestamp.
 
-        With `read_committed` the end is before the first transaction that is still open.
+        With `read_committed` the end offset is the last stable offset.
         """
         return self.wait_for(
             lambda admin: admin.list_offsets(wanted, read_committed=read_committed)
         )
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, int]:
-        """Forget the records below an offset of each partition; where it begins then.
+        """Delete the records below an offset of each partition; its new start offset.
 
-        The offset -1 stands for everything that readers can see.
+        The offset -1 stands for the high watermark.
         """
         return self.wait_for(lambda admin: admin.delete_records(before))
 
     def list_groups(
         self, *, states: Iterable[str] = (), types: Iterable[str] = ()
     ) -> list[GroupListing]:
-        """Every group that any broker coordinates, in the order of their names."""
+        """All groups of all brokers, sorted by id."""
         return self.wait_for(lambda admin: admin.list_groups(states=states, types=types))
 
     def describe_groups(self, ids: Iterable[str]) -> Outcomes[str, Group]:
-        """Groups with their members and what each is assigned."""
+        """Groups with their members and assignments."""
         return self.wait_for(lambda admin: admin.describe_groups(ids))
 
     def describe_group(self, id: str) -> Group:
@@ -191,13 +191,13 @@ class Admin:
         return self.wait_for(lambda admin: admin.describe_group(id))
 
     def delete_groups(self, ids: Iterable[str]) -> Outcomes[str, None]:
-        """Forget groups and their offsets; only groups without members can go."""
+        """Delete groups and their offsets; a group must have no members."""
         return self.wait_for(lambda admin: admin.delete_groups(ids))
 
     def remove_group_members(
         self, group: str, members: Iterable[GroupMember], *, reason: str | None = None
     ) -> Outcomes[str, None]:
-        """Put members out of a group, by their ids as `describe_groups` gives them."""
+        """Remove members from a group, as `describe_groups` returns them."""
         return self.wait_for(
             lambda admin: admin.remove_group_members(group, members, reason=reason)
         )
@@ -209,9 +209,9 @@ class Admin:
         *,
         require_stable: bool = False,
     ) -> Outcomes[TopicPartition, CommittedOffset]:
-        """What a group has committed, for these partitions or for all; without those it has not.
+        """A group's committed offsets, for these partitions or for all that have one.
 
-        With `require_stable` it waits for transactions that are about to change them.
+        With `require_stable` it waits for open transactions that would change them.
         """
         return self.wait_for(
             lambda admin: admin.list_group_offsets(group, partitions, require_stable=require_stable)
@@ -220,13 +220,13 @@ class Admin:
     def alter_group_offsets(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset | int]
     ) -> Outcomes[TopicPartition, None]:
-        """Set where a group without members will go on."""
+        """Set the committed offsets of a group that has no members."""
         return self.wait_for(lambda admin: admin.alter_group_offsets(group, offsets))
 
     def delete_group_offsets(
         self, group: str, partitions: Iterable[TopicPartition]
     ) -> Outcomes[TopicPartition, None]:
-        """Forget what a group committed for partitions that none of its members subscribes to."""
+        """Delete committed offsets of partitions that no member of the group subscribes to."""
         return self.wait_for(lambda admin: admin.delete_group_offsets(group, partitions))
 
     def list_transactions(
@@ -248,24 +248,24 @@ class Admin:
         )
 
     def describe_transactions(self, ids: Iterable[str]) -> Outcomes[str, Transaction]:
-        """How transactions stand, and which partitions they touch."""
+        """The state of transactions and their partitions."""
         return self.wait_for(lambda admin: admin.describe_transactions(ids))
 
     def describe_producers(
         self, partitions: Iterable[TopicPartition]
     ) -> Outcomes[TopicPartition, tuple[ActiveProducer, ...]]:
-        """The producers that each partition's leader remembers."""
+        """The active producers of each partition, as its leader knows them."""
         return self.wait_for(lambda admin: admin.describe_producers(partitions))
 
     def abort_transaction(self, partition: TopicPartition, producer: ActiveProducer) -> None:
-        """Write the end of a transaction that hangs in one partition: its coordinator forgot it.
+        """Abort a hanging transaction in one partition: one that its coordinator no longer knows.
 
-        Only for such: a transaction that its coordinator knows is ended by `fence_producers`.
+        Use `fence_producers` for a transaction that its coordinator knows.
         """
         self.wait_for(lambda admin: admin.abort_transaction(partition, producer))
 
     def fence_producers(self, ids: Iterable[str]) -> Outcomes[str, FencedProducer]:
-        """Take transactional ids from whoever has them; what they left open is aborted."""
+        """Fence the producers of transactional ids; their open transactions are aborted."""
         return self.wait_for(lambda admin: admin.fence_producers(ids))
 
     def elect_leaders(
@@ -280,13 +280,13 @@ class Admin:
     def alter_partition_reassignments(
         self, moves: Mapping[TopicPartition, Sequence[int] | None]
     ) -> Outcomes[TopicPartition, None]:
-        """Move partitions to these brokers, the preferred leader first; None calls a move off."""
+        """Move partitions to these brokers, the preferred leader first; None cancels a move."""
         return self.wait_for(lambda admin: admin.alter_partition_reassignments(moves))
 
     def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, Reassignment]:
-        """The moves under way, of these partitions or of all."""
+        """The reassignments in progress, of these partitions or of all."""
         return self.wait_for(lambda admin: admin.list_partition_reassignments(partitions))
 
     def describe_log_dirs(
@@ -294,29 +294,29 @@ class Admin:
         brokers: Iterable[int] | None = None,
         partitions: Iterable[TopicPartition] | None = None,
     ) -> Outcomes[int, tuple[LogDir, ...]]:
-        """What lies in each directory of each broker: of these partitions, or everything."""
+        """The replicas in each log directory of each broker: of these partitions, or of all."""
         return self.wait_for(lambda admin: admin.describe_log_dirs(brokers, partitions))
 
     def describe_replica_log_dirs(
         self, replicas: Iterable[Replica]
     ) -> Outcomes[Replica, ReplicaLogDir]:
-        """Where single replicas are, and where they go."""
+        """The current and future log directory of single replicas."""
         return self.wait_for(lambda admin: admin.describe_replica_log_dirs(replicas))
 
     def alter_replica_log_dirs(self, moves: Mapping[Replica, str]) -> Outcomes[Replica, None]:
-        """Move replicas to another directory of their broker, while they go on being used."""
+        """Move replicas to another log directory of their broker, while they stay in use."""
         return self.wait_for(lambda admin: admin.alter_replica_log_dirs(moves))
 
     def create_acls(self, rules: Iterable[Rule]) -> Outcomes[AclRule, None]:
-        """Add access rules; one that is there already stays as it is."""
+        """Create ACLs; existing ones stay as they are."""
         return self.wait_for(lambda admin: admin.create_acls(rules))
 
     def describe_acls(self, filter: Filter = EVERY_RULE) -> list[AclRule]:
-        """The access rules that a filter means, in order; all of them unless told otherwise."""
+        """The ACLs that match a filter, sorted; all of them by default."""
         return self.wait_for(lambda admin: admin.describe_acls(filter))
 
     def delete_acls(self, filters: Iterable[Filter]) -> Outcomes[AclFilter, list[AclRule]]:
-        """Take access rules away: by filter, those that were taken."""
+        """Delete ACLs; by filter, the ones that were deleted."""
         return self.wait_for(lambda admin: admin.delete_acls(filters))
 
     def describe_cluster(self) -> ClusterInfo:
@@ -328,5 +328,5 @@ class Admin:
         return self.wait_for(lambda admin: admin.describe_features())
 
     def describe_api_versions(self, broker: int | None = None) -> Mapping[int, tuple[int, int]]:
-        """The versions of every API that a broker offers, by API key, both ends included."""
+        """The version range of every API that a broker supports, by API key, inclusive."""
         return self.wait_for(lambda admin: admin.describe_api_versions(broker))

@@ -1,4 +1,4 @@
-"""Topics: create, delete, describe, list, and more partitions for them."""
+"""Topics: create, delete, describe, list, add partitions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from ottla.client.admin import api_keys
-from ottla.client.admin.session import Answers, Outcomes, Session, judged
+from ottla.client.admin.session import Answers, Outcomes, Session, result_or_error
 from ottla.client.cluster import Target, To
 from ottla.client.errors import UnsupportedVersion
 from ottla.protocol.wire import Fields
@@ -16,10 +16,10 @@ from ottla.protocol.wire import Fields
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to create. Partitions and replication factor are the broker's default unless given.
+    """A topic to create. Partitions and replication factor default to the broker's.
 
-    `assignments` says on which brokers each partition is, the preferred leader first; it stands
-    instead of both numbers.
+    `assignments` lists the brokers of each partition, the preferred leader first; it replaces both
+    numbers.
     """
 
     name: str
@@ -31,7 +31,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """What a new topic came to be; -1 and no id where the broker is too old to tell."""
+    """A created topic; -1 and no id if the broker is too old to return them."""
 
     name: str
     id: UUID | None
@@ -42,7 +42,7 @@ class CreatedTopic:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """How a partition stands. `leader` is None while it has none."""
+    """The state of a partition. `leader` is None while it has none."""
 
     index: int
     leader: int | None
@@ -74,7 +74,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class MorePartitions:
-    """How many partitions a topic shall have; `assignments` places the new ones, in order."""
+    """The new number of partitions; `assignments` lists the brokers of each new one, in order."""
 
     total: int
     assignments: Sequence[Sequence[int]] | None = None
@@ -83,19 +83,19 @@ class MorePartitions:
 async def create_topics(
     session: Session, topics: Iterable[NewTopic], *, validate_only: bool = False
 ) -> Outcomes[str, CreatedTopic]:
-    """Create topics; with `validate_only` just say whether it would work."""
-    wanted = {topic.name: topic for topic in topics}
+    """Create topics; with `validate_only` only check whether it would work."""
+    by_name = {topic.name: topic for topic in topics}
 
     async def ask(node: To, names: list[str]) -> Answers[str, CreatedTopic]:
         fields = {
-            "topics": [_new(wanted[name]) for name in names],
+            "topics": [_new_topic_fields(by_name[name]) for name in names],
             "timeout": session.timeout_ms,
             "validate_only": validate_only,
         }
         reply = await session.ask(node, api_keys.CREATE_TOPICS, fields)
-        return {row.name: judged(row, _created(row)) for row in reply.topics}
+        return {row.name: result_or_error(row, _created_topic(row)) for row in reply.topics}
 
-    return await session.each(wanted, session.controller, ask)
+    return await session.for_each(by_name, session.controller, ask)
 
 
 async def create_topic(
@@ -121,9 +121,9 @@ async def delete_topics(session: Session, names: Iterable[str]) -> Outcomes[str,
             "timeout": session.timeout_ms,
         }
         reply = await session.ask(node, api_keys.DELETE_TOPICS, fields)
-        return {row.name: judged(row, None) for row in reply.responses}
+        return {row.name: result_or_error(row, None) for row in reply.responses}
 
-    return await session.each(names, session.controller, ask)
+    return await session.for_each(names, session.controller, ask)
 
 
 async def delete_topic(session: Session, name: str) -> None:
@@ -134,29 +134,29 @@ async def delete_topic(session: Session, name: str) -> None:
 async def create_partitions(
     session: Session, topics: Mapping[str, MorePartitions | int], *, validate_only: bool = False
 ) -> Outcomes[str, None]:
-    """Let topics have more partitions; there is no way back to fewer."""
+    """Add partitions to topics; the number can never be reduced."""
 
     async def ask(node: To, names: list[str]) -> Answers[str, None]:
         fields = {
-            "topics": [_grown(name, topics[name]) for name in names],
+            "topics": [_new_partitions_fields(name, topics[name]) for name in names],
             "timeout": session.timeout_ms,
             "validate_only": validate_only,
         }
         reply = await session.ask(node, api_keys.CREATE_PARTITIONS, fields)
-        return {row.name: judged(row, None) for row in reply.results}
+        return {row.name: result_or_error(row, None) for row in reply.results}
 
-    return await session.each(topics, session.controller, ask)
+    return await session.for_each(topics, session.controller, ask)
 
 
 async def list_topics(session: Session, *, internal: bool = False) -> list[str]:
-    """Every topic's name, in order; the brokers' own only when asked for."""
+    """The names of all topics, sorted; internal topics only if `internal`."""
     fields = {"topics": None, **_METADATA}
     reply = await session.once(Target.ANY, api_keys.METADATA, fields)
     return sorted(row.name for row in reply.topics if internal or not row.is_internal)
 
 
 async def describe_topics(session: Session, names: Iterable[str]) -> Outcomes[str, Topic]:
-    """Topics with their partitions: leaders, replicas, who is in sync."""
+    """Topics with their partitions: leaders, replicas, in-sync replicas."""
 
     async def ask(node: To, names: list[str]) -> Answers[str, Topic]:
         try:
@@ -164,12 +164,12 @@ async def describe_topics(session: Session, names: Iterable[str]) -> Outcomes[st
         except UnsupportedVersion:
             fields = {"topics": [{"name": name, "topic_id": None} for name in names], **_METADATA}
             rows = list((await session.ask(node, api_keys.METADATA, fields)).topics)
-        found: dict[str, list[Any]] = {}
+        by_name: dict[str, list[Any]] = {}
         for row in rows:
-            found.setdefault(row.name, []).append(row)
-        return {name: judged(rows[0], _topic(rows)) for name, rows in found.items()}
+            by_name.setdefault(row.name, []).append(row)
+        return {name: result_or_error(rows[0], _topic(rows)) for name, rows in by_name.items()}
 
-    return await session.each(names, session.anywhere, ask)
+    return await session.for_each(names, session.anywhere, ask)
 
 
 async def describe_topic(session: Session, name: str) -> Topic:
@@ -185,7 +185,7 @@ _METADATA: Fields = {
 
 
 async def _paged(session: Session, node: To, names: list[str]) -> list[Any]:
-    """A topic with many partitions comes in several pages."""
+    """All pages of DescribeTopicPartitions."""
     rows: list[Any] = []
     cursor: Fields | None = None
     while True:
@@ -194,12 +194,15 @@ async def _paged(session: Session, node: To, names: list[str]) -> list[Any]:
         rows += reply.topics
         if reply.next_cursor is None:
             return rows
-        at = reply.next_cursor
-        cursor = {"topic_name": at.topic_name, "partition_index": at.partition_index}
-        names = [name for name in names if name >= at.topic_name]
+        next_cursor = reply.next_cursor
+        cursor = {
+            "topic_name": next_cursor.topic_name,
+            "partition_index": next_cursor.partition_index,
+        }
+        names = [name for name in names if name >= next_cursor.topic_name]
 
 
-def _new(topic: NewTopic) -> Fields:
+def _new_topic_fields(topic: NewTopic) -> Fields:
     return {
         "name": topic.name,
         "num_partitions": -1 if topic.assignments else topic.partitions,
@@ -212,7 +215,7 @@ def _new(topic: NewTopic) -> Fields:
     }
 
 
-def _created(row: Any) -> CreatedTopic:
+def _created_topic(row: Any) -> CreatedTopic:
     return CreatedTopic(
         row.name,
         row.topic_id,
@@ -222,19 +225,20 @@ def _created(row: Any) -> CreatedTopic:
     )
 
 
-def _grown(name: str, wish: MorePartitions | int) -> Fields:
-    wish = MorePartitions(wish) if isinstance(wish, int) else wish
+def _new_partitions_fields(name: str, request: MorePartitions | int) -> Fields:
+    request = MorePartitions(request) if isinstance(request, int) else request
     return {
         "name": name,
-        "count": wish.total,
-        "assignments": wish.assignments
-        and [{"broker_ids": list(brokers)} for brokers in wish.assignments],
+        "count": request.total,
+        "assignments": request.assignments
+        and [{"broker_ids": list(brokers)} for brokers in request.assignments],
     }
 
 
 def _topic(rows: Sequence[Any]) -> Topic:
     partitions = sorted(
-        (_partition(one) for row in rows for one in row.partitions), key=lambda one: one.index
+        (_partition(partition) for row in rows for partition in row.partitions),
+        key=lambda partition: partition.index,
     )
     return Topic(rows[0].name, rows[0].topic_id, rows[0].is_internal, tuple(partitions))
 

@@ -1,4 +1,4 @@
-"""Transactions and the producers behind them: which are open, and ending one that hangs."""
+"""Transactions and their producers: listing, describing, fencing, aborting hanging ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ottla.client.admin import api_keys
 from ottla.client.admin.offsets import indexes_by_topic
-from ottla.client.admin.session import Answers, Outcomes, Session, judged
+from ottla.client.admin.session import Answers, Outcomes, Session, result_or_error
 from ottla.client.cluster import To
 from ottla.model.errors import KafkaError
 from ottla.model.ids import TopicPartition
@@ -17,7 +17,7 @@ from ottla.protocol.wire import ms
 NO_TRANSACTION: Final = -1
 PREPARED_NEVER_ENDS_MS: Final = 2**31 - 1
 """The timeout of a producer that takes part in two-phase commits."""
-_SHORT_LIFE_MS: Final = 1  # of a producer that comes only to fence others
+_SHORT_LIFE_MS: Final = 1  # of a producer that only fences others
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class TransactionListing:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """How the transaction of a transactional id stands; `started_ms` is None while it has none."""
+    """The state of a transactional id; `started_ms` is None while it has no transaction."""
 
     id: str
     state: str
@@ -45,13 +45,13 @@ class Transaction:
 
     @property
     def two_phase(self) -> bool:
-        """It waits for its decision for ever, because it may have been prepared."""
+        """It never times out, because it may have been prepared."""
         return self.timeout_ms == PREPARED_NEVER_ENDS_MS
 
 
 @dataclass(frozen=True, slots=True)
 class ActiveProducer:
-    """A producer as a partition remembers it; `transaction_start` is None outside of one."""
+    """A producer's state in a partition; `transaction_start` is None outside a transaction."""
 
     producer_id: int
     producer_epoch: int
@@ -63,7 +63,7 @@ class ActiveProducer:
 
 @dataclass(frozen=True, slots=True)
 class FencedProducer:
-    """Who holds a transactional id now; all before are refused."""
+    """The new producer id and epoch of a transactional id; older ones are fenced."""
 
     producer_id: int
     producer_epoch: int
@@ -77,7 +77,7 @@ async def list_transactions(
     longer_than_ms: int = -1,
     pattern: str | None = None,
 ) -> list[TransactionListing]:
-    """Every transactional id that any broker coordinates; `pattern` is a whole RE2 expression."""
+    """List transactional ids of all coordinators; `pattern` is a whole RE2 expression."""
     fields = {
         "state_filters": list(states),
         "producer_id_filters": list(producer_ids),
@@ -91,28 +91,28 @@ async def list_transactions(
             for broker, reply in replies.all().items()
             for row in reply.transaction_states
         ),
-        key=lambda one: one.id,
+        key=lambda listing: listing.id,
     )
 
 
 async def describe_transactions(session: Session, ids: Iterable[str]) -> Outcomes[str, Transaction]:
-    """How transactions stand, and which partitions they touch."""
+    """The state of transactions and their partitions."""
 
     async def ask(node: To, ids: list[str]) -> Answers[str, Transaction]:
         assert isinstance(node, int)
         reply = await session.ask(node, api_keys.DESCRIBE_TRANSACTIONS, {"transactional_ids": ids})
         return {
-            row.transactional_id: judged(row, _transaction(row, node))
+            row.transactional_id: result_or_error(row, _transaction(row, node))
             for row in reply.transaction_states
         }
 
-    return await session.each(ids, session.transactions, ask)
+    return await session.for_each(ids, session.transactions, ask)
 
 
 async def describe_producers(
     session: Session, partitions: Iterable[TopicPartition]
 ) -> Outcomes[TopicPartition, tuple[ActiveProducer, ...]]:
-    """The producers that each partition's leader remembers."""
+    """The active producers of each partition, as its leader knows them."""
 
     async def ask(
         node: To, partitions: list[TopicPartition]
@@ -120,22 +120,22 @@ async def describe_producers(
         fields = {"topics": indexes_by_topic("partition_indexes", partitions)}
         reply = await session.ask(node, api_keys.DESCRIBE_PRODUCERS, fields)
         return {
-            TopicPartition(topic.name, row.partition_index): judged(
+            TopicPartition(topic.name, row.partition_index): result_or_error(
                 row, tuple(map(_producer, row.active_producers))
             )
             for topic in reply.topics
             for row in topic.partitions
         }
 
-    return await session.each(partitions, session.leaders, ask)
+    return await session.for_each(partitions, session.leaders, ask)
 
 
 async def abort_transaction(
     session: Session, partition: TopicPartition, producer: ActiveProducer
 ) -> None:
-    """Write the end of a transaction that hangs in one partition: its coordinator forgot it.
+    """Abort a hanging transaction in one partition: one that its coordinator no longer knows.
 
-    Only for such: a transaction that its coordinator knows is ended by `fence_producers`.
+    Use `fence_producers` for a transaction that its coordinator knows.
     """
     marker = {
         "producer_id": producer.producer_id,
@@ -149,28 +149,28 @@ async def abort_transaction(
     async def ask(node: To, partitions: list[TopicPartition]) -> Answers[TopicPartition, None]:
         reply = await session.ask(node, api_keys.WRITE_TXN_MARKERS, {"markers": [marker]})
         return {
-            TopicPartition(topic.name, row.partition_index): judged(row, None)
-            for told in reply.markers
-            for topic in told.topics
+            TopicPartition(topic.name, row.partition_index): result_or_error(row, None)
+            for marker_row in reply.markers
+            for topic in marker_row.topics
             for row in topic.partitions
         }
 
-    (await session.each([partition], session.leaders, ask)).all()
+    (await session.for_each([partition], session.leaders, ask)).all()
 
 
 async def fence_producers(session: Session, ids: Iterable[str]) -> Outcomes[str, FencedProducer]:
-    """Take transactional ids from whoever has them; what they left open is aborted."""
+    """Fence the producers of transactional ids; their open transactions are aborted."""
 
     async def ask(node: To, ids: list[str]) -> Answers[str, FencedProducer]:
-        return {id: await _fenced(session, node, id) for id in ids}
+        return {id: await _fence(session, node, id) for id in ids}
 
-    return await session.each(ids, session.transactions, ask)
+    return await session.for_each(ids, session.transactions, ask)
 
 
-async def _fenced(session: Session, node: To, id: str) -> FencedProducer | KafkaError:
+async def _fence(session: Session, node: To, id: str) -> FencedProducer | KafkaError:
     fields = {"transactional_id": id, "transaction_timeout": _SHORT_LIFE_MS}
     reply = await session.ask(node, api_keys.INIT_PRODUCER_ID, fields)
-    return judged(reply, FencedProducer(reply.producer_id, reply.producer_epoch))
+    return result_or_error(reply, FencedProducer(reply.producer_id, reply.producer_epoch))
 
 
 def _transaction(row: Any, coordinator: int) -> Transaction:

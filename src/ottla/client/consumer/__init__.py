@@ -1,12 +1,12 @@
 """The consumer: `ottla.Consumer` and `ottla.aio.Consumer`.
 
-Both stand on one `core`, which runs on an event loop. Decisions are in the modules without a loop;
-the loops send requests and hand their results to a user's poll.
+Both use one `core`, which runs on an event loop. Decisions are in the pure modules; the loops send
+requests and pass their results to the user's poll.
 
 - `sync`, `aio`        the public classes
 - `base`               what both have in common
 - `builder`            builds the parts of a consumer from its options
-- `core`               the parts, and what a poll waits for
+- `core`               the parts of a consumer, and the wait of a poll
 - `callback_thread`    runs user callbacks on the user's thread
 - `poll_gate`          work that may only run inside a poll
 - `subscribing`        subscribe, assign, unsubscribe, close
@@ -14,7 +14,7 @@ the loops send requests and hand their results to a user's poll.
 - `metadata_watch`     follows metadata: new topics, partitions, leaders
 - `rebalance_listener` the rebalance listener
 - `interceptors`       consumer interceptors
-- `record`             the record a user gets
+- `record`             the record a user receives
 - `errors`             exceptions of the consumer
 - `assignors/`         assignment strategies (pure)
 - `group/`             membership, rebalances, commits

@@ -1,7 +1,7 @@
 """The consumer for asyncio: `async with ottla.aio.Consumer("orders", group_id="g") as consumer`.
 
-Owns the face; the work is done by `core` and the functions of `choosing`, `placing` and
-`committing`. For one task at a time.
+Owns the public class; the work is done by `core` and the functions of `subscribing`,
+`position.seeking` and `group.offset_commits`. For one task at a time.
 """
 
 # ruff: noqa: ASYNC109 - timeouts are the caller's, as in Kafka's own consumer
@@ -42,18 +42,18 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
     Timeouts are in seconds. Not for two tasks at a time, except `wakeup`.
     """
 
-    def _make(self) -> None:
+    def _set_up(self) -> None:
         self._owned = ThreadOwnership("task", _task)
         self._tasks: asyncio.TaskGroup | None = None
 
     async def __aenter__(self) -> Self:
         core = self._core
-        core.face(_call, core.fetcher.kick, core.fetcher.refetch, self._blueprint.group)
+        core.attach(_call, core.fetcher.wake, core.fetcher.refetch, self._builder.group)
         if self._topics:
             subscribing.subscribe(core, self._topics, None, None)
         self._tasks = asyncio.TaskGroup()
         await self._tasks.__aenter__()
-        self._tasks.create_task(core.live())
+        self._tasks.create_task(core.run())
         await core.opened.wait()
         return self
 
@@ -66,7 +66,7 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
         await self.close()
 
     async def close(self, timeout: float = 30.0) -> None:
-        """Commit if that is automatic, leave the group, hang up; a second time does nothing."""
+        """Commit if that is automatic, leave the group, close; a second call does nothing."""
         with self._owned:
             if self._tasks is None:
                 return
@@ -86,28 +86,28 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
         pattern: str | re.Pattern[str] | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
-        """Read these topics, or all whose name the pattern is found in, instead of those before."""
+        """Read these topics, or all whose name contains the pattern; replaces the subscription."""
         with self._owned:
             subscribing.subscribe(self._open, topics, pattern, listener)
 
     async def unsubscribe(self) -> None:
         """Leave the group and read nothing."""
         with self._owned:
-            self._give_back()
+            self._rewind_unseen()
             await subscribing.unsubscribe(self._open)
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
-        """Read exactly these partitions, without a group's say."""
+        """Read exactly these partitions, without group assignment."""
         with self._owned:
-            self._give_back()
+            self._rewind_unseen()
             subscribing.assign(self._open, partitions)
 
     def subscription(self) -> frozenset[str]:
-        """The topics that are subscribed to; of a pattern, those it has found."""
+        """The subscribed topics; of a pattern, those that match."""
         return self._core.subscriptions.topics
 
     def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions that this consumer reads at present."""
+        """The partitions that this consumer currently reads."""
         return self._core.subscriptions.assigned
 
     # reading
@@ -115,13 +115,13 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
     async def poll(
         self, timeout: float = 1.0, *, max_records: int | None = None
     ) -> list[Record[K, V]]:
-        """Records as soon as there are some, at most `max.poll.records`; none when time is up."""
+        """Records as soon as there are any, at most `max.poll.records`; none after the timeout."""
         with self._owned:
             core, deadline = self._open, Deadline(self._core.clock, _ms(timeout))
-            rest = self._handing.rest()
-            if rest:
-                return rest
-            await asyncio.sleep(0)  # a loop that polls must not keep others from running
+            unseen = self._iteration.take_unseen()
+            if unseen:
+                return unseen
+            await asyncio.sleep(0)  # a loop that polls must let other tasks run
             while True:
                 if not (core.is_quiet and core.buffer.has_some) and not await core.wait(deadline):
                     return []
@@ -130,10 +130,10 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
                     return records
 
     async def poll_arrow(self, timeout: float = 1.0, *, headers: bool = False) -> Any:
-        """All that has been fetched, as a `pyarrow.Table`; an empty one when time is up."""
+        """All fetched records, as a `pyarrow.Table`; an empty one after the timeout."""
         with self._owned:
             core, deadline = self._open, Deadline(self._core.clock, _ms(timeout))
-            self._give_back()
+            self._rewind_unseen()
             await asyncio.sleep(0)
             while True:
                 ready = core.is_quiet and core.buffer.has_some
@@ -144,33 +144,33 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
 
     async def __aiter__(self) -> AsyncIterator[Record[K, V]]:
         while self._tasks is not None:
-            for record in self._handing.start(await self.poll(ITERATION_MS / 1e3)):
+            for record in self._iteration.start(await self.poll(ITERATION_MS / 1e3)):
                 yield record
 
-    # where reading goes on
+    # positions
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Read on from this offset."""
         with self._owned:
-            self._give_back()
+            self._rewind_unseen()
             seeking.seek(self._open, partition, offset)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Read these, or all assigned partitions, from their start."""
         with self._owned:
-            self._give_back()
+            self._rewind_unseen()
             seeking.seek_to(self._open, partitions, EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Read only what comes from now on of these, or of all assigned partitions."""
+        """Read only new records of these, or of all assigned partitions."""
         with self._owned:
-            self._give_back()
+            self._rewind_unseen()
             seeking.seek_to(self._open, partitions, LATEST)
 
     def seek_to_time(self, timestamp_ms: int, *partitions: TopicPartition) -> None:
         """Read these, or all assigned partitions, from the first record at or after a time."""
         with self._owned:
-            self._give_back()
+            self._rewind_unseen()
             seeking.seek_to(self._open, partitions, seeking.checked_time(timestamp_ms))
 
     async def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
@@ -179,9 +179,9 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
             return await seeking.position(self._open, partition, self._ms(timeout))
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Deliver nothing of these until `resume`."""
+        """Return no records of these until `resume`."""
         with self._owned:
-            self._give_back()
+            self._rewind_unseen()
             seeking.pause(self._open, partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
@@ -196,14 +196,14 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after each time (milliseconds since 1970); None: there is none."""
+        """The first record at or after each time (milliseconds since 1970), or None."""
         with self._owned:
             return await seeking.offsets_for_times(self._open, times, self._ms(timeout))
 
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """Where each log begins."""
+        """The first offset of each partition."""
         with self._owned:
             return await seeking.beginning_offsets(self._open, partitions, self._ms(timeout))
 
@@ -221,9 +221,9 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
     # committing
 
     async def commit(self, offsets: Offsets | None = None, timeout: float | None = None) -> None:
-        """Commit what was handed out, or these offsets (the next to read); wait until it is done.
+        """Commit the current positions, or these offsets (the next to read); wait until it is done.
 
-        Raises CommitFailed when the group has given the partitions to others.
+        Raises CommitFailed if the group has assigned the partitions to other members.
         """
         with self._owned:
             await offset_commits.commit(self._open, offsets, self._ms(timeout))
@@ -231,14 +231,14 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
     def commit_async(
         self, offsets: Offsets | None = None, callback: OnCommit | None = None
     ) -> None:
-        """Commit without waiting and without trying again; the callback runs in a later call."""
+        """Commit without waiting and without retries; the callback runs in a later call."""
         with self._owned:
             offset_commits.commit_async(self._open, offsets, callback)
 
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group has committed; partitions without are left out."""
+        """The group's committed offsets; partitions without one are omitted."""
         with self._owned:
             return await offset_commits.committed(self._open, partitions, self._ms(timeout))
 
@@ -249,7 +249,7 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
         return offset_commits.group_metadata(self._core)
 
     def enforce_rebalance(self, reason: str = "asked for by the user") -> None:
-        """Have the group dealt out anew at the next poll."""
+        """Rejoin the group, which reassigns partitions, at the next poll."""
         with self._owned:
             self._open.group.rejoin(reason)
 
@@ -257,14 +257,14 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
         """The partitions of a topic."""
         with self._owned:
             view = await self._open.cluster.topic(topic, timeout_ms=self._ms(timeout))
-            return tuple(each.index for each in view.partitions)
+            return tuple(partition.index for partition in view.partitions)
 
     def metrics(self) -> dict[str, float]:
-        """Figures under Kafka's names, such as `records-lag-max`."""
+        """Metrics under Kafka's names, such as `records-lag-max`."""
         return self._core.metrics()
 
     def wakeup(self) -> None:
-        """Make the poll under way, or the next one, raise `Wakeup`. From any task of the loop."""
+        """Make the current poll, or the next one, raise `Wakeup`. From any task of the loop."""
         self._core.wakeup()
 
     @property
@@ -273,18 +273,18 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
             raise UserError("the consumer is not open: use `async with Consumer(…) as consumer`")
         return self._core
 
-    def _give_back(self) -> None:
-        seeking.rewind(self._open, self._handing.unread())
-        self._handing.rest()
+    def _rewind_unseen(self) -> None:
+        seeking.rewind(self._open, self._iteration.unread())
+        self._iteration.take_unseen()
 
     def _ms(self, timeout: float | None) -> int:
         return self._core.config.default_api_timeout_ms if timeout is None else _ms(timeout)
 
 
 async def _call(function: Callable[[], Any]) -> Any:
-    """User code is called where it is, and awaited if it wants to be."""
-    given = function()
-    return await given if isawaitable(given) else given
+    """Call user code on the loop; await it if it is a coroutine."""
+    result = function()
+    return await result if isawaitable(result) else result
 
 
 def _task() -> OwningThread:

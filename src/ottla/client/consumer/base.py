@@ -1,7 +1,7 @@
-"""What both faces of the consumer have in common: how they are made, and what they hand out.
+"""Shared by both consumers: the constructor, the check of concurrent use, and iteration.
 
-Owns the typed constructor. With a deserializer the type of keys or values is what it gives;
-without, they are bytes.
+Owns the typed constructor. With a deserializer the type of keys or values is what it returns;
+without one they are bytes.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ class OwningThread(NamedTuple):
 class ThreadOwnership:
     """`with ownership:` around every public method but `wakeup`."""
 
-    def __init__(self, kind: str, who: Callable[[], OwningThread]) -> None:
+    def __init__(self, kind: str, current: Callable[[], OwningThread]) -> None:
         self._kind = kind
-        self._who = who
+        self._current = current
         self._users: dict[str, OwningThread] = {}
         self._depth = 0
 
     def __enter__(self) -> None:
-        me = self._who()
-        inside = self._users.setdefault(_INSIDE, me)  # one step: compare and set
-        if inside.id != me.id:
+        caller = self._current()
+        owner = self._users.setdefault(_INSIDE, caller)  # atomic compare and set
+        if owner.id != caller.id:
             raise ConcurrentUse(
-                f"a consumer is for one {self._kind} at a time: {self._kind} {me.name!r} called it "
-                f"while {self._kind} {inside.name!r} was inside; give each its own consumer"
+                f"a consumer is for one {self._kind} at a time: {self._kind} {caller.name!r} "
+                f"called it while {self._kind} {owner.name!r} was inside; use one for each"
             )
         self._depth += 1
 
@@ -74,25 +74,25 @@ class ConsumerBase(ABC, Generic[K, V]):
     ) -> None:
         for topic in topics:
             if not isinstance(topic, str):
-                raise UserError(f"Consumer({topic!r}): expected names of topics")
+                raise UserError(f"Consumer({topic!r}): expected topic names")
         self._topics = topics
-        self._handing: IterationBuffer[K, V] = IterationBuffer()
+        self._iteration: IterationBuffer[K, V] = IterationBuffer()
         deserializers = (key_deserializer, value_deserializer)
-        self._blueprint = ConsumerBuilder(options, config, deserializers, interceptors)
-        self._core = self._blueprint.core()
-        self._core.unread = self._handing.unread
-        self._make()
+        self._builder = ConsumerBuilder(options, config, deserializers, interceptors)
+        self._core = self._builder.core()
+        self._core.unread = self._iteration.unread
+        self._set_up()
 
     @abstractmethod
-    def _make(self) -> None:
-        """Whatever else a face consists of."""
+    def _set_up(self) -> None:
+        """Create the parts that only this class has."""
 
 
 class IterationBuffer(Generic[K, V]):
     """Records that are being iterated over: taken from the buffer, not all seen by the user.
 
-    Whoever commits in the middle must not commit what comes after. A list's iterator knows how
-    many items are left, so the iteration itself costs nothing.
+    A commit in the middle must not include the records after it. A list's iterator knows how many
+    items are left, so the iteration itself costs nothing.
     """
 
     def __init__(self) -> None:
@@ -100,26 +100,26 @@ class IterationBuffer(Generic[K, V]):
         self._iterator = iter(self._records)
 
     def start(self, records: list[Record[K, V]]) -> Any:
-        """An iterator over these; those of before must be through."""
+        """An iterator over these; the previous one must be exhausted."""
         self._records = records
         self._iterator = iter(records)
         return self._iterator
 
-    def rest(self) -> list[Record[K, V]]:
-        """What the user has not seen; it is no longer iterated over."""
-        left = length_hint(self._iterator)
+    def take_unseen(self) -> list[Record[K, V]]:
+        """The records the user has not seen; the iteration ends."""
+        count = length_hint(self._iterator)
         records, self._records = self._records, []
-        rest = records[len(records) - left :] if left else []
-        records.clear()  # which ends an iteration that is under way
+        unseen = records[len(records) - count :] if count else []
+        records.clear()  # which ends a running iteration
         self._iterator = iter(self._records)
-        return rest
+        return unseen
 
     def unread(self) -> dict[TopicPartition, int]:
         """For each partition the first record that the user has not seen."""
-        left = length_hint(self._iterator)
-        if not left:
+        count = length_hint(self._iterator)
+        if not count:
             return {}
-        found: dict[TopicPartition, int] = {}
-        for record, _ in zip(reversed(self._records), repeat(None, left), strict=False):
-            found[TopicPartition(record.topic, record.partition)] = record.offset
-        return found
+        offsets: dict[TopicPartition, int] = {}
+        for record, _ in zip(reversed(self._records), repeat(None, count), strict=False):
+            offsets[TopicPartition(record.topic, record.partition)] = record.offset
+        return offsets

@@ -1,7 +1,7 @@
-"""From options to a consumer's parts.
+"""Builds the parts of a consumer from its options.
 
-Owns which options a consumer takes beside its settings, and the choice of group. A mistake is a
-`UserError` that names the option, before anything is opened.
+Owns the options that are not settings, and the choice of group protocol. A mistake is a `UserError`
+that names the option, before a connection is opened.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CLASSIC_ONLY: Final = (STRATEGY, "session_timeout_ms", "heartbeat_interval_ms")
 
 
 class ConsumerBuilder:
-    """A consumer that is checked but not built."""
+    """A consumer whose options are checked, to be built."""
 
     def __init__(
         self,
@@ -50,17 +50,17 @@ class ConsumerBuilder:
         interceptors: Sequence[ConsumerInterceptor],
     ) -> None:
         plain, self._assignors = _strategies(_renamed(options))
-        self.config = _named(ConsumerConfig.from_options(plain, _renamed(config or {})))
+        self.config = _with_client_id(ConsumerConfig.from_options(plain, _renamed(config or {})))
         if self._assignors is None:
             self._assignors = assignors(self.config.partition_assignment_strategy)
         reset_policy(self.config.auto_offset_reset)
-        for name, read in zip(
+        for name, deserializer in zip(
             ("key_deserializer", "value_deserializer"), deserializers, strict=True
         ):
-            if read is not None and not callable(read):
-                raise UserError(f"{name}={read!r}: expected something to call with bytes")
+            if deserializer is not None and not callable(deserializer):
+                raise UserError(f"{name}={deserializer!r}: expected a callable that takes bytes")
         if self.config.group_protocol == "consumer":
-            self._check_modern()
+            self._check_consumer_protocol()
         self._deserializers = deserializers
         self._interceptors = interceptors
         self._dice = Random()
@@ -78,11 +78,16 @@ class ConsumerBuilder:
         if config.group_id is None:
             return StandaloneLoop(core.subscriptions, core.watch, core.gate, core.rebalance)
         parts = MembershipParts(
-            core.cluster, core.subscriptions, core.watch, core.gate, core.rebalance, core.pace
+            core.cluster,
+            core.subscriptions,
+            core.watch,
+            core.gate,
+            core.rebalance,
+            core.poll_interval,
         )
         if config.group_protocol == "consumer":
             return ConsumerProtocolLoop(
-                ConsumerProtocolMember(self._modern_terms(config.group_id)), parts
+                ConsumerProtocolMember(self._consumer_protocol_terms(config.group_id)), parts
             )
         assert self._assignors is not None
         terms = ClassicTerms(
@@ -94,8 +99,8 @@ class ConsumerBuilder:
         )
         return ClassicLoop(ClassicMember(terms, self._assignors), parts)
 
-    def _modern_terms(self, group_id: str) -> ConsumerProtocolTerms:
-        # The member names itself, in the way Kafka writes its ids.
+    def _consumer_protocol_terms(self, group_id: str) -> ConsumerProtocolTerms:
+        # The member generates its own id, in Kafka's format.
         member_id = urlsafe_b64encode(self._dice.randbytes(16)).rstrip(b"=").decode()
         return ConsumerProtocolTerms(
             group_id=group_id,
@@ -106,24 +111,24 @@ class ConsumerBuilder:
             assignor=self.config.group_remote_assignor,
         )
 
-    def _check_modern(self) -> None:
+    def _check_consumer_protocol(self) -> None:
         if self.config.group_id is None:
             raise UserError("group.protocol=consumer needs a group.id")
         for attribute in CLASSIC_ONLY:
             if self.config.is_given(attribute):
                 name = attribute.replace("_", ".")
                 raise UserError(
-                    f"{name} has no effect with group.protocol=consumer: the broker decides it"
+                    f"{name}: not allowed with group.protocol=consumer, where the broker sets it"
                 )
 
 
 def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The names that settings had in the old consumer, and still have in librdkafka."""
+    """Names from Kafka's old consumer, which librdkafka still uses, translated."""
     return {_OLD_NAMES.get(name, name): value for name, value in options.items()}
 
 
-def _named(config: ConsumerConfig) -> ConsumerConfig:
-    """Brokers' logs, and the ids of members, begin with a client's name."""
+def _with_client_id(config: ConsumerConfig) -> ConsumerConfig:
+    """The settings with a default client id, with which member ids begin."""
     if config.client_id:
         return config
     return config.changed(
@@ -134,12 +139,12 @@ def _named(config: ConsumerConfig) -> ConsumerConfig:
 def _strategies(
     options: dict[str, Any],
 ) -> tuple[dict[str, Any], tuple[Assignor, ...] | None]:
-    """Options without assignors that are objects, and those."""
-    given = options.get(STRATEGY)
-    if given is None or isinstance(given, str):
+    """Options without assignor objects, and those objects."""
+    strategy = options.get(STRATEGY)
+    if strategy is None or isinstance(strategy, str):
         return options, None
-    chosen = list(given) if isinstance(given, Iterable) else [given]
-    if all(isinstance(one, str) for one in chosen):
+    chosen = list(strategy) if isinstance(strategy, Iterable) else [strategy]
+    if all(isinstance(item, str) for item in chosen):
         return options, None
     del options[STRATEGY]
     return options, assignors(chosen)

@@ -1,7 +1,7 @@
-"""A thread that waits for the loop, and meanwhile runs what the loop asks of it.
+"""Runs user callbacks on the user's own thread while that thread waits for the event loop.
 
-Owns the way user code gets back to the user's own thread: a listener is called by the thread that
-polls, and may use the consumer, which sends another errand while the first one waits.
+Owns the queue between the loop and the waiting thread: a listener is called by the thread that
+polls, and may use the consumer, which starts another call while the first one waits.
 """
 
 from __future__ import annotations
@@ -19,66 +19,68 @@ T = TypeVar("T")
 
 
 class CallbackRequest(NamedTuple):
-    """User code to run here, and where to send what comes of it."""
+    """User code to run, and the future for its result."""
 
     function: Callable[[], Any]
     reply: asyncio.Future[Any]
 
 
-Mailbox: TypeAlias = "SimpleQueue[CallbackRequest | None]"
-"""A favour that is asked, or None: the errand is done."""
+CallbackQueue: TypeAlias = "SimpleQueue[CallbackRequest | None]"
+"""Callbacks to run, or None: the call is finished."""
 
 
 class CallbackThread:
-    """Coroutines done on a loop for one thread."""
+    """Runs coroutines on a loop for one thread, and their callbacks on that thread."""
 
     def __init__(self, thread: LoopThread) -> None:
         self._thread = thread
-        self._mailboxes: list[Mailbox] = []
+        self._queues: list[CallbackQueue] = []
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Have the loop do this and wait; user code that it calls is run here."""
-        mailbox: Mailbox = SimpleQueue()
-        self._mailboxes.append(mailbox)  # before the loop may ask for anything
+        """Run `work` on the loop and wait; callbacks that it invokes run here."""
+        queue: CallbackQueue = SimpleQueue()
+        self._queues.append(queue)  # before the loop may invoke a callback
         try:
             future = self._thread.submit(work)
         except BaseException:
-            self._mailboxes.remove(mailbox)
+            self._queues.remove(queue)
             raise
-        future.add_done_callback(lambda _: mailbox.put(None))
+        future.add_done_callback(lambda _: queue.put(None))
         try:
-            while (favour := mailbox.get()) is not None:
-                self._do(favour)
+            while (request := queue.get()) is not None:
+                self._run_callback(request)
             return future.result()
         except BaseException:  # an interrupt of the waiting thread
             future.cancel()
             raise
         finally:
-            self._mailboxes.remove(mailbox)
+            self._queues.remove(queue)
 
     async def invoke(self, function: Callable[[], Any]) -> Any:
-        """On the loop: have the waiting thread call this."""
+        """On the loop: have the waiting thread call `function`."""
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._mailboxes[-1].put(CallbackRequest(function, reply))
+        self._queues[-1].put(CallbackRequest(function, reply))
         return await reply
 
-    def _do(self, favour: CallbackRequest) -> None:
-        function, reply = favour
+    def _run_callback(self, request: CallbackRequest) -> None:
+        function, reply = request
         try:
-            given = function()
-            if isawaitable(given):
-                getattr(given, "close", lambda: None)()
-                raise UserError("a coroutine cannot be called back here; use ottla.aio.Consumer")
+            result = function()
+            if isawaitable(result):
+                getattr(result, "close", lambda: None)()
+                raise UserError(
+                    "a callback of this consumer cannot be a coroutine; use ottla.aio.Consumer"
+                )
         except Exception as error:
-            self._thread.call_soon(_settle, reply, None, error)
+            self._thread.call_soon(_set_reply, reply, None, error)
         else:
-            self._thread.call_soon(_settle, reply, given, None)
+            self._thread.call_soon(_set_reply, reply, result, None)
 
 
-def _settle(reply: asyncio.Future[Any], given: Any, error: Exception | None) -> None:
-    if reply.done():  # whoever asked has stopped waiting
+def _set_reply(reply: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+    if reply.done():  # the caller has stopped waiting
         return
     if error is None:
-        reply.set_result(given)
+        reply.set_result(result)
     else:
         reply.set_exception(error)

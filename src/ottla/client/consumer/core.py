@@ -1,8 +1,8 @@
-"""The consumer itself, on one event loop: its parts, and what a poll waits for.
+"""The consumer itself, on one event loop: its parts, and the wait of a poll.
 
-Owns the parts and their tasks. Two faces stand on it: `aio`, whose caller is on the same loop, and
-`sync`, whose caller is on another thread and waits. Between calls the tasks only fetch, heartbeat
-and commit; partitions change hands and positions jump only while a caller is inside.
+Owns the parts and their tasks. Used by `aio`, whose caller is on the same loop, and by `sync`,
+whose caller is on another thread and waits. Between calls the tasks only fetch, heartbeat and
+commit; assignments and positions change only while a caller is inside a call.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ NEVER_MS: Final = 1 << 62
 
 
 class Core:
-    """All parts of one consumer. `live` runs them; everything else is called while it does."""
+    """All parts of one consumer. `run` runs them; everything else is called while it does."""
 
     def __init__(self, cluster: Cluster, reading: ChunkReader, interceptors: Interceptors) -> None:
         assert isinstance(cluster.config, ConsumerConfig)
@@ -57,50 +57,58 @@ class Core:
         self.reading = reading
         self.interceptors = interceptors
         self.subscriptions = Subscriptions()
-        self.bell = asyncio.Event()
-        self.gate = PollGate(self.bell.set)
+        self.wake_event = asyncio.Event()
+        self.gate = PollGate(self.wake_event.set)
         self.watch = MetadataWatch(cluster, self.subscriptions, self.config)
         policy = reset_policy(self.config.auto_offset_reset)
         read_committed = self.config.isolation_level == "read_committed"
         self.lookup = OffsetLookup(cluster, read_committed=read_committed)
-        self.placer = PositionLoop(cluster, self.subscriptions, self.watch, self.lookup, policy)
+        self.position_loop = PositionLoop(
+            cluster, self.subscriptions, self.watch, self.lookup, policy
+        )
         self.fetcher = Fetcher(cluster, self.subscriptions, self.watch, policy)
-        self.commits = CommitLoop(cluster, self, self._landed)
-        self.pace = PollInterval(self.clock, self.config.max_poll_interval_ms)
+        self.commits = CommitLoop(cluster, self, self._on_committed)
+        self.poll_interval = PollInterval(self.clock, self.config.max_poll_interval_ms)
         self.opened = asyncio.Event()
-        self.later: deque[Callable[[], Any]] = deque()
-        """User code to call when the user is next inside."""
+        self.pending_callbacks: deque[Callable[[], Any]] = deque()
+        """User callbacks to run in the user's next call."""
         self.unread: Callable[[], Mapping[TopicPartition, int]] = dict
-        """Where records begin that were taken from the buffer but that the user has not seen."""
+        """The first offset of records that were taken from the buffer but not seen by the user."""
         self.records = 0
         self._stop = asyncio.Event()
-        self._wakened = False
+        self._wakeup_requested = False
         self._auto_commit_at_ms = NEVER_MS
         self._member: asyncio.Task[None] | None = None
 
-    def face(
+    def attach(
         self,
         invoke: Invoke,
         drained: Callable[[], None],
-        broken: Callable[[Chunk], None],
+        corrupt: Callable[[Chunk], None],
         make_group: Callable[[Core], Group],
     ) -> None:
-        """Who stands on it: how user code is called, and how the loop is told of what was read."""
+        """Connect it to a public class, which calls user code and reads the buffer."""
         self.invoke = invoke
-        self.buffer = Buffer(self.reading, drained, broken)
-        self.rebalance = Rebalance(self.subscriptions, self.save, invoke, self._reassigned)
+        self.buffer = Buffer(self.reading, drained, corrupt)
+        self.rebalance = Rebalance(
+            self.subscriptions, self.auto_commit, invoke, self._on_assignment_changed
+        )
         self.group = make_group(self)
-        self.fetcher.serve(self.buffer, FetchThen(self.bell.set, self.placer.kick, self.gate.fail))
-        self.placer.serve(self._commits_of, PositionThen(self._placed, self.gate.fail))
-        self.watch.tell(self._reassigned)
+        self.fetcher.attach(
+            self.buffer, FetchThen(self.wake_event.set, self.position_loop.wake, self.gate.fail)
+        )
+        self.position_loop.attach(
+            self._group_for_lookup, PositionThen(self._on_positions_found, self.gate.fail)
+        )
+        self.watch.add_listener(self._on_assignment_changed)
 
-    async def live(self) -> None:
-        """Everything that goes on between calls, until `stop`."""
+    async def run(self) -> None:
+        """Run all background tasks, until `stop`."""
         async with self.cluster, asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             running = [
-                tasks.create_task(self._watched(part.run()))
-                for part in (self.watch, self.placer, self.fetcher, self.commits)
+                tasks.create_task(self._run_task(part.run()))
+                for part in (self.watch, self.position_loop, self.fetcher, self.commits)
             ]
             self.opened.set()
             await self._stop.wait()
@@ -112,17 +120,17 @@ class Core:
         self._stop.set()
 
     async def wait(self, deadline: Deadline) -> bool:
-        """Do what a poll has to do until there is something to read, or time is up."""
+        """Do the work of a poll until there are records to read, or until the deadline."""
         if self.subscriptions.mode is SubscriptionMode.NOTHING:
             raise UserError("nothing to poll: call subscribe() or assign() first")
-        self.pace.enter()
+        self.poll_interval.enter()
         try:
             self._begin_membership()
             if any(part.phase is not PositionPhase.READY for part in self.subscriptions):
-                self.placer.kick()
+                self.position_loop.wake()
             while True:
-                self.bell.clear()
-                await self._tend()
+                self.wake_event.clear()
+                await self._run_poll_work()
                 if self.buffer.has_some:
                     return True
                 left_ms = min(deadline.left_ms, self._auto_commit_at_ms - self.clock.mono_ms())
@@ -130,29 +138,29 @@ class Core:
                     return False
                 try:
                     async with asyncio.timeout(max(left_ms, 1) / 1e3):
-                        await self.bell.wait()
+                        await self.wake_event.wait()
                 except TimeoutError:
                     continue
         finally:
-            self.pace.leave()
+            self.poll_interval.leave()
 
     @property
     def is_quiet(self) -> bool:
-        """Whether a poll has nothing to do but take what is there. Any thread may ask."""
+        """Whether a poll only has to take buffered records. Any thread may ask."""
         return (
             self.gate.is_quiet
-            and not self._wakened
-            and not self.later
+            and not self._wakeup_requested
+            and not self.pending_callbacks
             and self.clock.mono_ms() < self._auto_commit_at_ms
         )
 
-    async def _tend(self) -> None:
-        """Inside a poll: call user code, let partitions change hands, commit what is due."""
-        if self._wakened:
-            self._wakened = False
+    async def _run_poll_work(self) -> None:
+        """Inside a poll: run callbacks, apply rebalances, start an automatic commit if due."""
+        if self._wakeup_requested:
+            self._wakeup_requested = False
             raise Wakeup
-        await self.call_back()
-        await self.gate.tend()
+        await self.run_callbacks()
+        await self.gate.run_pending()
         fault = self.subscriptions.fault
         if fault is not None:
             raise fault
@@ -160,21 +168,21 @@ class Core:
             self._auto_commit_at_ms = self.clock.mono_ms() + self.config.auto_commit_interval_ms
             offsets = self.consumed()
             if offsets:
-                self.commits.start(offsets, _say_failure, insists=False)
+                self.commits.start(offsets, _log_failed_commit, is_retried=False)
 
-    async def call_back(self) -> None:
-        while self.later:
-            await self.invoke(self.later.popleft())
+    async def run_callbacks(self) -> None:
+        while self.pending_callbacks:
+            await self.invoke(self.pending_callbacks.popleft())
 
     def wakeup(self) -> None:
-        self._wakened = True
-        self.bell.set()
+        self._wakeup_requested = True
+        self.wake_event.set()
 
     def _begin_membership(self) -> None:
-        """The first poll after subscribing joins."""
+        """Join the group in the first poll after subscribing."""
         if self.subscriptions.is_automatic and self._member is None:
-            self._member = self._tasks.create_task(self._watched(self.group.run()))
-        if self.commits_by_itself and self._auto_commit_at_ms == NEVER_MS:
+            self._member = self._tasks.create_task(self._run_task(self.group.run()))
+        if self.auto_commits and self._auto_commit_at_ms == NEVER_MS:
             self._auto_commit_at_ms = self.clock.mono_ms() + self.config.auto_commit_interval_ms
 
     def end_membership(self) -> None:
@@ -183,34 +191,34 @@ class Core:
             self._member = None
 
     @property
-    def commits_by_itself(self) -> bool:
+    def auto_commits(self) -> bool:
         return self.config.enable_auto_commit and self.config.group_id is not None
 
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The position of each partition: one past the last record that the user has."""
+        """The position of each partition: one past the last record the user has received."""
         unread = self.unread()
         return {
             tp: OffsetAndMetadata(unread.get(tp, part.offset), "", part.epoch)
             for tp, part in self.subscriptions.positions().items()
         }
 
-    async def save(self) -> None:
-        """Commit what the user has, if that is automatic, and wait for it."""
-        if self.commits_by_itself:
+    async def auto_commit(self) -> None:
+        """Commit the current positions, if commits are automatic, and wait for it."""
+        if self.auto_commits:
             await self.commits.commit(self.consumed(), self.config.default_api_timeout_ms)
 
-    def committing(self) -> GroupMetadata | None:
+    def commit_metadata(self) -> GroupMetadata | None:
         if self.subscriptions.is_automatic:
-            return self.group.committing()
+            return self.group.commit_metadata()
         assert self.config.group_id is not None
         return GroupMetadata(self.config.group_id)
 
-    def commit_refused(self, after: ErrorReaction) -> None:
+    def on_commit_error(self, reaction: ErrorReaction) -> None:
         if self.subscriptions.is_automatic:
-            self.group.commit_refused(after)
+            self.group.on_commit_error(reaction)
 
     def metrics(self) -> dict[str, float]:
-        """Figures under the names that Kafka's consumer has for them."""
+        """Metrics under the names of Kafka's consumer."""
         read_committed = self.config.isolation_level == "read_committed"
         lags = [part.lag(read_committed) or 0 for part in self.subscriptions]
         return {
@@ -223,36 +231,36 @@ class Core:
             "assigned-partitions": len(self.subscriptions),
         }
 
-    def _commits_of(self) -> GroupMetadata | None:
-        """Whose commits a new partition begins at."""
+    def _group_for_lookup(self) -> GroupMetadata | None:
+        """The group whose committed offsets a new partition starts from."""
         if self.config.group_id is None:
             return None
         if self.subscriptions.is_automatic and self.config.group_protocol == "consumer":
             return self.group.metadata
         return GroupMetadata(self.config.group_id)
 
-    def _landed(self, offsets: Positions) -> None:
+    def _on_committed(self, offsets: Positions) -> None:
         if self.interceptors:
-            self.later.append(lambda: self.interceptors.committed(offsets))
+            self.pending_callbacks.append(lambda: self.interceptors.committed(offsets))
 
-    def _reassigned(self) -> None:
-        self.placer.kick()
-        self.fetcher.kick()
-        self.bell.set()
+    def _on_assignment_changed(self) -> None:
+        self.position_loop.wake()
+        self.fetcher.wake()
+        self.wake_event.set()
 
-    def _placed(self) -> None:
-        self.fetcher.kick()
-        self.bell.set()
+    def _on_positions_found(self) -> None:
+        self.fetcher.wake()
+        self.wake_event.set()
 
-    async def _watched(self, work: Coroutine[Any, Any, None]) -> None:
-        """A part that fails is heard of in the next poll, not when the consumer is closed."""
+    async def _run_task(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a background task; a failure is raised by the next poll."""
         try:
             await work
         except Exception as error:
-            log.exception("a part of the consumer failed")
+            log.exception("consumer background task failed; the next poll raises the error")
             self.gate.fail(error)
 
 
-def _say_failure(error: Exception | None) -> None:
+def _log_failed_commit(error: Exception | None) -> None:
     if error is not None:
-        log.warning("offsets were not committed: %s; the next automatic commit tries again", error)
+        log.warning("automatic offset commit failed, will be retried: %s", error)

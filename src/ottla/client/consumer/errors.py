@@ -1,6 +1,6 @@
-"""What can go wrong for a consumer and only for a consumer.
+"""Exceptions of the consumer.
 
-A user catches these by class; everything else is in `ottla.client.errors`.
+Users catch these by class; all others are in `ottla.client.errors`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class CommitFailed(KafkaError):
-    """The group has moved on: what was read since will be read again by somebody else."""
+    """The group has rebalanced: uncommitted records will be read again by another member."""
 
 
 class NoOffset(KafkaError):
@@ -31,7 +31,7 @@ class NoOffset(KafkaError):
         named = ", ".join(map(str, sorted(partitions)))
         super().__init__(
             ErrorCode.offset_out_of_range,
-            f"no committed offset for {named}, and auto.offset.reset is none: seek first",
+            f"no committed offset for {named}, and auto.offset.reset=none: seek first",
         )
         self.partitions = partitions
 
@@ -43,7 +43,7 @@ class OffsetOutOfRange(KafkaError):
         named = ", ".join(f"{tp} at {offset}" for tp, offset in sorted(positions.items()))
         super().__init__(
             ErrorCode.offset_out_of_range,
-            f"out of range: {named}, and auto.offset.reset is none: seek first",
+            f"offset out of range: {named}, and auto.offset.reset=none: seek first",
         )
         self.positions = dict(positions)
 
@@ -55,16 +55,16 @@ class LogTruncated(KafkaError):
         super().__init__(
             ErrorCode.offset_out_of_range,
             f"{partition} was truncated to {end}, below the position {position}; "
-            "auto.offset.reset is none: seek first",
+            "auto.offset.reset=none: seek first",
         )
         self.partition = partition
         self.position = position
         self.end = end
-        """Where the log that was read and the log there is now part; -1: not known."""
+        """The end of the common part of the old and the new log; -1 if unknown."""
 
 
 class Wakeup(Exception):
-    """`wakeup()` was called: leave the loop that polls."""
+    """`wakeup()` was called: leave the poll loop."""
 
 
 class ConcurrentUse(UserError):

@@ -1,7 +1,7 @@
-"""Interceptors: what a user puts between the log and the program.
+"""Consumer interceptors.
 
-Owns the order: each interceptor gets what the one before it made of the records. One
-that fails is logged and passed over, for it must not stop the reading.
+Owns the order: each interceptor gets the records that the one before it returned. One that fails is
+logged and skipped; it does not stop the consumer.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ log: Final = logging.getLogger("ottla.interceptors")
 
 
 class ConsumerInterceptor:
-    """Derive from this and overrule what you want to see."""
+    """Base class: override the methods you need."""
 
     def on_consume(self, records: list[Record[Any, Any]]) -> list[Record[Any, Any]]:
-        """Records before the program gets them; give them back, or others in their place."""
+        """Called before the program gets records; return them, or others in their place."""
         return records
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Offsets that a broker has."""
+        """Called with offsets that were committed."""
 
     def close(self) -> None:
-        """The consumer is closed."""
+        """Called when the consumer is closed."""
 
 
 class Interceptors:
@@ -41,23 +41,26 @@ class Interceptors:
         return bool(self._chain)
 
     def consumed(self, records: list[Record[Any, Any]]) -> list[Record[Any, Any]]:
-        for one in self._chain:
+        for interceptor in self._chain:
             try:
-                records = one.on_consume(records)
+                records = interceptor.on_consume(records)
             except Exception:
-                log.exception("%r failed; the records go on unchanged", one)
+                log.exception(
+                    "interceptor %r failed in on_consume; the records are passed on unchanged",
+                    interceptor,
+                )
         return records
 
     def committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        for one in self._chain:
+        for interceptor in self._chain:
             try:
-                one.on_commit(offsets)
+                interceptor.on_commit(offsets)
             except Exception:
-                log.exception("%r failed for a commit", one)
+                log.exception("interceptor %r failed in on_commit; ignored", interceptor)
 
     def close(self) -> None:
-        for one in self._chain:
+        for interceptor in self._chain:
             try:
-                one.close()
+                interceptor.close()
             except Exception:
-                log.exception("%r failed to close", one)
+                log.exception("interceptor %r failed in close; ignored", interceptor)

@@ -1,7 +1,7 @@
-"""Keeping up with the cluster: topics that come, partitions that grow, leaders that change.
+"""Follows the cluster's metadata: new topics, added partitions, changed leaders.
 
-Owns when the metadata a consumer needs is asked for, and what follows from it: a pattern takes new
-topics, a position is checked against a new leader, a group joins again. Never decides who leads.
+Owns when a consumer refreshes its metadata, and what follows: a pattern matches new topics, a
+position is validated against a new leader, a member rejoins. Never elects a leader.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LEAST_PAUSE_MS: Final = 10
 
 
 class MetadataWatch:
-    """The cluster as far as this consumer's subscription goes."""
+    """The metadata of the topics a consumer subscribes to."""
 
     def __init__(
         self, cluster: Cluster, subscriptions: Subscriptions, config: ConsumerConfig
@@ -29,72 +29,71 @@ class MetadataWatch:
         self._cluster = cluster
         self._subscriptions = subscriptions
         self._config = config
-        self._others: dict[str, int] = {}
-        self._asked = asyncio.Event()
-        self._tell: list[Callable[[], None]] = []
+        self._group_topics: dict[str, int] = {}
+        self._refresh_requested = asyncio.Event()
+        self._listeners: list[Callable[[], None]] = []
 
-    def tell(self, listener: Callable[[], None]) -> None:
-        """Call this after every look at the cluster."""
-        self._tell.append(listener)
+    def add_listener(self, listener: Callable[[], None]) -> None:
+        """Call `listener` after every metadata refresh."""
+        self._listeners.append(listener)
 
     @property
     def view(self) -> ClusterView:
         return self._cluster.metadata
 
-    def ask(self) -> None:
-        """Somebody found the metadata wanting: look again soon."""
-        self._asked.set()
+    def request_refresh(self) -> None:
+        """Metadata was found to be stale or incomplete: refresh it soon."""
+        self._refresh_requested.set()
 
     async def refresh(self, also: Iterable[str] = ()) -> ClusterView:
-        """Look at everything the subscription touches, and at these topics; OSError if nobody
-        answers."""
+        """Refresh the subscribed topics and `also`; OSError if no broker answers."""
         subscriptions = self._subscriptions
         if subscriptions.mode is SubscriptionMode.PATTERN:
             topics = None
         else:
             topics = {tp.topic for tp in subscriptions.assigned}.union(
-                subscriptions.topics, also, self._others
+                subscriptions.topics, also, self._group_topics
             )
         view = await self._cluster.refresh(topics)
-        self._learn(view)
+        self._apply(view)
         return view
 
-    async def known(self, topics: Iterable[str]) -> Mapping[str, int]:
-        """How many partitions each of these topics has; the group's leader must know of all."""
-        wanted = frozenset(topics)
-        if not wanted <= self.view.topics.keys():
-            await self.refresh(wanted)
+    async def partition_counts(self, topics: Iterable[str]) -> Mapping[str, int]:
+        """The number of partitions of each of these topics; the group's leader needs all."""
+        names = frozenset(topics)
+        if not names <= self.view.topics.keys():
+            await self.refresh(names)
         counts = {
             name: len(self.view.topics[name].partitions)
-            for name in wanted
+            for name in names
             if name in self.view.topics
         }
-        self._others = dict.fromkeys(wanted, 0) | counts
+        self._group_topics = dict.fromkeys(names, 0) | counts
         return counts
 
     @property
     def has_grown(self) -> bool:
-        """Whether topics that the leader dealt out have other numbers of partitions by now."""
+        """Whether topics that the leader assigned have a different number of partitions now."""
         topics = self.view.topics
         return any(
             name in topics and len(topics[name].partitions) != count
-            for name, count in self._others.items()
+            for name, count in self._group_topics.items()
         )
 
     def forget_group(self) -> None:
-        self._others = {}
+        self._group_topics = {}
 
     async def run(self) -> None:
-        """Look whenever somebody asks, and when the metadata has grown old."""
+        """Refresh on request, and after `metadata.max.age.ms`."""
         failures = 0
         while True:
             due_s = self._config.metadata_max_age_ms / 1e3
             try:
                 async with asyncio.timeout(due_s):
-                    await self._asked.wait()
+                    await self._refresh_requested.wait()
             except TimeoutError:
                 pass
-            self._asked.clear()
+            self._refresh_requested.clear()
             try:
                 await self.refresh()
                 failures = 0
@@ -102,22 +101,22 @@ class MetadataWatch:
                 if not is_retriable(error):
                     raise
                 failures += 1
-                self._asked.set()
+                self._refresh_requested.set()
             pause_ms = max(LEAST_PAUSE_MS, self._cluster.backoff.after(failures))
             await asyncio.sleep(pause_ms / 1e3)
 
-    def _learn(self, view: ClusterView) -> None:
+    def _apply(self, view: ClusterView) -> None:
         subscriptions = self._subscriptions
         if subscriptions.mode is SubscriptionMode.PATTERN:
             skip_internal = self._config.exclude_internal_topics
-            subscriptions.matched(
+            subscriptions.apply_pattern(
                 name
                 for name, topic in view.topics.items()
                 if not (topic.internal and skip_internal)
             )
         for partition in subscriptions:
-            seen = view.partition(partition.tp)
-            if seen is not None:
-                partition.led_by(seen.leader_epoch)
-        for listener in self._tell:
+            partition_view = view.partition(partition.tp)
+            if partition_view is not None:
+                partition.on_leader_epoch(partition_view.leader_epoch)
+        for listener in self._listeners:
             listener()

@@ -1,7 +1,7 @@
-"""Work that may only be done while the user is inside `poll`.
+"""Work that may only run inside a user's `poll`.
 
-Owns the queue between the loops in the background and the user's call: listeners must be called,
-and partitions change hands, at a time the user knows of. Never does the work itself.
+Owns the queue between the background loops and the user's call: listeners are called, and
+assignments change, only during a poll. Never decides what the work is.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class PollCall(NamedTuple):
 
 
 class PollGate:
-    """A loop hands in work and waits; a poll does it."""
+    """A loop submits work and waits; a poll runs it."""
 
     def __init__(self, ring: Callable[[], None]) -> None:
-        self._ring = ring
+        self._wake_poll = ring
         self._waiting: deque[PollCall] = deque()
         self._failures: deque[Exception] = deque()
 
@@ -32,31 +32,31 @@ class PollGate:
         return not self._waiting and not self._failures
 
     async def call(self, work: Work) -> None:
-        """Have a poll do this, and wait until it has."""
+        """Have a poll run `work`, and wait until it has."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(PollCall(work, done))
-        self._ring()
+        self._wake_poll()
         await done
 
     def fail(self, error: Exception) -> None:
-        """Let the next poll raise this."""
+        """Make the next poll raise `error`."""
         self._failures.append(error)
-        self._ring()
+        self._wake_poll()
 
-    async def tend(self) -> None:
-        """Inside a poll: do what waits, then raise what has failed."""
+    async def run_pending(self) -> None:
+        """Inside a poll: run the submitted work, then raise the first failure."""
         while self._waiting:
-            errand = self._waiting.popleft()
-            if errand.done.done():  # whoever wanted it is gone
+            call = self._waiting.popleft()
+            if call.done.done():  # the submitter was cancelled
                 continue
             try:
-                await errand.work()
-            except asyncio.CancelledError:  # the poll was cut short: the next one does it
-                self._waiting.appendleft(errand)
+                await call.work()
+            except asyncio.CancelledError:  # the poll was cancelled: the next one runs it
+                self._waiting.appendleft(call)
                 raise
-            except Exception as error:  # the listener's own: the user shall see it
+            except Exception as error:  # of the user's listener: raised by the poll
                 self._failures.append(error)
-            if not errand.done.done():
-                errand.done.set_result(None)
+            if not call.done.done():
+                call.done.set_result(None)
         if self._failures:
             raise self._failures.popleft()

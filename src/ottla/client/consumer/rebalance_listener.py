@@ -1,8 +1,8 @@
-"""The rebalance listener: what a user wants to do when partitions come and go.
+"""The rebalance listener: called when partitions are revoked, assigned or lost.
 
-Owns the port. All three run inside the user's `poll` (or `close`, or `unsubscribe`), where the
-consumer may be used: commit when partitions are revoked, seek when they are assigned. With
-`ottla.aio` they may be coroutines.
+Owns the interface. All three methods run inside the user's `poll` (or `close`, or `unsubscribe`),
+where the consumer may be used: commit when partitions are revoked, seek when they are assigned.
+With `ottla.aio` they may be coroutines.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ Invoke: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 class RebalanceListener:
-    """Does nothing: a subclass writes the methods that it needs."""
+    """Base class: override the methods you need."""
 
     def on_revoked(self, partitions: frozenset[TopicPartition]) -> Any:
-        """They are still this member's, for the last time: commit what was handled."""
+        """Called while this member still owns them: commit what was processed."""
         return None
 
     def on_assigned(self, partitions: frozenset[TopicPartition]) -> Any:
-        """They are new to this member: seek, if offsets are kept elsewhere."""
+        """Called for newly assigned partitions: seek, if offsets are stored elsewhere."""
         return None
 
     def on_lost(self, partitions: frozenset[TopicPartition]) -> Any:
-        """They may be somebody else's already, too late to commit; as `on_revoked` by default."""
+        """Other members may own them already, too late to commit; as `on_revoked` by default."""
         return self.on_revoked(partitions)

@@ -1,6 +1,6 @@
-"""The record a user gets.
+"""The record a user receives.
 
-A tuple with names: building one takes a tenth of a microsecond in bulk, and a consumer builds
+A named tuple: building one takes a tenth of a microsecond in bulk, and a consumer builds
 hundreds of thousands a second.
 """
 
@@ -40,7 +40,7 @@ class Record(NamedTuple, Generic[K, V]):
     """0: the producer's time; 1: the time of the append; -1: the record has none."""
     key: K | None
     value: V | None
-    """None: a tombstone, which says that its key has no value any more."""
+    """None: a tombstone, which deletes its key."""
     headers: Headers = ()
     leader_epoch: int = -1
 

@@ -1,6 +1,6 @@
-"""Choosing what to read: subscribe, assign, unsubscribe; and leaving at the end.
+"""subscribe, assign, unsubscribe and close.
 
-Owns what each of these calls does to the parts of a consumer. Both faces call them.
+Owns what each of these calls does to the parts of a consumer. Both public classes call them.
 """
 
 from __future__ import annotations
@@ -21,55 +21,57 @@ def subscribe(
     pattern: str | re.Pattern[str] | None,
     listener: RebalanceListener | None,
 ) -> None:
-    """Read these topics instead of those before; the group deals out the partitions."""
+    """Replace the subscription; the group assigns the partitions."""
     if (topics is None) == (pattern is None):
-        raise UserError("subscribe() takes topics, or pattern=; not both and not neither")
+        raise UserError("subscribe() takes either topics or pattern=")
     if topics is not None:
         names = frozenset([topics] if isinstance(topics, str) else topics)
         for name in names:
             if not isinstance(name, str) or not name:
-                raise UserError(f"subscribe(): {name!r} is no topic: expected a name")
+                raise UserError(
+                    f"subscribe(): invalid topic name {name!r}: expected a non-empty string"
+                )
         core.subscriptions.subscribe(names)
     else:
         assert pattern is not None
         core.subscriptions.subscribe_pattern(_compiled(pattern))
-        core.watch.ask()
+        core.watch.request_refresh()
     core.rebalance.listener = listener or RebalanceListener()
-    core.group.subscribed()
-    core.bell.set()
+    core.group.on_subscription_changed()
+    core.wake_event.set()
 
 
 def assign(core: Core, partitions: Collection[TopicPartition]) -> None:
-    """Read these partitions; no group is asked, others deliver nothing."""
+    """Read exactly these partitions, without group assignment."""
     for tp in partitions:
         if not isinstance(tp, tuple) or len(tp) != 2 or tp[1] < 0:
             raise UserError(f"assign(): {tp!r}: expected TopicPartition(topic, partition)")
     core.subscriptions.assign([TopicPartition(*tp) for tp in partitions])
-    core.placer.kick()
-    core.fetcher.kick()
+    core.position_loop.wake()
+    core.fetcher.wake()
 
 
 async def unsubscribe(core: Core) -> None:
-    """Leave the group, drop everything."""
+    """Leave the group and clear the assignment."""
     if core.subscriptions.is_automatic:
         core.end_membership()
-        await _give_up(core)
+        await _release_partitions(core)
         await core.group.leave("unsubscribed", core.config.request_timeout_ms)
     core.subscriptions.clear()
-    core.fetcher.kick()
+    core.fetcher.wake()
 
 
 async def close(core: Core, timeout_ms: int) -> None:
-    """Commit if that is automatic, leave the group, let go of everything."""
+    """Commit if that is automatic, leave the group, release everything."""
     subscriptions = core.subscriptions
     try:
         core.end_membership()
         if subscriptions.is_automatic:
-            await _give_up(core)
+            await _release_partitions(core)
         elif subscriptions.mode is SubscriptionMode.ASSIGNED:
-            await core.rebalance.save()
+            await core.rebalance.auto_commit()
         await core.commits.settle(timeout_ms)
-        await core.call_back()
+        await core.run_callbacks()
         if subscriptions.is_automatic:
             await core.group.leave("the consumer is being closed", timeout_ms)
         subscriptions.clear()
@@ -79,7 +81,7 @@ async def close(core: Core, timeout_ms: int) -> None:
         core.stop()
 
 
-async def _give_up(core: Core) -> None:
+async def _release_partitions(core: Core) -> None:
     if core.group.is_lost:
         await core.rebalance.lose(core.subscriptions.assigned)
     else:
@@ -91,5 +93,5 @@ def _compiled(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
         return re.compile(pattern)
     except re.error as fault:
         raise UserError(
-            f"subscribe(pattern={pattern!r}): not a regular expression: {fault}"
+            f"subscribe(pattern={pattern!r}): invalid regular expression: {fault}"
         ) from None

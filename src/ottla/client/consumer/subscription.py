@@ -1,7 +1,6 @@
-"""What a consumer reads: topics, a pattern, or partitions named by hand.
+"""What a consumer reads: topics, a pattern, or partitions assigned by the user.
 
-Owns which of the three it is, which may not be mixed, and the assigned partitions. Pure: never
-asks a broker who has what.
+Owns the mode (the three may not be mixed) and the assigned partitions. Pure: never sends a request.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ class SubscriptionMode(Enum):
 
 
 class Subscriptions:
-    """The one place that says what is read, and from where on."""
+    """The subscription and the assigned partitions with their positions."""
 
     def __init__(self) -> None:
         self.mode = SubscriptionMode.NOTHING
         self.topics: frozenset[str] = frozenset()
         self.pattern: re.Pattern[str] | None = None
         self.revision = 0
-        """Changes with the topics: what a group was told before is out of date."""
+        """Changes with the topics: the subscription sent to the group is then out of date."""
         self._partitions: dict[TopicPartition, AssignedPartition] = {}
 
     @property
@@ -41,26 +40,26 @@ class Subscriptions:
         return self.mode in (SubscriptionMode.TOPICS, SubscriptionMode.PATTERN)
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """These topics instead of those before."""
-        self._enter(SubscriptionMode.TOPICS)
-        self._want(frozenset(topics))
+        """Replace the subscribed topics."""
+        self._set_mode(SubscriptionMode.TOPICS)
+        self._set_topics(frozenset(topics))
 
     def subscribe_pattern(self, pattern: re.Pattern[str]) -> None:
-        self._enter(SubscriptionMode.PATTERN)
+        self._set_mode(SubscriptionMode.PATTERN)
         self.pattern = pattern
-        self._want(frozenset())
+        self._set_topics(frozenset())
 
-    def matched(self, names: Iterable[str]) -> bool:
-        """The topics there are, as far as the pattern takes them; whether that is news."""
+    def apply_pattern(self, names: Iterable[str]) -> bool:
+        """Subscribe to the names that match the pattern; whether the topics changed."""
         assert self.pattern is not None
-        found = frozenset(name for name in names if self.pattern.search(name))
-        changed = found != self.topics
-        self._want(found)
+        matching = frozenset(name for name in names if self.pattern.search(name))
+        changed = matching != self.topics
+        self._set_topics(matching)
         return changed
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
-        """These partitions, no group asked; those that were there keep their positions."""
-        self._enter(SubscriptionMode.ASSIGNED)
+        """Set the partitions by hand; those already assigned keep their positions."""
+        self._set_mode(SubscriptionMode.ASSIGNED)
         self.replace(partitions)
 
     def clear(self) -> None:
@@ -71,9 +70,9 @@ class Subscriptions:
         self._partitions = {}
 
     def replace(self, partitions: Collection[TopicPartition]) -> None:
-        """The assignment is now this; new partitions have no position yet."""
-        for gone in self._partitions.keys() - set(partitions):
-            self._partitions[gone].version += 1  # what is still on its way has no home
+        """Replace the assignment; new partitions have no position yet."""
+        for removed in self._partitions.keys() - set(partitions):
+            self._partitions[removed].version += 1  # responses still in flight are discarded
         self._partitions = {
             tp: self._partitions.get(tp) or AssignedPartition(tp) for tp in partitions
         }
@@ -87,7 +86,7 @@ class Subscriptions:
             return self._partitions[tp]
         except KeyError:
             raise UserError(
-                f"{tp} is not assigned to this consumer; what is: consumer.assignment()"
+                f"{tp} is not assigned to this consumer; see consumer.assignment()"
             ) from None
 
     def get(self, tp: TopicPartition) -> AssignedPartition | None:
@@ -101,22 +100,22 @@ class Subscriptions:
 
     @property
     def fault(self) -> Exception | None:
-        """Why some partition cannot be read until the user says where from."""
+        """Why a partition cannot be read until the user seeks."""
         return next((part.fault for part in self if part.phase is PositionPhase.STUCK), None)
 
     def positions(self) -> Mapping[TopicPartition, AssignedPartition]:
         """The partitions that have a position."""
-        return {part.tp: part for part in self if part.is_placed}
+        return {part.tp: part for part in self if part.has_position}
 
-    def _enter(self, mode: SubscriptionMode) -> None:
+    def _set_mode(self, mode: SubscriptionMode) -> None:
         if self.mode not in (SubscriptionMode.NOTHING, mode):
             raise UserError(
-                f"{mode.value} after {self.mode.value}: a consumer reads in one of these ways; "
+                f"{mode.value} after {self.mode.value}: they cannot be combined; "
                 "call unsubscribe() first"
             )
         self.mode = mode
 
-    def _want(self, topics: frozenset[str]) -> None:
+    def _set_topics(self, topics: frozenset[str]) -> None:
         if topics != self.topics:
             self.topics = topics
             self.revision += 1

@@ -1,8 +1,8 @@
 """The synchronous consumer: `with ottla.Consumer("orders", group_id="g") as consumer`.
 
-Owns the face: a thread with an event loop runs the same `core` as the asynchronous one. Records
-that have been fetched are decoded and handed out on the caller's own thread, whole chunks at a
-time, so that iterating asks the loop for nothing. For one thread at a time.
+Owns the public class: a thread with an event loop runs the same `core` as the asynchronous one.
+Fetched records are decoded and returned on the caller's own thread, whole chunks at a time, so that
+iterating does not involve the loop. For one thread at a time.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
     Timeouts are in seconds. Not for two threads at a time, except `wakeup`.
     """
 
-    def _make(self) -> None:
+    def _set_up(self) -> None:
         self._owned = ThreadOwnership("thread", _thread)
         self._thread = LoopThread("ottla-consumer")
-        self._errands = CallbackThread(self._thread)
-        self._life: Future[None] | None = None
+        self._callback_thread = CallbackThread(self._thread)
+        self._core_task: Future[None] | None = None
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -65,18 +65,18 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
         self.close()
 
     def close(self, timeout: float = 30.0) -> None:
-        """Commit if that is automatic, leave the group, hang up; a second time does nothing."""
+        """Commit if that is automatic, leave the group, close; a second call does nothing."""
         with self._owned:
-            if self._closed or self._life is None:
+            if self._closed or self._core_task is None:
                 self._closed = True
                 return
             try:  # a listener may still use the consumer
-                self._errands.run(subscribing.close(self._core, _ms(timeout)))
+                self._callback_thread.run(subscribing.close(self._core, _ms(timeout)))
             finally:
-                life, self._life, self._closed = self._life, None, True
+                core_task, self._core_task, self._closed = self._core_task, None, True
                 with suppress(UserError):  # after a fork there is no thread to stop
                     self._thread.call_soon(self._core.stop)
-                    life.result(timeout)
+                    core_task.result(timeout)
                 self._thread.stop()
 
     # what to read
@@ -88,7 +88,7 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
         pattern: str | re.Pattern[str] | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
-        """Read these topics, or all whose name the pattern is found in, instead of those before."""
+        """Read these topics, or all whose name contains the pattern; replaces the subscription."""
         self._do(lambda core: subscribing.subscribe(core, topics, pattern, listener))
 
     def unsubscribe(self) -> None:
@@ -96,55 +96,55 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
         self._await(lambda core: subscribing.unsubscribe(core), moves=True)
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
-        """Read exactly these partitions, without a group's say."""
+        """Read exactly these partitions, without group assignment."""
         self._do(lambda core: subscribing.assign(core, partitions), moves=True)
 
     def subscription(self) -> frozenset[str]:
-        """The topics that are subscribed to; of a pattern, those it has found."""
+        """The subscribed topics; of a pattern, those that match."""
         return self._core.subscriptions.topics or frozenset(self._topics)
 
     def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions that this consumer reads at present."""
+        """The partitions that this consumer currently reads."""
         return self._core.subscriptions.assigned
 
     # reading
 
     def poll(self, timeout: float = 1.0, *, max_records: int | None = None) -> list[Record[K, V]]:
-        """Records as soon as there are some, at most `max.poll.records`; none when time is up."""
+        """Records as soon as there are any, at most `max.poll.records`; none after the timeout."""
         with self._owned:
             core = self._open()
-            rest = self._handing.rest()
-            if rest:
-                return rest
+            unseen = self._iteration.take_unseen()
+            if unseen:
+                return unseen
             if core.is_quiet and core.buffer.has_some:
                 records = take(core, max_records)
                 if records:
                     return records
             deadline = Deadline(core.clock, _ms(timeout))
-            while self._errands.run(core.wait(deadline)):
+            while self._callback_thread.run(core.wait(deadline)):
                 records = take(core, max_records)
                 if records:
                     return records
             return []
 
     def poll_arrow(self, timeout: float = 1.0, *, headers: bool = False) -> Any:
-        """All that has been fetched, as a `pyarrow.Table`; an empty one when time is up."""
+        """All fetched records, as a `pyarrow.Table`; an empty one after the timeout."""
         with self._owned:
             core = self._open()
-            self._give_back()
+            self._rewind_unseen()
             deadline = Deadline(core.clock, _ms(timeout))
             while True:
                 ready = core.is_quiet and core.buffer.has_some
-                ready = ready or self._errands.run(core.wait(deadline))
+                ready = ready or self._callback_thread.run(core.wait(deadline))
                 table = take_arrow(core, headers=headers)
                 if table.num_rows or not ready:
                     return table
 
     def __iter__(self) -> Iterator[Record[K, V]]:
         while not self._closed:
-            yield from self._handing.start(self.poll(ITERATION_S))
+            yield from self._iteration.start(self.poll(ITERATION_S))
 
-    # where reading goes on
+    # positions
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Read on from this offset."""
@@ -155,20 +155,20 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
         self._do(lambda core: seeking.seek_to(core, partitions, EARLIEST), moves=True)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Read only what comes from now on of these, or of all assigned partitions."""
+        """Read only new records of these, or of all assigned partitions."""
         self._do(lambda core: seeking.seek_to(core, partitions, LATEST), moves=True)
 
     def seek_to_time(self, timestamp_ms: int, *partitions: TopicPartition) -> None:
         """Read these, or all assigned partitions, from the first record at or after a time."""
-        at = seeking.checked_time(timestamp_ms)
-        self._do(lambda core: seeking.seek_to(core, partitions, at), moves=True)
+        timestamp = seeking.checked_time(timestamp_ms)
+        self._do(lambda core: seeking.seek_to(core, partitions, timestamp), moves=True)
 
     def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
         """The offset of the next record of a partition."""
         return self._await(lambda core: seeking.position(core, partition, self._ms(timeout)))
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Deliver nothing of these until `resume`."""
+        """Return no records of these until `resume`."""
         self._do(lambda core: seeking.pause(core, partitions), moves=True)
 
     def resume(self, *partitions: TopicPartition) -> None:
@@ -182,13 +182,13 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
     def offsets_for_times(
         self, times: Mapping[TopicPartition, int], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after each time (milliseconds since 1970); None: there is none."""
+        """The first record at or after each time (milliseconds since 1970), or None."""
         return self._await(lambda core: seeking.offsets_for_times(core, times, self._ms(timeout)))
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """Where each log begins."""
+        """The first offset of each partition."""
         return self._await(
             lambda core: seeking.beginning_offsets(core, partitions, self._ms(timeout))
         )
@@ -206,22 +206,22 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
     # committing
 
     def commit(self, offsets: Offsets | None = None, timeout: float | None = None) -> None:
-        """Commit what was handed out, or these offsets (the next to read); wait until it is done.
+        """Commit the current positions, or these offsets (the next to read); wait until it is done.
 
-        Raises CommitFailed when the group has given the partitions to others.
+        Raises CommitFailed if the group has assigned the partitions to other members.
         """
         self._await(lambda core: offset_commits.commit(core, offsets, self._ms(timeout)))
 
     def commit_async(
         self, offsets: Offsets | None = None, callback: OnCommit | None = None
     ) -> None:
-        """Commit without waiting and without trying again; the callback runs in a later call."""
+        """Commit without waiting and without retries; the callback runs in a later call."""
         self._do(lambda core: offset_commits.commit_async(core, offsets, callback))
 
     def committed(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group has committed; partitions without are left out."""
+        """The group's committed offsets; partitions without one are omitted."""
         return self._await(
             lambda core: offset_commits.committed(core, partitions, self._ms(timeout))
         )
@@ -233,41 +233,41 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
         return offset_commits.group_metadata(self._open())
 
     def enforce_rebalance(self, reason: str = "asked for by the user") -> None:
-        """Have the group dealt out anew at the next poll."""
+        """Rejoin the group, which reassigns partitions, at the next poll."""
         self._do(lambda core: core.group.rejoin(reason))
 
     def partitions_for(self, topic: str, timeout: float | None = None) -> tuple[int, ...]:
         """The partitions of a topic."""
         view = self._await(lambda core: core.cluster.topic(topic, timeout_ms=self._ms(timeout)))
-        return tuple(each.index for each in view.partitions)
+        return tuple(partition.index for partition in view.partitions)
 
     def metrics(self) -> dict[str, float]:
-        """Figures under Kafka's names, such as `records-lag-max`."""
+        """Metrics under Kafka's names, such as `records-lag-max`."""
         return self._open().metrics()
 
     def wakeup(self) -> None:
-        """Make the poll under way, or the next one, raise `Wakeup`. From any thread."""
-        if self._life is not None:
+        """Make the current poll, or the next one, raise `Wakeup`. From any thread."""
+        if self._core_task is not None:
             self._thread.call_soon(self._core.wakeup)
         else:
             self._core.wakeup()
 
     def _open(self) -> Core:
-        """The parts at work; the first call sets them to it."""
+        """The running core; the first call starts it."""
         if self._closed:
-            raise UserError("this consumer is closed; make another")
-        if self._life is None:
+            raise UserError("this consumer is closed; create a new one")
+        if self._core_task is None:
             self._thread.start()
-            kick = self._core.fetcher.kick
+            wake = self._core.fetcher.wake
             refetch = self._core.fetcher.refetch
-            self._core.face(
-                self._errands.invoke,
-                lambda: self._thread.call_soon(kick),
+            self._core.attach(
+                self._callback_thread.invoke,
+                lambda: self._thread.call_soon(wake),
                 lambda chunk: self._thread.call_soon(refetch, chunk),
-                self._blueprint.group,
+                self._builder.group,
             )
-            self._life = self._thread.submit(self._core.live())
-            self._errands.run(self._begin())
+            self._core_task = self._thread.submit(self._core.run())
+            self._callback_thread.run(self._begin())
         return self._core
 
     async def _begin(self) -> None:
@@ -279,8 +279,8 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
         with self._owned:
             core = self._open()
             if moves:
-                self._give_back()
-            return self._errands.run(work(core))
+                self._rewind_unseen()
+            return self._callback_thread.run(work(core))
 
     def _do(self, work: Callable[[Core], T], *, moves: bool = False) -> T:
         async def on_loop(core: Core) -> T:
@@ -288,16 +288,16 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
 
         return self._await(on_loop, moves=moves)
 
-    def _give_back(self) -> None:
-        unread = self._handing.unread()
+    def _rewind_unseen(self) -> None:
+        unread = self._iteration.unread()
         if not unread:
             return
-        self._handing.rest()
+        self._iteration.take_unseen()
 
         async def on_loop() -> None:
             seeking.rewind(self._core, unread)
 
-        self._errands.run(on_loop())
+        self._callback_thread.run(on_loop())
 
     def _ms(self, timeout: float | None) -> int:
         return self._core.config.default_api_timeout_ms if timeout is None else _ms(timeout)

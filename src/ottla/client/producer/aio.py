@@ -1,6 +1,6 @@
 """The producer for asyncio.
 
-Owns: nothing but the calls; everything is done by the core, on the caller's own event loop.
+Owns: only the public class; the core does all the work, on the caller's own event loop.
 
     async with Producer(bootstrap_servers="localhost:9092") as producer:
         delivery = await producer.send("orders", b"one")
@@ -69,11 +69,11 @@ class Producer(SendPath):
         await self.close()
 
     async def start(self) -> None:
-        """Begin; `async with` does it."""
+        """Start the producer; `async with` does it."""
         await self._core.open()
 
-    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - ends it well
-        """Send what waits, for up to `timeout` seconds, and end; 0 gives up what waits."""
+    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - of the whole close
+        """Send buffered records for up to `timeout` seconds, then close; 0 drops them."""
         await self._core.close(None if timeout is None else int(timeout * 1e3))
 
     async def send(
@@ -85,15 +85,17 @@ class Producer(SendPath):
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> Delivery:
-        """Take a record; waits only for metadata and memory. Await the result for its outcome."""
+        """Buffer a record; waits only for metadata and memory. Await the result for its outcome."""
         if type(value) is bytes and headers is None and partition is None and timestamp_ms is None:
             if key is None:
-                delivery = self._quick(topic, value)
+                delivery = self._append_fast(topic, value)
             else:
-                delivery = self._quick_keyed(topic, value, key) if type(key) is bytes else None
+                delivery = (
+                    self._append_fast_keyed(topic, value, key) if type(key) is bytes else None
+                )
             if delivery is not None:
                 return delivery
-        # A batch was filled: a caller that never waits must let the sender have its turn.
+        # A batch is full: a caller that never waits must let the sender run.
         await asyncio.sleep(0)
         self._intake.check()
         record = self._intercepted(
@@ -106,14 +108,14 @@ class Producer(SendPath):
         try:
             view = await self._core.topic(record.topic, record.partition, deadline.left_ms)
             prepared = self._intake.prepared(view, record)
-            taken = self._intake.append(prepared)
-            while taken is None:
-                taken = self._intake.append(
+            delivery = self._intake.append(prepared)
+            while delivery is None:
+                delivery = self._intake.append(
                     prepared, await self._memory(self._intake.needed(prepared), deadline)
                 )
         except (KafkaError, OSError) as error:
             return self._failed(record, error)
-        return self._told(taken)
+        return self._with_interceptors(delivery)
 
     async def _memory(self, size: int, deadline: Deadline) -> MemoryClaim:
         granted = asyncio.Event()
@@ -151,7 +153,7 @@ class Producer(SendPath):
         deadline = Deadline(core.clock, core.config.max_block_ms)
         view = await core.topic(topic, None, deadline.left_ms)
         writer = TableWriter(core, view, Columns(value, key, headers, timestamp, partition_by))
-        sent: list[Batch] = []
+        all_batches: list[Batch] = []
         for batches in writer.parts(table):
             deadline = Deadline(core.clock, core.config.max_block_ms)
             claim = await self._memory(sum(batch.reserved for batch in batches), deadline)
@@ -160,8 +162,8 @@ class Producer(SendPath):
             except BaseException:
                 self._intake.give_up(claim)
                 raise
-            sent += batches
-        return TableDelivery(sent)
+            all_batches += batches
+        return TableDelivery(all_batches)
 
     async def flush(self) -> None:
         """Wait until everything sent so far has its outcome."""
@@ -173,16 +175,16 @@ class Producer(SendPath):
         return view.partitions
 
     def metrics(self) -> Mapping[str, float]:
-        """Numbers under the names of Kafka's producer metrics."""
+        """Metrics under the names of Kafka's producer."""
         return self._core.metrics()
 
     # transactions
 
     async def init_transactions(self, *, keep_prepared: bool = False) -> PreparedTransaction | None:
-        """Become the only producer with this transactional id; before anything else.
+        """Become the only producer with this transactional id; must be called first.
 
-        An open transaction of the one before is aborted, unless `keep_prepared`: then it is given
-        back, for `complete_transaction`.
+        An open transaction of the previous producer is aborted, unless `keep_prepared`: then it is
+        returned, for `complete_transaction`.
         """
         return await self._core.transactions.init(keep_prepared=keep_prepared)
 
@@ -199,7 +201,7 @@ class Producer(SendPath):
         await self._core.transactions.end(commit=True)
 
     async def abort(self) -> None:
-        """Undo everything of the transaction."""
+        """Abort the transaction: read_committed consumers never see its records."""
         await self._core.transactions.end(commit=False)
 
     async def prepare_transaction(self) -> PreparedTransaction:

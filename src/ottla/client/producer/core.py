@@ -1,7 +1,7 @@
-"""The producer itself, without a face: what `sync` and `aio` share.
+"""The producer itself: what `sync` and `aio` share.
 
-Owns: the parts, how they are put together, and everything that waits. Lives on one event loop;
-only `intake` and `wake` may be used from other threads.
+Owns: the parts and how they are connected, and everything that waits. Runs on one event loop; only
+`intake` and `wake` may be used from other threads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ottla.client.cluster_view import TopicView
 from ottla.client.producer.buffer.accumulator import Accumulator
 from ottla.client.producer.buffer.queues import Queues
 from ottla.client.producer.buffer.record_intake import Hooks, IntakeContext, RecordIntake
-from ottla.client.producer.delivery import finished
+from ottla.client.producer.delivery import wait_until_done
 from ottla.client.producer.sender.batch_numbering import BatchNumbering
 from ottla.client.producer.sender.sender import Sender
 from ottla.client.producer.sender.sequences import Sequences
@@ -53,30 +53,30 @@ class ProducerCore:
             coordination = CoordinatorRequests(config, self.cluster, transaction, sequences)
         self._queues = Queues(config.buffer_memory)
         self._accumulator = Accumulator(config, self._queues)
-        means = IntakeContext(clock, dice, stamp_ns, self.wake)
-        self.intake = RecordIntake(config, hooks, means, self._queues, transaction)
+        context = IntakeContext(clock, dice, stamp_ns, self.wake)
+        self.intake = RecordIntake(config, hooks, context, self._queues, transaction)
         numbering = BatchNumbering(self.cluster, sequences, transaction, coordination)
         self.sender = Sender(config, self.cluster, self._accumulator, numbering, self.intake)
         self.transactions = Transactions(
             self._deadline, numbering, self.sender.outcomes, self.intake, self.flush
         )
         self.stepped = threading.Event()
-        """Set whenever the sender has looked at the queues because somebody asked for it."""
+        """Set whenever the sender has checked the queues after `wake`."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_waking = False
         self._is_stopped = False
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
-        await self.sender.chores.open()
+        await self.sender.background_tasks.open()
 
     def wake(self) -> None:
-        """Have the sender look at the queues; from any thread."""
+        """Have the sender check the queues; from any thread."""
         if not self._is_waking and self._loop is not None:
             self._is_waking = True
-            self._loop.call_soon_threadsafe(self._woken)
+            self._loop.call_soon_threadsafe(self._on_wake)
 
-    def _woken(self) -> None:
+    def _on_wake(self) -> None:
         self._is_waking = False
         self.sender.step()
         self.stepped.set()
@@ -90,49 +90,49 @@ class ProducerCore:
                 return view
             if deadline.is_over:
                 raise TimeoutError(
-                    f"partition {partition} of {name}, which has {len(view.partitions)}, did not "
-                    f"come to be in {timeout_ms} ms"
+                    f"unknown topic-partition {name}-{partition}: the topic still has "
+                    f"{len(view.partitions)} partitions after {timeout_ms} ms"
                 )
             await self.cluster.refresh([name])
 
     async def flush(self) -> None:
-        """Until everything sent so far has its outcome."""
-        batches = self._accumulator.flush_begun()
+        """Wait until everything sent so far has its outcome."""
+        batches = self._accumulator.begin_flush()
         self.wake()
         try:
-            await finished(batches)
+            await wait_until_done(batches)
         finally:
-            self._accumulator.flush_ended()
+            self._accumulator.end_flush()
 
     async def close(self, timeout_ms: int | None) -> None:
-        """Send what waits, as long as there is time, and end."""
+        """Send buffered records until the timeout, then close."""
         self.intake.is_closed = True
-        self.intake.close_open()
+        self.intake.close_open_batches()
         self._accumulator.is_closing = True
         try:
             if timeout_ms != 0 and not self._accumulator.is_empty:
                 async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1e3):
                     await self.flush()
         except TimeoutError:
-            pass  # what is left is given up, and those who wait for it are told
+            pass  # the remaining batches fail below
         finally:
             self.stop()
-            await self.sender.chores.close()
+            await self.sender.background_tasks.close()
 
     def stop(self) -> None:
-        """Send nothing more, whatever waits: those who wait for it are told. Once is enough."""
+        """Send nothing more; buffered records fail. A second call does nothing."""
         if self._is_stopped:
             return
         self._is_stopped = True
         self.intake.is_closed = True
-        self.intake.close_open()
+        self.intake.close_open_batches()
         self.sender.close()
         self.sender.outcomes.abandon_all(ConnectionAbortedError(CLOSED))
         self.cluster.close()
         self.intake.hooks.interceptors.close()
 
     def metrics(self) -> Mapping[str, float]:
-        """Numbers under the names of Kafka's producer metrics."""
+        """Metrics under the names of Kafka's producer."""
         counts, memory = self.sender.outcomes.counts, self._queues.memory
         return {
             "record-send-total": counts.records,

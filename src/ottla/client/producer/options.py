@@ -1,6 +1,6 @@
-"""What a user gives to a producer, checked and put together.
+"""Checks the options of a producer and builds its core.
 
-Owns: the edge where options become settings and the machine's clock and dice come in.
+Owns: the place where options become settings, and where the system clock and randomness come in.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ def core_of(
     partitioner: Partitioner | None,
     interceptors: Sequence[ProducerInterceptor],
 ) -> ProducerCore:
-    """The core of a producer with these options; a UserError names the one that is wrong."""
-    for name, given in (
+    """The core of a producer with these options; a UserError names an invalid one."""
+    for name, function in (
         ("key_serializer", serializers[0]),
         ("value_serializer", serializers[1]),
         ("partitioner", partitioner),
     ):
-        if given is not None and not callable(given):
-            raise UserError(f"{name}={given!r}: expected a callable")
-    for each in interceptors:
-        if not isinstance(each, ProducerInterceptor):
-            raise UserError(f"interceptors: expected ProducerInterceptor, got {each!r}")
+        if function is not None and not callable(function):
+            raise UserError(f"{name}={function!r}: expected a callable")
+    for interceptor in interceptors:
+        if not isinstance(interceptor, ProducerInterceptor):
+            raise UserError(f"interceptors: expected ProducerInterceptor, got {interceptor!r}")
     settings = ProducerConfig.from_options(options, config)
     hooks = Hooks(*serializers, partitioner, ProducerChain(interceptors))
     clock = SystemClock()
@@ -45,7 +45,7 @@ def core_of(
 
 
 class ProducerGroup(NamedTuple):
-    """A group whose offsets are committed without being a member of it."""
+    """A group whose offsets are committed by a producer that is not a member."""
 
     group_id: str
     generation_id: int = -1
@@ -53,9 +53,9 @@ class ProducerGroup(NamedTuple):
     group_instance_id: str | None = None
 
 
-def group_of(given: GroupMetadata | str) -> GroupMetadata:
-    if isinstance(given, str):
-        return ProducerGroup(given)
-    if not hasattr(given, "group_id"):
-        raise UserError(f"send_offsets: expected a group's name or metadata, got {given!r}")
-    return given
+def group_of(group: GroupMetadata | str) -> GroupMetadata:
+    if isinstance(group, str):
+        return ProducerGroup(group)
+    if not hasattr(group, "group_id"):
+        raise UserError(f"send_offsets: expected a group id or group metadata, got {group!r}")
+    return group

@@ -1,8 +1,8 @@
-"""Taking a record: the quick way in, and what both faces need for the long one.
+"""The fast path of `send`, and what both producers need for the slow path.
 
-Owns: the quick ways, which most records of a busy producer take: bytes go straight into the batch
-that is open for their topic, or for the partition of their key (benchmarks/clients_producer.py).
-The long way asks interceptors, metadata, serializers and the partitioner, and may have to wait.
+Owns: the fast path, which most records of a busy producer take: bytes go straight into the open
+batch of their topic, or of the partition of their key (benchmarks/clients_producer.py). The slow
+path calls interceptors, serializers and the partitioner, needs metadata, and may have to wait.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GivenHeaders: TypeAlias = Mapping[str, bytes | None] | Iterable[tuple[str, bytes
 
 
 class SendPath:
-    """What `send` of both faces is made of."""
+    """The parts of `send` that both producers share."""
 
     def __init__(self, core: ProducerCore) -> None:
         self._core = core
@@ -31,10 +31,10 @@ class SendPath:
         self._routes = queues.routes
         self._acquire = queues.lock.acquire
         self._release = queues.lock.release
-        self._stamp_ns = core.intake.means.stamp_ns
+        self._stamp_ns = core.intake.context.stamp_ns
 
-    def _quick(self, topic: str, value: bytes) -> Delivery | None:
-        """Append to the batch that is open for this topic; None when there is none with room."""
+    def _append_fast(self, topic: str, value: bytes) -> Delivery | None:
+        """Append to the open batch of this topic; None if there is none with room."""
         delivery = Delivery()
         stamp_ns = self._stamp_ns()
         self._acquire()
@@ -56,12 +56,12 @@ class SendPath:
             self._release()
         return None
 
-    def _quick_keyed(self, topic: str, value: bytes, key: bytes) -> Delivery | None:
+    def _append_fast_keyed(self, topic: str, value: bytes, key: bytes) -> Delivery | None:
         """The same for a record with a key."""
         route = self._routes.get(topic)
         if route is None:
             return None
-        partition = route.hash.known.get(key)
+        partition = route.hash.cache.get(key)
         if partition is None:
             partition = route.hash(key)
         size = len(value) + len(key) + RECORD_OVERHEAD
@@ -85,11 +85,11 @@ class SendPath:
         return None
 
     def _intercepted(self, record: ProducerRecord) -> ProducerRecord:
-        """The record as interceptors want it sent."""
+        """The record as returned by the interceptors."""
         return self._intake.hooks.interceptors.on_send(record)
 
-    def _told(self, delivery: Delivery) -> Delivery:
-        """Have interceptors told of the outcome, before any callback."""
+    def _with_interceptors(self, delivery: Delivery) -> Delivery:
+        """Register the interceptors for the outcome, before any callback."""
         chain = self._intake.hooks.interceptors
         if chain:
 
@@ -103,14 +103,14 @@ class SendPath:
     def _no_memory(self) -> TimeoutError:
         config = self._core.config
         return TimeoutError(
-            f"buffer.memory ({config.buffer_memory}) is full of records, and stayed so for "
-            f"max.block.ms ({config.max_block_ms})"
+            f"buffer.memory ({config.buffer_memory}) is full: no memory within max.block.ms "
+            f"({config.max_block_ms})"
         )
 
     def _failed(self, record: ProducerRecord, error: KafkaError | OSError) -> Delivery:
-        """The outcome of a record that could not be taken (PRD-13)."""
+        """The outcome of a record that could not be buffered (PRD-13)."""
         partition = -1 if record.partition is None else record.partition
-        return self._told(failed(TopicPartition(record.topic, partition), error))
+        return self._with_interceptors(failed(TopicPartition(record.topic, partition), error))
 
 
 def checked(
@@ -122,22 +122,22 @@ def checked(
     partition: int | None,
     timestamp_ms: int | None,
 ) -> ProducerRecord:
-    """A record whose parts are what they should be; its headers cannot be changed any more."""
+    """A record from checked arguments, with immutable headers."""
     if not isinstance(topic, str) or not topic:
-        raise UserError(f"topic={topic!r}: expected a name")
+        raise UserError(f"topic={topic!r}: expected a topic name")
     if partition is not None and (not isinstance(partition, int) or partition < 0):
-        raise UserError(f"partition={partition!r}: expected a number from 0 on")
+        raise UserError(f"partition={partition!r}: expected a number of 0 or more")
     if timestamp_ms is not None and (not isinstance(timestamp_ms, int) or timestamp_ms < 0):
         raise UserError(f"timestamp_ms={timestamp_ms!r}: expected milliseconds since 1970")
     return ProducerRecord(topic, value, key, _headers(headers), partition, timestamp_ms)
 
 
-def _headers(given: GivenHeaders) -> Headers:
-    if not given:
+def _headers(pairs: GivenHeaders) -> Headers:
+    if not pairs:
         return ()
-    pairs = given.items() if isinstance(given, Mapping) else given
+    items = pairs.items() if isinstance(pairs, Mapping) else pairs
     try:
-        headers = tuple((name, value) for name, value in pairs)
+        headers = tuple((name, value) for name, value in items)
     except (TypeError, ValueError):
         raise UserError("headers: expected pairs of a name and bytes") from None
     for name, value in headers:

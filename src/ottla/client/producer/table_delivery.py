@@ -1,4 +1,4 @@
-"""What `send_arrow` gives back: the outcome of a whole table."""
+"""What `send_arrow` returns: the future outcome of a whole table."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
 from ottla.client.producer.buffer.batch import Batch
-from ottla.client.producer.delivery import Delivery, finished
+from ottla.client.producer.delivery import Delivery, wait_until_done
 
 
 class SentRange(NamedTuple):
-    """Rows that lie one after the other in a partition."""
+    """Rows at consecutive offsets of a partition."""
 
     topic: str
     partition: int
     offset: int
-    """Of the first of them; -1 when the broker was not asked to say (acks=0)."""
+    """Of the first of them; -1 if the broker does not return it (acks=0)."""
     records: int
 
 
 class TableDelivery:
-    """The future of a table: where its rows are, or why not all of them are anywhere."""
+    """The future of a table: the offsets of its rows, or the first error."""
 
     __slots__ = ("_batches",)
 
@@ -33,19 +33,19 @@ class TableDelivery:
 
     def done(self) -> bool:
         """Whether everything has its outcome."""
-        return all(heir.is_done for batch in self._batches for heir in batch.heirs)
+        return all(successor.is_done for batch in self._batches for successor in batch.successors)
 
     def result(self, timeout: float | None = None) -> list[SentRange]:
-        """Where the rows are, by batch; waits up to `timeout` seconds for each of them.
+        """The offsets of the rows, by batch; waits up to `timeout` seconds for each batch.
 
-        Raises what went wrong first; batches after it may have arrived all the same.
+        Raises the first error; later batches may still have been written.
         """
         for batch in self._batches:
             Delivery.of(batch, batch.records - 1).exception(timeout)
         return self._ranges()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """What went wrong first, or None; waits as `result` does."""
+        """The first error, or None; waits as `result` does."""
         for batch in self._batches:
             error = Delivery.of(batch, batch.records - 1).exception(timeout)
             if error is not None:
@@ -53,13 +53,13 @@ class TableDelivery:
         return None
 
     def __await__(self) -> Generator[Any, None, list[SentRange]]:
-        yield from finished(self._batches).__await__()
+        yield from wait_until_done(self._batches).__await__()
         return self._ranges()
 
     def _ranges(self) -> list[SentRange]:
         ranges = []
         for batch in self._batches:
-            for heir in batch.heirs:
-                first = heir.metadata(0)
-                ranges.append(SentRange(*heir.tp, first.offset, heir.records))
+            for successor in batch.successors:
+                first = successor.metadata(0)
+                ranges.append(SentRange(*successor.tp, first.offset, successor.records))
         return ranges

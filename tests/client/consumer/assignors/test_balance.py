@@ -10,8 +10,8 @@ def balanced(
 ) -> dict[str, str]:
     members = sorted({member for names in takers.values() for member in names})
     balance = Balance(members, takers, holders)
-    balance.deal(parts(new))
-    balance.even_out()
+    balance.assign_to_smallest(parts(new))
+    balance.balance()
     return short(balance.shares())
 
 

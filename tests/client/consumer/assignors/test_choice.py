@@ -34,7 +34,7 @@ def test_the_java_clients_class_names_mean_the_same() -> None:
     [
         (["rnage"], "partition.assignment.strategy='rnage': expected one of range, roundrobin"),
         ([], "partition.assignment.strategy is empty"),
-        (["range", "range"], "names 'range' twice"),
+        (["range", "range"], "'range' is listed more than once"),
     ],
 )
 def test_a_bad_choice_is_named(chosen: list[str], complaint: str) -> None:

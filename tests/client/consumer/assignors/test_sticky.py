@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.client.consumer.assignors.assignor import RoundRobinAssignor, Shares, Subscription
-from ottla.client.consumer.assignors.sticky import StickyAssignor
-from ottla.client.consumer.assignors.user_data import encode_held
+from ottla.client.consumer.assignors.sticky import StickyAssignor, resolve_claims
+from ottla.client.consumer.assignors.user_data import OwnedPartitions, encode_owned
+from ottla.model.ids import TopicPartition
 from tests.client.consumer.assignors.dealing import (
     TOPICS,
     dealt,
@@ -30,7 +31,7 @@ def remembering(
 ) -> dict[str, Subscription]:
     """The members as they join after they got these shares."""
     return {
-        member: told._replace(user_data=encode_held(shares[member], generation))
+        member: told._replace(user_data=encode_owned(shares[member], generation))
         if member in shares
         else told
         for member, told in members.items()
@@ -85,14 +86,14 @@ def test_what_a_member_got_is_what_it_tells_the_next_leader() -> None:
     assignor = StickyAssignor()
     assert assignor.user_data(["t"]) is None
     assignor.on_assignment(parts("tp1 tp0"), 7)
-    assert assignor.user_data(["t"]) == encode_held(parts("tp0 tp1"), 7)
+    assert assignor.user_data(["t"]) == encode_owned(parts("tp0 tp1"), 7)
 
 
 @pytest.mark.spec("CON-38")
 def test_of_two_claims_the_later_generation_is_believed() -> None:
     members = {
-        "away": Subscription(("t",), user_data=encode_held(parts("tp0 tp1"), 3)),
-        "here": Subscription(("t",), user_data=encode_held(parts("tp1"), 4)),
+        "away": Subscription(("t",), user_data=encode_owned(parts("tp0 tp1"), 3)),
+        "here": Subscription(("t",), user_data=encode_owned(parts("tp1"), 4)),
     }
     assert short(StickyAssignor().assign(members, {"t": 2})) == {"away": "tp0", "here": "tp1"}
 
@@ -154,3 +155,23 @@ def test_no_more_moves_than_evenness_needs(given: Group, leave: bool) -> None:
     kept = sum(min(size, fair + (place < surplus)) for place, size in enumerate(had))
     survivors = sum(len(first[member]) for member in after if member in first)
     assert moved(first, second) == survivors - kept
+
+
+BOTH = {"a": frozenset({"t"}), "b": frozenset({"t"})}
+
+
+def test_the_later_generation_is_believed_in_whatever_order() -> None:
+    old, new = OwnedPartitions(tuple(parts("tp0")), 1), OwnedPartitions(tuple(parts("tp0")), 2)
+    assert resolve_claims({"a": old, "b": new}, BOTH, {"t": 1}) == {TopicPartition("t", 0): "b"}
+    assert resolve_claims({"a": new, "b": old}, BOTH, {"t": 1}) == {TopicPartition("t", 0): "a"}
+
+
+def test_two_claims_of_one_generation_are_both_refused() -> None:
+    claim = OwnedPartitions(tuple(parts("tp0")), 1)
+    assert resolve_claims({"a": claim, "b": claim}, BOTH, {"t": 1}) == {}
+
+
+def test_what_is_gone_or_no_longer_wanted_is_nobodys() -> None:
+    topics = {"a": frozenset({"t"})}
+    owned = {"a": OwnedPartitions(tuple(parts("tp0 tp7 up0")), 1)}
+    assert resolve_claims(owned, topics, {"t": 1, "u": 1}) == {TopicPartition("t", 0): "a"}

@@ -3,7 +3,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from ottla.client.consumer.fetch.arrow import FEWEST_KEPT, MOST_KEPT, batches_of, schema, table_of
+from ottla.client.consumer.fetch.arrow import (
+    FEWEST_CACHED,
+    MOST_CACHED,
+    batches_of,
+    schema,
+    table_of,
+)
 from ottla.client.consumer.fetch.chunk import Chunk
 from ottla.client.consumer.position.partition_position import AssignedPartition
 from ottla.model.ids import TopicPartition
@@ -51,7 +57,7 @@ def test_an_empty_table_has_the_same_columns() -> None:
     assert pa.types.is_dictionary(table.schema.field("topic").type)
 
 
-@pytest.mark.parametrize("rows", [1, FEWEST_KEPT, FEWEST_KEPT + 1, MOST_KEPT + 1])
+@pytest.mark.parametrize("rows", [1, FEWEST_CACHED, FEWEST_CACHED + 1, MOST_CACHED + 1])
 def test_every_row_has_its_place_however_many_there_are(rows: int) -> None:
     (data,) = encode_batches(None, [b""] * rows, max_batch_bytes=1 << 30)
     (found,) = batches_of(chunk(bytes(data.data)), headers=False, check_crc=True)

@@ -23,7 +23,7 @@ def test_no_more_than_the_setting_or_the_call_allows() -> None:
     async def story() -> None:
         rig = Rig(max_poll_records=3)
         rig.cluster.logs[HERE] = [batch(0, 10)]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             await core.wait(Deadline(core.clock, 1_000))
             assert [record.offset for record in take(core)] == [0, 1, 2]
@@ -39,7 +39,7 @@ def test_columns_begin_where_records_ended() -> None:
     async def story() -> None:
         rig = Rig()
         rig.cluster.logs[HERE] = [batch(0, 10)]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             await core.wait(Deadline(core.clock, 1_000))
             take(core, 4)
@@ -56,10 +56,10 @@ def test_a_bad_batch_is_said_after_what_came_before_it() -> None:
         bad = bytearray(batch(3, 3))
         bad[-2] ^= 1
         rig.cluster.logs[HERE] = [batch(0, 3), bytes(bad)]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             rows: list[int] = []
-            with pytest.raises(KafkaError, match="t-0 at offset 3 does not read"):
+            with pytest.raises(KafkaError, match="cannot decode t-0 at offset 3"):
                 while True:
                     await core.wait(Deadline(core.clock, 5_000))
                     rows += take_arrow(core, headers=False)["offset"].to_pylist()
@@ -89,7 +89,7 @@ def test_what_was_taken_as_columns_makes_room_with_rows_or_without(data: bytes) 
     async def story() -> None:
         rig = Rig()
         rig.cluster.logs[HERE] = [data]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             await core.wait(Deadline(core.clock, 1_000))
             core.buffer.drained = lambda: woken.append(core.subscriptions[HERE].finished)

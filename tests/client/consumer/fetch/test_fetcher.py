@@ -42,7 +42,7 @@ def test_a_fetch_carries_the_settings() -> None:
             isolation_level="read_committed",
             client_rack="eu",
         )
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             await rig.until(lambda: bool(rig.cluster.fetched))
         _, request = rig.cluster.fetched[0]
@@ -60,7 +60,7 @@ def test_fetches_run_ahead_of_the_user_and_not_too_far() -> None:
     async def story() -> None:
         rig = Rig()
         rig.cluster.logs[HERE] = [batch(at, 10) for at in range(0, 100, 10)]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             await core.wait(Deadline(core.clock, 1_000))
             await asyncio.sleep(60)
@@ -77,7 +77,7 @@ def test_a_broker_out_of_reach_is_tried_again_and_told_everything() -> None:
         rig = Rig()
         rig.cluster.logs[HERE] = [batch(0, 1)]
         rig.cluster.fetch_answers = [ConnectionError("gone"), TimeoutError("slow")]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             assert len(await rig.poll(5)) == 1
             assert rig.cluster.refreshed, "perhaps somebody else leads by now"
@@ -89,7 +89,7 @@ def test_closing_lets_brokers_forget_the_sessions() -> None:
     async def story() -> None:
         rig = Rig()
         rig.cluster.script[FETCH] = None
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             await rig.until(lambda: bool(rig.cluster.fetched))
             session = core.fetcher._sessions[1, ConnectionLane.DATA]
@@ -105,7 +105,7 @@ def test_a_reader_of_one_full_partition_never_waits_for_those_without_records() 
     async def story() -> None:
         rig = Rig(fetch_max_wait_ms=500)
         rig.cluster.logs[HERE] = [batch(at, 1) for at in range(40)]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE, THERE])
             seen, begun_ms = 0, core.clock.mono_ms()
             while seen < 40:
@@ -120,7 +120,7 @@ def test_those_without_records_are_asked_for_again_when_the_full_one_is_paused()
     async def story() -> None:
         rig = Rig(fetch_max_wait_ms=500)
         rig.cluster.logs[HERE] = [batch(at, 1) for at in range(40)]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE, THERE])
             await core.wait(Deadline(core.clock, 1_000))
             await asyncio.sleep(2)
@@ -157,7 +157,7 @@ def test_large_replies_are_fetched_two_at_a_time_and_each_record_once() -> None:
     async def story() -> None:
         rig = Rig()
         large_logs(rig)
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE, THERE])
             assert await read_all(rig) == {HERE: [*range(6)], THERE: [*range(6)]}
         assert ConnectionLane.MORE_DATA in rig.cluster.fetched_by
@@ -171,7 +171,7 @@ def test_small_replies_are_fetched_over_one_connection() -> None:
         rig = Rig()
         for tp in (HERE, THERE):
             rig.cluster.logs[tp] = [batch(at, 1) for at in range(6)]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE, THERE])
             assert await read_all(rig) == {HERE: [*range(6)], THERE: [*range(6)]}
         assert set(rig.cluster.fetched_by) == {ConnectionLane.DATA}
@@ -184,7 +184,7 @@ def test_without_a_second_connection_the_first_brings_everything() -> None:
         rig = Rig()
         rig.cluster.unreachable = {ConnectionLane.MORE_DATA}
         large_logs(rig)
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE, THERE])
             assert await read_all(rig) == {HERE: [*range(6)], THERE: [*range(6)]}
         assert ConnectionLane.MORE_DATA in rig.cluster.fetched_by, "it was tried"
@@ -206,8 +206,8 @@ def test_columns_are_fetched_in_larger_pieces_unless_the_user_says_how_large(
 ) -> None:
     async def story() -> None:
         rig = Rig(**options)
-        rig.core.fetcher.in_columns = True
-        async with rig.live() as core:
+        rig.core.fetcher.reads_columns = True
+        async with rig.run() as core:
             subscribing.assign(core, [HERE, THERE])
             await rig.until(lambda: bool(rig.cluster.fetched))
         _, request = rig.cluster.fetched[-1]

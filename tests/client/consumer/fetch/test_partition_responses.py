@@ -33,7 +33,7 @@ def test_a_leader_that_is_none_any_more_is_looked_up(code: ErrorCode) -> None:
         rig.cluster.logs[HERE] = [batch(0, 1)]
         rig.cluster.fetch_answers = [refusing(code)]
         rig.cluster.next_views = [view({"t": 2}, leader=2, epoch=1)]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             assert len(await rig.poll(5)) == 1
         assert [node for node, _ in rig.cluster.fetched][:2] == [1, 2]
@@ -47,7 +47,7 @@ def test_out_of_range_is_reset_or_said() -> None:
         rig = Rig(auto_offset_reset=policy, group_id="g")
         rig.cluster.script[OFFSET_FETCH] = committed({HERE: (99, -1)})
         rig.cluster.logs[HERE] = [batch(0, 3)]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             if policy == "none":
                 with pytest.raises(OffsetOutOfRange, match="t-0 at 99"):
@@ -69,7 +69,7 @@ def test_the_nearest_replica_is_read_and_the_leader_when_it_lags() -> None:
             return FetchedPartition(tp.partition, ErrorCode.none, 2, 2, 0, None, 2)
 
         rig.cluster.fetch_answers = [elsewhere, refusing(ErrorCode.offset_out_of_range)]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             assert len(await rig.poll(5)) == 2
         assert [node for node, _ in rig.cluster.fetched][:3] == [1, 2, 1]
@@ -89,7 +89,7 @@ def test_a_batch_that_can_never_come_whole_is_said() -> None:
             )
 
         rig.cluster.fetch_answers = [half]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             with pytest.raises(RecordTooLarge, match=r"max\.partition\.fetch\.bytes=50"):
                 await rig.until(lambda: False)
@@ -101,7 +101,7 @@ def test_what_is_forbidden_is_raised() -> None:
     async def story() -> None:
         rig = Rig()
         rig.cluster.fetch_answers = [refusing(ErrorCode.topic_authorization_failed)]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             with pytest.raises(KafkaError) as caught:
                 await rig.until(lambda: False)
@@ -114,7 +114,7 @@ def test_an_answer_for_where_the_user_no_longer_is_counts_for_nothing() -> None:
     async def story() -> None:
         rig = Rig()
         rig.cluster.logs[HERE] = [batch(0, 3), batch(3, 3)]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             await rig.until(lambda: bool(rig.cluster.fetched))
             seeking.seek(core, HERE, 4)

@@ -17,9 +17,9 @@ def parts(count: int) -> list[AssignedPartition]:
 
 
 def doubled() -> PartitionSelection:
-    shares = PartitionSelection()
-    assert shares.answered(LARGE_BYTES, 2)
-    return shares
+    selection = PartitionSelection()
+    assert selection.on_response(LARGE_BYTES, 2)
+    return selection
 
 
 def test_one_fetch_asks_for_everything() -> None:
@@ -28,46 +28,46 @@ def test_one_fetch_asks_for_everything() -> None:
 
 
 def test_two_fetches_have_half_each_and_the_first_says_that_it_leaves_some() -> None:
-    wanted, shares = parts(5), doubled()
-    assert shares.take(wanted) == (wanted[:3], True)
-    assert shares.take(wanted) == (wanted[3:], False)
-    assert shares.take(wanted) == ([], False)
+    wanted, selection = parts(5), doubled()
+    assert selection.take(wanted) == (wanted[:3], True)
+    assert selection.take(wanted) == (wanted[3:], False)
+    assert selection.take(wanted) == ([], False)
 
 
 def test_what_was_answered_for_is_asked_for_again() -> None:
-    wanted, shares = parts(4), doubled()
-    first, _ = shares.take(wanted)
-    shares.take(wanted)
-    shares.give_back(part.tp for part in first)
-    assert shares.take(wanted) == (first, False)
+    wanted, selection = parts(4), doubled()
+    first, _ = selection.take(wanted)
+    selection.take(wanted)
+    selection.give_back(part.tp for part in first)
+    assert selection.take(wanted) == (first, False)
 
 
 def test_a_second_fetch_is_for_large_replies_of_several_partitions() -> None:
-    shares = PartitionSelection()
-    assert not shares.answered(LARGE_BYTES - 1, 2)
-    assert not shares.answered(LARGE_BYTES, 1), "there would be nothing left for it"
-    assert shares.answered(LARGE_BYTES, 2)
-    assert not shares.answered(LARGE_BYTES, 2), "two are enough"
+    selection = PartitionSelection()
+    assert not selection.on_response(LARGE_BYTES - 1, 2)
+    assert not selection.on_response(LARGE_BYTES, 1), "there would be nothing left for it"
+    assert selection.on_response(LARGE_BYTES, 2)
+    assert not selection.on_response(LARGE_BYTES, 2), "two are enough"
 
 
 def test_when_the_second_fetch_fails_the_first_asks_for_all() -> None:
-    wanted, shares = parts(4), doubled()
-    shares.take(wanted)
-    shares.take(wanted)
-    shares.give_back(part.tp for part in wanted)
-    shares.failed()
-    assert shares.take(wanted) == (wanted, False)
+    wanted, selection = parts(4), doubled()
+    selection.take(wanted)
+    selection.take(wanted)
+    selection.give_back(part.tp for part in wanted)
+    selection.failed()
+    assert selection.take(wanted) == (wanted, False)
 
 
 def test_what_has_no_new_records_is_not_asked_for_while_others_are_read() -> None:
     idle, new = parts(2)
     idle.fetch_offset = idle.high_watermark = 7
-    shares = PartitionSelection()
-    assert shares.take([idle], unread=True) == ([], False)
-    assert shares.take([idle, new], unread=True) == ([new, idle], False), "it will not wait"
-    shares.give_back([idle.tp])
-    assert shares.take([idle, new], unread=True) == ([], False), "the other is asked for already"
-    assert shares.take([idle, new], unread=False) == ([idle], False)
+    selection = PartitionSelection()
+    assert selection.take([idle], unread=True) == ([], False)
+    assert selection.take([idle, new], unread=True) == ([new, idle], False), "it will not wait"
+    selection.give_back([idle.tp])
+    assert selection.take([idle, new], unread=True) == ([], False), "the other is asked for already"
+    assert selection.take([idle, new], unread=False) == ([idle], False)
 
 
 def at_end(part: AssignedPartition) -> AssignedPartition:
@@ -78,15 +78,15 @@ def at_end(part: AssignedPartition) -> AssignedPartition:
 def test_one_of_two_fetches_waits_for_all_that_has_nothing_new() -> None:
     """Seen: each waited for some, and the rest of a third was asked for half a second later."""
     *idle, new = parts(4)
-    wanted, shares = [*map(at_end, idle), new], doubled()
-    assert shares.take(wanted) == ([new, idle[0]], True), "those with more come first"
-    assert shares.take(wanted) == (idle[1:], False), "they may wait: the first comes back soon"
-    shares.give_back([new.tp, idle[0].tp])
-    assert shares.take(wanted) == ([new, idle[0]], False)
-    shares.give_back([new.tp, idle[0].tp])
-    shares.give_back(part.tp for part in idle[1:])
+    wanted, selection = [*map(at_end, idle), new], doubled()
+    assert selection.take(wanted) == ([new, idle[0]], True), "those with more come first"
+    assert selection.take(wanted) == (idle[1:], False), "they may wait: the first comes back soon"
+    selection.give_back([new.tp, idle[0].tp])
+    assert selection.take(wanted) == ([new, idle[0]], False)
+    selection.give_back([new.tp, idle[0].tp])
+    selection.give_back(part.tp for part in idle[1:])
     at_end(new)
-    assert shares.take(wanted) == (wanted, False), "nobody is left out"
+    assert selection.take(wanted) == (wanted, False), "nobody is left out"
 
 
 def test_records_that_are_not_committed_are_none_to_whoever_reads_committed_ones() -> None:
@@ -101,19 +101,19 @@ def test_whoever_waits_leaves_nothing_out_that_may_have_more(
     quiet: list[bool], turns: list[int]
 ) -> None:
     """Each turn a fetch begins, or one that waits for nothing ends; then a partition changes."""
-    wanted, shares = parts(len(quiet)), doubled()
+    wanted, selection = parts(len(quiet)), doubled()
     for part, is_quiet in zip(wanted, quiet, strict=True):
         part.fetch_offset, part.high_watermark = 7, 7 if is_quiet else 9
     under_way: list[list[AssignedPartition]] = []
     for turn in turns:
         waiting = [share for share in under_way if all(part.is_at_end(False) for part in share)]
-        answered = next((share for share in under_way if share not in waiting), None)
+        on_response = next((share for share in under_way if share not in waiting), None)
         if len(under_way) < MOST_FETCHES:
-            share, _ = shares.take(wanted)
+            share, _ = selection.take(wanted)
             under_way += [share] if share else []
-        elif answered is not None:
-            under_way.remove(answered)
-            shares.give_back(part.tp for part in answered)
+        elif on_response is not None:
+            under_way.remove(on_response)
+            selection.give_back(part.tp for part in on_response)
         else:
             asked = [part for share in waiting for part in share]
             assert set(asked) == set(wanted)
@@ -126,15 +126,15 @@ def test_whoever_waits_leaves_nothing_out_that_may_have_more(
 def test_nothing_is_asked_for_twice_and_nothing_is_left_when_all_have_asked(
     count: int, ends: list[bool]
 ) -> None:
-    wanted, shares = parts(count), doubled()
+    wanted, selection = parts(count), doubled()
     under_way: list[list[AssignedPartition]] = []
     for ends_first in ends:
         if under_way and (ends_first or len(under_way) == MOST_FETCHES):
-            shares.give_back(part.tp for part in under_way.pop(0))
+            selection.give_back(part.tp for part in under_way.pop(0))
         else:
-            under_way.append(shares.take(wanted)[0])
+            under_way.append(selection.take(wanted)[0])
     while len(under_way) < MOST_FETCHES:
-        under_way.append(shares.take(wanted)[0])
+        under_way.append(selection.take(wanted)[0])
     asked = [part for share in under_way for part in share]
     assert len(asked) == len(set(asked))
     assert set(asked) == set(wanted)

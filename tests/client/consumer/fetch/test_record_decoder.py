@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from ottla.client.consumer.fetch.record_decoder import (
     Decode,
-    decode_natively,
-    decode_plainly,
+    decode_native,
+    decode_plain,
     end_of,
 )
 from ottla.protocol.records import legacy
@@ -17,7 +17,7 @@ from ottla.protocol.records.header import CorruptBatch
 from ottla.protocol.records.record import NewRecord
 from tests.client.consumer.batches import TIME, batch, marker, transactional, view
 
-BOTH = pytest.mark.parametrize("decode", [decode_plainly, decode_natively])
+BOTH = pytest.mark.parametrize("decode", [decode_plain, decode_native])
 
 
 @BOTH
@@ -92,8 +92,8 @@ def test_what_was_aborted_is_remembered_for_the_rest(decode: Decode) -> None:
     data = view(transactional(0, 1, producer_id=1), batch(1, 1), bytes(bad))
     found = decode(data, 0, [(1, 0)], check_crc=True)
     assert list(found.rows.offsets) == [1]
-    later = view(transactional(3, 1, producer_id=1), batch(4, 1))
-    assert list(decode(later, 0, found.aborted, check_crc=True).rows.offsets) == [4]
+    pending_callbacks = view(transactional(3, 1, producer_id=1), batch(4, 1))
+    assert list(decode(pending_callbacks, 0, found.aborted, check_crc=True).rows.offsets) == [4]
 
 
 @BOTH
@@ -123,6 +123,6 @@ def test_both_decoders_agree(pairs: list[tuple[bytes | None, bytes | None]], cod
         build([NewRecord(key, value, (), TIME) for key, value in pairs], codec=codec),
         batch(len(pairs), 2),
     )
-    plain = decode_plainly(data, 0, (), check_crc=True).rows
-    native = decode_natively(data, 0, (), check_crc=True).rows
+    plain = decode_plain(data, 0, (), check_crc=True).rows
+    native = decode_native(data, 0, (), check_crc=True).rows
     assert [list(column) for column in plain] == [list(column) for column in native]

@@ -35,15 +35,15 @@ def forgotten(fields: object) -> list[int]:
 
 def test_a_session_begins_with_everything_and_goes_on_with_what_changed() -> None:
     session = FetchSession()
-    first = session.next({ONE: want(0), TWO: want(0)})
+    first = session.next_request({ONE: want(0), TWO: want(0)})
     assert (first["session_id"], first["session_epoch"]) == (0, 0)
     assert asked(first) == {0: 0, 1: 0}
-    session.answered(ErrorCode.none, 42)
-    second = session.next({ONE: want(5), TWO: want(0)})
+    session.on_response(ErrorCode.none, 42)
+    second = session.next_request({ONE: want(5), TWO: want(0)})
     assert (second["session_id"], second["session_epoch"]) == (42, 1)
     assert asked(second) == {0: 5}
-    session.answered(ErrorCode.none, 42)
-    third = session.next({ONE: want(5)})
+    session.on_response(ErrorCode.none, 42)
+    third = session.next_request({ONE: want(5)})
     assert (asked(third), forgotten(third)) == ({}, [1])
     assert third["session_epoch"] == 2
 
@@ -51,11 +51,11 @@ def test_a_session_begins_with_everything_and_goes_on_with_what_changed() -> Non
 def test_a_broker_without_room_for_a_session_is_told_everything_each_time() -> None:
     session = FetchSession()
     for _ in range(2):
-        fields = session.next({ONE: want(0)})
+        fields = session.next_request({ONE: want(0)})
         assert (fields["session_id"], fields["session_epoch"]) == (0, 0)
         assert asked(fields) == {0: 0}
-        session.answered(ErrorCode.none, 0)
-    assert session.closing() is None
+        session.on_response(ErrorCode.none, 0)
+    assert session.close_request() is None
 
 
 @pytest.mark.parametrize(
@@ -64,37 +64,37 @@ def test_a_broker_without_room_for_a_session_is_told_everything_each_time() -> N
 )
 def test_after_a_refusal_everything_is_said_again(code: ErrorCode, session_id: int) -> None:
     session = FetchSession()
-    session.next({ONE: want(0)})
-    session.answered(ErrorCode.none, 42)
-    session.next({ONE: want(3)})
-    session.answered(code, 0)
-    fields = session.next({ONE: want(3)})
+    session.next_request({ONE: want(0)})
+    session.on_response(ErrorCode.none, 42)
+    session.next_request({ONE: want(3)})
+    session.on_response(code, 0)
+    fields = session.next_request({ONE: want(3)})
     assert (fields["session_id"], fields["session_epoch"]) == (session_id, 0)
     assert asked(fields) == {0: 3}
 
 
 def test_a_topic_made_anew_replaces_the_one_of_before() -> None:
     session = FetchSession()
-    session.next({ONE: want(5)})
-    session.answered(ErrorCode.none, 42)
-    fields = session.next({ONE: want(0, UUID(int=8))})
+    session.next_request({ONE: want(5)})
+    session.on_response(ErrorCode.none, 42)
+    fields = session.next_request({ONE: want(0, UUID(int=8))})
     assert (asked(fields), forgotten(fields)) == ({0: 0}, [0])
 
 
 def test_epochs_count_round() -> None:
     session = FetchSession()
-    session.next({ONE: want(0)})
-    session.answered(ErrorCode.none, 42)
+    session.next_request({ONE: want(0)})
+    session.on_response(ErrorCode.none, 42)
     session.epoch = MAX_EPOCH
-    session.answered(ErrorCode.none, 42)
+    session.on_response(ErrorCode.none, 42)
     assert session.epoch == 1
 
 
 def test_a_session_is_closed_by_its_id() -> None:
     session = FetchSession()
-    session.next({ONE: want(0)})
-    session.answered(ErrorCode.none, 42)
-    fields = session.closing()
+    session.next_request({ONE: want(0)})
+    session.on_response(ErrorCode.none, 42)
+    fields = session.close_request()
     assert fields is not None
     assert (fields["session_id"], fields["session_epoch"]) == (42, -1)
 
@@ -111,19 +111,19 @@ def test_the_broker_always_ends_up_knowing_what_is_wanted(
 ) -> None:
     """A broker that does as it is told; now and then a request gets lost."""
     session = FetchSession()
-    known: dict[tuple[str, int], int] = {}
+    partition_counts: dict[tuple[str, int], int] = {}
     for wanted, lost in rounds:
-        fields = session.next(wanted)
+        fields = session.next_request(wanted)
         if lost:
-            session.lost()
+            session.reset()
             continue
         if fields["session_epoch"] == 0:
-            known = {}
+            partition_counts = {}
         for topic in fields["forgotten_topics_data"]:
             for index in topic["partitions"]:
-                known.pop((topic["topic"], index), None)
+                partition_counts.pop((topic["topic"], index), None)
         for topic in fields["topics"]:
             for each in topic["partitions"]:
-                known[topic["topic"], each["partition"]] = each["fetch_offset"]
-        session.answered(ErrorCode.none, 42)
-        assert known == {tuple(tp): each.offset for tp, each in wanted.items()}
+                partition_counts[topic["topic"], each["partition"]] = each["fetch_offset"]
+        session.on_response(ErrorCode.none, 42)
+        assert partition_counts == {tuple(tp): each.offset for tp, each in wanted.items()}

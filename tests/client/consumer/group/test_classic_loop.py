@@ -108,7 +108,7 @@ def test_a_member_joins_when_first_polled_and_heartbeats_from_then_on() -> None:
     async def story() -> None:
         site = rig(heartbeat_interval_ms=3_000)
         group = Group(site, (ONE,))
-        async with site.live():
+        async with site.run():
             group.subscribe()
             await asyncio.sleep(100)
             assert site.cluster.asked == [], "nobody has polled"
@@ -129,7 +129,7 @@ def test_an_eager_member_commits_and_gives_up_everything_at_its_next_poll() -> N
     async def story() -> None:
         site = rig()
         group = Group(site, (ONE, TWO), (TWO,))
-        async with site.live() as core:
+        async with site.run() as core:
             group.subscribe()
             await group.has(ONE, TWO)
             await site.until(lambda: len(core.subscriptions.positions()) == 2)
@@ -153,7 +153,7 @@ def test_a_cooperative_member_keeps_what_stays_and_joins_again_for_what_goes() -
     async def story() -> None:
         site = rig(partition_assignment_strategy="cooperative-sticky")
         group = Group(site, (ONE, TWO), (TWO,), (TWO,))
-        async with site.live():
+        async with site.run():
             group.subscribe()
             await group.has(ONE, TWO)
             group.beat = ErrorCode.rebalance_in_progress
@@ -173,7 +173,7 @@ def test_a_member_the_group_forgot_has_lost_its_partitions(code: ErrorCode) -> N
     async def story() -> None:
         site = rig()
         group = Group(site, (ONE,))
-        async with site.live() as core:
+        async with site.run() as core:
             group.subscribe()
             await group.has(ONE)
             group.beat = code
@@ -203,7 +203,7 @@ def test_joining_gets_over_everything_that_passes() -> None:
             group.join,
         ]
         site.cluster.script[SYNC_GROUP] = [refused(ErrorCode.rebalance_in_progress), group.sync]
-        async with site.live():
+        async with site.run():
             group.subscribe()
             await group.has(ONE)
         assert site.cluster.forgotten == 2
@@ -218,7 +218,7 @@ def test_what_does_not_pass_is_raised_by_every_poll() -> None:
         site = rig()
         group = Group(site, (ONE,))
         site.cluster.script[JOIN_GROUP] = refused(ErrorCode.group_authorization_failed)
-        async with site.live():
+        async with site.run():
             group.subscribe()
             for _ in range(3):
                 with pytest.raises(KafkaError) as caught:
@@ -232,7 +232,7 @@ def test_a_member_that_was_replaced_by_its_namesake_is_told() -> None:
     async def story() -> None:
         site = rig(group_instance_id="name")
         group = Group(site, (ONE,))
-        async with site.live():
+        async with site.run():
             group.subscribe()
             await group.has(ONE)
             group.beat = ErrorCode.fenced_instance_id
@@ -248,7 +248,7 @@ def test_a_member_that_is_not_polled_leaves_and_comes_back() -> None:
     async def story() -> None:
         site = rig(max_poll_interval_ms=60_000)
         group = Group(site, (ONE,))
-        async with site.live():
+        async with site.run():
             group.subscribe()
             await group.has(ONE)
             await site.poll(600)
@@ -270,7 +270,7 @@ def test_heartbeats_that_get_lost_find_the_coordinator_anew() -> None:
     async def story() -> None:
         site = rig()
         group = Group(site, (ONE,))
-        async with site.live():
+        async with site.run():
             group.subscribe()
             await group.has(ONE)
             site.cluster.script[HEARTBEAT] = [
@@ -290,7 +290,7 @@ def test_a_leader_deals_out_anew_when_topics_grow() -> None:
     async def story() -> None:
         site = rig(metadata_max_age_ms=5_000)
         group = Group(site, leads=True)
-        async with site.live():
+        async with site.run():
             group.subscribe()
             await group.has(ONE, TWO)
             site.cluster.next_views = [view({"t": 3})]
@@ -305,7 +305,7 @@ def test_another_subscription_is_told_to_the_group() -> None:
     async def story() -> None:
         site = Rig({"t": 2, "u": 1}, group_id="g", partition_assignment_strategy="range")
         group = Group(site, (ONE,))
-        async with site.live() as core:
+        async with site.run() as core:
             group.subscribe()
             await group.has(ONE)
             subscribing.subscribe(core, ["u"], None, group.diary)
@@ -322,7 +322,7 @@ def test_leaving_commits_tells_the_listener_and_the_group() -> None:
         site = rig()
         site.cluster.script[9] = committed({ONE: (4, -1)})
         group = Group(site, (ONE,))
-        async with site.live() as core:
+        async with site.run() as core:
             group.subscribe()
             await group.has(ONE)
             await site.until(lambda: bool(core.subscriptions.positions()))
@@ -344,7 +344,7 @@ def test_a_commit_refused_because_the_group_moved_on_makes_the_member_join() -> 
             commits(ErrorCode.rebalance_in_progress),
             commits(ErrorCode.illegal_generation),
         ]
-        async with site.live() as core:
+        async with site.run() as core:
             group.subscribe()
             await group.has(ONE)
             for generation in (2, 3):

@@ -49,8 +49,8 @@ def sync_reply(*share: TopicPartition, code: ErrorCode = ErrorCode.none) -> Any:
 
 def in_group(one: ClassicMember, generation: int = 1) -> ClassicMember:
     one.join({"t"}, ())
-    one.joined(join_reply(leader="other", generation_id=generation))
-    one.synced(sync_reply(ONE))
+    one.on_joined(join_reply(leader="other", generation_id=generation))
+    one.on_synced(sync_reply(ONE))
     return one
 
 
@@ -79,7 +79,7 @@ def test_the_leader_deals_out_for_all_and_everybody_gets_their_part() -> None:
         )
         for name, topics in others.items()
     ]
-    assert one.joined(join_reply(members=members)) is ErrorReaction.GO_ON
+    assert one.on_joined(join_reply(members=members)) is ErrorReaction.GO_ON
     assert one.is_leader
     assert one.topics_of_all == {"t", "u"}
     fields = one.sync(one.lead({"t": 2, "u": 1}))
@@ -87,7 +87,7 @@ def test_the_leader_deals_out_for_all_and_everybody_gets_their_part() -> None:
         each["member_id"]: decode_assignment(each["assignment"]) for each in fields["assignments"]
     }
     assert shares == {"me": (ONE,), "other": (TWO, TopicPartition("u", 0))}
-    assert one.synced(sync_reply(ONE)) == (ErrorReaction.GO_ON, (ONE,))
+    assert one.on_synced(sync_reply(ONE)) == (ErrorReaction.GO_ON, (ONE,))
     assert one.phase is MemberPhase.STABLE
 
 
@@ -95,7 +95,7 @@ def test_the_leader_deals_out_for_all_and_everybody_gets_their_part() -> None:
 def test_whoever_does_not_lead_sends_no_shares() -> None:
     one = member()
     one.join({"t"}, ())
-    one.joined(join_reply(leader="other"))
+    one.on_joined(join_reply(leader="other"))
     assert not one.is_leader
     assert one.sync({})["assignments"] == []
 
@@ -109,7 +109,7 @@ def test_a_member_whose_subscription_cannot_be_read_gets_nothing_and_stops_nobod
         group_instance_id=None,
         metadata=encode_subscription(Subscription(("t",))),
     )
-    one.joined(join_reply(members=[bad, me]))
+    one.on_joined(join_reply(members=[bad, me]))
     assert one.lead({"t": 1}) == {"bad": [], "me": [ONE]}
 
 
@@ -117,8 +117,8 @@ def test_a_member_whose_subscription_cannot_be_read_gets_nothing_and_stops_nobod
 def test_the_assignor_hears_of_its_share() -> None:
     one = member("sticky")
     one.join({"t"}, ())
-    one.joined(join_reply(protocol_name="sticky", leader="other", generation_id=4))
-    one.synced(sync_reply(ONE))
+    one.on_joined(join_reply(protocol_name="sticky", leader="other", generation_id=4))
+    one.on_synced(sync_reply(ONE))
     told = decode_subscription(one.join({"t"}, ())["protocols"][0]["metadata"])
     assert told.user_data is not None
     assert told.user_data.endswith((4).to_bytes(4, "big"))
@@ -129,7 +129,7 @@ def test_a_member_without_an_id_joins_again_with_the_one_it_is_given() -> None:
     one = member()
     one.join({"t"}, ())
     reply = join_reply(ErrorCode.member_id_required, member_id="given")
-    assert one.joined(reply) is ErrorReaction.JOIN_AGAIN
+    assert one.on_joined(reply) is ErrorReaction.JOIN_AGAIN
     assert one.join({"t"}, ())["member_id"] == "given"
     assert not one.lost
 
@@ -138,7 +138,7 @@ def test_a_member_without_an_id_joins_again_with_the_one_it_is_given() -> None:
 @pytest.mark.parametrize("code", [ErrorCode.unknown_member_id, ErrorCode.illegal_generation])
 def test_a_member_the_group_has_forgotten_loses_everything(code: ErrorCode) -> None:
     one = in_group(member())
-    assert one.heard(code) is ErrorReaction.JOIN_ANEW
+    assert one.on_heartbeat(code) is ErrorReaction.JOIN_ANEW
     assert one.lost
     assert one.join({"t"}, ())["member_id"] == ""
     assert one.metadata == GroupMetadata("g")
@@ -147,7 +147,7 @@ def test_a_member_the_group_has_forgotten_loses_everything(code: ErrorCode) -> N
 @pytest.mark.spec("CON-24")
 def test_a_rebalance_heard_of_changes_nothing_until_the_next_poll() -> None:
     one = in_group(member(), generation=3)
-    assert one.heard(ErrorCode.rebalance_in_progress) is ErrorReaction.JOIN_AGAIN
+    assert one.on_heartbeat(ErrorCode.rebalance_in_progress) is ErrorReaction.JOIN_AGAIN
     assert one.phase is MemberPhase.STABLE
     assert one.metadata == GroupMetadata("g", 3, "me")
 
@@ -156,8 +156,8 @@ def test_a_rebalance_heard_of_changes_nothing_until_the_next_poll() -> None:
 def test_a_sync_in_the_middle_of_the_next_rebalance_keeps_the_id() -> None:
     one = member()
     one.join({"t"}, ())
-    one.joined(join_reply(leader="other"))
-    assert one.synced(sync_reply(code=ErrorCode.rebalance_in_progress)) == (
+    one.on_joined(join_reply(leader="other"))
+    assert one.on_synced(sync_reply(code=ErrorCode.rebalance_in_progress)) == (
         ErrorReaction.JOIN_AGAIN,
         (),
     )
@@ -167,16 +167,16 @@ def test_a_sync_in_the_middle_of_the_next_rebalance_keeps_the_id() -> None:
 def test_an_assignment_that_does_not_read_is_said_to_the_user() -> None:
     one = member()
     one.join({"t"}, ())
-    one.joined(join_reply(leader="other"))
+    one.on_joined(join_reply(leader="other"))
     with pytest.raises(KafkaError):
-        one.synced(SimpleNamespace(error_code=ErrorCode.none, assignment=b"\xff\xff\xff"))
+        one.on_synced(SimpleNamespace(error_code=ErrorCode.none, assignment=b"\xff\xff\xff"))
     assert one.phase is MemberPhase.OUT
 
 
 def test_a_strategy_that_only_others_have_is_named() -> None:
     one = member()
     one.join({"t"}, ())
-    one.joined(join_reply(protocol_name="theirs"))
+    one.on_joined(join_reply(protocol_name="theirs"))
     with pytest.raises(KafkaError, match="theirs"):
         one.lead({})
 

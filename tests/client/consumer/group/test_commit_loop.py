@@ -44,7 +44,7 @@ def test_a_commit_that_waits_is_tried_until_it_lands() -> None:
             commits(ErrorCode.not_coordinator),
             commits(),
         ]
-        async with rig.live() as core:
+        async with rig.run() as core:
             await offset_commits.commit(core, {HERE: OffsetAndMetadata(5, "note", 2)}, 60_000)
         assert offsets_sent(rig) == [5, 5, 5, 5]
         assert rig.cluster.forgotten == 2
@@ -62,8 +62,8 @@ def test_a_commit_that_cannot_land_is_raised() -> None:
             commits(ErrorCode.offset_metadata_too_large),
             commits(ErrorCode.illegal_generation),
         ]
-        async with rig.live() as core:
-            with pytest.raises(KafkaError, match="committing t-0: offset_metadata_too_large"):
+        async with rig.run() as core:
+            with pytest.raises(KafkaError, match="commit of t-0 failed: offset_metadata_too_large"):
                 await offset_commits.commit(core, {HERE: 1}, 60_000)
             with pytest.raises(CommitFailed):
                 await offset_commits.commit(core, {HERE: 1}, 60_000)
@@ -75,8 +75,8 @@ def test_time_runs_out_for_a_commit_nobody_answers() -> None:
     async def story() -> None:
         rig = rig_by_hand()
         rig.cluster.script[OFFSET_COMMIT] = ConnectionError("gone")
-        async with rig.live() as core:
-            with pytest.raises(TimeoutError, match="not committed in 500 ms"):
+        async with rig.run() as core:
+            with pytest.raises(TimeoutError, match="timed out after 500 ms"):
                 await offset_commits.commit(core, {HERE: 1}, 500)
 
     run(story())
@@ -86,25 +86,25 @@ def test_time_runs_out_for_a_commit_nobody_answers() -> None:
 def test_asynchronous_commits_are_not_tried_again_and_stay_in_order() -> None:
     async def story() -> None:
         rig = rig_by_hand()
-        heard: list[tuple[int, type[Exception] | None]] = []
+        on_heartbeat: list[tuple[int, type[Exception] | None]] = []
 
         def note(offsets: Any, error: Exception | None) -> None:
-            heard.append((offsets[HERE].offset, type(error) if error else None))
+            on_heartbeat.append((offsets[HERE].offset, type(error) if error else None))
 
         rig.cluster.script[OFFSET_COMMIT] = [
             commits(ErrorCode.coordinator_load_in_progress),
             commits(),
         ]
-        async with rig.live() as core:
+        async with rig.run() as core:
             offset_commits.commit_async(core, {HERE: 1}, note)
             await asyncio.sleep(0.0005)
             offset_commits.commit_async(core, {HERE: 2}, note)
             offset_commits.commit_async(core, {HERE: 3}, note)
             await asyncio.sleep(10)
-            assert heard == [], "callbacks wait for the user"
-            await core.call_back()
+            assert on_heartbeat == [], "callbacks wait for the user"
+            await core.run_callbacks()
         assert offsets_sent(rig) == [1, 3], "those that waited went out as one"
-        assert heard == [(1, KafkaError), (2, None), (3, None)]
+        assert on_heartbeat == [(1, KafkaError), (2, None), (3, None)]
 
     run(story())
 
@@ -113,22 +113,26 @@ def test_asynchronous_commits_are_not_tried_again_and_stay_in_order() -> None:
 def test_closing_waits_for_what_is_under_way_and_gives_up_the_rest() -> None:
     async def story(slow: bool) -> None:
         rig = rig_by_hand()
-        heard: list[Exception | None] = []
+        on_heartbeat: list[Exception | None] = []
 
         async def answer(fields: Any) -> Any:
             await asyncio.sleep(100 if slow else 1)
             return commits()(fields)
 
         rig.cluster.script[OFFSET_COMMIT] = answer
-        async with rig.live() as core:
-            offset_commits.commit_async(core, {HERE: 1}, lambda _, error: heard.append(error))
+        async with rig.run() as core:
+            offset_commits.commit_async(
+                core, {HERE: 1}, lambda _, error: on_heartbeat.append(error)
+            )
             await asyncio.sleep(0.5)
-            offset_commits.commit_async(core, {HERE: 2}, lambda _, error: heard.append(error))
+            offset_commits.commit_async(
+                core, {HERE: 2}, lambda _, error: on_heartbeat.append(error)
+            )
             await subscribing.close(core, 10_000)
         if slow:
-            assert isinstance(heard[-1], TimeoutError)
+            assert isinstance(on_heartbeat[-1], TimeoutError)
         else:
-            assert heard == [None, None]
+            assert on_heartbeat == [None, None]
 
     run(story(slow=False))
     run(story(slow=True))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.client.consumer.errors import CommitFailed
-from ottla.client.consumer.group.commit_queue import Commit, CommitQueue, merged, verdict
+from ottla.client.consumer.group.commit_queue import Commit, CommitQueue, classify, merge_offsets
 from ottla.client.consumer.group.error_reactions import ErrorReaction
 from ottla.client.offsets import OffsetAndMetadata
 from ottla.model.errors import ErrorCode
@@ -22,10 +22,10 @@ class Book:
         self.done: list[tuple[str, Exception | None]] = []
 
     def ask(
-        self, name: str, offset: int, tp: TopicPartition = ONE, *, insists: bool = False
+        self, name: str, offset: int, tp: TopicPartition = ONE, *, is_retried: bool = False
     ) -> None:
         offsets = {tp: OffsetAndMetadata(offset)}
-        self.queue.add(Commit(offsets, lambda error: self.done.append((name, error)), insists))
+        self.queue.add(Commit(offsets, lambda error: self.done.append((name, error)), is_retried))
 
 
 @pytest.mark.spec("CON-44")
@@ -35,7 +35,7 @@ def test_what_waits_goes_out_together_the_latest_of_each_partition() -> None:
     book.ask("b", 5, TWO)
     book.ask("c", 2)
     commits = book.queue.next()
-    assert {tp: place.offset for tp, place in merged(commits).items()} == {ONE: 2, TWO: 5}
+    assert {tp: place.offset for tp, place in merge_offsets(commits).items()} == {ONE: 2, TWO: 5}
     assert book.queue.next() == []
 
 
@@ -43,10 +43,10 @@ def test_what_waits_goes_out_together_the_latest_of_each_partition() -> None:
 def test_only_those_who_insist_are_tried_again_and_before_later_ones() -> None:
     book, error = Book(), OSError("gone")
     book.ask("asynchronous", 1)
-    book.ask("insists", 2, insists=True)
+    book.ask("insists", 2, is_retried=True)
     commits = book.queue.next()
     book.ask("later", 3)
-    book.queue.failed(commits, error, passing=True)
+    book.queue.failed(commits, error, retriable=True)
     assert book.done == [("asynchronous", error)]
     (again,) = book.queue.next()
     assert (again.offsets[ONE].offset, again.failures) == (2, 1)
@@ -57,8 +57,8 @@ def test_only_those_who_insist_are_tried_again_and_before_later_ones() -> None:
 def test_a_refusal_for_good_is_told_to_everybody() -> None:
     book, error = Book(), CommitFailed(ErrorCode.illegal_generation)
     book.ask("a", 1)
-    book.ask("b", 2, insists=True)
-    book.queue.failed(book.queue.next(), error, passing=False)
+    book.ask("b", 2, is_retried=True)
+    book.queue.failed(book.queue.next(), error, retriable=False)
     assert book.done == [("a", error), ("b", error)]
     assert len(book.queue) == 0
 
@@ -75,16 +75,16 @@ def test_the_last_commit_that_landed_is_never_older_than_one_before(
     asked: list[tuple[int, bool, bool]],
 ) -> None:
     """Commits ask for growing offsets; some requests fail in passing. What lands only grows."""
-    book, landed = Book(), list[int]()
-    for number, (_, insists, _) in enumerate(asked):
-        book.ask(str(number), number, insists=insists)
+    book, on_committed = Book(), list[int]()
+    for number, (_, is_retried, _) in enumerate(asked):
+        book.ask(str(number), number, is_retried=is_retried)
     fails = iter([failing for _, _, failing in asked])
     while commits := book.queue.next():
         if next(fails, False):
-            book.queue.failed(commits, OSError(), passing=True)
+            book.queue.failed(commits, OSError(), retriable=True)
         else:
-            landed.append(merged(commits)[ONE].offset)
-    assert landed == sorted(landed)
+            on_committed.append(merge_offsets(commits)[ONE].offset)
+    assert on_committed == sorted(on_committed)
 
 
 @pytest.mark.spec("CON-43")
@@ -105,6 +105,6 @@ def test_the_last_commit_that_landed_is_never_older_than_one_before(
 def test_the_worst_code_decides(
     codes: list[ErrorCode], after: ErrorReaction, kind: type[Exception] | None
 ) -> None:
-    found, error = verdict(dict(zip((ONE, TWO), codes, strict=False)))
+    found, error = classify(dict(zip((ONE, TWO), codes, strict=False)))
     assert found is after
     assert error is None if kind is None else isinstance(error, kind)

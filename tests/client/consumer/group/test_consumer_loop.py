@@ -46,9 +46,9 @@ class Group:
         ]
         by_id: dict[Any, Any] = {}
         for each in told:
-            known = by_id.setdefault(each.topic_id, each)
-            if known is not each:
-                known.partitions += each.partitions
+            partition_counts = by_id.setdefault(each.topic_id, each)
+            if partition_counts is not each:
+                partition_counts.partitions += each.partitions
         code, self.code = self.code, ErrorCode.none
         return SimpleNamespace(
             error_code=code,
@@ -87,7 +87,7 @@ def test_the_first_poll_joins_and_what_comes_is_acknowledged() -> None:
     async def story() -> None:
         site = rig()
         group = Group(site, ONE, TWO)
-        async with site.live():
+        async with site.run():
             group.subscribe()
             await asyncio.sleep(100)
             assert group.heartbeats() == [], "nobody has polled"
@@ -106,7 +106,7 @@ def test_partitions_change_hands_inside_polls_and_only_those_that_move() -> None
     async def story() -> None:
         site = rig()
         group = Group(site, ONE)
-        async with site.live() as core:
+        async with site.run() as core:
             group.subscribe()
             await group.has(ONE)
             await site.until(lambda: bool(core.subscriptions.positions()))
@@ -127,7 +127,7 @@ def test_a_fenced_member_loses_everything_and_joins_anew() -> None:
     async def story() -> None:
         site = rig(enable_auto_commit=False)
         group = Group(site, ONE)
-        async with site.live() as core:
+        async with site.run() as core:
             group.subscribe()
             await group.has(ONE)
             site.cluster.script[OFFSET_COMMIT] = [commits(ErrorCode.unknown_member_id)]
@@ -145,7 +145,7 @@ def test_a_member_that_is_not_polled_leaves_and_comes_back() -> None:
     async def story() -> None:
         site = rig(max_poll_interval_ms=60_000)
         group = Group(site, ONE)
-        async with site.live():
+        async with site.run():
             group.subscribe()
             await group.has(ONE)
             await asyncio.sleep(70)
@@ -167,7 +167,7 @@ def test_what_passes_is_tried_again_what_does_not_is_raised() -> None:
             SimpleNamespace(error_code=ErrorCode.unsupported_assignor, error_message="no such"),
             *[group.answer] * 5,
         ]
-        async with site.live():
+        async with site.run():
             group.subscribe()
             with pytest.raises(KafkaError, match="no such"):
                 await site.until(lambda: False)
@@ -180,12 +180,12 @@ def test_what_passes_is_tried_again_what_does_not_is_raised() -> None:
 def test_a_topic_known_by_its_id_only_is_looked_up() -> None:
     async def story() -> None:
         site = rig()
-        later = TopicPartition("later", 0)
-        group = Group(site, later)
+        pending_callbacks = TopicPartition("later", 0)
+        group = Group(site, pending_callbacks)
         site.cluster.next_views = [view({"t": 2, "later": 1})]
-        async with site.live():
+        async with site.run():
             group.subscribe()
-            await group.has(later)
+            await group.has(pending_callbacks)
 
     run(story())
 
@@ -195,7 +195,7 @@ def test_closing_says_good_bye() -> None:
     async def story() -> None:
         site = rig()
         group = Group(site, ONE)
-        async with site.live() as core:
+        async with site.run() as core:
             group.subscribe()
             await group.has(ONE)
             await subscribing.close(core, 1_000)

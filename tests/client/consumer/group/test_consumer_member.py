@@ -50,7 +50,7 @@ def test_the_first_heartbeat_says_everything() -> None:
 def test_the_next_ones_say_what_changed() -> None:
     one = member(instance_id="i")
     one.heartbeat({"t"}, {})
-    assert one.heard(reply(ErrorCode.none, 3, 0, 1)) is ErrorReaction.GO_ON
+    assert one.on_heartbeat(reply(ErrorCode.none, 3, 0, 1)) is ErrorReaction.GO_ON
     assert (one.epoch, one.interval_ms) == (3, 5_000)
     assert one.heartbeat({"t"}, {})["topic_partitions"] == []
     quiet = one.heartbeat({"t"}, {})
@@ -67,45 +67,45 @@ def test_a_partition_that_was_taken_back_before_it_was_ever_had_is_said_not_to_b
     """The coordinator gives it to nobody else before it hears so."""
     one = member()
     one.heartbeat({"t"}, {})
-    one.heard(reply(ErrorCode.none, 1, 0))
+    one.on_heartbeat(reply(ErrorCode.none, 1, 0))
     one.heartbeat({"t"}, {ID: (0,)})
-    one.heard(reply(ErrorCode.none, 2, 0, 1))
+    one.on_heartbeat(reply(ErrorCode.none, 2, 0, 1))
     one.heartbeat({"t"}, {ID: (0,)})  # its user does not poll: it takes nothing yet
-    one.heard(reply(ErrorCode.none, 2, 0))
+    one.on_heartbeat(reply(ErrorCode.none, 2, 0))
     said = one.heartbeat({"t"}, {ID: (0,)})["topic_partitions"]
     assert said == [{"topic_id": ID, "partitions": [0]}]
-    one.heard(reply(ErrorCode.none, 3, none=True))
+    one.on_heartbeat(reply(ErrorCode.none, 3, none=True))
     assert one.heartbeat({"t"}, {ID: (0,)})["topic_partitions"] is None
 
 
 def test_what_may_not_have_arrived_is_said_again() -> None:
     one = member()
     one.heartbeat({"t"}, {})
-    one.heard(reply())
+    one.on_heartbeat(reply())
     one.heartbeat({"t"}, {})
-    one.unheard()
+    one.on_no_response()
     assert one.heartbeat({"t"}, {})["subscribed_topic_names"] == ["t"]
-    one.heard(reply(ErrorCode.coordinator_load_in_progress))
+    one.on_heartbeat(reply(ErrorCode.coordinator_load_in_progress))
     assert one.heartbeat({"t"}, {})["subscribed_topic_names"] == ["t"]
 
 
 def test_no_assignment_in_a_reply_means_no_change() -> None:
     one = member()
     assert one.target is None
-    one.heard(reply(ErrorCode.none, 1, 4))
-    one.heard(reply(ErrorCode.none, 2, none=True))
+    one.on_heartbeat(reply(ErrorCode.none, 1, 4))
+    one.on_heartbeat(reply(ErrorCode.none, 2, none=True))
     assert one.target == {ID: (4,)}
-    one.heard(reply(ErrorCode.none, 3))
+    one.on_heartbeat(reply(ErrorCode.none, 3))
     assert one.target == {}
 
 
 @pytest.mark.parametrize("code", [ErrorCode.fenced_member_epoch, ErrorCode.unknown_member_id])
 def test_a_fenced_member_has_lost_its_partitions_and_joins_anew(code: ErrorCode) -> None:
     one = member()
-    one.heard(reply(ErrorCode.none, 7, 0))
-    assert one.heard(reply(code)) is ErrorReaction.JOIN_ANEW
+    one.on_heartbeat(reply(ErrorCode.none, 7, 0))
+    assert one.on_heartbeat(reply(code)) is ErrorReaction.JOIN_ANEW
     assert one.lost
-    assert not one.is_in
+    assert not one.is_member
     fields = one.heartbeat({"t"}, {})
     assert (fields["member_epoch"], fields["member_id"]) == (0, "me")
     assert fields["subscribed_topic_names"] == ["t"]
@@ -116,16 +116,16 @@ def test_a_fenced_member_has_lost_its_partitions_and_joins_anew(code: ErrorCode)
 def test_leaving_is_a_last_heartbeat(instance_id: str | None, epoch: int) -> None:
     one = member(instance_id=instance_id)
     assert one.leave() is None, "it never joined"
-    one.heard(reply())
+    one.on_heartbeat(reply())
     fields = one.leave()
     assert fields is not None
     assert (fields["member_epoch"], fields["instance_id"]) == (epoch, instance_id)
-    assert not one.is_in
+    assert not one.is_member
 
 
 def test_commits_are_made_in_the_members_epoch() -> None:
     one = member()
-    one.heard(reply(ErrorCode.none, 9))
+    one.on_heartbeat(reply(ErrorCode.none, 9))
     assert one.metadata == GroupMetadata("g", 9, "me")
 
 

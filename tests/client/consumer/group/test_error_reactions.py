@@ -4,8 +4,8 @@ import pytest
 
 from ottla.client.consumer.group.error_reactions import (
     ErrorReaction,
-    after_commit,
-    after_membership,
+    commit_reaction,
+    membership_reaction,
 )
 from ottla.model.errors import ErrorCode
 
@@ -29,7 +29,7 @@ from ottla.model.errors import ErrorCode
     ],
 )
 def test_what_each_refusal_of_a_member_leads_to(code: ErrorCode, after: ErrorReaction) -> None:
-    assert after_membership(code) is after
+    assert membership_reaction(code) is after
 
 
 @pytest.mark.spec("CON-43")
@@ -46,4 +46,4 @@ def test_what_each_refusal_of_a_member_leads_to(code: ErrorCode, after: ErrorRea
     ],
 )
 def test_what_each_refusal_of_a_commit_leads_to(code: ErrorCode, after: ErrorReaction) -> None:
-    assert after_commit(code) is after
+    assert commit_reaction(code) is after

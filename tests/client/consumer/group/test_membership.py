@@ -9,19 +9,19 @@ from tests.fakes.manual_time import ManualClock
 @pytest.mark.spec("CON-25", "CFG-118")
 def test_a_user_who_does_not_poll_is_too_slow_one_who_is_inside_never() -> None:
     clock = ManualClock()
-    pace = PollInterval(clock, 300)
+    poll_interval = PollInterval(clock, 300)
     clock.ns += 400_000_000
-    assert not pace.is_too_slow, "it has not begun to poll"
-    pace.polled()
+    assert not poll_interval.is_too_slow, "it has not begun to poll"
+    poll_interval.polled()
     clock.ns += 299_000_000
-    assert (pace.left_ms, pace.is_too_slow) == (1, False)
+    assert (poll_interval.left_ms, poll_interval.is_too_slow) == (1, False)
     clock.ns += 1_000_000
-    assert pace.is_too_slow
-    pace.enter()
+    assert poll_interval.is_too_slow
+    poll_interval.enter()
     clock.ns += 1_000_000_000
-    assert not pace.is_too_slow
-    pace.leave()
-    assert pace.left_ms == 300
+    assert not poll_interval.is_too_slow
+    poll_interval.leave()
+    assert poll_interval.left_ms == 300
     clock.ns += 400_000_000
-    pace.polled()
-    assert not pace.is_too_slow
+    poll_interval.polled()
+    assert not poll_interval.is_too_slow

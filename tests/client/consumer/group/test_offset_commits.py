@@ -21,7 +21,7 @@ def test_without_offsets_the_positions_are_committed() -> None:
     async def story() -> None:
         rig = Rig(group_id="g", enable_auto_commit=False)
         rig.cluster.logs[HERE] = [batch(0, 8, leader_epoch=0)]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             await rig.poll()
             await offset_commits.commit(core, None, 1_000)
@@ -36,15 +36,15 @@ def test_without_offsets_the_positions_are_committed() -> None:
 def test_nothing_to_commit_is_committed_at_once() -> None:
     async def story() -> None:
         rig = Rig(group_id="g")
-        heard: list[object] = []
-        async with rig.live() as core:
+        on_heartbeat: list[object] = []
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             await offset_commits.commit(core, {}, 1_000)
             offset_commits.commit_async(
-                core, {}, lambda offsets, error: heard.append((offsets, error))
+                core, {}, lambda offsets, error: on_heartbeat.append((offsets, error))
             )
-            await core.call_back()
-        assert heard == [({}, None)]
+            await core.run_callbacks()
+        assert on_heartbeat == [({}, None)]
         assert rig.cluster.times(OFFSET_COMMIT) == 0
 
     run(story())
@@ -86,12 +86,14 @@ def test_a_callback_hears_what_went_wrong() -> None:
     async def story() -> None:
         rig = Rig(group_id="g")
         rig.cluster.script[OFFSET_COMMIT] = commits(ErrorCode.group_authorization_failed)
-        heard: list[Exception | None] = []
-        async with rig.live() as core:
+        on_heartbeat: list[Exception | None] = []
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
-            offset_commits.commit_async(core, {HERE: 1}, lambda _, error: heard.append(error))
-            await rig.until(lambda: bool(heard))
-        (error,) = heard
+            offset_commits.commit_async(
+                core, {HERE: 1}, lambda _, error: on_heartbeat.append(error)
+            )
+            await rig.until(lambda: bool(on_heartbeat))
+        (error,) = on_heartbeat
         assert isinstance(error, KafkaError)
         assert error.code is ErrorCode.group_authorization_failed
 

@@ -20,7 +20,7 @@ ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
 def test_a_consumer_without_a_group_reads_all_there_is_and_all_that_comes() -> None:
     async def story() -> None:
         rig, diary = Rig({"t": 1}, metadata_max_age_ms=5_000), Diary()
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.subscribe(core, ["t"], None, diary)
             await rig.until(lambda: core.subscriptions.assigned == {ONE})
             rig.cluster.next_views = [view({"t": 2})]
@@ -38,13 +38,13 @@ def test_a_topic_that_comes_to_be_is_waited_for_one_that_cannot_is_said() -> Non
     async def story() -> None:
         rig = Rig({"other": 1})
         rig.cluster.next_views = [view({"other": 1})] * 3 + [view({"t": 1})]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.subscribe(core, ["t"], None, None)
             await rig.until(lambda: core.subscriptions.assigned == {ONE})
         rig = Rig({"other": 1})
         bad = replace(view({}), errors={"t": ErrorCode.topic_authorization_failed})
         rig.cluster.next_views = [bad]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.subscribe(core, ["t"], None, None)
             with pytest.raises(KafkaError, match="topic t: topic_authorization_failed"):
                 await rig.until(lambda: False)

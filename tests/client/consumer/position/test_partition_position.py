@@ -21,7 +21,7 @@ def ready(offset: int = 5, epoch: int = UNKNOWN) -> AssignedPartition:
 def test_a_new_partition_has_no_place() -> None:
     part = AssignedPartition(HERE)
     assert part.phase is PositionPhase.UNPLACED
-    assert not part.is_placed
+    assert not part.has_position
     assert not part.is_fetchable
 
 
@@ -90,23 +90,23 @@ def test_the_end_is_where_a_broker_last_said_it_is() -> None:
 
 def test_another_leader_epoch_is_checked_if_it_can_be() -> None:
     part = ready(5, epoch=1)
-    part.led_by(1)
+    part.on_leader_epoch(1)
     assert part.is_fetchable, "the first leader it hears of wrote what it was given"
     part.fetch_offset = 8
     version = part.version
-    part.led_by(2)
-    assert part.is_placed and not part.is_fetchable
+    part.on_leader_epoch(2)
+    assert part.has_position and not part.is_fetchable
     assert part.fetch_offset == 5, "what was fetched ahead is given up"
     assert part.version != version
     part.checked()
-    part.led_by(1)
+    part.on_leader_epoch(1)
     assert part.is_fetchable, "old news"
 
 
 def test_without_an_epoch_a_new_leader_is_simply_read_from() -> None:
     part = ready(5)
-    part.led_by(1)
-    part.led_by(2)
+    part.on_leader_epoch(1)
+    part.on_leader_epoch(2)
     assert part.phase is PositionPhase.READY
     assert part.leader_epoch == 2
 
@@ -119,14 +119,14 @@ def test_the_nearest_replica_is_read_for_a_while() -> None:
     assert part.source(1, 100) == 1, "then the leader is asked again"
     assert part.source(1, 50) == 1
     part.prefer(7, until_ms=100)
-    part.led_by(4)
+    part.on_leader_epoch(4)
     assert part.source(1, 0) == 1, "another leader may prefer another"
 
 
 def test_a_stuck_partition_says_why_until_it_is_sought() -> None:
     part = ready()
     fault = LookupError("why")
-    part.stick(fault)
+    part.mark_stuck(fault)
     assert (part.phase, part.fault) == (PositionPhase.STUCK, fault)
     part.seek(1)
     assert part.phase is PositionPhase.READY

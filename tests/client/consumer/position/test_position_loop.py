@@ -32,7 +32,7 @@ def epoch_end(end: int, epoch: int, code: ErrorCode = ErrorCode.none) -> Any:
     return SimpleNamespace(topics=[SimpleNamespace(topic="t", partitions=[told])])
 
 
-async def placed(rig: Rig) -> AssignedPartition:
+async def positions_found(rig: Rig) -> AssignedPartition:
     part = rig.core.subscriptions[HERE]
     await rig.until(lambda: part.phase is PositionPhase.READY)
     return part
@@ -43,9 +43,9 @@ def test_reading_begins_at_the_committed_offset() -> None:
     async def story() -> None:
         rig = Rig(group_id="g")
         rig.cluster.script[OFFSET_FETCH] = committed({HERE: (7, -1)})
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
-            assert (await placed(rig)).offset == 7
+            assert (await positions_found(rig)).offset == 7
         assert rig.cluster.times(LIST_OFFSETS) == 0
 
     run(story())
@@ -58,9 +58,9 @@ def test_without_one_the_policy_is_asked_for(policy: str, time: int) -> None:
         rig = Rig(group_id="g", auto_offset_reset=policy)
         rig.cluster.script[OFFSET_FETCH] = committed({})
         rig.cluster.script[LIST_OFFSETS] = offsets_at(5, epoch=3)
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
-            part = await placed(rig)
+            part = await positions_found(rig)
             assert (part.offset, part.epoch) == (5, 3)
         asked = rig.cluster.last(LIST_OFFSETS)["topics"][0]["partitions"][0]
         assert asked["timestamp"] == time
@@ -72,7 +72,7 @@ def test_without_a_policy_every_poll_says_so_until_the_user_seeks() -> None:
     async def story() -> None:
         rig = Rig(group_id="g", auto_offset_reset="none")
         rig.cluster.script[OFFSET_FETCH] = committed({})
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             for _ in range(3):
                 with pytest.raises(NoOffset):
@@ -99,13 +99,13 @@ def test_what_passes_is_tried_again_what_does_not_is_raised() -> None:
             ),
             committed({HERE: (3, -1)}),
         ]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             with pytest.raises(KafkaError) as caught:
                 await rig.until(lambda: False)
             assert caught.value.code is ErrorCode.group_authorization_failed
             assert rig.cluster.forgotten == 2, "the connection failed, then another was named"
-            assert (await placed(rig)).offset == 3, "the next poll asks again"
+            assert (await positions_found(rig)).offset == 3, "the next poll asks again"
 
     run(story())
 
@@ -118,7 +118,7 @@ def test_a_seek_while_the_answer_is_under_way_wins() -> None:
     async def story() -> None:
         rig = Rig(group_id="g")
         rig.cluster.script[OFFSET_FETCH] = slowly
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             await rig.until(lambda: bool(rig.cluster.asked))
             core.subscriptions[HERE].seek(2)
@@ -133,9 +133,9 @@ def test_a_partition_without_a_leader_waits_for_one() -> None:
         rig = Rig()
         rig.cluster.metadata = view({"t": 1}, leader=-1)
         rig.cluster.next_views = [view({"t": 1}, leader=-1), view({"t": 1}, leader=1)]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
-            assert (await placed(rig)).offset == 0
+            assert (await positions_found(rig)).offset == 0
         assert len(rig.cluster.refreshed) >= 2
 
     run(story())
@@ -149,7 +149,7 @@ async def at_eight(rig: Rig, *log_after: bytes) -> AssignedPartition:
     await rig.until(lambda: rig.core.subscriptions[HERE].offset == 8)
     rig.cluster.next_views = [view({"t": 1}, epoch=2, leader=2)]
     rig.cluster.logs[HERE] = list(log_after) or rig.cluster.logs[HERE]
-    rig.core.watch.ask()
+    rig.core.watch.request_refresh()
     await rig.until(lambda: bool(rig.cluster.times(OFFSET_FOR_LEADER_EPOCH)))
     return rig.core.subscriptions[HERE]
 
@@ -159,9 +159,9 @@ def test_a_new_leader_that_has_what_was_read_is_read_on_from() -> None:
     async def story() -> None:
         rig = Rig({"t": 1})
         rig.cluster.script[OFFSET_FOR_LEADER_EPOCH] = epoch_end(8, 1)
-        async with rig.live():
+        async with rig.run():
             await at_eight(rig)
-            assert (await placed(rig)).offset == 8
+            assert (await positions_found(rig)).offset == 8
         asked = rig.cluster.last(OFFSET_FOR_LEADER_EPOCH)["topics"][0]["partitions"][0]
         assert asked == {"partition": 0, "current_leader_epoch": 2, "leader_epoch": 1}
         assert rig.cluster.fetched[-1][0] == 2, "and it is the new leader that is asked"
@@ -173,7 +173,7 @@ def test_a_truncated_log_is_read_on_from_where_it_parts() -> None:
     async def story() -> None:
         rig = Rig({"t": 1})
         rig.cluster.script[OFFSET_FOR_LEADER_EPOCH] = epoch_end(5, 1)
-        async with rig.live() as core:
+        async with rig.run() as core:
             part = await at_eight(rig, batch(0, 5, leader_epoch=1), batch(5, 2, leader_epoch=2))
             await rig.until(lambda: part.offset == 7)
             assert core.records == 10, "the eight, and the two that took their place"
@@ -186,7 +186,7 @@ def test_a_truncated_log_is_the_users_matter_without_a_policy() -> None:
         rig = Rig({"t": 1}, auto_offset_reset="none", group_id="g")
         rig.cluster.script[OFFSET_FETCH] = committed({HERE: (0, -1)})
         rig.cluster.script[OFFSET_FOR_LEADER_EPOCH] = epoch_end(5, 1)
-        async with rig.live():
+        async with rig.run():
             with pytest.raises(LogTruncated) as caught:
                 await at_eight(rig)
                 await rig.until(lambda: False)
@@ -199,7 +199,7 @@ def test_an_epoch_nobody_knows_any_more_is_reset() -> None:
     async def story() -> None:
         rig = Rig({"t": 1})
         rig.cluster.script[OFFSET_FOR_LEADER_EPOCH] = epoch_end(-1, -1)
-        async with rig.live():
+        async with rig.run():
             part = await at_eight(rig, batch(0, 2, leader_epoch=2))
             await rig.until(lambda: part.offset == 2)
 
@@ -210,8 +210,8 @@ def test_a_broker_too_old_to_say_is_believed() -> None:
     async def story() -> None:
         rig = Rig({"t": 1})
         rig.cluster.script[OFFSET_FOR_LEADER_EPOCH] = UnsupportedVersion("too old")
-        async with rig.live():
+        async with rig.run():
             await at_eight(rig)
-            assert (await placed(rig)).offset == 8
+            assert (await positions_found(rig)).offset == 8
 
     run(story())

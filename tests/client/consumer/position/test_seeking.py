@@ -61,7 +61,7 @@ def test_a_position_is_waited_for() -> None:
     async def story() -> None:
         rig = Rig()
         rig.cluster.script[LIST_OFFSETS] = offsets_at(5)
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             assert await seeking.position(core, HERE, 1_000) == 5
 
@@ -72,12 +72,12 @@ def test_a_position_that_does_not_come_runs_out_of_time_or_says_why() -> None:
     async def story() -> None:
         rig = Rig()
         rig.cluster.metadata = view({"t": 2}, leader=-1)
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
-            with pytest.raises(TimeoutError, match="position of t-0 was not known in 2000 ms"):
+            with pytest.raises(TimeoutError, match="no position of t-0 within 2000 ms"):
                 await seeking.position(core, HERE, 2_000)
         rig = Rig(auto_offset_reset="none")
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             with pytest.raises(NoOffset):
                 await seeking.position(core, HERE, 2_000)
@@ -90,7 +90,7 @@ def test_what_is_paused_is_not_fetched_and_comes_back() -> None:
     async def story() -> None:
         rig = Rig()
         rig.cluster.logs = {HERE: [batch(0, 2)], THERE: [batch(0, 3)]}
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE, THERE])
             seeking.pause(core, [HERE])
             assert seeking.paused(core) == {HERE}
@@ -121,7 +121,7 @@ def test_what_was_taken_and_not_seen_is_read_again() -> None:
     async def story() -> None:
         rig = Rig()
         rig.cluster.logs[HERE] = [batch(0, 8)]
-        async with rig.live() as core:
+        async with rig.run() as core:
             subscribing.assign(core, [HERE])
             await rig.poll()
             seeking.rewind(core, {HERE: 5, THERE: 1})

@@ -64,9 +64,9 @@ def test_nothing_lingers_when_memory_is_short_or_somebody_flushes_or_closes() ->
     assert is_ready(short)
     short.intake.give_up(claim)
     assert not is_ready(short)
-    assert len(short.accumulator.flush_begun()) == 1
+    assert len(short.accumulator.begin_flush()) == 1
     assert is_ready(short)
-    short.accumulator.flush_ended()
+    short.accumulator.end_flush()
     assert not is_ready(short)
     short.accumulator.is_closing = True
     assert is_ready(short)
@@ -150,7 +150,7 @@ def test_with_one_request_in_flight_a_partition_waits_for_its_answer() -> None:
     first = rig.drained(VIEW)
     assert [each.tp.partition for each in first] == [0, 1]
     assert rig.accumulator.ready(VIEW, rig.now_ms).nodes == {}
-    rig.accumulator.came_back(first)
+    rig.accumulator.unmute(first)
     assert [each.tp.partition for each in rig.drained(VIEW)] == [0]
 
 
@@ -172,14 +172,14 @@ def test_what_has_waited_or_been_under_way_too_long_expires() -> None:
     rig = Rig(linger_ms=0, request_timeout_ms=10, delivery_timeout_ms=100)
     assert rig.accumulator.next_expiry_ms(rig.now_ms) == FOREVER_MS
     fill(rig, 0)
-    [under_way] = rig.drained(VIEW)
+    [incomplete_batches] = rig.drained(VIEW)
     rig.pass_ms(60)
     fill(rig, 1)
     assert rig.accumulator.next_expiry_ms(rig.now_ms) == 40
     assert rig.accumulator.expired(rig.now_ms) == []
     rig.pass_ms(40)
-    assert rig.accumulator.expired(rig.now_ms) == [under_way]
-    rig.accumulator.finished(under_way)
+    assert rig.accumulator.expired(rig.now_ms) == [incomplete_batches]
+    rig.accumulator.finished(incomplete_batches)
     rig.pass_ms(60)
     [waiting] = rig.accumulator.expired(rig.now_ms)
     assert waiting.tp.partition == 1
@@ -197,7 +197,7 @@ def test_what_is_in_queues_can_be_taken_out_but_for_what_was_sent_before() -> No
     fill(rig, 1)
     assert [each.tp.partition for each in rig.accumulator.take_unsent(numbered=False)] == [1]
     assert rig.accumulator.take_unsent(numbered=True) == [sent]
-    assert len(rig.accumulator.under_way()) == 2
+    assert len(rig.accumulator.incomplete_batches()) == 2
 
 
 @pytest.mark.spec("PRD-53")

@@ -48,10 +48,10 @@ def test_each_record_has_its_own_offset_and_time() -> None:
 def test_callbacks_come_in_the_order_of_records_whenever_they_were_asked_for() -> None:
     made, called = batch(b"a", b"b", b"c"), list[int]()
     for index in (2, 0, 1, 0):
-        made.call_back(index, lambda done: called.append(done.index), Delivery.of(made, index))
+        made.add_callback(index, lambda done: called.append(done.index), Delivery.of(made, index))
     made.succeed(0, -1)
     assert called == [0, 0, 1, 2]
-    assert not made.call_back(0, called.append, Delivery.of(made, 0))  # type: ignore[arg-type]
+    assert not made.add_callback(0, called.append, Delivery.of(made, 0))  # type: ignore[arg-type]
 
 
 def test_an_outcome_lets_go_of_the_records() -> None:
@@ -77,9 +77,9 @@ def test_parts_take_over_records_callbacks_and_those_who_wait() -> None:
     for delivery in deliveries:
         delivery.add_done_callback(lambda done: offsets.append(done.result(0).offset))
     whole.watch(lambda: woken.append("whole"))
-    whole.become(parts)
+    whole.split_into(parts)
     assert woken == ["whole"]
-    assert whole.heirs == parts
+    assert whole.successors == parts
     parts[0].succeed(10, -1)
     assert not deliveries[2].done()
     parts[1].succeed(20, -1)

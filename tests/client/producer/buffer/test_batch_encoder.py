@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.client.producer.buffer.batch import Batch, ProducerStamp
-from ottla.client.producer.buffer.batch_encoder import WORTH_A_KERNEL, Encoder, load_native, plain
+from ottla.client.producer.buffer.batch_encoder import (
+    NATIVE_MIN_RECORDS,
+    Encoder,
+    encode_plain,
+    load_native,
+)
 from ottla.protocol.records.batch import crc_ok, read_header
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.record import read_records
@@ -38,7 +43,7 @@ def test_the_kernel_and_plain_python_write_the_same_records(
         made.append(key, value, tuple(headers), stamp_ms * 1_000_000)
     made.close()
     assert native is not None
-    quick, slow = native(made, codec, None), plain(made, codec, None)
+    quick, slow = native(made, codec, None), encode_plain(made, codec, None)
     assert records == [
         (each.key, each.value, list(each.headers), each.timestamp) for each in read_records(quick)
     ]
@@ -49,7 +54,7 @@ def test_the_kernel_and_plain_python_write_the_same_records(
 
 
 @pytest.mark.spec("TXN-34")
-@pytest.mark.parametrize("count", [1, WORTH_A_KERNEL])
+@pytest.mark.parametrize("count", [1, NATIVE_MIN_RECORDS])
 def test_a_batch_carries_its_stamp_also_after_it_got_another(count: int) -> None:
     encoder = Encoder("none", None)
     encoder.native = native

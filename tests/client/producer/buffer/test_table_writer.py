@@ -119,8 +119,8 @@ def test_a_record_batch_will_do_and_an_empty_table_is_nothing() -> None:
     [
         ({"value": "nope"}, "value='nope': expected one of the columns value, key, number"),
         ({"key": "nope"}, "key='nope'"),
-        ({"partition_by": 9}, "partition_by has 9, t has the partitions 0 to 1"),
-        ({"partition_by": "number"}, "partition_by has 2, t has the partitions 0 to 1"),
+        ({"partition_by": 9}, "partition_by has 9, but topic t has partitions 0 to 1"),
+        ({"partition_by": "number"}, "partition_by has 2, but topic t has partitions 0 to 1"),
         ({"value": "float"}, "value: expected binary or string values, got double"),
         ({"timestamp": "value"}, "timestamp: expected timestamps or milliseconds"),
     ],

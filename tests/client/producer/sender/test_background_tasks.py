@@ -19,7 +19,9 @@ class Rig:
         self.done = 0
         self.runs = 0
         self.go = asyncio.Event()
-        self.chores = BackgroundTasks(self.clock, Backoff(100, 100, Random(1)), self._done)
+        self.background_tasks = BackgroundTasks(
+            self.clock, Backoff(100, 100, Random(1)), self._done
+        )
 
     def _done(self) -> None:
         self.done += 1
@@ -39,15 +41,15 @@ class Rig:
 def test_a_chore_that_is_under_way_is_not_begun_again() -> None:
     async def main() -> None:
         rig = Rig()
-        await rig.chores.open()
-        assert [rig.chores.do("a", rig.work) for _ in range(3)] == [0, 0, 0]
-        assert rig.chores.do("b", rig.work) == 0
+        await rig.background_tasks.open()
+        assert [rig.background_tasks.start("a", rig.work) for _ in range(3)] == [0, 0, 0]
+        assert rig.background_tasks.start("b", rig.work) == 0
         rig.go.set()
         await until(lambda: rig.done == 2)
         assert rig.runs == 2
-        rig.chores.do("a", rig.work)
+        rig.background_tasks.start("a", rig.work)
         await until(lambda: rig.runs == 3)
-        await rig.chores.close()
+        await rig.background_tasks.close()
 
     run(main)
 
@@ -55,20 +57,20 @@ def test_a_chore_that_is_under_way_is_not_begun_again() -> None:
 def test_after_a_failure_there_is_a_pause(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         rig = Rig()
-        await rig.chores.open()
-        rig.chores.do("a", rig.fails)
+        await rig.background_tasks.open()
+        rig.background_tasks.start("a", rig.fails)
         await until(lambda: rig.done == 1)
-        wait_ms = rig.chores.do("a", rig.fails)
+        wait_ms = rig.background_tasks.start("a", rig.fails)
         assert 80 <= wait_ms <= 120
         assert rig.runs == 1
         rig.clock.ns += wait_ms * 1_000_000
-        assert rig.chores.do("a", rig.fails) == 0
+        assert rig.background_tasks.start("a", rig.fails) == 0
         await until(lambda: rig.done == 2)
         assert "failed" not in caplog.text
-        rig.chores.do("c", rig.is_broken)
+        rig.background_tasks.start("c", rig.is_broken)
         await until(lambda: rig.done == 3)
         assert "c failed" in caplog.text
-        await rig.chores.close()
+        await rig.background_tasks.close()
 
     run(main)
 
@@ -76,13 +78,13 @@ def test_after_a_failure_there_is_a_pause(caplog: pytest.LogCaptureFixture) -> N
 def test_at_the_end_chores_are_cancelled_and_none_is_begun() -> None:
     async def main() -> None:
         rig = Rig()
-        await rig.chores.open()
-        rig.chores.do("a", rig.work)
+        await rig.background_tasks.open()
+        rig.background_tasks.start("a", rig.work)
         await asyncio.sleep(0)
-        await rig.chores.close()
+        await rig.background_tasks.close()
         assert rig.done == 1
-        assert rig.chores.do("a", rig.work) == 0
+        assert rig.background_tasks.start("a", rig.work) == 0
         assert rig.runs == 1
-        await rig.chores.close()
+        await rig.background_tasks.close()
 
     run(main)

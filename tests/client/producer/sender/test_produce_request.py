@@ -74,7 +74,7 @@ def test_each_batch_finds_its_answer() -> None:
             )
         ]
     )  # fmt: skip
-    told = dict(produce_request.answers(reply, batches, VIEW))
+    told = dict(produce_request.results(reply, batches, VIEW))
     assert told[batches[2]] == (ErrorCode.none, "why", 40, 7, 3, None)
     assert told[batches[0]].leader == (2, 5)
     assert told[batches[1]].code is ErrorCode.unknown_topic_or_partition, "not even mentioned"

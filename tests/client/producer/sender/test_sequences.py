@@ -82,16 +82,16 @@ def test_after_the_last_number_comes_zero() -> None:
     assert stamps(around, after) == [(0, 2**31 - 1), (0, 1)]
     for each in (first, around):
         sequences.acked(each)
-    assert sequences.lost_count(after), "it is the next in line"
+    assert sequences.is_gap(after), "it is the next in line"
 
 
 @pytest.mark.spec("TXN-09", "TXN-12")
 def test_a_number_that_was_refused_for_good_begins_a_new_epoch_in_its_partition_alone() -> None:
     sequences = ready()
-    refused, behind, elsewhere = sent(sequences), sent(sequences), sent(sequences, tp=OTHER)
-    sequences.returned(refused)
-    sequences.failed(refused, may_have_arrived=False)
-    assert sequences.wants_restart
+    on_error, behind, elsewhere = sent(sequences), sent(sequences), sent(sequences, tp=OTHER)
+    sequences.returned(on_error)
+    sequences.failed(on_error, may_have_arrived=False)
+    assert sequences.needs_restart
     assert not sequences.may_restart, "the one behind is still on the wire"
     assert not sequences.may_drain(TP, batch())
     sequences.returned(behind)
@@ -135,7 +135,7 @@ def test_a_number_that_nothing_followed_is_taken_for_lost() -> None:
     lost = sent(sequences)
     sequences.returned(lost)
     sequences.failed(lost, may_have_arrived=True)
-    assert sequences.has_lost
+    assert sequences.has_gaps
     assert sequences.resolve() == [TP]
 
 
@@ -143,15 +143,15 @@ def test_a_number_that_nothing_followed_is_taken_for_lost() -> None:
 def test_only_the_next_in_line_shows_that_something_is_missing() -> None:
     sequences = ready()
     first, second = sent(sequences), sent(sequences)
-    assert sequences.lost_count(first)
-    assert not sequences.lost_count(second), "it was overtaken by the failure of the first"
+    assert sequences.is_gap(first)
+    assert not sequences.is_gap(second), "it was overtaken by the failure of the first"
     sequences.returned(first)
     sequences.failed(first, may_have_arrived=True)
-    assert sequences.lost_count(second), "the first has not arrived after all"
+    assert sequences.is_gap(second), "the first has not arrived after all"
     sequences.begin(Identity(7, 1))
     old = batch()
     old.stamp = ProducerStamp(7, 0, 0)
-    assert not sequences.lost_count(old)
+    assert not sequences.is_gap(old)
 
 
 @pytest.mark.spec("PRD-53")
@@ -169,7 +169,7 @@ def test_parts_share_the_numbers_of_the_whole() -> None:
 def test_a_batch_that_was_never_sent_leaves_no_gap() -> None:
     sequences = ready()
     sequences.failed(batch(), may_have_arrived=False)
-    assert not sequences.wants_restart
+    assert not sequences.needs_restart
 
 
 def test_a_new_beginning_forgets_everything() -> None:
@@ -178,7 +178,7 @@ def test_a_new_beginning_forgets_everything() -> None:
     sequences.returned(failed)
     sequences.failed(failed, may_have_arrived=False)
     sequences.begin(Identity(7, 1))
-    assert not sequences.has_lost
+    assert not sequences.has_gaps
     assert stamps(sent(sequences)) == [(1, 0)]
 
 
@@ -192,7 +192,7 @@ def test_what_a_partition_is_sent_is_always_numbered_without_gaps(steps: list[st
         if step == "send" and sequences.may_drain(TP, head):
             sequences.sent(head)
             wire.append(head)
-        elif step == "bump" and sequences.wants_restart and sequences.may_restart:
+        elif step == "bump" and sequences.needs_restart and sequences.may_restart:
             following = sequences.next_identity
             assert following is not None
             sequences.adopt(following)

@@ -250,7 +250,7 @@ def test_a_broker_without_two_phase_commit_is_told_apart() -> None:
         broker.versions[INIT_PRODUCER_ID] = (0, 5)
         options = {"transactional_id": "x", "transaction_two_phase_commit_enable": True}
         async with broker, producing(broker, **options) as producer:
-            with pytest.raises(UnsupportedVersion, match="does not offer two-phase commit"):
+            with pytest.raises(UnsupportedVersion, match="does not support two-phase commit"):
                 await producer.init_transactions()
 
     run(main)

@@ -27,8 +27,8 @@ def test_a_transaction_begins_after_the_start_and_not_inside_another() -> None:
     for phase, said in (
         (TransactionPhase.NEW, "init_transactions"),
         (TransactionPhase.OPEN, "a transaction is open already"),
-        (TransactionPhase.PREPARED, "can only be completed"),
-        (TransactionPhase.ENDING, "under way"),
+        (TransactionPhase.PREPARED, "call complete_transaction"),
+        (TransactionPhase.ENDING, "in progress"),
         (TransactionPhase.BROKEN, "abort"),
     ):
         with pytest.raises(UserError, match=said):
@@ -47,7 +47,7 @@ def test_a_new_partition_is_announced_once_unless_brokers_add_it_themselves() ->
     assert transaction.to_add == set()
     assert transaction.may_send(TP)
     newer = at(TransactionPhase.OPEN)
-    newer.adds_itself = True
+    newer.adds_partitions_implicitly = True
     newer.touch(TP)
     assert newer.to_add == set()
     assert newer.may_send(TP)
@@ -63,7 +63,7 @@ def test_records_are_taken_only_in_an_open_transaction() -> None:
     ):
         with pytest.raises(UserError):
             at(phase).touch(TP)
-    with pytest.raises(AbortNeeded, match="has to be aborted: too late"):
+    with pytest.raises(AbortNeeded, match="must be aborted: too late"):
         at(TransactionPhase.BROKEN).touch(TP)
 
 
@@ -103,7 +103,7 @@ def test_an_end_that_was_not_answered_may_be_asked_for_again_but_not_the_other_w
     transaction = at(TransactionPhase.OPEN)
     transaction.end(commit=True)
     transaction.end(commit=True)
-    with pytest.raises(UserError, match="under way"):
+    with pytest.raises(UserError, match="in progress"):
         transaction.end(commit=False)
     for phase in (TransactionPhase.NEW, TransactionPhase.READY):
         with pytest.raises(UserError):
@@ -111,10 +111,10 @@ def test_an_end_that_was_not_answered_may_be_asked_for_again_but_not_the_other_w
 
 
 def test_a_failure_while_aborting_or_between_transactions_changes_nothing() -> None:
-    aborting = at(TransactionPhase.BROKEN)
-    aborting.end(commit=False)
-    aborting.fail(TimeoutError())
-    assert aborting.phase is TransactionPhase.ENDING
+    abort_needed = at(TransactionPhase.BROKEN)
+    abort_needed.end(commit=False)
+    abort_needed.fail(TimeoutError())
+    assert abort_needed.phase is TransactionPhase.ENDING
     idle = at(TransactionPhase.READY)
     idle.fail(TimeoutError())
     assert idle.phase is TransactionPhase.READY

@@ -27,18 +27,18 @@ def test_steps_out_of_order_are_refused_in_words() -> None:
                     with pytest.raises(UserError, match="has no transactional_id"):
                         await ask()
             async with producing(broker, transactional_id="x") as producer:
-                with pytest.raises(UserError, match=r"init_transactions\(\) comes first"):
+                with pytest.raises(UserError, match=r"call init_transactions\(\) first"):
                     producer.begin()
-                with pytest.raises(UserError, match=r"init_transactions\(\) comes first"):
+                with pytest.raises(UserError, match=r"call init_transactions\(\) first"):
                     await producer.send("t", b"")
                 await producer.init_transactions()
-                with pytest.raises(UserError, match="it has been called before"):
+                with pytest.raises(UserError, match="already called"):
                     await producer.init_transactions()
-                with pytest.raises(UserError, match=r"begin\(\) comes first"):
+                with pytest.raises(UserError, match=r"call begin\(\) first"):
                     await producer.send("t", b"")
-                with pytest.raises(UserError, match=r"begin\(\) comes first"):
+                with pytest.raises(UserError, match=r"call begin\(\) first"):
                     await producer.commit()
-                with pytest.raises(UserError, match=r"begin\(\) comes first"):
+                with pytest.raises(UserError, match=r"call begin\(\) first"):
                     await producer.send_offsets({ottla.TopicPartition("t", 0): 1}, "g")
                 producer.begin()
                 with pytest.raises(UserError, match="needs transaction_two_phase_commit_enable"):
@@ -99,7 +99,7 @@ def test_a_prepared_transaction_is_committed_by_another_producer() -> None:
             first.begin()
             first.send("t", b"prepared")
             prepared = first.prepare_transaction()
-            with pytest.raises(UserError, match="can only be completed"):
+            with pytest.raises(UserError, match="call complete_transaction"):
                 first.send("t", b"too late")
         assert read(broker.bootstrap_servers, "t") == []
         with ottla.Producer(**options) as second:
@@ -120,9 +120,11 @@ def test_a_prepared_transaction_that_nobody_wrote_down_is_aborted() -> None:
             first.send("t", b"prepared")
             first.prepare_transaction()
         with ottla.Producer(**options) as second:
-            kept = second.init_transactions(keep_prepared=True)
-            assert kept is not None
-            assert not second.complete_transaction(kept._replace(epoch=kept.epoch + 100))
+            kept_prepared = second.init_transactions(keep_prepared=True)
+            assert kept_prepared is not None
+            assert not second.complete_transaction(
+                kept_prepared._replace(epoch=kept_prepared.epoch + 100)
+            )
         assert read(broker.bootstrap_servers, "t") == []
 
 

@@ -1,7 +1,6 @@
-"""What an assignment strategy is, and what it is told.
+"""The interface of an assignment strategy; the range and round-robin strategies.
 
-Owns the port that a user's own strategy fills, and the order in which members are counted. Never
-decides who gets what.
+Owns the interface that custom strategies implement, and the order of members.
 """
 
 from __future__ import annotations
@@ -14,20 +13,20 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 from ottla.model.ids import TopicPartition
 
 Shares: TypeAlias = dict[str, list[TopicPartition]]
-"""What each member gets, by member id."""
+"""The partitions of each member, by member id."""
 
 
 class Protocols(Enum):
-    """How a member behaves while its group is dealt out anew."""
+    """How a member behaves during a rebalance."""
 
     EAGER = "eager"
-    """It gives up all it has before it joins again."""
+    """It revokes all its partitions before it rejoins."""
     COOPERATIVE = "cooperative"
-    """It keeps what it has and gives up only what the new assignment takes from it."""
+    """It keeps its partitions and revokes only those that the new assignment moves."""
 
 
 class Subscription(NamedTuple):
-    """What one member wants and says it has."""
+    """The topics a member subscribes to and the partitions it owns."""
 
     topics: tuple[str, ...]
     user_data: bytes | None = None
@@ -42,29 +41,29 @@ class Assignor(Protocol):
 
     @property
     def name(self) -> str:
-        """What the group votes on; members that share a name must agree on the strategy."""
+        """The protocol name that the group votes on; equal names must mean the same strategy."""
         ...
 
     @property
     def protocol(self) -> Protocols: ...
 
     def user_data(self, topics: Collection[str]) -> bytes | None:
-        """What this member tells the leader beside its topics."""
+        """Data for the leader in addition to the topics."""
         ...
 
     def assign(self, members: Mapping[str, Subscription], partitions: Mapping[str, int]) -> Shares:
-        """Every member's share, given each topic's number of partitions."""
+        """The partitions of every member; `partitions` is the number of each topic's partitions."""
         ...
 
     def on_assignment(self, partitions: Sequence[TopicPartition], generation: int) -> None:
-        """The member's own share has arrived."""
+        """Called with the partitions assigned to this member."""
         ...
 
 
 def in_order(members: Mapping[str, Subscription]) -> list[str]:
-    """Member ids as everybody counts them: static members first, by the name they were given.
+    """Member ids in order: static members first, by instance id.
 
-    A static member gets a new id whenever it restarts; its place must not change with it.
+    A static member gets a new member id whenever it restarts; its place must not change with it.
     """
 
     def rank(member: str) -> tuple[bool, str]:
@@ -76,13 +75,13 @@ def in_order(members: Mapping[str, Subscription]) -> list[str]:
 
 def subscribers(members: Mapping[str, Subscription]) -> dict[str, list[str]]:
     """The members of each topic, in order; topics in alphabetical order."""
-    found: dict[str, list[str]] = {
+    by_topic: dict[str, list[str]] = {
         topic: [] for topic in sorted({t for s in members.values() for t in s.topics})
     }
     for member in in_order(members):
         for topic in set(members[member].topics):
-            found[topic].append(member)
-    return found
+            by_topic[topic].append(member)
+    return by_topic
 
 
 def all_partitions(topics: Iterable[str], partitions: Mapping[str, int]) -> list[TopicPartition]:
@@ -106,16 +105,16 @@ class RangeAssignor:
     def assign(self, members: Mapping[str, Subscription], partitions: Mapping[str, int]) -> Shares:
         shares: Shares = {member: [] for member in members}
         for topic, takers in subscribers(members).items():
-            each, surplus = divmod(partitions.get(topic, 0), len(takers))
+            quota, surplus = divmod(partitions.get(topic, 0), len(takers))
             start = 0
             for place, member in enumerate(takers):
-                end = start + each + (place < surplus)
+                end = start + quota + (place < surplus)
                 shares[member] += [TopicPartition(topic, index) for index in range(start, end)]
                 start = end
         return shares
 
     def on_assignment(self, partitions: Sequence[TopicPartition], generation: int) -> None:
-        """Nothing to remember: every assignment is worked out afresh."""
+        """Nothing to remember: every assignment is computed from scratch."""
 
 
 class RoundRobinAssignor:
@@ -129,7 +128,7 @@ class RoundRobinAssignor:
 
     def assign(self, members: Mapping[str, Subscription], partitions: Mapping[str, int]) -> Shares:
         shares: Shares = {member: [] for member in members}
-        wants = {member: frozenset(told.topics) for member, told in members.items()}
+        wants = {member: frozenset(subscription.topics) for member, subscription in members.items()}
         circle = cycle(in_order(members))
         for partition in all_partitions(frozenset().union(*wants.values()), partitions):
             taker = next(member for member in circle if partition.topic in wants[member])
@@ -137,4 +136,4 @@ class RoundRobinAssignor:
         return shares
 
     def on_assignment(self, partitions: Sequence[TopicPartition], generation: int) -> None:
-        """Nothing to remember: every assignment is worked out afresh."""
+        """Nothing to remember: every assignment is computed from scratch."""

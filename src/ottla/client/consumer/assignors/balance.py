@@ -1,9 +1,9 @@
-"""Evening out shares with few moves.
+"""Balances shares with few moves.
 
-Pure. Shares start as what members hold. What nobody holds goes to whoever has least; then, while a
-member has at least two more than another that could relieve it, directly or through others in
-between, the shortest such chain of moves is made. When none is left the shares are as even as the
-subscriptions allow.
+Pure. Shares start as what members own. Unowned partitions go to the member with the fewest; then,
+while a member has at least two more than another that could take one from it, directly or through
+others in between, the shortest such chain of moves is made. At the end the shares are as balanced
+as the subscriptions allow.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Step(NamedTuple):
 
 
 class Balance:
-    """The shares while they are worked out."""
+    """The shares while they are computed."""
 
     def __init__(
         self,
@@ -42,13 +42,13 @@ class Balance:
         for partition, member in holders.items():
             self._give(member, partition)
 
-    def deal(self, partitions: Iterable[TopicPartition]) -> None:
-        """Give each of these to the taker with the smallest share.
+    def assign_to_smallest(self, partitions: Iterable[TopicPartition]) -> None:
+        """Give each of these to the subscriber with the smallest share.
 
-        What few may take comes first: it has no choice, and the rest can even that out.
+        Partitions with few subscribers come first; the others can balance that out.
         """
         by_choice = sorted(
-            partitions, key=lambda at: (len(self._takers[at.topic]), at.topic, at.partition)
+            partitions, key=lambda tp: (len(self._takers[tp.topic]), tp.topic, tp.partition)
         )
         topic, heap = "", list[tuple[int, int, str]]()
         for partition in by_choice:
@@ -60,31 +60,31 @@ class Balance:
             self._give(member, partition)
             heapreplace(heap, (size + 1, rank, member))
 
-    def even_out(self) -> None:
+    def balance(self) -> None:
         while chain := self._next_chain():
-            for step in reversed(chain):  # the last first: then nobody gives what it just got
+            for step in reversed(chain):  # the last first, so that no member gives what it just got
                 self._move(step)
 
     def shares(self) -> Shares:
-        found: Shares = {member: [] for member in self._size}
+        shares: Shares = {member: [] for member in self._size}
         for partition in sorted(self._owner):
-            found[self._owner[partition]].append(partition)
-        return found
+            shares[self._owner[partition]].append(partition)
+        return shares
 
     def _next_chain(self) -> list[Step]:
-        """The shortest moves that relieve the member with most, or the next one that has some."""
+        """The shortest chain of moves from the largest share for which there is one."""
         least = min(self._size.values(), default=0)
         for giver in sorted(
             self._size, key=lambda member: (-self._size[member], self._rank[member])
         ):
             if self._size[giver] - least < 2:
                 return []
-            if chain := self._relief(giver):
+            if chain := self._chain_from(giver):
                 return chain
         return []
 
-    def _relief(self, giver: str) -> list[Step]:
-        """Level by level: who could take from the giver, who from those, and so on."""
+    def _chain_from(self, giver: str) -> list[Step]:
+        """Breadth-first: who could take from the giver, who from those, and so on."""
         came_by: dict[str, Step] = {}
         seen_topics: set[str] = set()
         level = [giver]
@@ -105,7 +105,7 @@ class Balance:
         return []
 
     def _move(self, step: Step) -> None:
-        """Preferably what the giver never had, or what the taker had before."""
+        """Preferably a partition the giver did not own before, or one the taker did."""
 
         def preference(index: int) -> tuple[bool, bool, int]:
             holder = self._holders.get(TopicPartition(step.topic, index))

@@ -1,4 +1,4 @@
-"""The value of `partition.assignment.strategy`: names, or objects of one's own.
+"""The value of `partition.assignment.strategy`: names, or custom objects.
 
 The order is the member's preference in the group's vote. A list may mix eager and cooperative
 strategies, as it must while a group moves from one to the other; the member then behaves eagerly.
@@ -39,19 +39,21 @@ _JAVA: Final = {
 
 def assignors(chosen: Iterable[str | Assignor]) -> tuple[Assignor, ...]:
     """One object for each strategy, in the order given."""
-    found = tuple(_built_in(one) if isinstance(one, str) else one for one in chosen)
-    if not found:
+    built = tuple(
+        _built_in(strategy) if isinstance(strategy, str) else strategy for strategy in chosen
+    )
+    if not built:
         raise UserError("partition.assignment.strategy is empty: expected at least one strategy")
-    names = [one.name for one in found]
+    names = [strategy.name for strategy in built]
     for name in names:
         if names.count(name) > 1:
-            raise UserError(f"partition.assignment.strategy names {name!r} twice")
-    return found
+            raise UserError(f"partition.assignment.strategy: {name!r} is listed more than once")
+    return built
 
 
 def protocol_of(chosen: Sequence[Assignor]) -> Protocols:
     """Cooperative only if every strategy is."""
-    if all(one.protocol is Protocols.COOPERATIVE for one in chosen):
+    if all(assignor.protocol is Protocols.COOPERATIVE for assignor in chosen):
         return Protocols.COOPERATIVE
     return Protocols.EAGER
 

@@ -1,8 +1,8 @@
 """Cooperative sticky: the shares of `sticky`, reached in two steps.
 
-Members keep reading while the group is dealt out. A partition that shall move is first taken from
-its owner and given to nobody; the owner gives it up and joins again, and only then it goes to its
-new owner. So no partition ever has two.
+Members keep reading during a rebalance. A partition that is to move is first withheld from all; its
+owner revokes it and rejoins, and only then it goes to its new owner. So no partition ever has two
+owners.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from ottla.client.consumer.assignors.assignor import Protocols, Shares, Subscription
-from ottla.client.consumer.assignors.sticky import steady_shares
+from ottla.client.consumer.assignors.sticky import sticky_shares
 from ottla.client.consumer.assignors.user_data import (
     NO_GENERATION,
-    Held,
+    OwnedPartitions,
     decode_generation,
     encode_generation,
 )
@@ -22,7 +22,7 @@ from ottla.model.ids import TopicPartition
 
 
 class CooperativeStickyAssignor:
-    """What does not move is never given up."""
+    """Partitions that stay are never revoked."""
 
     name: Final = "cooperative-sticky"
     protocol: Final = Protocols.COOPERATIVE
@@ -34,29 +34,34 @@ class CooperativeStickyAssignor:
         return encode_generation(self._generation)
 
     def assign(self, members: Mapping[str, Subscription], partitions: Mapping[str, int]) -> Shares:
-        held = {member: _held(told) for member, told in members.items()}
-        shares = steady_shares(members, held, partitions)
-        return withheld(shares, {member: frozenset(told.owned) for member, told in members.items()})
+        owned = {
+            member: _owned_partitions(subscription) for member, subscription in members.items()
+        }
+        shares = sticky_shares(members, owned, partitions)
+        return without_unrevoked(
+            shares,
+            {member: frozenset(subscription.owned) for member, subscription in members.items()},
+        )
 
     def on_assignment(self, partitions: Sequence[TopicPartition], generation: int) -> None:
         self._generation = generation
 
 
-def withheld(shares: Shares, owned: Mapping[str, frozenset[TopicPartition]]) -> Shares:
-    """The shares without what another member must give up first."""
+def without_unrevoked(shares: Shares, owned: Mapping[str, frozenset[TopicPartition]]) -> Shares:
+    """The shares without partitions that another member must revoke first."""
     owners: dict[TopicPartition, set[str]] = {}
     for member, partitions in owned.items():
         for partition in partitions:
             owners.setdefault(partition, set()).add(member)
     nobody: set[str] = set()
     return {
-        member: [at for at in share if member in (who := owners.get(at, nobody)) or not who]
+        member: [tp for tp in share if member in (current := owners.get(tp, nobody)) or not current]
         for member, share in shares.items()
     }
 
 
-def _held(told: Subscription) -> Held:
-    generation = told.generation
+def _owned_partitions(subscription: Subscription) -> OwnedPartitions:
+    generation = subscription.generation
     if generation == NO_GENERATION:  # a subscription of an older version
-        generation = decode_generation(told.user_data)
-    return Held(told.owned, generation)
+        generation = decode_generation(subscription.user_data)
+    return OwnedPartitions(subscription.owned, generation)

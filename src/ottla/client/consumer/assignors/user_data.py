@@ -1,9 +1,9 @@
-"""What sticky members tell their leader, in the Java client's own encoding.
+"""User data of the sticky strategies, in the Java client's own encoding.
 
-A member of `sticky` gives up its partitions before it joins, so it carries what it had, and in
-which generation, in the subscription's user data. A member of `cooperative-sticky` keeps them; the
-subscription itself lists those, and the user data holds the generation alone, for leaders that
-read an older subscription.
+A member of `sticky` revokes its partitions before it joins, so the user data of its subscription
+lists them with their generation. A member of `cooperative-sticky` keeps them; the subscription
+itself lists those, and the user data has the generation alone, for leaders that read an older
+subscription.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _INT16: Final = Struct(">h")
 _INT32: Final = Struct(">i")
 
 
-class Held(NamedTuple):
-    """What a member had, and in which generation it got it."""
+class OwnedPartitions(NamedTuple):
+    """The partitions a member owned, and the generation of that assignment."""
 
     partitions: tuple[TopicPartition, ...] = ()
     generation: int = NO_GENERATION
 
 
-def encode_held(partitions: Iterable[TopicPartition], generation: int) -> bytes:
+def encode_owned(partitions: Iterable[TopicPartition], generation: int) -> bytes:
     topics = [
-        (topic.encode(), [at.partition for at in held])
-        for topic, held in groupby(sorted(partitions), key=lambda at: at.topic)
+        (topic.encode(), [tp.partition for tp in group])
+        for topic, group in groupby(sorted(partitions), key=lambda tp: tp.topic)
     ]
     out = bytearray(_INT32.pack(len(topics)))
     for name, indexes in topics:
@@ -40,19 +40,21 @@ def encode_held(partitions: Iterable[TopicPartition], generation: int) -> bytes:
     return bytes(out + _INT32.pack(generation))
 
 
-def decode_held(data: bytes | None) -> Held:
-    """What a member says it had; nothing where it says nothing that can be read.
+def decode_owned(data: bytes | None) -> OwnedPartitions:
+    """The partitions a member owned; none if the data cannot be decoded.
 
-    The oldest members send no generation.
+    The oldest clients send no generation.
     """
     if not data:
-        return Held()
+        return OwnedPartitions()
     try:
-        partitions, at = _partitions(data)
-        generation = _INT32.unpack_from(data, at)[0] if at < len(data) else NO_GENERATION
+        partitions, position = _partitions(data)
+        generation = (
+            _INT32.unpack_from(data, position)[0] if position < len(data) else NO_GENERATION
+        )
     except (StructError, UnicodeDecodeError, ValueError):
-        return Held()
-    return Held(tuple(partitions), generation)
+        return OwnedPartitions()
+    return OwnedPartitions(tuple(partitions), generation)
 
 
 def encode_generation(generation: int) -> bytes:
@@ -67,17 +69,18 @@ def decode_generation(data: bytes | None) -> int:
 
 def _partitions(data: bytes) -> tuple[list[TopicPartition], int]:
     (topics,) = _INT32.unpack_from(data)
-    at = _INT32.size
-    found: list[TopicPartition] = []
+    position = _INT32.size
+    partitions: list[TopicPartition] = []
     for _ in range(topics):
-        (size,) = _INT16.unpack_from(data, at)
-        name = data[at + 2 : at + 2 + size].decode()
-        (count,) = _INT32.unpack_from(data, at + 2 + size)
-        at += 6 + size
-        if count < 0 or count > (len(data) - at) // 4:
+        (size,) = _INT16.unpack_from(data, position)
+        name = data[position + 2 : position + 2 + size].decode()
+        (count,) = _INT32.unpack_from(data, position + 2 + size)
+        position += 6 + size
+        if count < 0 or count > (len(data) - position) // 4:
             raise ValueError(f"{count} partitions")
-        found += [
-            TopicPartition(name, _INT32.unpack_from(data, at + 4 * nth)[0]) for nth in range(count)
+        partitions += [
+            TopicPartition(name, _INT32.unpack_from(data, position + 4 * nth)[0])
+            for nth in range(count)
         ]
-        at += 4 * count
-    return found, at
+        position += 4 * count
+    return partitions, position

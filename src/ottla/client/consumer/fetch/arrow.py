@@ -1,7 +1,7 @@
 """Chunks as Arrow: `poll_arrow`. Hot: benchmarks/clients_consumer.py.
 
-Owns the shape of the table: topic and partition in front of the columns that the kernels decode.
-Imported only when columns are asked for, because it needs the extra `arrow`.
+Owns the schema of the table: topic and partition in front of the columns that the kernels decode.
+Imported only when it is used, because it needs the extra `arrow`.
 """
 
 from __future__ import annotations
@@ -13,44 +13,46 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from ottla.client.consumer.fetch.chunk import Chunk, unreadable
+from ottla.client.consumer.fetch.chunk import Chunk, corrupt_batch
 from ottla.protocol.records.columns import decode
 from ottla.protocol.records.header import CorruptBatch
 
 TOPIC: Final = pa.dictionary(pa.int32(), pa.string())
-PLACE: Final = (pa.field("topic", TOPIC), pa.field("partition", pa.int32()))
-WANT: Final = decode.COLUMNS
-FEWEST_KEPT: Final = 1 << 14
-MOST_KEPT: Final = 1 << 17
+PARTITION_FIELDS: Final = (pa.field("topic", TOPIC), pa.field("partition", pa.int32()))
+COLUMN_NAMES: Final = decode.COLUMNS
+FEWEST_CACHED: Final = 1 << 14
+MOST_CACHED: Final = 1 << 17
 
 
 @cache
 def schema(*, headers: bool) -> Any:
-    """The schema of every table that `poll_arrow` gives."""
-    return pa.schema([*PLACE, *decode.schema(_want(headers))])
+    """The schema of every table that `poll_arrow` returns."""
+    return pa.schema([*PARTITION_FIELDS, *decode.schema(_wanted_columns(headers))])
 
 
 def batches_of(chunk: Chunk, *, headers: bool, check_crc: bool) -> Iterator[Any]:
-    """The records of a chunk that were not handed out yet, as record batches."""
+    """The records of a chunk that were not returned yet, as record batches."""
     view, aborted, more = chunk.data, tuple(chunk.aborted), True
     part = chunk.part
     while more:
         try:
-            found = decode.decode_batches(
+            decoded = decode.decode_batches(
                 view,
-                want=_want(headers),
+                want=_wanted_columns(headers),
                 start_offset=part.offset,
                 aborted=aborted,
                 check_crc=check_crc,
             )
         except CorruptBatch as fault:
-            raise unreadable(part, fault) from None
-        view, aborted, more = view[found.consumed :], found.aborted, found.more
-        rows = found.batch.num_rows
+            raise corrupt_batch(part, fault) from None
+        view, aborted, more = view[decoded.consumed :], decoded.aborted, decoded.more
+        rows = decoded.batch.num_rows
         if rows:
             topic, partition = part.tp
-            place = pa.DictionaryArray.from_arrays(_all(0, rows), _name(topic), safe=False)
-            columns = [place, _all(partition, rows), *found.batch.columns]
+            topics = pa.DictionaryArray.from_arrays(
+                _constant_column(0, rows), _name(topic), safe=False
+            )
+            columns = [topics, _constant_column(partition, rows), *decoded.batch.columns]
             yield pa.RecordBatch.from_arrays(columns, schema=schema(headers=headers))
 
 
@@ -58,16 +60,16 @@ def table_of(batches: Sequence[Any], *, headers: bool) -> Any:
     return pa.Table.from_batches(batches, schema=schema(headers=headers))
 
 
-def _all(number: int, rows: int) -> Any:
-    """A column of one number: a part of one that is kept, because new memory is dear."""
-    kept = 1 << (rows - 1).bit_length()
-    if kept > MOST_KEPT:
+def _constant_column(number: int, rows: int) -> Any:
+    """A column of one number: a slice of a cached one, because new memory is expensive."""
+    size = 1 << (rows - 1).bit_length()
+    if size > MOST_CACHED:
         return pa.array(np.full(rows, number, np.int32))
-    return _same(number, max(FEWEST_KEPT, kept)).slice(0, rows)
+    return _cached_column(number, max(FEWEST_CACHED, size)).slice(0, rows)
 
 
 @lru_cache(64)
-def _same(number: int, rows: int) -> Any:
+def _cached_column(number: int, rows: int) -> Any:
     return pa.array(np.full(rows, number, np.int32))
 
 
@@ -76,5 +78,5 @@ def _name(topic: str) -> Any:
     return pa.array([topic], pa.string())
 
 
-def _want(headers: bool) -> tuple[str, ...]:
-    return (*WANT, "headers") if headers else WANT
+def _wanted_columns(headers: bool) -> tuple[str, ...]:
+    return (*COLUMN_NAMES, "headers") if headers else COLUMN_NAMES

@@ -1,7 +1,7 @@
-"""Chunks that have arrived and were not read through.
+"""Fetched chunks that are not fully read.
 
-Owns their order and what becomes of chunks of partitions that are paused, revoked or sought. The
-event loop appends, whoever polls takes; one deque, whose ends are safe to use from two threads.
+Owns their order, and what happens to chunks of partitions that are paused, revoked or sought. The
+event loop appends, the polling thread takes; the ends of a deque are safe to use from two threads.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ottla.client.consumer.record import Record
 
 
 class Buffer:
-    """Where fetches end and polls begin."""
+    """The buffer between fetches and polls."""
 
     def __init__(
         self, reading: ChunkReader, drained: Callable[[], None], broken: Callable[[Chunk], None]
     ) -> None:
         self._reading = reading
         self.drained = drained  # there is room for another fetch
-        self.broken = broken  # it does not read
+        self.broken = broken  # it cannot be decoded
         self._ready: deque[Chunk] = deque()
         self._parked: list[Chunk] = []
 
@@ -32,28 +32,28 @@ class Buffer:
         self._ready.append(chunk)
 
     def resume(self, part: AssignedPartition) -> None:
-        """What was fetched before a pause comes first."""
-        mine = [chunk for chunk in self._parked if chunk.part is part]
+        """Chunks that were fetched before a pause come first."""
+        resumed = [chunk for chunk in self._parked if chunk.part is part]
         self._parked = [chunk for chunk in self._parked if chunk.part is not part]
-        self._ready.extendleft(reversed(mine))
+        self._ready.extendleft(reversed(resumed))
 
     @property
     def has_some(self) -> bool:
-        """Whether there is a chunk that may be read; it may turn out to hold no record."""
+        """Whether there is a chunk to read; it may contain no record."""
         return next(self._current(), None) is not None
 
     def take(self, most: int) -> list[Record[Any, Any]]:
-        """Up to so many records, positions moved past them; from several chunks if need be.
+        """Up to `most` records, from several chunks if needed; positions move past them.
 
-        A record that cannot be read ends the list; when it is the first, its error is raised.
+        A record that cannot be decoded ends the list; if it is the first, its error is raised.
         """
-        taken: list[Record[Any, Any]] = []
+        result: list[Record[Any, Any]] = []
         for chunk in self._current():
             part = chunk.part
             try:
-                records, is_last = chunk.take(most - len(taken), self._reading)
+                records, is_last = chunk.take(most - len(result), self._reading)
             except Exception:
-                if taken:
+                if result:
                     break
                 self.broken(chunk)
                 raise
@@ -64,21 +64,21 @@ class Buffer:
                 self.drained()
             elif records:
                 part.offset, part.epoch = records[-1].offset + 1, records[-1].leader_epoch
-            taken = taken + records if taken else records
-            if len(taken) >= most or not is_last:
+            result = result + records if result else records
+            if len(result) >= most or not is_last:
                 break
-        return taken
+        return result
 
     def take_chunks(self) -> list[Chunk]:
-        """Everything there is, undecoded; what was read of the first is left out by its offset."""
-        found: list[Chunk] = []
+        """All chunks, undecoded; the part of the first that was read is skipped by its offset."""
+        chunks: list[Chunk] = []
         for chunk in self._current():
             self._ready.popleft()
-            found.append(chunk)
-        return found
+            chunks.append(chunk)
+        return chunks
 
     def done(self, chunk: Chunk) -> None:
-        """The user has all of a chunk from `take_chunks`; whoever took them says `drained`."""
+        """The user has all of a chunk from `take_chunks`; the caller of that calls `drained`."""
         part = chunk.part
         part.offset, part.epoch = chunk.end, chunk.end_epoch
         part.finished += 1
@@ -87,7 +87,7 @@ class Buffer:
         self._ready.extendleft(reversed(chunks))
 
     def _current(self) -> Iterator[Chunk]:
-        """The first chunk that may be read, again and again until there is none."""
+        """The first readable chunk, repeatedly until there is none."""
         while self._ready:
             chunk = self._ready[0]
             if not chunk.is_current:

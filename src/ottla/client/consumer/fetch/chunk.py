@@ -1,7 +1,7 @@
-"""Fetched bytes of one partition on their way to the user, decoded when they are wanted.
+"""Fetched bytes of one partition, decoded when they are read.
 
-Owns the place between a fetch and a poll: a chunk is what one reply held for one partition. It is
-decoded once, as a whole, by whoever reads it, and handed out in pieces. Never fetches.
+Owns the state between a fetch and a poll: a chunk is the data of one partition in one response. It
+is decoded once, as a whole, by the reading thread, and returned in pieces. Never fetches.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from ottla.model.errors import ErrorCode, KafkaError
 from ottla.protocol.records.header import CorruptBatch
 
 Read: TypeAlias = Callable[[bytes], Any]
-"""A deserializer; None stays None and is never given to it."""
+"""A deserializer; it is never called for None, which stays None."""
 
 
 class Chunk:
-    """What one fetch brought of one partition."""
+    """The data of one partition in one fetch response."""
 
     __slots__ = (
-        "_at",
         "_left",
         "_more",
+        "_position",
         "_rows",
         "aborted",
         "data",
@@ -41,39 +41,39 @@ class Chunk:
         self, part: AssignedPartition, version: int, data: memoryview, aborted: Aborted = ()
     ) -> None:
         self.part = part
-        self.version = version  # of the partition when it was asked for
+        self.version = version  # of the partition when it was requested
         self.data = data
         self.aborted = aborted
         self.end, self.end_epoch = end_of(data)
         self._rows = RecordRows()
-        self._at = 0
+        self._position = 0
         self._left: tuple[memoryview, Aborted] = (data, aborted)  # to decode
         self._more = True
 
     @property
     def is_current(self) -> bool:
-        """False once its partition is gone, or is read from elsewhere."""
+        """False once its partition is revoked, or its position has changed."""
         return self.version == self.part.version
 
     def take(self, most: int, reading: ChunkReader) -> tuple[list[Record[Any, Any]], bool]:
-        """The next records, at most so many, and whether these were the last."""
-        if self._at == len(self._rows.offsets) and self._more:
+        """The next records, at most `most`, and whether these were the last."""
+        if self._position == len(self._rows.offsets) and self._more:
             self._decode(reading)
-        found, start, total = self._rows, self._at, len(self._rows.offsets)
+        rows, start, total = self._rows, self._position, len(self._rows.offsets)
         end = min(start + most, total)
-        records = reading.records(self.part, found.between(start, end))
-        self._at = start + len(records)  # one that did not deserialize is the next one
-        return records, self._at == total and not self._more
+        records = reading.records(self.part, rows.between(start, end))
+        self._position = start + len(records)  # one that failed to deserialize is the next one
+        return records, self._position == total and not self._more
 
     def _decode(self, reading: ChunkReader) -> None:
         view, aborted = self._left
-        found = reading.decoded(self.part, view, aborted)
-        self._rows, self._at, self._more = found.rows, 0, found.more
-        self._left = view[found.consumed :], found.aborted
+        decoded = reading.decoded(self.part, view, aborted)
+        self._rows, self._position, self._more = decoded.rows, 0, decoded.more
+        self._left = view[decoded.consumed :], decoded.aborted
 
 
 class ChunkReader:
-    """How a consumer turns bytes into records."""
+    """Turns bytes into records."""
 
     def __init__(self, key: Read | None, value: Read | None, *, check_crc: bool) -> None:
         self._key = key
@@ -84,49 +84,52 @@ class ChunkReader:
         try:
             return decoder()(view, part.offset, aborted, check_crc=self.check_crc)
         except CorruptBatch as fault:
-            raise unreadable(part, fault) from None
+            raise corrupt_batch(part, fault) from None
 
-    def records(self, part: AssignedPartition, found: RecordRows) -> list[Record[Any, Any]]:
-        """As many as deserialize; SerializationError when the first one does not."""
-        keys, values = found.keys, found.values
+    def records(self, part: AssignedPartition, rows: RecordRows) -> list[Record[Any, Any]]:
+        """The records before the first that fails to deserialize, or SerializationError."""
+        keys, values = rows.keys, rows.values
         try:
-            keys, values = _read(self._key, keys), _read(self._value, values)
+            keys, values = _deserialize(self._key, keys), _deserialize(self._value, values)
         except Exception:
-            good = self._good(part, found)
-            found = found.between(0, good)
-            keys, values = _read(self._key, found.keys), _read(self._value, found.values)
+            count = self._deserializable_count(part, rows)
+            rows = rows.between(0, count)
+            keys, values = (
+                _deserialize(self._key, rows.keys),
+                _deserialize(self._value, rows.values),
+            )
         topic, partition = part.tp
         return make_records(
             zip(
-                repeat(topic), repeat(partition), found.offsets, found.timestamps, found.types,
-                keys, values, found.headers, found.epochs,
+                repeat(topic), repeat(partition), rows.offsets, rows.timestamps, rows.types,
+                keys, values, rows.headers, rows.epochs,
             )
         )  # fmt: skip
 
-    def _good(self, part: AssignedPartition, found: RecordRows) -> int:
-        """How many records in a row deserialize."""
-        for at, (key, value) in enumerate(zip(found.keys, found.values, strict=True)):
+    def _deserializable_count(self, part: AssignedPartition, rows: RecordRows) -> int:
+        """How many records, from the first, can be deserialized."""
+        for index, (key, value) in enumerate(zip(rows.keys, rows.values, strict=True)):
             try:
-                _read(self._key, [key])
-                _read(self._value, [value])
+                _deserialize(self._key, [key])
+                _deserialize(self._value, [value])
             except Exception as error:
-                if at:
-                    return at
+                if index:
+                    return index
                 raise SerializationError(
-                    f"{part.tp} at offset {found.offsets[at]} does not deserialize: {error!r}; "
-                    "seek past it to go on without"
+                    f"cannot deserialize {part.tp} at offset {rows.offsets[index]}: {error!r}; "
+                    "seek past it to skip the record"
                 ) from error
-        return len(found.offsets)
+        return len(rows.offsets)
 
 
-def _read(read: Read | None, column: Sequence[bytes | None]) -> Sequence[Any]:
-    if read is None:
+def _deserialize(deserializer: Read | None, column: Sequence[bytes | None]) -> Sequence[Any]:
+    if deserializer is None:
         return column
-    return [None if data is None else read(data) for data in column]
+    return [None if data is None else deserializer(data) for data in column]
 
 
-def unreadable(part: AssignedPartition, fault: CorruptBatch) -> KafkaError:
+def corrupt_batch(part: AssignedPartition, fault: CorruptBatch) -> KafkaError:
     return KafkaError(
         ErrorCode.corrupt_message,
-        f"{part.tp} at offset {part.offset} does not read: {fault}; seek past it to go on without",
+        f"cannot decode {part.tp} at offset {part.offset}: {fault}; seek past it to skip the batch",
     )

@@ -1,6 +1,6 @@
-"""Taking records out of the buffer: what both faces do at the end of a poll.
+"""Takes records out of the buffer at the end of a poll.
 
-Owns the last steps to the user: the limit, the interceptors, the figures. Runs on the caller's
+Owns the last steps to the user: the limit, the interceptors, the metrics. Runs on the caller's
 thread, which need not be the loop's.
 """
 
@@ -14,37 +14,37 @@ from ottla.model.errors import KafkaError, UserError
 
 
 def take(core: Core, most: int | None = None) -> list[Record[Any, Any]]:
-    """Records that are there, positions moved past them."""
+    """Take buffered records; positions move past them."""
     if most is not None and most < 1:
         raise UserError(f"max_records={most}: expected 1 or more")
     records = core.buffer.take(most or core.config.max_poll_records)
-    core.pace.polled()
+    core.poll_interval.polled()
     core.records += len(records)
     return core.interceptors.consumed(records) if core.interceptors and records else records
 
 
 def take_arrow(core: Core, *, headers: bool) -> Any:
-    """All chunks that are there, as one table."""
+    """Take all buffered chunks, as one table."""
     try:
         from ottla.client.consumer.fetch import arrow
     except ImportError as missing:
         raise UserError(f"poll_arrow() needs {missing.name}: pip install 'ottla[arrow]'") from None
-    core.pace.polled()
-    core.fetcher.in_columns = True
+    core.poll_interval.polled()
+    core.fetcher.reads_columns = True
     batches: list[Any] = []
     chunks = core.buffer.take_chunks()
-    for at, chunk in enumerate(chunks):
+    for index, chunk in enumerate(chunks):
         try:
             batches += arrow.batches_of(chunk, headers=headers, check_crc=core.config.check_crcs)
         except KafkaError:
-            core.buffer.put_back(chunks[at:])
+            core.buffer.put_back(chunks[index:])
             if not batches:
                 core.buffer.broken(chunk)
                 raise
             break
         core.buffer.done(chunk)
     if chunks:
-        core.buffer.drained()  # once: the loop that hears of it takes the interpreter's lock
+        core.buffer.drained()  # once: waking the loop costs the interpreter's lock
     table = arrow.table_of(batches, headers=headers)
     core.records += table.num_rows
     return table

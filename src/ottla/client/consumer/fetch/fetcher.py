@@ -1,8 +1,8 @@
-"""Fetching: requests under way to each broker that something is read from.
+"""The Fetch requests in flight to each broker.
 
-Owns the tasks and the sessions: one of each for a broker, and a second of each for one whose
-replies are large (`shares`). Fetches run ahead of the user: while one chunk of a partition is read
-the next one is on its way, and no further. Never decodes a record.
+Owns the tasks and the sessions: one of each per broker, and a second of each for a broker whose
+responses are large (`partition_selection`). Fetches run ahead of the user: while one chunk of a
+partition is read the next one is fetched, and no more. Never decodes a record.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from ottla.protocol.schema import Kind, message
 FETCH: Final = 1
 CLOSE_TIMEOUT_MS: Final = 1_000
 COLUMNS_BYTES: Final = 8 << 20
-"""Of one partition in one fetch where the user reads columns and has not said how many."""
+"""Per partition and fetch if the user reads columns and has not set a limit."""
 
 
 class Source:
-    """A broker that something is read from."""
+    """A broker that is fetched from."""
 
     def __init__(self, *, read_committed: bool) -> None:
-        self.bell = asyncio.Event()
-        self.shares = PartitionSelection(read_committed=read_committed)
+        self.wake_event = asyncio.Event()
+        self.selection = PartitionSelection(read_committed=read_committed)
         self.tasks = 0
 
 
@@ -70,61 +70,61 @@ class Fetcher:
         self._config: ConsumerConfig = cluster.config
         self._subscriptions = subscriptions
         self._watch = watch
-        self._arrivals = PartitionResponses(cluster, policy, self.kick)
+        self._responses = PartitionResponses(cluster, policy, self.wake)
         self._sessions: dict[tuple[int, ConnectionLane], FetchSession] = {}
         self._brokers: dict[int, Source] = {}
         self._changed = asyncio.Event()
-        self.in_columns = False
-        """The user reads columns: large fetches are worth their memory."""
+        self.reads_columns = False
+        """The user reads columns: large fetches are worth the memory."""
         self.fetches = 0
 
-    def serve(self, buffer: Buffer, then: ErrorReaction) -> None:
-        self._then = then
-        self._arrivals.serve(buffer, then)
+    def attach(self, buffer: Buffer, callbacks: ErrorReaction) -> None:
+        self._callbacks = callbacks
+        self._responses.attach(buffer, callbacks)
 
     @property
     def bytes(self) -> int:
-        return self._arrivals.bytes
+        return self._responses.bytes
 
-    def kick(self) -> None:
-        """Something can be fetched that could not before."""
+    def wake(self) -> None:
+        """Look again for partitions to fetch."""
         self._changed.set()
         for broker in self._brokers.values():
-            broker.bell.set()
+            broker.wake_event.set()
 
     def refetch(self, chunk: Chunk) -> None:
-        """A chunk does not read: ask again from where the user is."""
+        """A chunk cannot be decoded: fetch again from the user's position."""
         if chunk.is_current:
             chunk.part.seek(chunk.part.offset)
-            self.kick()
+            self.wake()
 
     async def run(self) -> None:
-        """The tasks for each broker that there is something to fetch from."""
+        """Start tasks for each broker that there is something to fetch from."""
         async with asyncio.TaskGroup() as tasks:
             while True:
                 self._changed.clear()
                 for node in {node for node, _ in self._sources()}:
-                    broker = self._brokers.get(node) or self._begun(node)
-                    while broker.tasks < broker.shares.fetches:
+                    broker = self._brokers.get(node) or self._add_source(node)
+                    while broker.tasks < broker.selection.fetches:
                         lane = ConnectionLane.MORE_DATA if broker.tasks else ConnectionLane.DATA
                         broker.tasks += 1
-                        tasks.create_task(self._from(node, broker, lane))
+                        tasks.create_task(self._fetch_loop(node, broker, lane))
                 await self._changed.wait()
 
-    def _begun(self, node: int) -> Source:
+    def _add_source(self, node: int) -> Source:
         broker = Source(read_committed=self._config.isolation_level == "read_committed")
         self._brokers[node] = broker
         return broker
 
     async def close(self) -> None:
-        """Let brokers forget the sessions; not worth much waiting."""
+        """Close the fetch sessions, with a short timeout."""
 
-        async def one(node: int, fields: Fields) -> None:
+        async def close_session(node: int, fields: Fields) -> None:
             with suppress(OSError, KafkaError):
                 await self._cluster.ask(
                     node,
                     FETCH,
-                    {**self._terms, **fields},
+                    {**self._request_fields, **fields},
                     at_most=NEWEST,
                     timeout_ms=CLOSE_TIMEOUT_MS,
                     lane=ConnectionLane.COORDINATION,
@@ -132,47 +132,48 @@ class Fetcher:
 
         async with asyncio.TaskGroup() as tasks:
             for (node, _), session in self._sessions.items():
-                if (fields := session.closing()) is not None:
-                    tasks.create_task(one(node, fields))
+                if (fields := session.close_request()) is not None:
+                    tasks.create_task(close_session(node, fields))
 
-    async def _from(self, node: int, broker: Source, lane: ConnectionLane) -> None:
+    async def _fetch_loop(self, node: int, broker: Source, lane: ConnectionLane) -> None:
         session = self._sessions.setdefault((node, lane), FetchSession())
         failures = 0
         while True:
-            asked = self._next(node, broker)
-            if not asked:
-                await broker.bell.wait()
+            requested = self._select_partitions(node, broker)
+            if not requested:
+                await broker.wake_event.wait()
                 continue
             try:
-                good = await self._fetch(node, broker, (lane, session), asked)
+                good = await self._fetch(node, broker, (lane, session), requested)
                 failures = 0 if good else failures + 1
             except (OSError, KafkaError) as error:
-                # The broker was not reached; codes of a reply are the session's (`FetchSession`) or
-                # a partition's (`LOOK_AGAIN`), and are judged where the reply is read.
-                session.lost()
+                # The broker was not reached; error codes of a response are the session's
+                # (`FetchSession`) or a partition's (`PartitionResponses`).
+                session.reset()
                 failures += 1
                 if isinstance(error, KafkaError) and not error.retriable:
-                    self._then.failed(error)
+                    self._callbacks.failed(error)
             finally:
-                broker.shares.give_back(asked)
+                broker.selection.give_back(requested)
             if failures:
-                self._watch.ask()
-                if (
-                    lane is ConnectionLane.MORE_DATA
-                ):  # the first goes on with all; a large reply calls again
-                    broker.shares.failed()
+                self._watch.request_refresh()
+                # The first task goes on with all; a large response starts another second one.
+                if lane is ConnectionLane.MORE_DATA:
+                    broker.selection.failed()
                     broker.tasks -= 1
-                    broker.bell.set()
+                    broker.wake_event.set()
                     return
                 await asyncio.sleep(self._cluster.backoff.after(failures) / 1e3)
 
-    def _next(self, node: int, broker: Source) -> dict[TopicPartition, RequestedPartition]:
-        """What the next fetch asks for."""
-        broker.bell.clear()
-        wanted = [part for source, part in self._sources() if source == node]
-        share, leaves_some = broker.shares.take(wanted, unread=self._has_unread(node))
+    def _select_partitions(
+        self, node: int, broker: Source
+    ) -> dict[TopicPartition, RequestedPartition]:
+        """The partitions of the next fetch."""
+        broker.wake_event.clear()
+        fetchable = [part for source, part in self._sources() if source == node]
+        share, leaves_some = broker.selection.take(fetchable, unread=self._has_unread(node))
         if leaves_some:
-            broker.bell.set()
+            broker.wake_event.set()
         return {
             part.tp: RequestedPartition(part, part.version, part.fetch_offset) for part in share
         }
@@ -181,18 +182,18 @@ class Fetcher:
         self,
         node: int,
         broker: Source,
-        way: tuple[ConnectionLane, FetchSession],
-        asked: Mapping[TopicPartition, RequestedPartition],
+        lane_and_session: tuple[ConnectionLane, FetchSession],
+        requested: Mapping[TopicPartition, RequestedPartition],
     ) -> bool:
-        """One request and its answer; whether all went well."""
-        lane, session = way
-        wanted = {tp: self._want(each) for tp, each in asked.items()}
-        by_id = all(want.topic_id != NO_TOPIC_ID for want in wanted.values())
+        """One request and its response; whether there was no error."""
+        lane, session = lane_and_session
+        positions = {tp: self._fetch_position(partition) for tp, partition in requested.items()}
+        by_id = all(position.topic_id != NO_TOPIC_ID for position in positions.values())
         version = await self._cluster.version(
             node, FETCH, at_most=NEWEST if by_id else BY_ID - 1, lane=lane
         )
         body = bytearray()
-        fields = {**self._terms, **session.next(wanted)}
+        fields = {**self._request_fields, **session.next_request(positions)}
         writer_of(message(FETCH, version, Kind.REQUEST))(fields, body)
         self.fetches += 1
         frame = await self._cluster.ask_bytes(node, FETCH, version, [bytes(body)], lane=lane)
@@ -200,40 +201,43 @@ class Fetcher:
             reply = read_fetch_response(version, frame)
         except Disconnect as fault:
             raise ConnectionError(str(fault)) from None
-        session.answered(reply.error_code, reply.session_id)
+        session.on_response(reply.error_code, reply.session_id)
         if reply.error_code:
             return False
-        names = {want.topic_id: tp.topic for tp, want in wanted.items()}
-        take = self._arrivals.take
-        good = [take(asked, _place(each, names), each) for each in reply.partitions]
-        self._then.arrived()
-        if broker.shares.answered(len(frame), len(asked)):
+        names = {position.topic_id: tp.topic for tp, position in positions.items()}
+        handle = self._responses.handle
+        good = [
+            handle(requested, _topic_partition(response, names), response)
+            for response in reply.partitions
+        ]
+        self._callbacks.arrived()
+        if broker.selection.on_response(len(frame), len(requested)):
             self._changed.set()
         return all(good)
 
     def _sources(self) -> list[tuple[int, AssignedPartition]]:
-        """Every partition that can be fetched, and from whom."""
+        """Every partition that can be fetched, and the broker to fetch it from."""
         view, now_ms = self._watch.view, self._cluster.clock.mono_ms()
-        found: list[tuple[int, AssignedPartition]] = []
+        sources: list[tuple[int, AssignedPartition]] = []
         for part in self._subscriptions:
             if not part.is_fetchable:
                 continue
-            seen = view.partition(part.tp)
-            if seen is None or seen.leader not in view.nodes:
-                self._watch.ask()
+            partition_view = view.partition(part.tp)
+            if partition_view is None or partition_view.leader not in view.nodes:
+                self._watch.request_refresh()
                 continue
-            part.led_by(seen.leader_epoch)
+            part.on_leader_epoch(partition_view.leader_epoch)
             if not part.is_fetchable:
-                self._then.moved()
+                self._callbacks.moved()
                 continue
-            source = part.source(seen.leader, now_ms)
-            if source not in view.nodes:  # a replica that has gone
-                source, part.replica = seen.leader, UNKNOWN
-            found.append((source, part))
-        return found
+            source = part.source(partition_view.leader, now_ms)
+            if source not in view.nodes:  # the replica is gone
+                source, part.replica = partition_view.leader, UNKNOWN
+            sources.append((source, part))
+        return sources
 
     def _has_unread(self, node: int) -> bool:
-        """Whether some partition of a broker is not fetched because the user has yet to read it."""
+        """Whether a partition of this broker is not fetched because its buffer is full."""
         view = self._watch.view
         return any(
             (view.leader(part.tp) if part.replica == UNKNOWN else part.replica) == node
@@ -241,21 +245,23 @@ class Fetcher:
             if part.is_full
         )
 
-    def _want(self, each: RequestedPartition) -> FetchPosition:
-        topic = self._watch.view.topics[each.part.tp.topic]
-        return FetchPosition(topic.id, each.offset, each.part.leader_epoch, self._most_bytes)
+    def _fetch_position(self, requested: RequestedPartition) -> FetchPosition:
+        topic = self._watch.view.topics[requested.part.tp.topic]
+        return FetchPosition(
+            topic.id, requested.offset, requested.part.leader_epoch, self._most_bytes
+        )
 
     @property
     def _most_bytes(self) -> int:
-        """Of one partition: for columns more, as far as all together stay within one reply."""
+        """Per partition: more for columns, as long as all together fit into one response."""
         config = self._config
-        if not self.in_columns or config.is_given("max_partition_fetch_bytes"):
+        if not self.reads_columns or config.is_given("max_partition_fetch_bytes"):
             return config.max_partition_fetch_bytes
         share = config.fetch_max_bytes // max(1, len(self._subscriptions))
         return max(config.max_partition_fetch_bytes, min(share, COLUMNS_BYTES))
 
     @property
-    def _terms(self) -> dict[str, object]:
+    def _request_fields(self) -> dict[str, object]:
         config = self._config
         return {
             "replica_id": -1,
@@ -267,7 +273,7 @@ class Fetcher:
         }
 
 
-def _place(fetched: PartitionResponse, names: Mapping[UUID, str]) -> TopicPartition:
+def _topic_partition(fetched: PartitionResponse, names: Mapping[UUID, str]) -> TopicPartition:
     topic = fetched.topic
     return TopicPartition(
         names.get(topic, "") if isinstance(topic, UUID) else topic, fetched.partition

@@ -1,6 +1,6 @@
-"""What the answer for one partition leads to: a chunk for the user, or what its error demands.
+"""Handles the fetch response for one partition: records or an error.
 
-Owns the reaction to each error of a fetched partition. Never asks a broker, never decodes a record.
+Owns the reaction to each error of a partition. Never sends a request, never decodes a record.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.header import CorruptBatch
 
-LOOK_AGAIN: Final = frozenset(
+REFRESH_METADATA: Final = frozenset(
     {
         ErrorCode.not_leader_or_follower,
         ErrorCode.replica_not_available,
@@ -36,11 +36,11 @@ LOOK_AGAIN: Final = frozenset(
         ErrorCode.unknown_server_error,
     }
 )
-"""Refusals after which the cluster is looked at anew, and the partition is tried again."""
+"""Errors after which the metadata is refreshed, and the partition is retried."""
 
 
 class RequestedPartition(NamedTuple):
-    """What was asked, to compare when the answer comes."""
+    """What was requested, to compare with the response."""
 
     part: AssignedPartition
     version: int
@@ -48,66 +48,69 @@ class RequestedPartition(NamedTuple):
 
 
 class ErrorReaction(NamedTuple):
-    """Whom to tell."""
+    """Callbacks: records arrived, a position is needed, an error is final."""
 
     arrived: Callable[[], None]
-    moved: Callable[[], None]  # some partition must be placed anew
+    moved: Callable[[], None]  # some partition needs a new position
     failed: Callable[[Exception], None]
 
 
 class PartitionResponses:
-    """Takes replies apart, partition by partition."""
+    """Handles responses, partition by partition."""
 
-    def __init__(self, cluster: Cluster, policy: ResetPolicy, kick: Callable[[], None]) -> None:
+    def __init__(self, cluster: Cluster, policy: ResetPolicy, wake: Callable[[], None]) -> None:
         assert isinstance(cluster.config, ConsumerConfig)
         self._config: ConsumerConfig = cluster.config
         self._clock = cluster.clock
         self._policy = policy
-        self._kick = kick
+        self._wake = wake
         self.bytes = 0
 
-    def serve(self, buffer: Buffer, then: ErrorReaction) -> None:
+    def attach(self, buffer: Buffer, callbacks: ErrorReaction) -> None:
         self._buffer = buffer
-        self._then = then
+        self._callbacks = callbacks
 
-    def take(
+    def handle(
         self,
-        asked: Mapping[TopicPartition, RequestedPartition],
+        requested: Mapping[TopicPartition, RequestedPartition],
         tp: TopicPartition,
         fetched: PartitionResponse,
     ) -> bool:
-        """One partition of a reply; False when the cluster should be looked at before the next."""
-        each = asked.get(tp)
-        if each is None or each.part.version != each.version:
-            return True  # sought or given up meanwhile
-        part = each.part
+        """Handle one partition; False if the metadata should be refreshed before the next."""
+        request = requested.get(tp)
+        if request is None or request.part.version != request.version:
+            return True  # sought or revoked meanwhile
+        part = request.part
         if fetched.error_code:
-            return self._refused(part, fetched)
+            return self._on_error(part, fetched)
         part.high_watermark = fetched.high_watermark
         part.stable_offset = fetched.stable_offset
         part.log_start = fetched.log_start
         if fetched.preferred_replica != UNKNOWN:
             until_ms = self._clock.mono_ms() + self._config.metadata_max_age_ms
             part.prefer(fetched.preferred_replica, until_ms)
-            self._kick()  # another broker's task may have to begin
+            self._wake()  # another broker's task may have to start
             return True
         if len(fetched.records):
-            self._keep(each, fetched)
+            self._buffer_records(request, fetched)
         return True
 
-    def _keep(self, each: RequestedPartition, fetched: PartitionResponse) -> None:
-        part = each.part
+    def _buffer_records(self, request: RequestedPartition, fetched: PartitionResponse) -> None:
+        part = request.part
         try:
-            chunk = Chunk(part, each.version, fetched.records, fetched.aborted)
+            chunk = Chunk(part, request.version, fetched.records, fetched.aborted)
         except CorruptBatch as fault:
-            self._then.failed(
-                KafkaError(ErrorCode.corrupt_message, f"{part.tp} at {each.offset}: {fault}")
+            self._callbacks.failed(
+                KafkaError(
+                    ErrorCode.corrupt_message,
+                    f"cannot decode {part.tp} at offset {request.offset}: {fault}",
+                )
             )
             return
         if chunk.end < 0:
-            self._then.failed(
+            self._callbacks.failed(
                 RecordTooLarge(
-                    f"{part.tp} at {each.offset}: the next batch is larger than "
+                    f"{part.tp} at offset {request.offset}: the next batch is larger than "
                     f"max.partition.fetch.bytes={self._config.max_partition_fetch_bytes}"
                 )
             )
@@ -116,27 +119,27 @@ class PartitionResponses:
         part.fetch_offset = chunk.end
         self._buffer.add(chunk)
 
-    def _refused(self, part: AssignedPartition, fetched: PartitionResponse) -> bool:
+    def _on_error(self, part: AssignedPartition, fetched: PartitionResponse) -> bool:
         code = ErrorCode(fetched.error_code)
         if code is ErrorCode.offset_out_of_range:
             return self._out_of_range(part)
-        if code in LOOK_AGAIN:
+        if code in REFRESH_METADATA:
             part.replica = UNKNOWN
             return False
-        self._then.failed(refusal(code, f"{part.tp}: {code.name}"))
+        self._callbacks.failed(refusal(code, f"fetch of {part.tp} failed: {code.name}"))
         return False
 
     def _out_of_range(self, part: AssignedPartition) -> bool:
-        if part.replica != UNKNOWN:  # a follower may lag: the leader knows
+        if part.replica != UNKNOWN:  # a follower may lag: ask the leader
             part.replica = UNKNOWN
-            self._kick()
+            self._wake()
             return True
         if part.arrived != part.finished:
-            return False  # what was fetched before is read first
+            return False  # buffered records are read first
         timestamp = self._policy.timestamp(self._clock.wall_ms())
         if timestamp is None:
-            part.stick(OffsetOutOfRange({part.tp: part.offset}))
+            part.mark_stuck(OffsetOutOfRange({part.tp: part.offset}))
         else:
             part.reset(timestamp)
-            self._then.moved()
+            self._callbacks.moved()
         return True

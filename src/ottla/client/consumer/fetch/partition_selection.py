@@ -1,13 +1,13 @@
-"""Which partitions of one broker the next fetch asks for. Pure.
+"""Which partitions of one broker the next fetch contains. Pure.
 
-Owns what is being asked for, so that nothing is asked for twice, and how many fetches may be under
-way to the broker. One is enough until its replies are large. Then a second, over a connection of
-its own, keeps both sides at work: while one reply is received the broker makes the other.
+Owns the set of partitions in flight, so that none is requested twice, and how many fetches may be
+in flight to the broker. One is enough until its responses are large. Then a second one, over its
+own connection, keeps both sides busy: while one response is received the broker builds the other.
 
-A fetch of partitions without new records waits at the broker, and until it is answered nothing else
-can be asked for in its place. So none is made while the user has yet to read what was fetched of
-other partitions: those may have more. Where there is a choice, partitions with more come first, and
-those without wait all in one fetch: the other is there for whatever has more next.
+A fetch of partitions without new records waits at the broker, and blocks its connection until it is
+answered. So none is sent while the user has not read the buffered records of other partitions:
+those may have more. Partitions with more records come first, and those without wait together in one
+fetch: the other one stays free.
 """
 
 from __future__ import annotations
@@ -19,49 +19,49 @@ from ottla.client.consumer.position.partition_position import AssignedPartition
 from ottla.model.ids import TopicPartition
 
 LARGE_BYTES: Final = 1 << 20
-"""A reply from which on a second fetch is worth its connection."""
+"""The size of a response from which on a second fetch is worth its connection."""
 MOST_FETCHES: Final = 2
 
 
 class PartitionSelection:
-    """The partitions of one broker, dealt out to the fetches that are under way to it."""
+    """The partitions of one broker, distributed over the fetches in flight to it."""
 
     def __init__(self, *, read_committed: bool = False) -> None:
         self.fetches = 1
-        """How many may be under way."""
+        """How many may be in flight."""
         self._read_committed = read_committed
-        self._asked: set[TopicPartition] = set()
+        self._in_flight: set[TopicPartition] = set()
 
     def take(
-        self, wanted: Sequence[AssignedPartition], *, unread: bool = False
+        self, fetchable: Sequence[AssignedPartition], *, unread: bool = False
     ) -> tuple[list[AssignedPartition], bool]:
-        """What to ask for of all that is wanted, and whether it leaves something to another.
+        """The partitions of the next fetch, and whether some are left for another fetch.
 
-        `unread`: as much as is fetched ahead of the user waits to be read of some other partition.
+        `unread`: the buffer of some other partition is full.
         """
-        free = [part for part in wanted if part.tp not in self._asked]
-        free.sort(key=self._is_quiet)
-        if free and self._is_quiet(free[0]):
+        free = [part for part in fetchable if part.tp not in self._in_flight]
+        free.sort(key=self._is_at_end)
+        if free and self._is_at_end(free[0]):
             share = [] if unread else free
         else:
-            share = free[: -(-len(wanted) // self.fetches)]
-        self._asked.update(part.tp for part in share)
+            share = free[: -(-len(fetchable) // self.fetches)]
+        self._in_flight.update(part.tp for part in share)
         return share, bool(share) and len(share) < len(free)
 
-    def _is_quiet(self, part: AssignedPartition) -> bool:
+    def _is_at_end(self, part: AssignedPartition) -> bool:
         return part.is_at_end(self._read_committed)
 
-    def give_back(self, asked: Iterable[TopicPartition]) -> None:
-        """They were answered for, or will not be."""
-        self._asked.difference_update(asked)
+    def give_back(self, partitions: Iterable[TopicPartition]) -> None:
+        """Their fetch was answered, or failed."""
+        self._in_flight.difference_update(partitions)
 
-    def answered(self, size: int, partitions: int) -> bool:
-        """A reply of that size came for so many; whether there should be one more fetch now."""
+    def on_response(self, size: int, partitions: int) -> bool:
+        """Handle the size of a response for so many partitions; whether to add a fetch."""
         if size < LARGE_BYTES or partitions < 2 or self.fetches == MOST_FETCHES:
             return False
         self.fetches += 1
         return True
 
     def failed(self) -> None:
-        """One fetch is no more: the others ask for its partitions."""
+        """One fetch task has ended: the others fetch its partitions."""
         self.fetches -= 1

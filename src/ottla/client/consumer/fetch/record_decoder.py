@@ -1,8 +1,8 @@
 """Record batches to rows.
 
-Owns the choice between the native kernels and the plain Python that runs where the extra `arrow`
-is not installed, ten times as slow. Either leaves out control records and those of aborted
-transactions, and gives what comes before a batch that does not read first.
+Owns the choice between the native kernels and plain Python, which is used if the extra `arrow` is
+not installed and is ten times as slow. Both skip control records and those of aborted transactions,
+and return what precedes a corrupt batch first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NO_EPOCH: Final = -1
 _LENGTH: Final = Struct(">i")
 
 Aborted: TypeAlias = Sequence[tuple[int, int]]
-"""Producer id and first offset of each transaction that failed."""
+"""Producer id and first offset of each aborted transaction."""
 Row: TypeAlias = tuple[int, int, int, bytes | None, bytes | None, Headers, int]
 
 
@@ -61,34 +61,34 @@ class RecordRows(NamedTuple):
 
 
 def entries(view: memoryview) -> Iterator[memoryview]:
-    """Each whole batch, or message of an old format; a tail that is cut short is left out."""
-    at, end = 0, len(view)
-    while end - at > MAGIC_AT:
-        (length,) = _LENGTH.unpack_from(view, at + 8)
-        magic = magic_at(view, at)
+    """Each whole batch, or message of an old format; a truncated tail is skipped."""
+    position, end = 0, len(view)
+    while end - position > MAGIC_AT:
+        (length,) = _LENGTH.unpack_from(view, position + 8)
+        magic = magic_at(view, position)
         least = HEADER_SIZE - OVERHEAD if magic == CURRENT_MAGIC else legacy.MIN_SIZE.get(magic)
         if least is None or length < least:
-            raise CorruptBatch(f"batch of magic {magic} has length {length}", at)
-        if length + OVERHEAD > end - at:
+            raise CorruptBatch(f"batch of magic {magic} has length {length}", position)
+        if length + OVERHEAD > end - position:
             return
-        yield view[at : at + OVERHEAD + length]
-        at += OVERHEAD + length
+        yield view[position : position + OVERHEAD + length]
+        position += OVERHEAD + length
 
 
 def end_of(view: memoryview) -> tuple[int, int]:
     """The offset after the last whole batch and that batch's leader epoch; -1, -1 without one.
 
-    Hot: benchmarks/clients_consumer.py. Only lengths are looked at on the way; `entries` finds
-    fault with a batch when it is decoded.
+    Hot: benchmarks/clients_consumer.py. Only lengths are read; `entries` checks a batch when it
+    is decoded.
     """
-    at, last, end = 0, -1, len(view)
-    while end - at > MAGIC_AT:
-        size = _LENGTH.unpack_from(view, at + 8)[0] + OVERHEAD
+    position, last, end = 0, -1, len(view)
+    while end - position > MAGIC_AT:
+        size = _LENGTH.unpack_from(view, position + 8)[0] + OVERHEAD
         if size <= MAGIC_AT:
-            raise CorruptBatch(f"batch has length {size - OVERHEAD}", at)
-        if size > end - at:
+            raise CorruptBatch(f"batch has length {size - OVERHEAD}", position)
+        if size > end - position:
             break
-        at, last = at + size, at
+        position, last = position + size, position
     if last < 0:
         return -1, NO_EPOCH
     if view[last + MAGIC_AT] != CURRENT_MAGIC:
@@ -104,90 +104,91 @@ class Decoded(NamedTuple):
     consumed: int
     aborted: Aborted
     more: bool
-    """From `consumed` on there is more to decode, or a fault to raise."""
+    """There is more to decode from `consumed` on, or an error to raise."""
 
 
 class Decode(Protocol):
     def __call__(
         self, view: memoryview, start_offset: int, aborted: Aborted, *, check_crc: bool
     ) -> Decoded:
-        """Every record from `start_offset` on that a user may see; CorruptBatch if the first batch
-        does not read."""
+        """Every visible record from `start_offset` on, or CorruptBatch in the first batch."""
         ...
 
 
 @cache
 def decoder() -> Decode:
-    """The native one, where its libraries are installed."""
-    return decode_natively if find_spec("numba") else decode_plainly
+    """The native decoder if its libraries are installed."""
+    return decode_native if find_spec("numba") else decode_plain
 
 
-def decode_natively(
+def decode_native(
     view: memoryview, start_offset: int, aborted: Aborted, *, check_crc: bool
 ) -> Decoded:
-    """By kernels that take a moment to load, hence only when the first record is decoded."""
+    """With native kernels, which are loaded when the first record is decoded."""
     from ottla.protocol.records.columns.record_lists import decode_records
 
-    found = decode_records(view, start_offset=start_offset, aborted=aborted, check_crc=check_crc)
+    decoded = decode_records(view, start_offset=start_offset, aborted=aborted, check_crc=check_crc)
     rows = RecordRows(
-        found.offsets,
-        found.timestamps,
-        found.timestamp_types,
-        found.keys,
-        found.values,
-        found.headers,
-        found.leader_epochs,
+        decoded.offsets,
+        decoded.timestamps,
+        decoded.timestamp_types,
+        decoded.keys,
+        decoded.values,
+        decoded.headers,
+        decoded.leader_epochs,
     )
-    return Decoded(rows, found.consumed, found.aborted, found.more)
+    return Decoded(rows, decoded.consumed, decoded.aborted, decoded.more)
 
 
-def decode_plainly(
+def decode_plain(
     view: memoryview, start_offset: int, aborted: Aborted, *, check_crc: bool
 ) -> Decoded:
     """Record by record."""
-    void, rows, consumed, more = _Void(aborted), list[Row](), 0, False
+    aborted_filter, rows, consumed, more = _AbortedFilter(aborted), list[Row](), 0, False
     try:
         for entry in entries(view):
-            rows += [row for row in _entry(entry, void, check_crc) if row[0] >= start_offset]
+            rows += [
+                row for row in _entry(entry, aborted_filter, check_crc) if row[0] >= start_offset
+            ]
             consumed += len(entry)
     except CorruptBatch:
         if not consumed:
             raise
         more = True
     columns = RecordRows(*zip(*rows, strict=True)) if rows else RecordRows()
-    return Decoded(columns, consumed, void.left, more)
+    return Decoded(columns, consumed, aborted_filter.remaining, more)
 
 
-class _Void:
-    """Which batches of transactions nobody may see."""
+class _AbortedFilter:
+    """Finds the batches of aborted transactions."""
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
-        self._waiting = sorted(aborted, key=lambda entry: entry[1], reverse=True)
-        self._failed: set[int] = set()
+        self._ahead = sorted(aborted, key=lambda entry: entry[1], reverse=True)
+        self._aborted_producers: set[int] = set()
 
     @property
-    def left(self) -> Aborted:
-        """What a walk over the rest must know."""
-        return [*((producer, 0) for producer in self._failed), *reversed(self._waiting)]
+    def remaining(self) -> Aborted:
+        """The aborted transactions that matter for the remaining batches."""
+        return [*((producer, 0) for producer in self._aborted_producers), *reversed(self._ahead)]
 
-    def covers(self, header: BatchHeader, batch: memoryview) -> bool:
-        while self._waiting and self._waiting[-1][1] <= header.last_offset:
-            self._failed.add(self._waiting.pop()[0])
+    def skips(self, header: BatchHeader, batch: memoryview) -> bool:
+        while self._ahead and self._ahead[-1][1] <= header.last_offset:
+            self._aborted_producers.add(self._ahead.pop()[0])
         if header.is_control:
             marker = next(read_records(batch), None)
             if marker is not None and control_type(marker.key) == ControlType.ABORT:
-                self._failed.discard(header.producer_id)
+                self._aborted_producers.discard(header.producer_id)
             return True
-        return header.is_transactional and header.producer_id in self._failed
+        return header.is_transactional and header.producer_id in self._aborted_producers
 
 
-def _entry(entry: memoryview, void: _Void, check_crc: bool) -> Iterable[Row]:
+def _entry(entry: memoryview, aborted_filter: _AbortedFilter, check_crc: bool) -> Iterable[Row]:
     if entry[MAGIC_AT] != CURRENT_MAGIC:
         return _legacy(entry, check_crc)
     if check_crc and not crc_ok(entry):
         raise CorruptBatch("batch does not match its checksum")
     header = read_header(entry)
-    if (header.is_transactional or header.is_control) and void.covers(header, entry):
+    if (header.is_transactional or header.is_control) and aborted_filter.skips(header, entry):
         return ()
     kind, epoch = header.timestamp_type, header.leader_epoch
     return (

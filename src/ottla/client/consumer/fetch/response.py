@@ -1,7 +1,7 @@
-"""The reply to a Fetch, taken apart in place: records stay views into the frame.
+"""Parses a Fetch response in place: records stay views into the frame.
 
 Owns the layout of versions 4 to 17. Hot: benchmarks/clients_consumer.py. kio would copy every
-record set once; the tests hold this to what kio reads.
+record set once; tests compare this parser with kio.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NOTHING: Final = memoryview(b"")
 
 
 class PartitionResponse(NamedTuple):
-    """What came of one partition."""
+    """The response for one partition."""
 
     topic: str | UUID
     partition: int
@@ -39,7 +39,7 @@ class PartitionResponse(NamedTuple):
     log_start: int
     aborted: tuple[tuple[int, int], ...]  # producer id, first offset
     preferred_replica: int
-    leader: tuple[int, int] | None  # its id and epoch, when it is not who was asked
+    leader: tuple[int, int] | None  # its id and epoch, if another broker leads
     records: memoryview
 
 
@@ -50,29 +50,29 @@ class FetchResponse(NamedTuple):
 
 
 def read_fetch_response(version: int, frame: memoryview) -> FetchResponse:
-    """A reply frame without its size; Disconnect if it does not read."""
+    """Parse a response frame without its size; Disconnect if it is malformed."""
     try:
-        return _Reader(version, frame).reply()
+        return _Reader(version, frame).response()
     except (StructError, IndexError, UnicodeDecodeError, ValueError) as fault:
-        raise Disconnect(f"fetch reply does not read: {fault}") from None
+        raise Disconnect(f"cannot decode Fetch response: {fault}") from None
 
 
 class _Reader:
-    """A place in the frame."""
+    """A position in the frame."""
 
     def __init__(self, version: int, frame: memoryview) -> None:
         self._version = version
         self._flexible = version >= _FLEXIBLE
         self._frame = frame
-        self._at = 4
+        self._position = 4
 
-    def reply(self) -> FetchResponse:
+    def response(self) -> FetchResponse:
         self._skip_tags()
-        self._at += 4  # throttle time
+        self._position += 4  # throttle time
         code, session_id = 0, 0
         if self._version >= 7:
             code, session_id = self._unpack(_SESSION)
-        partitions = [each for _ in range(self._count()) for each in self._topic()]
+        partitions = [partition for _ in range(self._count()) for partition in self._topic()]
         return FetchResponse(ErrorCode(code), session_id, partitions)
 
     def _topic(self) -> Iterator[PartitionResponse]:
@@ -102,54 +102,54 @@ class _Reader:
         return producer_id, first_offset
 
     def _leader(self) -> tuple[int, int] | None:
-        """The tagged fields of a partition: only tag 1 says something to a consumer."""
+        """The tagged fields of a partition: only tag 1 matters to a consumer."""
         if not self._flexible:
             return None
-        found: tuple[int, int] | None = None
-        count, self._at = read_uvarint(self._frame, self._at)
+        current_leader: tuple[int, int] | None = None
+        count, self._position = read_uvarint(self._frame, self._position)
         for _ in range(count):
-            tag, self._at = read_uvarint(self._frame, self._at)
-            size, self._at = read_uvarint(self._frame, self._at)
+            tag, self._position = read_uvarint(self._frame, self._position)
+            size, self._position = read_uvarint(self._frame, self._position)
             if tag == 1:
-                leader, epoch = _LEADER.unpack_from(self._frame, self._at)
-                found = (leader, epoch) if leader >= 0 else None
-            self._at += size
-        return found
+                leader, epoch = _LEADER.unpack_from(self._frame, self._position)
+                current_leader = (leader, epoch) if leader >= 0 else None
+            self._position += size
+        return current_leader
 
     def _bytes(self) -> memoryview:
         size = self._count()
         if size <= 0:
             return _NOTHING
-        start, self._at = self._at, self._at + size
-        if self._at > len(self._frame):
+        start, self._position = self._position, self._position + size
+        if self._position > len(self._frame):
             raise ValueError("records run past the end")
-        return self._frame[start : self._at]
+        return self._frame[start : self._position]
 
     def _string(self) -> str:
         if self._flexible:
-            size, self._at = read_uvarint(self._frame, self._at)
+            size, self._position = read_uvarint(self._frame, self._position)
             size -= 1
         else:
             (size,) = self._unpack(_INT16)
-        start, self._at = self._at, self._at + size
-        return str(self._frame[start : self._at], "utf-8")
+        start, self._position = self._position, self._position + size
+        return str(self._frame[start : self._position], "utf-8")
 
     def _topic_id(self) -> UUID:
-        start, self._at = self._at, self._at + 16
-        return UUID(bytes=bytes(self._frame[start : self._at]))
+        start, self._position = self._position, self._position + 16
+        return UUID(bytes=bytes(self._frame[start : self._position]))
 
     def _count(self) -> int:
         """The length of an array or of bytes; -1 for null."""
         if self._flexible:
-            count, self._at = read_uvarint(self._frame, self._at)
+            count, self._position = read_uvarint(self._frame, self._position)
             return count - 1
         return self._unpack(_INT32)[0]
 
     def _skip_tags(self) -> None:
         if self._flexible:
-            self._at, _ = skip_tags(self._frame, self._at)
+            self._position, _ = skip_tags(self._frame, self._position)
 
     def _unpack(self, layout: Struct) -> tuple[int, ...]:
-        values = layout.unpack_from(self._frame, self._at)
-        self._at += layout.size
+        values = layout.unpack_from(self._frame, self._position)
+        self._position += layout.size
         return values

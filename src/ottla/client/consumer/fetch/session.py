@@ -1,8 +1,8 @@
-"""Incremental fetch sessions: a broker is told only what changed since the last fetch.
+"""Incremental fetch sessions: a request contains only what changed since the last fetch.
 
-Pure. Owns what one broker has been told; `fetcher` asks it what to send next and tells it how that
-went. A session begins with everything, goes on with changes, and begins anew when the broker has
-forgotten it or nobody knows whether a request arrived.
+Pure. Owns what was sent to one broker; `fetcher` gets the next request from it and passes on the
+outcome. A session starts with a full request, continues with changes, and restarts if the broker
+has dropped it or a request may not have arrived.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FORGOTTEN: Final = frozenset(
 
 
 class FetchPosition(NamedTuple):
-    """What is asked of one partition."""
+    """The fetch of one partition."""
 
     topic_id: TopicId
     offset: int
@@ -41,34 +41,36 @@ class FetchPosition(NamedTuple):
 
 
 class FetchSession:
-    """What one broker knows that we want."""
+    """The fetch session with one broker."""
 
     def __init__(self) -> None:
         self.id = NO_SESSION
         self.epoch = FULL
-        self._told: dict[TopicPartition, FetchPosition] = {}
+        self._sent: dict[TopicPartition, FetchPosition] = {}
 
-    def next(self, wanted: Mapping[TopicPartition, FetchPosition]) -> Fields:
-        """The fields of a Fetch that concern partitions and the session."""
+    def next_request(self, positions: Mapping[TopicPartition, FetchPosition]) -> Fields:
+        """The fields of a Fetch request about partitions and the session."""
         if self.epoch == FULL:
-            changed, gone = dict(wanted), {}
+            changed, forgotten = dict(positions), {}
         else:
-            changed = {tp: want for tp, want in wanted.items() if self._told.get(tp) != want}
-            gone = {
-                tp: told
-                for tp, told in self._told.items()
-                if tp not in wanted or wanted[tp].topic_id != told.topic_id
+            changed = {
+                tp: position for tp, position in positions.items() if self._sent.get(tp) != position
             }
-        self._told = dict(wanted)
+            forgotten = {
+                tp: sent
+                for tp, sent in self._sent.items()
+                if tp not in positions or positions[tp].topic_id != sent.topic_id
+            }
+        self._sent = dict(positions)
         return {
             "session_id": self.id,
             "session_epoch": self.epoch,
             "topics": _topics(changed),
-            "forgotten_topics_data": _forgotten(gone),
+            "forgotten_topics_data": _forgotten(forgotten),
         }
 
-    def closing(self) -> Fields | None:
-        """The fields that end the session; None when there is none."""
+    def close_request(self) -> Fields | None:
+        """The fields that close the session; None if there is none."""
         if self.id == NO_SESSION:
             return None
         return {
@@ -78,10 +80,10 @@ class FetchSession:
             "forgotten_topics_data": [],
         }
 
-    def answered(self, code: ErrorCode, session_id: int) -> None:
-        """A fetch was answered; brokers that have no room for a session say 0."""
+    def on_response(self, code: ErrorCode, session_id: int) -> None:
+        """Handle a response; brokers without room for a session return id 0."""
         if code:
-            self.lost(forgotten=code in FORGOTTEN)
+            self.reset(forgotten=code in FORGOTTEN)
             return
         if self.epoch == FULL:
             self.id = session_id
@@ -89,40 +91,40 @@ class FetchSession:
         else:
             self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1
 
-    def lost(self, *, forgotten: bool = False) -> None:
-        """Begin anew; the broker closes the session that it may still have."""
+    def reset(self, *, forgotten: bool = False) -> None:
+        """Start a new session; the broker closes the one that it may still have."""
         self.epoch = FULL
         if forgotten:
             self.id = NO_SESSION
 
 
-def _topics(wanted: Mapping[TopicPartition, FetchPosition]) -> list[Fields]:
+def _topics(positions: Mapping[TopicPartition, FetchPosition]) -> list[Fields]:
     """Grouped by topic, in the order given: the broker fills partitions in this order."""
     return [
         {
             "topic": topic,
             "topic_id": topic_id,
-            "partitions": [_partition(tp, want) for tp, want in group],
+            "partitions": [_partition(tp, position) for tp, position in group],
         }
         for (topic, topic_id), group in groupby(
-            wanted.items(), key=lambda each: (each[0].topic, each[1].topic_id)
+            positions.items(), key=lambda item: (item[0].topic, item[1].topic_id)
         )
     ]
 
 
-def _partition(tp: TopicPartition, want: FetchPosition) -> dict[str, Any]:
+def _partition(tp: TopicPartition, position: FetchPosition) -> dict[str, Any]:
     return {
         "partition": tp.partition,
-        "current_leader_epoch": want.leader_epoch,
-        "fetch_offset": want.offset,
+        "current_leader_epoch": position.leader_epoch,
+        "fetch_offset": position.offset,
         "last_fetched_epoch": -1,
         "log_start_offset": -1,
-        "partition_max_bytes": want.max_bytes,
+        "partition_max_bytes": position.max_bytes,
     }
 
 
-def _forgotten(gone: Mapping[TopicPartition, FetchPosition]) -> Sequence[Fields]:
-    grouped = groupby(sorted(gone), key=lambda tp: (tp.topic, gone[tp].topic_id))
+def _forgotten(forgotten: Mapping[TopicPartition, FetchPosition]) -> Sequence[Fields]:
+    grouped = groupby(sorted(forgotten), key=lambda tp: (tp.topic, forgotten[tp].topic_id))
     return [
         {"topic": topic, "topic_id": topic_id, "partitions": [tp.partition for tp in group]}
         for (topic, topic_id), group in grouped

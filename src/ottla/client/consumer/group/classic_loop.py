@@ -1,8 +1,8 @@
 """Being a member of a classic group: join, sync, heartbeat, and again.
 
-Owns the task and the requests; what they say and what replies mean is decided in `classic`. What
-the user must see (commits, listeners, partitions that change hands) goes through the gate, so it
-happens inside a poll, and so a member rejoins only when its user polls.
+Owns the task and the requests; their contents and the meaning of responses are decided in
+`classic_member`. What the user must see (commits, listeners, changed assignments) goes through the
+poll gate, so it happens inside a poll, and a member rejoins only when its user polls.
 """
 
 from __future__ import annotations
@@ -38,41 +38,41 @@ class ClassicLoop(Membership[ClassicMember]):
 
     def __init__(self, member: ClassicMember, parts: MembershipParts) -> None:
         super().__init__(member, parts)
-        self._again = asyncio.Event()
+        self._rejoin_needed = asyncio.Event()
         self._reason = "joining for the first time"
         self._joined_revision = -1
-        parts.watch.tell(self._looked)
+        parts.watch.add_listener(self._on_metadata)
 
-    def committing(self) -> GroupMetadata | None:
+    def commit_metadata(self) -> GroupMetadata | None:
         member = self._member
         return None if member.lost or not member.member_id else member.metadata
 
-    def commit_refused(self, after: ErrorReaction) -> None:
-        if after is ErrorReaction.JOIN_ANEW:
+    def on_commit_error(self, reaction: ErrorReaction) -> None:
+        if reaction is ErrorReaction.JOIN_ANEW:
             self._member.forget()
-        self.rejoin("a commit was refused")
+        self.rejoin("offset commit failed")
 
-    def subscribed(self) -> None:
+    def on_subscription_changed(self) -> None:
         if self._subscriptions.revision != self._joined_revision:
             self.rejoin("the subscription changed")
 
     def rejoin(self, reason: str) -> None:
         self._reason = reason
-        self._again.set()
+        self._rejoin_needed.set()
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            beating: asyncio.Task[None] | None = None
+            heartbeats: asyncio.Task[None] | None = None
             while True:
                 await self._gate.call(self._prepare)
-                if beating is not None:
-                    beating.cancel()
+                if heartbeats is not None:
+                    heartbeats.cancel()
                 share = await self._join()
                 if share is None:
                     continue
-                beating = tasks.create_task(self._beat())
+                heartbeats = tasks.create_task(self._heartbeat_loop())
                 await self._gate.call(lambda share=share: self._complete(share))  # type: ignore[misc]
-                await self._again.wait()
+                await self._rejoin_needed.wait()
 
     async def leave(self, reason: str, timeout_ms: int) -> None:
         fields = self._member.leave(reason)
@@ -83,7 +83,7 @@ class ClassicLoop(Membership[ClassicMember]):
             await self._ask(LEAVE_GROUP, fields, timeout_ms)
 
     async def _prepare(self) -> None:
-        """Inside a poll, before joining: commit, give up, and only then stop the heartbeats."""
+        """Inside a poll, before joining: commit, revoke, and only then stop the heartbeats."""
         assigned = self._subscriptions.assigned
         member = self._member
         if member.lost:
@@ -92,50 +92,50 @@ class ClassicLoop(Membership[ClassicMember]):
         elif member.is_cooperative:
             topics = self._subscriptions.topics
             unwanted = frozenset(tp for tp in assigned if tp.topic not in topics)
-            await self._rebalance.save()
+            await self._rebalance.auto_commit()
             await self._rebalance.revoke(unwanted)
         else:
             await self._rebalance.revoke(assigned)
-        self._again.clear()
+        self._rejoin_needed.clear()
         self._joined_revision = self._subscriptions.revision
 
     async def _complete(self, share: tuple[TopicPartition, ...]) -> None:
-        """Inside a poll, after syncing: take what is new, give up what is no longer ours."""
+        """Inside a poll, after syncing: revoke lost partitions, add new ones."""
         member = self._member
         if member.lost:
-            return  # too late: the heartbeats have found out before the user polled
-        wanted, owned = frozenset(share), self._subscriptions.assigned
-        gone = owned - wanted
-        await self._rebalance.revoke(gone)
-        await self._rebalance.assign(wanted - owned)
-        if gone:
-            self.rejoin("gave up partitions for others")
+            return  # too late: a heartbeat failed before the user polled
+        target, owned = frozenset(share), self._subscriptions.assigned
+        revoked = owned - target
+        await self._rebalance.revoke(revoked)
+        await self._rebalance.assign(target - owned)
+        if revoked:
+            self.rejoin("revoked partitions for other members")
 
     async def _join(self) -> tuple[TopicPartition, ...] | None:
-        """Join and sync, until it is in or the user has to hear why not (None)."""
+        """Join and sync until it succeeds, or until the user must be told of an error (None)."""
         failures = 0
         while True:
             try:
-                after, share = await self._join_once()
+                reaction, share = await self._join_once()
             except (KafkaError, OSError) as error:
-                # Not the coordinator's answer to JoinGroup or SyncGroup, which `reactions` judges:
-                # it was not found or not reached, or it refused the member for good.
+                # Not an error code of JoinGroup or SyncGroup, which `error_reactions` handles: the
+                # coordinator was not found or not reached, or the error is final.
                 if isinstance(error, KafkaError) and not error.retriable:
-                    self._member.refused(ErrorReaction.GIVE_UP)
+                    self._member.on_error(ErrorReaction.GIVE_UP)
                     self._gate.fail(error)
                     return None
-                self._member.refused(ErrorReaction.TRY_LATER)
-                self._lost_coordinator()
-                after, share = ErrorReaction.TRY_LATER, ()
-            if after is ErrorReaction.GO_ON:
+                self._member.on_error(ErrorReaction.TRY_LATER)
+                self._forget_coordinator()
+                reaction, share = ErrorReaction.TRY_LATER, ()
+            if reaction is ErrorReaction.GO_ON:
                 return share
-            if after is ErrorReaction.FIND_COORDINATOR:
-                self._lost_coordinator()
-            if after in (ErrorReaction.TRY_LATER, ErrorReaction.FIND_COORDINATOR):
+            if reaction is ErrorReaction.FIND_COORDINATOR:
+                self._forget_coordinator()
+            if reaction in (ErrorReaction.TRY_LATER, ErrorReaction.FIND_COORDINATOR):
                 failures += 1
                 await asyncio.sleep(self._cluster.backoff.after(failures) / 1e3)
             if self._member.lost:
-                return None  # what it had must be given up first, inside a poll
+                return None  # its partitions must be released first, inside a poll
 
     async def _join_once(self) -> tuple[ErrorReaction, tuple[TopicPartition, ...]]:
         member, subscriptions = self._member, self._subscriptions
@@ -145,79 +145,83 @@ class ClassicLoop(Membership[ClassicMember]):
         request = member.join(subscriptions.topics, subscriptions.assigned, self._reason)
         timeout_ms = member.terms.rebalance_timeout_ms + JOIN_GRACE_MS
         reply = await self._ask(JOIN_GROUP, request, timeout_ms, ConnectionLane.JOIN)
-        after = member.joined(reply)
-        if after is not ErrorReaction.GO_ON:
-            if after is ErrorReaction.GIVE_UP:
+        reaction = member.on_joined(reply)
+        if reaction is not ErrorReaction.GO_ON:
+            if reaction is ErrorReaction.GIVE_UP:
                 raise refusal(reply.error_code)
-            return after, ()
+            return reaction, ()
         shares: Shares = {}
         if member.is_leader:
             shares = member.lead(await self._counts(member.topics_of_all))
         else:
             self._watch.forget_group()
         reply = await self._ask(SYNC_GROUP, member.sync(shares), timeout_ms, ConnectionLane.JOIN)
-        after, share = member.synced(reply)
-        if after is ErrorReaction.GIVE_UP:
+        reaction, share = member.on_synced(reply)
+        if reaction is ErrorReaction.GIVE_UP:
             raise refusal(reply.error_code)
-        return after, share
+        return reaction, share
 
     async def _counts(self, topics: frozenset[str]) -> Mapping[str, int]:
-        return await self._watch.known(topics)
+        return await self._watch.partition_counts(topics)
 
-    async def _beat(self) -> None:
-        """Say that we are there, while we are."""
+    async def _heartbeat_loop(self) -> None:
+        """Send heartbeats while the member is stable."""
         member, interval_ms = self._member, self._config.heartbeat_interval_ms
         failures = 0
         while member.phase is MemberPhase.STABLE:
             pause_ms = self._cluster.backoff.after(failures) if failures else interval_ms
-            await asyncio.sleep(max(1, min(pause_ms, self._pace.left_ms)) / 1e3)
-            if self._pace.is_too_slow:
-                await self._step_out()
+            await asyncio.sleep(max(1, min(pause_ms, self._poll_interval.left_ms)) / 1e3)
+            if self._poll_interval.is_too_slow:
+                await self._leave_after_poll_timeout()
                 return
             try:
                 timeout_ms = self._config.session_timeout_ms
                 reply = await self._ask(HEARTBEAT, member.heartbeat(), timeout_ms)
-            except (KafkaError, OSError):  # it was not found or not reached; `_heard` judges codes
+            except (
+                KafkaError,
+                OSError,
+            ):  # coordinator not found or not reached
                 failures += 1
-                self._lost_coordinator()
+                self._forget_coordinator()
                 continue
             failures = 0
-            self._heard(reply.error_code)
+            self._on_heartbeat_code(reply.error_code)
 
-    def _heard(self, code: ErrorCode) -> None:
-        match self._member.heard(code):
+    def _on_heartbeat_code(self, code: ErrorCode) -> None:
+        match self._member.on_heartbeat(code):
             case ErrorReaction.JOIN_AGAIN:
                 self.rejoin("the group is rebalancing")
             case ErrorReaction.JOIN_ANEW:
-                self.rejoin("the group no longer knew this member")
+                self.rejoin("the coordinator does not know this member")
             case ErrorReaction.FIND_COORDINATOR:
-                self._lost_coordinator()
+                self._forget_coordinator()
             case ErrorReaction.GIVE_UP:
                 self._gate.fail(refusal(code))
-                self.rejoin(f"a heartbeat was refused: {code.name}")
+                self.rejoin(f"heartbeat failed: {code.name}")
             case _:
                 pass
 
-    async def _step_out(self) -> None:
-        """The user has not polled for too long: let others have the partitions."""
+    async def _leave_after_poll_timeout(self) -> None:
+        """The user has not polled for too long: leave, so that others get the partitions."""
         log.warning(
-            "no poll for max.poll.interval.ms=%d: leaving the group; handle fewer records at a "
-            "time (max.poll.records), or allow for more time",
+            "leaving group %s: no poll() for max.poll.interval.ms=%d; reduce max.poll.records or "
+            "increase max.poll.interval.ms",
+            self._member.terms.group_id,
             self._config.max_poll_interval_ms,
         )
         reason = "consumer poll timeout has expired"
         await self.leave(reason, self._config.request_timeout_ms)
         self.rejoin(reason)
 
-    def _looked(self) -> None:
-        """After each look at the cluster: is the deal out of date?"""
+    def _on_metadata(self) -> None:
+        """After each metadata refresh: rejoin if the assignment is out of date."""
         if self._member.phase is not MemberPhase.STABLE:
             return
         if self._watch.has_grown and self._member.is_leader:
-            self.rejoin("topics have other partitions")
-        self.subscribed()
+            self.rejoin("the number of partitions changed")
+        self.on_subscription_changed()
 
-    def _lost_coordinator(self) -> None:
+    def _forget_coordinator(self) -> None:
         group_id = self._member.terms.group_id
         self._cluster.forget_coordinator(CoordinatorKind.GROUP, group_id)
 

@@ -1,10 +1,10 @@
-"""A member of a classic group: who it is, and how it joins, syncs, stays and leaves.
+"""A member of a classic group: its state, and how it joins, syncs, stays and leaves.
 
-Pure: replies go in, the fields of the next request and what to do come out. `classic_loop` sends
-them. The group's leader works out everybody's share here too.
+Pure: from responses to the fields of the next request and the next step. `classic_loop` sends them.
+The group's leader computes the assignment here too.
 
     OUT -> JOINING -> SYNCING -> STABLE
-     ^________|__________|__________|      a refusal, a rebalance, a leave
+     ^________|__________|__________|      an error, a rebalance, a leave
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.client.consumer.assignors.assignor import Assignor, Protocols, Shares, Subscription
 from ottla.client.consumer.assignors.choice import protocol_of
-from ottla.client.consumer.group.error_reactions import ErrorReaction, after_membership
+from ottla.client.consumer.group.error_reactions import ErrorReaction, membership_reaction
 from ottla.client.consumer.group.subscription_codec import (
     UnreadableSubscription,
     decode_assignment,
@@ -48,7 +48,7 @@ MOVES: Final[Mapping[MemberPhase, frozenset[MemberPhase]]] = {
 
 
 class GroupMetadata(NamedTuple):
-    """What a producer must know of a group to commit offsets for it in a transaction."""
+    """Identifies a group member, for a producer that commits its offsets in a transaction."""
 
     group_id: str
     generation_id: int = NO_GENERATION
@@ -58,7 +58,7 @@ class GroupMetadata(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassicTerms:
-    """On which terms a member joins."""
+    """The settings with which a member joins."""
 
     group_id: str
     instance_id: str | None = None
@@ -68,7 +68,7 @@ class ClassicTerms:
 
 
 class ClassicMember:
-    """One member, and the group's leader when it is that."""
+    """One member, and the group's leader if it is elected."""
 
     def __init__(self, terms: ClassicTerms, assignors: Sequence[Assignor]) -> None:
         self.terms = terms
@@ -76,7 +76,7 @@ class ClassicMember:
         self.member_id = ""
         self.generation = NO_GENERATION
         self.lost = False
-        """The partitions it had may be somebody else's already: too late to commit for them."""
+        """Other members may own its partitions already: too late to commit for them."""
         self.is_leader = False
         self.protocol = protocol_of(assignors)
         self._assignors = {assignor.name: assignor for assignor in assignors}
@@ -97,9 +97,9 @@ class ClassicMember:
     def join(
         self, topics: Collection[str], owned: Collection[TopicPartition], reason: str = ""
     ) -> Fields:
-        """The fields of JoinGroup. An eager member owns nothing by now."""
-        self._move(MemberPhase.OUT)
-        self._move(MemberPhase.JOINING)
+        """The fields of JoinGroup. An eager member has revoked everything by now."""
+        self._set_phase(MemberPhase.OUT)
+        self._set_phase(MemberPhase.JOINING)
         terms = self.terms
         return {
             "group_id": terms.group_id,
@@ -115,15 +115,15 @@ class ClassicMember:
             "reason": reason[:255],
         }
 
-    def joined(self, reply: Any) -> ErrorReaction:
-        """JoinGroup was answered."""
-        after = after_membership(reply.error_code)
-        if after is not ErrorReaction.GO_ON:
+    def on_joined(self, reply: Any) -> ErrorReaction:
+        """Handle the JoinGroup response."""
+        reaction = membership_reaction(reply.error_code)
+        if reaction is not ErrorReaction.GO_ON:
             if reply.error_code is ErrorCode.member_id_required:
                 self.member_id = reply.member_id
-            self.refused(after)
-            return after
-        self._move(MemberPhase.SYNCING)
+            self.on_error(reaction)
+            return reaction
+        self._set_phase(MemberPhase.SYNCING)
         self.member_id = reply.member_id
         self.generation = reply.generation_id
         self._chosen = reply.protocol_name
@@ -131,31 +131,34 @@ class ClassicMember:
         self._members = {}
         if self.is_leader:
             self._members = {
-                each.member_id: _heard(each.metadata, each.group_instance_id)
-                for each in reply.members
+                member.member_id: _decoded_subscription(member.metadata, member.group_instance_id)
+                for member in reply.members
             }
-        return after
+        return reaction
 
     @property
     def topics_of_all(self) -> frozenset[str]:
-        """The topics of every member, which the leader has to know."""
-        return frozenset(topic for told in self._members.values() for topic in told.topics)
+        """The topics of all members, of which the leader needs metadata."""
+        return frozenset(
+            topic for subscription in self._members.values() for topic in subscription.topics
+        )
 
     def lead(self, partitions: Mapping[str, int]) -> Shares:
-        """Every member's share, by the strategy the group has voted for."""
+        """The partitions of every member, by the strategy the group has chosen."""
         assert self._chosen is not None
         assignor = self._assignors.get(self._chosen)
         if assignor is None:
             raise KafkaError(
                 ErrorCode.inconsistent_group_protocol,
-                f"the group chose the strategy {self._chosen!r}, which this member does not have",
+                f"the group chose the assignment strategy {self._chosen!r}, which this member "
+                "does not support",
             )
         return assignor.assign(self._members, partitions)
 
     def sync(self, shares: Shares) -> Fields:
-        """The fields of SyncGroup; whoever does not lead sends no shares."""
+        """The fields of SyncGroup; only the leader sends an assignment."""
         return {
-            **self._named,
+            **self._member_fields,
             "protocol_type": CONSUMER,
             "protocol_name": self._chosen,
             "assignments": [
@@ -164,41 +167,41 @@ class ClassicMember:
             ],
         }
 
-    def synced(self, reply: Any) -> tuple[ErrorReaction, tuple[TopicPartition, ...]]:
-        """SyncGroup was answered: this member's own share."""
-        after = after_membership(reply.error_code)
-        if after is not ErrorReaction.GO_ON:
-            self.refused(after)
-            return after, ()
+    def on_synced(self, reply: Any) -> tuple[ErrorReaction, tuple[TopicPartition, ...]]:
+        """Handle the SyncGroup response: this member's partitions."""
+        reaction = membership_reaction(reply.error_code)
+        if reaction is not ErrorReaction.GO_ON:
+            self.on_error(reaction)
+            return reaction, ()
         try:
             share = decode_assignment(reply.assignment)
         except UnreadableSubscription as fault:
-            self.refused(ErrorReaction.GIVE_UP)
+            self.on_error(ErrorReaction.GIVE_UP)
             raise KafkaError(ErrorCode.inconsistent_group_protocol, str(fault)) from None
-        self._move(MemberPhase.STABLE)
+        self._set_phase(MemberPhase.STABLE)
         self.lost = False
         assert self._chosen is not None
         self._assignors[self._chosen].on_assignment(share, self.generation)
-        return after, share
+        return reaction, share
 
     def heartbeat(self) -> Fields:
-        return self._named
+        return self._member_fields
 
-    def heard(self, code: ErrorCode) -> ErrorReaction:
-        """A heartbeat was answered. A member that must join again does so at its next poll."""
-        after = after_membership(code)
-        if after in (ErrorReaction.JOIN_ANEW, ErrorReaction.GIVE_UP):
-            self.refused(after)
-        return after
+    def on_heartbeat(self, code: ErrorCode) -> ErrorReaction:
+        """Handle a Heartbeat response. A member that must rejoin does so at its next poll."""
+        reaction = membership_reaction(code)
+        if reaction in (ErrorReaction.JOIN_ANEW, ErrorReaction.GIVE_UP):
+            self.on_error(reaction)
+        return reaction
 
-    def refused(self, after: ErrorReaction) -> None:
-        """Not, or no longer, in the group."""
-        if after in (ErrorReaction.JOIN_ANEW, ErrorReaction.GIVE_UP):
+    def on_error(self, reaction: ErrorReaction) -> None:
+        """The member is not, or no longer, in the group."""
+        if reaction in (ErrorReaction.JOIN_ANEW, ErrorReaction.GIVE_UP):
             self.forget()
-        self._move(MemberPhase.OUT)
+        self._set_phase(MemberPhase.OUT)
 
     def forget(self) -> None:
-        """Whoever this was in the group, it is so no longer."""
+        """Drop the member id and generation."""
         if self.generation != NO_GENERATION:
             self.lost = True
         self.member_id = ""
@@ -206,9 +209,9 @@ class ClassicMember:
         self.phase = MemberPhase.OUT
 
     def leave(self, reason: str) -> Fields | None:
-        """The fields of LeaveGroup; None where a member just goes silent.
+        """The fields of LeaveGroup; None if the member sends none.
 
-        A static member is expected back: its partitions stay with it until its session ends.
+        A static member is expected to return: it keeps its partitions until its session expires.
         """
         member_id, terms = self.member_id, self.terms
         self.forget()
@@ -218,7 +221,7 @@ class ClassicMember:
         return {"group_id": terms.group_id, "member_id": member_id, "members": [member]}
 
     @property
-    def _named(self) -> dict[str, Any]:
+    def _member_fields(self) -> dict[str, Any]:
         return {
             "group_id": self.terms.group_id,
             "generation_id": self.generation,
@@ -229,24 +232,24 @@ class ClassicMember:
     def _subscription(
         self, assignor: Assignor, topics: Collection[str], owned: Collection[TopicPartition]
     ) -> bytes:
-        told = Subscription(
+        subscription = Subscription(
             topics=tuple(topics),
             user_data=assignor.user_data(topics),
             owned=tuple(owned),
             generation=self.generation,
             rack=self.terms.rack,
         )
-        return encode_subscription(told)
+        return encode_subscription(subscription)
 
-    def _move(self, to: MemberPhase) -> None:
+    def _set_phase(self, to: MemberPhase) -> None:
         if to is self.phase is MemberPhase.OUT:
             return
         assert to in MOVES[self.phase], f"{self.phase.name} -> {to.name}"
         self.phase = to
 
 
-def _heard(metadata: bytes, instance_id: str | None) -> Subscription:
-    """A member's subscription; one that cannot be read gets nothing, and stops nobody else."""
+def _decoded_subscription(metadata: bytes, instance_id: str | None) -> Subscription:
+    """A member's subscription; empty if it cannot be decoded, so that others are not affected."""
     try:
         return decode_subscription(metadata, instance_id)
     except UnreadableSubscription:

@@ -1,7 +1,7 @@
 """Sending commits, one request after the other.
 
-Owns the task that commits, its retries and its deadlines. Which commit goes when is decided in
-`commit_queue`. Callbacks of users are not called here: they wait for the user's next call.
+Owns the task that commits, its retries and its deadlines. The order of commits is decided in
+`commit_queue`. User callbacks are not called here: they run in the user's next call.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ottla.client.consumer.group.commit_queue import (
     Commit,
     CommitQueue,
     Positions,
-    merged,
-    verdict,
+    classify,
+    merge_offsets,
 )
 from ottla.client.consumer.group.error_reactions import ErrorReaction
 from ottla.client.errors import KafkaError
@@ -34,24 +34,24 @@ BY_NAME: Final = 9
 
 
 class Committer(Protocol):
-    """What a commit needs of the group."""
+    """What the commit loop needs of the group."""
 
-    def committing(self) -> GroupMetadata | None:
-        """Under whose name to commit; None: it is no longer a member."""
+    def commit_metadata(self) -> GroupMetadata | None:
+        """The member to commit as; None if it is no longer a member."""
         ...
 
-    def commit_refused(self, after: ErrorReaction) -> None: ...
+    def on_commit_error(self, after: ErrorReaction) -> None: ...
 
 
 class CommitLoop:
-    """The one task that commits."""
+    """The task that commits."""
 
     def __init__(
-        self, cluster: Cluster, group: Committer, landed: Callable[[Positions], None]
+        self, cluster: Cluster, group: Committer, on_committed: Callable[[Positions], None]
     ) -> None:
         self._cluster = cluster
         self._group = group
-        self._landed = landed
+        self._on_committed = on_committed
         self._queue = CommitQueue()
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
@@ -59,15 +59,15 @@ class CommitLoop:
         self.commits = 0
 
     def start(
-        self, offsets: Positions, done: Callable[[Exception | None], None], *, insists: bool
+        self, offsets: Positions, done: Callable[[Exception | None], None], *, is_retried: bool
     ) -> None:
-        """Commit when its turn comes."""
-        self._queue.add(Commit(offsets, done, insists))
+        """Queue a commit."""
+        self._queue.add(Commit(offsets, done, is_retried))
         self._idle.clear()
         self._work.set()
 
     async def commit(self, offsets: Positions, timeout_ms: int) -> None:
-        """Commit and wait; raises what went wrong, TimeoutError when time is up."""
+        """Commit and wait; raises the error, or TimeoutError."""
         if not offsets:
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -80,20 +80,22 @@ class CommitLoop:
             else:
                 future.set_exception(error)
 
-        self.start(offsets, done, insists=True)
+        self.start(offsets, done, is_retried=True)
         try:
             async with asyncio.timeout(timeout_ms / 1e3):
                 await future
         except TimeoutError:
-            raise TimeoutError(f"offsets were not committed in {timeout_ms} ms") from None
+            raise TimeoutError(f"offset commit timed out after {timeout_ms} ms") from None
 
     async def settle(self, timeout_ms: int) -> None:
-        """Wait until nothing is under way, or time is up."""
+        """Wait until no commit is in flight, or until the timeout."""
         try:
             async with asyncio.timeout(timeout_ms / 1e3):
                 await self._idle.wait()
         except TimeoutError:
-            self._queue.give_up(TimeoutError("the consumer was closed before it was committed"))
+            self._queue.give_up(
+                TimeoutError("the consumer was closed before the offsets were committed")
+            )
 
     async def run(self) -> None:
         while True:
@@ -103,38 +105,38 @@ class CommitLoop:
                 self._work.clear()
                 await self._work.wait()
                 continue
-            pause_ms = self._cluster.backoff.after(max(each.failures for each in commits))
+            pause_ms = self._cluster.backoff.after(max(commit.failures for commit in commits))
             if pause_ms:
                 await asyncio.sleep(pause_ms / 1e3)
             await self._send(commits)
 
     async def _send(self, commits: list[Commit]) -> None:
-        group = self._group.committing()
+        group = self._group.commit_metadata()
         if group is None:
-            error = CommitFailed(ErrorCode.unknown_member_id, MOVED_ON)
-            self._queue.failed(commits, error, passing=False)
+            lost = CommitFailed(ErrorCode.unknown_member_id, MOVED_ON)
+            self._queue.failed(commits, lost, retriable=False)
             return
-        offsets = merged(commits)
+        offsets = merge_offsets(commits)
         try:
             codes = await self._ask(group, offsets)
         except (KafkaError, OSError) as fault:
-            # The coordinator was not found or not reached; its codes are judged below.
+            # The coordinator was not found or not reached; its error codes are handled below.
             self._cluster.forget_coordinator(CoordinatorKind.GROUP, group.group_id)
-            self._queue.failed(commits, fault, passing=is_retriable(fault))
+            self._queue.failed(commits, fault, retriable=is_retriable(fault))
             return
-        after, refused = verdict(codes)
-        if refused is None:
+        reaction, error = classify(codes)
+        if error is None:
             self.commits += 1
-            self._landed(offsets)
+            self._on_committed(offsets)
             for commit in commits:
                 commit.done(None)
             return
-        if after is ErrorReaction.FIND_COORDINATOR:
+        if reaction is ErrorReaction.FIND_COORDINATOR:
             self._cluster.forget_coordinator(CoordinatorKind.GROUP, group.group_id)
-        if after in (ErrorReaction.JOIN_AGAIN, ErrorReaction.JOIN_ANEW):
-            self._group.commit_refused(after)
-        passing = after in (ErrorReaction.FIND_COORDINATOR, ErrorReaction.TRY_LATER)
-        self._queue.failed(commits, refused, passing=passing)
+        if reaction in (ErrorReaction.JOIN_AGAIN, ErrorReaction.JOIN_ANEW):
+            self._group.on_commit_error(reaction)
+        retriable = reaction in (ErrorReaction.FIND_COORDINATOR, ErrorReaction.TRY_LATER)
+        self._queue.failed(commits, error, retriable=retriable)
 
     async def _ask(
         self, group: GroupMetadata, offsets: Positions
@@ -148,9 +150,9 @@ class CommitLoop:
             lane=ConnectionLane.COORDINATION,
         )
         return {
-            TopicPartition(topic.name, each.partition_index): each.error_code
+            TopicPartition(topic.name, partition.partition_index): partition.error_code
             for topic in reply.topics
-            for each in topic.partitions
+            for partition in topic.partitions
         }
 
 
@@ -172,9 +174,9 @@ def _fields(group: GroupMetadata, offsets: Positions) -> Fields:
                         "committed_leader_epoch": offsets[tp].leader_epoch,
                         "committed_metadata": offsets[tp].metadata,
                     }
-                    for tp in held
+                    for tp in partitions
                 ],
             }
-            for topic, held in groupby(sorted(offsets), key=lambda tp: tp.topic)
+            for topic, partitions in groupby(sorted(offsets), key=lambda tp: tp.topic)
         ],
     }

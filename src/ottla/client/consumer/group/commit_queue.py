@@ -1,8 +1,8 @@
-"""Commits in the order they were asked for.
+"""Commits in the order they were requested.
 
-Pure. Owns what waits to be committed and what each refusal means for it. One request is under way
-at a time, so that a later commit can never be overtaken by an earlier one; commits that wait
-meanwhile go out together, the latest offset of each partition.
+Pure. Owns the queue of commits and what each error means for them. One request is in flight at a
+time, so that an earlier commit can never overwrite a later one; commits queued meanwhile are sent
+together, with the latest offset of each partition.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ottla.client.consumer.errors import CommitFailed
-from ottla.client.consumer.group.error_reactions import ErrorReaction, after_commit
+from ottla.client.consumer.group.error_reactions import ErrorReaction, commit_reaction
 from ottla.client.errors import refusal
 from ottla.client.offsets import OffsetAndMetadata
 from ottla.model.errors import ErrorCode, KafkaError
@@ -25,17 +25,17 @@ Done: TypeAlias = Callable[[Exception | None], None]
 
 @dataclass(slots=True, eq=False)
 class Commit:
-    """Something to commit, and whom to tell."""
+    """Offsets to commit, and the callback for the outcome."""
 
     offsets: Positions
     done: Done
-    insists: bool
-    """It is tried again after a refusal that passes; otherwise a newer one may do better."""
+    is_retried: bool
+    """It is retried after a retriable error; otherwise it fails, and a newer commit may succeed."""
     failures: int = 0
 
 
 class CommitQueue:
-    """What waits."""
+    """The queued commits."""
 
     def __init__(self) -> None:
         self._waiting: deque[Commit] = deque()
@@ -47,36 +47,36 @@ class CommitQueue:
         self._waiting.append(commit)
 
     def next(self) -> list[Commit]:
-        """Everything that waits, to go out as one; one that is tried again goes alone."""
+        """All queued commits, to be sent as one; a retried one is sent alone."""
         if self._waiting and self._waiting[0].failures:
             return [self._waiting.popleft()]
-        found = list(self._waiting)
+        commits = list(self._waiting)
         self._waiting.clear()
-        return found
+        return commits
 
-    def failed(self, commits: Sequence[Commit], error: Exception, *, passing: bool) -> None:
-        """Tell those that do not insist; put the others back in front, in their order."""
+    def failed(self, commits: Sequence[Commit], error: Exception, *, retriable: bool) -> None:
+        """Fail those that are not retried; put the others back in front, in order."""
         for commit in reversed(commits):
-            if commit.insists and passing:
+            if commit.is_retried and retriable:
                 commit.failures += 1
                 self._waiting.appendleft(commit)
         for commit in commits:
-            if not (commit.insists and passing):
+            if not (commit.is_retried and retriable):
                 commit.done(error)
 
     def give_up(self, error: Exception) -> None:
-        """Nobody will commit these any more."""
+        """Fail all queued commits."""
         while self._waiting:
             self._waiting.popleft().done(error)
 
 
-def merged(commits: Sequence[Commit]) -> dict[TopicPartition, OffsetAndMetadata]:
+def merge_offsets(commits: Sequence[Commit]) -> dict[TopicPartition, OffsetAndMetadata]:
     """The latest offset of each partition."""
     return {tp: offset for commit in commits for tp, offset in commit.offsets.items()}
 
 
-def verdict(codes: Mapping[TopicPartition, ErrorCode]) -> tuple[ErrorReaction, Exception | None]:
-    """What the codes of a reply lead to: the worst of them decides."""
+def classify(codes: Mapping[TopicPartition, ErrorCode]) -> tuple[ErrorReaction, Exception | None]:
+    """The reaction to the error codes of a response: the most severe one decides."""
     rank = (
         ErrorReaction.GIVE_UP,
         ErrorReaction.JOIN_ANEW,
@@ -85,23 +85,25 @@ def verdict(codes: Mapping[TopicPartition, ErrorCode]) -> tuple[ErrorReaction, E
         ErrorReaction.TRY_LATER,
         ErrorReaction.GO_ON,
     )
-    worst = min(codes, key=lambda tp: rank.index(after_commit(codes[tp])), default=None)
+    worst = min(codes, key=lambda tp: rank.index(commit_reaction(codes[tp])), default=None)
     if worst is None or not codes[worst]:
         return ErrorReaction.GO_ON, None
     code = codes[worst]
-    after = after_commit(code)
-    if after is ErrorReaction.JOIN_ANEW:
-        return after, CommitFailed(code, MOVED_ON)
-    if after is ErrorReaction.JOIN_AGAIN:
-        return after, CommitFailed(code, "the group is rebalancing: poll, then commit again")
-    return after, _refusal(code, worst)
+    reaction = commit_reaction(code)
+    if reaction is ErrorReaction.JOIN_ANEW:
+        return reaction, CommitFailed(code, MOVED_ON)
+    if reaction is ErrorReaction.JOIN_AGAIN:
+        return reaction, CommitFailed(
+            code, "the group is rebalancing: call poll(), then commit again"
+        )
+    return reaction, _refusal(code, worst)
 
 
 MOVED_ON = (
-    "the group has given this member's partitions to others: between two polls passed more than "
-    "max.poll.interval.ms, or its heartbeats did not arrive"
+    "the group has assigned this member's partitions to others: more than max.poll.interval.ms "
+    "passed between two polls, or its heartbeats did not arrive"
 )
 
 
 def _refusal(code: ErrorCode, tp: TopicPartition) -> KafkaError:
-    return refusal(code, f"committing {tp}: {code.name}")
+    return refusal(code, f"offset commit of {tp} failed: {code.name}")

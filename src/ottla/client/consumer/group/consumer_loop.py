@@ -1,8 +1,8 @@
-"""Being a member of a group whose broker deals out the partitions (KIP-848).
+"""Being a member of a consumer-protocol group, where the broker assigns partitions (KIP-848).
 
-Owns the heartbeats and the one reconciliation under way; what heartbeats say and mean is decided in
-`modern`. Partitions change hands inside a poll, through the gate; the heartbeats go on meanwhile,
-and the next one says what this member has by then.
+Owns the heartbeats and the reconciliation; the contents and meaning of heartbeats are decided in
+`consumer_member`. Assignments change inside a poll, through the poll gate; heartbeats go on
+meanwhile, and the next one lists what this member owns by then.
 """
 
 from __future__ import annotations
@@ -28,34 +28,38 @@ CONSUMER_GROUP_HEARTBEAT: Final = 68
 
 
 class ConsumerProtocolLoop(Membership[ConsumerProtocolMember]):
-    """One membership of a group of the new protocol."""
+    """One membership of a consumer-protocol group."""
 
     def __init__(self, member: ConsumerProtocolMember, parts: MembershipParts) -> None:
         super().__init__(member, parts)
-        self._soon = asyncio.Event()
-        self._settle = asyncio.Event()
-        parts.watch.tell(self.subscribed)
+        self._heartbeat_due = asyncio.Event()
+        self._reconcile_due = asyncio.Event()
+        parts.watch.add_listener(self.on_subscription_changed)
 
-    def committing(self) -> GroupMetadata | None:
-        return self._member.metadata if self._member.is_in else None
+    def commit_metadata(self) -> GroupMetadata | None:
+        return self._member.metadata if self._member.is_member else None
 
-    def commit_refused(self, after: ErrorReaction) -> None:
-        if after is ErrorReaction.JOIN_ANEW:
+    def on_commit_error(self, reaction: ErrorReaction) -> None:
+        if reaction is ErrorReaction.JOIN_ANEW:
             self._member.forget()
-            self._settle.set()
-        self._soon.set()
+            self._reconcile_due.set()
+        self._heartbeat_due.set()
 
-    def subscribed(self) -> None:
-        self._soon.set()
-        self._settle.set()
+    def on_subscription_changed(self) -> None:
+        self._heartbeat_due.set()
+        self._reconcile_due.set()
 
     def rejoin(self, reason: str) -> None:
-        log.warning("the broker decides when this group is dealt out anew: %s", reason)
+        log.warning(
+            "group %s: enforce_rebalance has no effect with group.protocol=consumer (reason: %s)",
+            self._member.terms.group_id,
+            reason,
+        )
 
     async def run(self) -> None:
-        await self._gate.call(self._nothing)  # a member joins when its user first polls
+        await self._gate.call(self._wait_for_poll)  # a member joins when its user first polls
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._beat())
+            tasks.create_task(self._heartbeat_loop())
             tasks.create_task(self._reconcile())
 
     async def leave(self, reason: str, timeout_ms: int) -> None:
@@ -65,25 +69,25 @@ class ConsumerProtocolLoop(Membership[ConsumerProtocolMember]):
         with suppress(KafkaError, OSError):
             await self._ask(fields, timeout_ms)
 
-    async def _beat(self) -> None:
+    async def _heartbeat_loop(self) -> None:
         member, failures = self._member, 0
         while True:
-            self._soon.clear()
-            if member.is_in and self._pace.is_too_slow:
-                await self._step_out()
-                await self._gate.call(self._nothing)  # it joins again when its user polls
-            failures = 0 if await self._beat_once() else failures + 1
+            self._heartbeat_due.clear()
+            if member.is_member and self._poll_interval.is_too_slow:
+                await self._leave_after_poll_timeout()
+                await self._gate.call(self._wait_for_poll)  # it joins again when its user polls
+            failures = 0 if await self._heartbeat_once() else failures + 1
             pause_ms = self._cluster.backoff.after(failures) if failures else member.interval_ms
-            if member.is_in:
-                pause_ms = max(1, min(pause_ms, self._pace.left_ms))
+            if member.is_member:
+                pause_ms = max(1, min(pause_ms, self._poll_interval.left_ms))
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause_ms / 1e3):
-                    if failures:  # news does not help: wait
+                    if failures:  # changes do not help: wait for the backoff
                         await asyncio.Event().wait()
-                    await self._soon.wait()
+                    await self._heartbeat_due.wait()
 
-    async def _beat_once(self) -> bool:
-        """One heartbeat; whether the next is due at its usual time."""
+    async def _heartbeat_once(self) -> bool:
+        """Send one heartbeat; whether the next is due after the usual interval."""
         member, subscriptions = self._member, self._subscriptions
         ids = {name: topic.id for name, topic in self._watch.view.topics.items()}
         owned = by_topic_id((tp for tp in subscriptions.assigned if tp.topic in ids), ids)
@@ -91,59 +95,59 @@ class ConsumerProtocolLoop(Membership[ConsumerProtocolMember]):
         try:
             reply = await self._ask(fields, self._config.request_timeout_ms)
         except (KafkaError, OSError) as error:
-            # The coordinator was not found or not reached; its answer is judged below.
-            member.unheard()
-            self._lost_coordinator()
+            # The coordinator was not found or not reached; its error codes are handled below.
+            member.on_no_response()
+            self._forget_coordinator()
             if isinstance(error, KafkaError) and not error.retriable:
                 self._gate.fail(error)
-                await self._gate.call(self._nothing)  # once the user has heard of it
+                await self._gate.call(self._wait_for_poll)  # until the user has polled the error
             return False
-        match member.heard(reply):
+        match member.on_heartbeat(reply):
             case ErrorReaction.GO_ON:
-                self._settle.set()
+                self._reconcile_due.set()
                 return True
             case ErrorReaction.FIND_COORDINATOR:
-                self._lost_coordinator()
+                self._forget_coordinator()
             case ErrorReaction.GIVE_UP:
                 self._gate.fail(refusal(reply.error_code, reply.error_message))
-                await self._gate.call(self._nothing)
+                await self._gate.call(self._wait_for_poll)
             case _:
                 pass
-        self._settle.set()
+        self._reconcile_due.set()
         return False
 
     async def _reconcile(self) -> None:
-        """Inside polls, bring what this member has to what it should have."""
+        """Inside polls, bring this member's assignment to its target."""
         while True:
-            await self._settle.wait()
-            self._settle.clear()
+            await self._reconcile_due.wait()
+            self._reconcile_due.clear()
             if self._member.lost:
                 await self._gate.call(self._lose)
             elif self._is_behind():
                 if by_name(self._target, self._names)[1]:
                     with suppress(OSError):
                         await self._cluster.refresh(None)  # topics known by their ids only
-                await self._gate.call(self._change_hands)
-                self._soon.set()
+                await self._gate.call(self._apply_target)
+                self._heartbeat_due.set()
 
     async def _lose(self) -> None:
         await self._rebalance.lose(self._subscriptions.assigned)
         self._member.lost = False
-        self._soon.set()
+        self._heartbeat_due.set()
 
-    async def _change_hands(self) -> None:
+    async def _apply_target(self) -> None:
         if self._member.lost or self._member.target is None:
             return
-        wanted, _ = by_name(self._target, self._names)
+        target, _ = by_name(self._target, self._names)
         owned = self._subscriptions.assigned
-        await self._rebalance.revoke(owned - wanted)
-        await self._rebalance.assign(wanted - owned)
+        await self._rebalance.revoke(owned - target)
+        await self._rebalance.assign(target - owned)
 
     def _is_behind(self) -> bool:
         if self._member.target is None:
             return False
-        wanted, unknown = by_name(self._target, self._names)
-        return bool(unknown) or wanted != self._subscriptions.assigned
+        target, unknown = by_name(self._target, self._names)
+        return bool(unknown) or target != self._subscriptions.assigned
 
     @property
     def _target(self) -> Mapping[UUID, tuple[int, ...]]:
@@ -153,19 +157,20 @@ class ConsumerProtocolLoop(Membership[ConsumerProtocolMember]):
     def _names(self) -> dict[UUID, str]:
         return {topic.id: name for name, topic in self._watch.view.topics.items()}
 
-    async def _nothing(self) -> None:
+    async def _wait_for_poll(self) -> None:
         """Only wait for a poll."""
 
-    async def _step_out(self) -> None:
+    async def _leave_after_poll_timeout(self) -> None:
         log.warning(
-            "no poll for max.poll.interval.ms=%d: leaving the group; handle fewer records at a "
-            "time (max.poll.records), or allow for more time",
+            "leaving group %s: no poll() for max.poll.interval.ms=%d; reduce max.poll.records or "
+            "increase max.poll.interval.ms",
+            self._member.terms.group_id,
             self._config.max_poll_interval_ms,
         )
         await self.leave("poll timeout", self._config.request_timeout_ms)
-        self._settle.set()
+        self._reconcile_due.set()
 
-    def _lost_coordinator(self) -> None:
+    def _forget_coordinator(self) -> None:
         group_id = self._member.terms.group_id
         self._cluster.forget_coordinator(CoordinatorKind.GROUP, group_id)
 

@@ -1,8 +1,8 @@
-"""A member of a group whose broker deals out the partitions (KIP-848).
+"""A member of a consumer-protocol group, where the broker assigns partitions (KIP-848).
 
-Pure: heartbeat replies go in, the fields of the next heartbeat and what to do come out.
-`modern_loop` sends them. The one request says everything: who the member is, what it wants, what
-it has; and it says only what changed since the coordinator last heard it.
+Pure: from heartbeat responses to the fields of the next heartbeat and the next step.
+`consumer_loop` sends them. One request carries everything: the member, its subscription, its
+partitions; and only what changed since the last one the coordinator received.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from ottla.client.consumer.group.classic_member import GroupMetadata
-from ottla.client.consumer.group.error_reactions import ErrorReaction, after_membership
+from ottla.client.consumer.group.error_reactions import ErrorReaction, membership_reaction
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol.encode import Fields
@@ -31,12 +31,12 @@ UNCHANGED: Final[Mapping[str, object]] = {
     "server_assignor": None,
     "topic_partitions": None,
 }
-"""How a heartbeat says that there is nothing new."""
+"""The values that mean "unchanged" in a heartbeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerProtocolTerms:
-    """On which terms a member joins."""
+    """The settings with which a member joins."""
 
     group_id: str
     member_id: str
@@ -47,7 +47,7 @@ class ConsumerProtocolTerms:
 
 
 class ConsumerProtocolMember:
-    """One member: its epoch, what it was told to have, and what it has said."""
+    """One member: its epoch, its target assignment, and what it has sent."""
 
     def __init__(self, terms: ConsumerProtocolTerms) -> None:
         self.terms = terms
@@ -56,11 +56,11 @@ class ConsumerProtocolMember:
         self.lost = False
         self.interval_ms = 0
         self.target: Mapping[UUID, tuple[int, ...]] | None = None
-        """What the coordinator wants this member to have; None: it has not said yet."""
-        self._said: dict[str, object] = {}
+        """The target assignment from the coordinator; None before the first one."""
+        self._sent: dict[str, object] = {}
 
     @property
-    def is_in(self) -> bool:
+    def is_member(self) -> bool:
         return self.epoch > JOIN_EPOCH
 
     @property
@@ -71,7 +71,7 @@ class ConsumerProtocolMember:
     def heartbeat(self, topics: Collection[str], owned: Mapping[UUID, Collection[int]]) -> Fields:
         """The fields of ConsumerGroupHeartbeat: all of them to join, else those that changed."""
         terms = self.terms
-        wanted: dict[str, object] = {
+        current: dict[str, object] = {
             "instance_id": terms.instance_id,
             "rack_id": terms.rack,
             "rebalance_timeout": terms.rebalance_timeout_ms,
@@ -82,60 +82,60 @@ class ConsumerProtocolMember:
                 for topic, indexes in sorted(owned.items())
             ],
         }
-        if self.is_in:
-            told = {
-                name: value if self._said.get(name) != value else UNCHANGED.get(name, value)
-                for name, value in wanted.items()
+        if self.is_member:
+            fields = {
+                name: value if self._sent.get(name) != value else UNCHANGED.get(name, value)
+                for name, value in current.items()
             }
         else:
-            told = dict(wanted)
-        self._said = wanted
+            fields = dict(current)
+        self._sent = current
         return {
             "group_id": terms.group_id,
             "member_id": self.member_id,
             "member_epoch": self.epoch,
             **UNCHANGED,
-            **told,
+            **fields,
         }
 
-    def heard(self, reply: Any) -> ErrorReaction:
-        """A heartbeat was answered."""
+    def on_heartbeat(self, reply: Any) -> ErrorReaction:
+        """Handle a heartbeat response."""
         code: ErrorCode = reply.error_code
-        after = after_membership(code)
-        if after is ErrorReaction.GO_ON:
+        reaction = membership_reaction(code)
+        if reaction is ErrorReaction.GO_ON:
             self.member_id = reply.member_id or self.member_id
             self.epoch = reply.member_epoch
             self.interval_ms = max(1, int(reply.heartbeat_interval.total_seconds() * 1_000))
             if reply.assignment is not None:
                 self.target = {
-                    each.topic_id: tuple(each.partitions)
-                    for each in reply.assignment.topic_partitions
+                    topic.topic_id: tuple(topic.partitions)
+                    for topic in reply.assignment.topic_partitions
                 }
-                # The next heartbeat says what this member has, also if that is as before: it may
-                # never have taken a partition that it now has to give up, and the coordinator
-                # gives it to nobody else before it hears so.
-                self._said.pop("topic_partitions", None)
-        elif after in (ErrorReaction.JOIN_ANEW, ErrorReaction.GIVE_UP):
+                # The next heartbeat lists this member's partitions even if they are unchanged: it
+                # may never have taken a partition that it now has to revoke, and the coordinator
+                # assigns it to no other member before it is told so.
+                self._sent.pop("topic_partitions", None)
+        elif reaction in (ErrorReaction.JOIN_ANEW, ErrorReaction.GIVE_UP):
             self.forget()
         else:
-            self.unheard()
-        return after
+            self.on_no_response()
+        return reaction
 
-    def unheard(self) -> None:
-        """A heartbeat may not have arrived: say everything again."""
-        self._said = {}
+    def on_no_response(self) -> None:
+        """A heartbeat may not have arrived: send all fields again."""
+        self._sent = {}
 
     def forget(self) -> None:
-        """Fenced, or gone: what it had is lost; it joins anew under the same id."""
-        if self.is_in:
+        """Fenced, or left: its partitions are lost; it joins again under the same id."""
+        if self.is_member:
             self.lost = True
         self.epoch = JOIN_EPOCH
         self.target = None
-        self._said = {}
+        self._sent = {}
 
     def leave(self) -> Fields | None:
-        """The fields of the last heartbeat; a static member says that it will be back."""
-        if not self.is_in:
+        """The fields of the last heartbeat; a static member announces that it will return."""
+        if not self.is_member:
             return None
         epoch = LEAVE_EPOCH if self.terms.instance_id is None else STATIC_LEAVE_EPOCH
         self.forget()
@@ -151,19 +151,19 @@ class ConsumerProtocolMember:
 def by_topic_id(
     partitions: Iterable[TopicPartition], ids: Mapping[str, UUID]
 ) -> dict[UUID, tuple[int, ...]]:
-    """Partitions as the coordinator names them."""
-    grouped = groupby(sorted(partitions), key=lambda at: at.topic)
-    return {ids[topic]: tuple(at.partition for at in held) for topic, held in grouped}
+    """Partition indexes by topic id."""
+    grouped = groupby(sorted(partitions), key=lambda tp: tp.topic)
+    return {ids[topic]: tuple(tp.partition for tp in group) for topic, group in grouped}
 
 
 def by_name(
     target: Mapping[UUID, Collection[int]], names: Mapping[UUID, str]
 ) -> tuple[frozenset[TopicPartition], frozenset[UUID]]:
-    """Partitions as the user names them, and the topics whose names are not known yet."""
-    found = frozenset(
+    """Partitions by topic name, and the topic ids whose names are not known yet."""
+    partitions = frozenset(
         TopicPartition(names[topic], index)
         for topic, indexes in target.items()
         if topic in names
         for index in indexes
     )
-    return found, frozenset(target.keys() - names.keys())
+    return partitions, frozenset(target.keys() - names.keys())

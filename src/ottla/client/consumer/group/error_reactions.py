@@ -1,7 +1,7 @@
-"""What each refusal of a coordinator leads to.
+"""The reaction to each error code of a coordinator.
 
-Pure: one table for JoinGroup, SyncGroup and Heartbeat, one for OffsetCommit. What is not listed
-ends the matter: the user hears of it.
+Pure: one table for JoinGroup, SyncGroup and Heartbeat, one for OffsetCommit. A code that is not
+listed is final: the user gets it as an exception.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ottla.model.errors import ErrorCode
 
 
 class ErrorReaction(Enum):
-    """What to do now."""
+    """What to do next."""
 
     GO_ON = "go on"
     JOIN_AGAIN = "join again"
@@ -25,7 +25,7 @@ class ErrorReaction(Enum):
     GIVE_UP = "give up"
 
 
-MEMBERSHIP: Final[Mapping[ErrorCode, ErrorReaction]] = {
+MEMBERSHIP_REACTIONS: Final[Mapping[ErrorCode, ErrorReaction]] = {
     ErrorCode.none: ErrorReaction.GO_ON,
     ErrorCode.member_id_required: ErrorReaction.JOIN_AGAIN,
     ErrorCode.rebalance_in_progress: ErrorReaction.JOIN_AGAIN,
@@ -39,7 +39,7 @@ MEMBERSHIP: Final[Mapping[ErrorCode, ErrorReaction]] = {
     ErrorCode.request_timed_out: ErrorReaction.TRY_LATER,
 }
 
-COMMITTING: Final[Mapping[ErrorCode, ErrorReaction]] = {
+COMMIT_REACTIONS: Final[Mapping[ErrorCode, ErrorReaction]] = {
     ErrorCode.none: ErrorReaction.GO_ON,
     ErrorCode.rebalance_in_progress: ErrorReaction.JOIN_AGAIN,
     ErrorCode.unknown_member_id: ErrorReaction.JOIN_ANEW,
@@ -54,9 +54,9 @@ COMMITTING: Final[Mapping[ErrorCode, ErrorReaction]] = {
 }
 
 
-def after_membership(code: ErrorCode) -> ErrorReaction:
-    return MEMBERSHIP.get(code, ErrorReaction.GIVE_UP)
+def membership_reaction(code: ErrorCode) -> ErrorReaction:
+    return MEMBERSHIP_REACTIONS.get(code, ErrorReaction.GIVE_UP)
 
 
-def after_commit(code: ErrorCode) -> ErrorReaction:
-    return COMMITTING.get(code, ErrorReaction.GIVE_UP)
+def commit_reaction(code: ErrorCode) -> ErrorReaction:
+    return COMMIT_REACTIONS.get(code, ErrorReaction.GIVE_UP)

@@ -1,7 +1,8 @@
-"""What the rest of the consumer needs of its group, whichever protocol it speaks, and the reverse.
+"""The interface between a consumer and its group protocol.
 
-Owns the port that `classic_loop` and `modern_loop` fill, the parts that they are made from, and the
-pace of a member: when the user last polled, and how long is too long.
+Owns the interface that `classic_loop`, `consumer_loop` and `standalone_loop` implement, the parts
+that they use, and the poll interval of a member: when the user last polled, and when that is too
+long ago.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ class Group(Protocol):
 
     @property
     def is_lost(self) -> bool:
-        """Whether its partitions may be others' already."""
+        """Whether other members may own its partitions already."""
         ...
 
-    def committing(self) -> GroupMetadata | None:
-        """Under whose name to commit; None: it is no longer a member."""
+    def commit_metadata(self) -> GroupMetadata | None:
+        """The member to commit as; None if it is no longer a member."""
         ...
 
-    def commit_refused(self, after: ErrorReaction) -> None: ...
+    def on_commit_error(self, after: ErrorReaction) -> None: ...
 
-    def subscribed(self) -> None:
-        """The topics have changed."""
+    def on_subscription_changed(self) -> None:
+        """Called when the subscribed topics have changed."""
         ...
 
     def rejoin(self, reason: str) -> None:
-        """Have the group dealt out anew."""
+        """Rejoin, so that the group reassigns partitions."""
         ...
 
     async def run(self) -> None:
@@ -50,12 +51,12 @@ class Group(Protocol):
         ...
 
     async def leave(self, reason: str, timeout_ms: int) -> None:
-        """Tell the coordinator, so that nobody has to wait for the session to end."""
+        """Leave the group, so that others need not wait for the session to expire."""
         ...
 
 
 class PollInterval:
-    """When the user last polled: a member that stops polling must give up its partitions."""
+    """When the user last polled: a member that stops polling must leave its group."""
 
     def __init__(self, clock: Clock, max_interval_ms: int) -> None:
         self._clock = clock
@@ -85,7 +86,7 @@ class PollInterval:
 
 
 class Member(Protocol):
-    """What any member can say of itself."""
+    """What the loops of both protocols need of a member."""
 
     @property
     def metadata(self) -> GroupMetadata: ...
@@ -106,11 +107,11 @@ class MembershipParts:
     watch: MetadataWatch
     gate: PollGate
     rebalance: Rebalance
-    pace: PollInterval
+    poll_interval: PollInterval
 
 
 class Membership(Generic[M]):
-    """What both protocols begin with: a member, and the parts of its consumer."""
+    """Base of both protocols: a member, and the parts of its consumer."""
 
     def __init__(self, member: M, parts: MembershipParts) -> None:
         assert isinstance(parts.cluster.config, ConsumerConfig)
@@ -121,7 +122,7 @@ class Membership(Generic[M]):
         self._watch = parts.watch
         self._gate = parts.gate
         self._rebalance = parts.rebalance
-        self._pace = parts.pace
+        self._poll_interval = parts.poll_interval
 
     @property
     def metadata(self) -> GroupMetadata:

@@ -1,6 +1,6 @@
-"""Committing, and asking what is committed.
+"""commit, commit_async, committed and group_metadata.
 
-Owns what each of these calls does to the parts of a consumer. Both faces call them.
+Owns what each of these calls does to the parts of a consumer. Both public classes call them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from ottla.client.consumer.core import Core
 from ottla.client.consumer.group.classic_member import GroupMetadata
-from ottla.client.offsets import OffsetAndMetadata, Offsets, given_offsets
+from ottla.client.offsets import OffsetAndMetadata, Offsets, checked_offsets
 from ottla.client.retry import Deadline, retrying
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
@@ -18,26 +18,26 @@ from ottla.model.ids import TopicPartition
 OnCommit: TypeAlias = Callable[
     [Mapping[TopicPartition, OffsetAndMetadata], Exception | None], object
 ]
-"""Called with what was to be committed, and what went wrong."""
+"""Called with the offsets, and the error if the commit failed."""
 
 
 async def commit(core: Core, offsets: Offsets | None, timeout_ms: int) -> None:
-    """Commit what the user has, or these offsets; wait for it, and try again if that may help."""
-    await core.commits.commit(_wanted(core, offsets), timeout_ms)
-    await core.call_back()
+    """Commit the current positions, or these offsets; wait for it, with retries."""
+    await core.commits.commit(_offsets_to_commit(core, offsets), timeout_ms)
+    await core.run_callbacks()
 
 
 def commit_async(core: Core, offsets: Offsets | None, callback: OnCommit | None) -> None:
-    """Commit and do not wait; not tried again, for a newer commit may have succeeded by then."""
-    wanted = _wanted(core, offsets)
+    """Commit without waiting or retries: a newer commit may have succeeded by then."""
+    to_commit = _offsets_to_commit(core, offsets)
 
     def done(error: Exception | None) -> None:
         if callback is not None:
-            core.later.append(lambda: callback(wanted, error))
-            core.bell.set()
+            core.pending_callbacks.append(lambda: callback(to_commit, error))
+            core.wake_event.set()
 
-    if wanted:
-        core.commits.start(wanted, done, insists=False)
+    if to_commit:
+        core.commits.start(to_commit, done, is_retried=False)
     else:
         done(None)
 
@@ -45,14 +45,14 @@ def commit_async(core: Core, offsets: Offsets | None, callback: OnCommit | None)
 async def committed(
     core: Core, partitions: Iterable[TopicPartition], timeout_ms: int
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What the group has committed; partitions without are left out."""
+    """The group's committed offsets; partitions without one are omitted."""
     group = GroupMetadata(_group_id(core))
-    wanted = list(partitions)
+    requested = list(partitions)
 
-    # Codes here are the group coordinator's; UNSTABLE_OFFSET_COMMIT of a partition passes when the
-    # transaction that would change its offset ends.
+    # Error codes here are the group coordinator's; UNSTABLE_OFFSET_COMMIT of a partition ends with
+    # the transaction that would change its offset.
     async def ask() -> dict[TopicPartition, OffsetAndMetadata]:
-        return await core.lookup.committed(group, wanted)
+        return await core.lookup.committed(group, requested)
 
     return await retrying(core.cluster, ask, Deadline(core.clock, timeout_ms))
 
@@ -65,12 +65,14 @@ def group_metadata(core: Core) -> GroupMetadata:
     return GroupMetadata(group_id, group_instance_id=core.config.group_instance_id)
 
 
-def _wanted(core: Core, offsets: Offsets | None) -> dict[TopicPartition, OffsetAndMetadata]:
+def _offsets_to_commit(
+    core: Core, offsets: Offsets | None
+) -> dict[TopicPartition, OffsetAndMetadata]:
     _group_id(core)
-    return core.consumed() if offsets is None else given_offsets(offsets)
+    return core.consumed() if offsets is None else checked_offsets(offsets)
 
 
 def _group_id(core: Core) -> str:
     if core.config.group_id is None:
-        raise UserError("committing needs a group: make the consumer with group_id=")
+        raise UserError("commits need a group: create the consumer with group_id=")
     return core.config.group_id

@@ -1,7 +1,7 @@
-"""Partitions changing hands: what happens to those that leave and those that come.
+"""Revoking and assigning partitions in a rebalance.
 
-Owns the order in which a member commits, tells its listener, and changes its assignment; both
-kinds of group use it, always inside a user's call. Never talks to a coordinator.
+Owns the order in which a member commits, calls its listener, and changes its assignment; both
+group protocols use it, always inside a user's call. Never sends a request.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class Rebalance:
-    """What a member does with partitions."""
+    """Revokes and assigns partitions of a member."""
 
     def __init__(
         self,
@@ -34,22 +34,22 @@ class Rebalance:
         self.listener = RebalanceListener()
         self.count = 0
 
-    async def save(self) -> None:
-        """Commit what was handed out so far, if that is automatic; a failure stops nothing."""
+    async def auto_commit(self) -> None:
+        """Commit the current positions, if commits are automatic; a failure is only logged."""
         try:
             await self._auto_commit()
         except (KafkaError, OSError) as error:
-            log.warning("offsets were not committed before a rebalance: %s", error)
+            log.warning("automatic offset commit before a rebalance failed: %s", error)
 
     async def revoke(self, partitions: frozenset[TopicPartition]) -> None:
-        """Give these up: commit, tell the listener, stop reading."""
+        """Commit, call the listener, stop reading these."""
         if not partitions:
             return
         for tp in partitions:
             part = self._subscriptions.get(tp)
             if part is not None:
                 part.leaving = True
-        await self.save()
+        await self.auto_commit()
         try:
             await self._invoke(lambda: self.listener.on_revoked(partitions))
         finally:
@@ -57,7 +57,7 @@ class Rebalance:
             self._changed()
 
     async def lose(self, partitions: frozenset[TopicPartition]) -> None:
-        """They are gone already: nothing to commit."""
+        """Drop partitions that are lost already: nothing is committed."""
         if not partitions:
             return
         self._subscriptions.replace(self._subscriptions.assigned - partitions)
@@ -65,7 +65,7 @@ class Rebalance:
         await self._invoke(lambda: self.listener.on_lost(partitions))
 
     async def assign(self, partitions: frozenset[TopicPartition]) -> None:
-        """These come in addition; the listener may say where to read from."""
+        """Add these partitions; the listener may seek."""
         self.count += 1
         self._subscriptions.replace(self._subscriptions.assigned | partitions)
         try:

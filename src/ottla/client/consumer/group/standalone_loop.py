@@ -1,7 +1,7 @@
 """A consumer without a group: it reads every partition of its topics, alone.
 
-Owns nothing but the habit: whenever topics grow or a pattern takes another one, the new partitions
-are read too. Nothing is committed, so reading begins where `auto.offset.reset` says.
+Owns the self-assignment: whenever topics get partitions or a pattern matches another topic, the new
+partitions are read too. Nothing is committed, so reading starts where `auto.offset.reset` says.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ottla.model.ids import TopicPartition
 
 
 class StandaloneLoop:
-    """A membership of nothing."""
+    """The group interface for a consumer without a group."""
 
     def __init__(
         self,
@@ -33,8 +33,8 @@ class StandaloneLoop:
         self._watch = watch
         self._gate = gate
         self._rebalance = rebalance
-        self._look = asyncio.Event()
-        watch.tell(self.subscribed)
+        self._changed = asyncio.Event()
+        watch.add_listener(self.on_subscription_changed)
 
     @property
     def metadata(self) -> GroupMetadata:
@@ -44,49 +44,49 @@ class StandaloneLoop:
     def is_lost(self) -> bool:
         return False
 
-    def committing(self) -> GroupMetadata | None:
+    def commit_metadata(self) -> GroupMetadata | None:
         return None
 
-    def commit_refused(self, after: ErrorReaction) -> None:
+    def on_commit_error(self, after: ErrorReaction) -> None:
         """Nothing is committed."""
 
-    def subscribed(self) -> None:
-        self._look.set()
+    def on_subscription_changed(self) -> None:
+        self._changed.set()
 
     def rejoin(self, reason: str) -> None:
-        self._look.set()
+        self._changed.set()
 
     async def run(self) -> None:
         while True:
-            self._look.clear()
+            self._changed.clear()
             if not self._subscriptions.topics <= self._watch.view.topics.keys():
                 with suppress(OSError):
                     await self._watch.refresh()
-                self._watch.ask()  # a topic may come to be
-                self._refuse()
+                self._watch.request_refresh()  # a topic may be created
+                self._report_errors()
             if self._partitions() != self._subscriptions.assigned:
-                await self._gate.call(self._take_all)
-            await self._look.wait()
+                await self._gate.call(self._assign_all)
+            await self._changed.wait()
 
     async def leave(self, reason: str, timeout_ms: int) -> None:
-        """Nobody needs to know."""
+        """There is no group to leave."""
 
-    async def _take_all(self) -> None:
-        wanted, owned = self._partitions(), self._subscriptions.assigned
-        await self._rebalance.revoke(owned - wanted)
-        await self._rebalance.assign(wanted - owned)
+    async def _assign_all(self) -> None:
+        target, owned = self._partitions(), self._subscriptions.assigned
+        await self._rebalance.revoke(owned - target)
+        await self._rebalance.assign(target - owned)
 
     def _partitions(self) -> frozenset[TopicPartition]:
         topics = self._watch.view.topics
         return frozenset(
-            TopicPartition(name, each.index)
+            TopicPartition(name, partition.index)
             for name in self._subscriptions.topics
             if name in topics
-            for each in topics[name].partitions
+            for partition in topics[name].partitions
         )
 
-    def _refuse(self) -> None:
-        """Topics that there will never be are the user's mistake."""
+    def _report_errors(self) -> None:
+        """Raise errors of topics that cannot exist or may not be read in the next poll."""
         for name in self._subscriptions.topics:
             code = self._watch.view.errors.get(name, ErrorCode.none)
             if code in (ErrorCode.invalid_topic_exception, ErrorCode.topic_authorization_failed):

@@ -1,8 +1,8 @@
-"""What members of a classic group tell each other: subscriptions and assignments as bytes.
+"""Subscriptions and assignments of classic groups as bytes.
 
-Owns the encoding inside JoinGroup and SyncGroup, which brokers pass on unread. Written in the
-newest version; a version newer than that is read as the newest, since versions only ever add
-fields at the end.
+Owns the encoding inside JoinGroup and SyncGroup, which brokers do not decode. Encoded in the newest
+version; a version newer than that is decoded as the newest, since versions only ever add fields at
+the end.
 """
 
 from __future__ import annotations
@@ -27,50 +27,52 @@ _VERSION: Final = Struct(">h")
 
 
 class UnreadableSubscription(ValueError):
-    """Bytes of another member that are not what they should be."""
+    """Bytes of another member that cannot be decoded."""
 
 
-def encode_subscription(told: Subscription) -> bytes:
+def encode_subscription(subscription: Subscription) -> bytes:
     fields = {
-        "topics": sorted(told.topics),
-        "user_data": told.user_data,
-        "owned_partitions": _by_topic(told.owned),
-        "generation_id": told.generation,
-        "rack_id": told.rack,
+        "topics": sorted(subscription.topics),
+        "user_data": subscription.user_data,
+        "owned_partitions": _by_topic(subscription.owned),
+        "generation_id": subscription.generation,
+        "rack_id": subscription.rack,
     }
-    return _written("subscription", fields)
+    return _encode("subscription", fields)
 
 
 def decode_subscription(data: bytes, instance_id: str | None = None) -> Subscription:
-    read = _read("subscription", data)
+    entity = _decode("subscription", data)
     return Subscription(
-        topics=tuple(read.topics),
-        user_data=read.user_data,
-        owned=_flat(getattr(read, "owned_partitions", ())),
-        generation=getattr(read, "generation_id", -1),
-        rack=getattr(read, "rack_id", None),
+        topics=tuple(entity.topics),
+        user_data=entity.user_data,
+        owned=_flat(getattr(entity, "owned_partitions", ())),
+        generation=getattr(entity, "generation_id", -1),
+        rack=getattr(entity, "rack_id", None),
         instance_id=instance_id,
     )
 
 
 def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
-    return _written("assignment", {"assigned_partitions": _by_topic(partitions), "user_data": None})
+    return _encode("assignment", {"assigned_partitions": _by_topic(partitions), "user_data": None})
 
 
 def decode_assignment(data: bytes) -> tuple[TopicPartition, ...]:
-    """A member's share; a member that gets none may be sent no bytes at all."""
-    return _flat(_read("assignment", data).assigned_partitions) if data else ()
+    """A member's partitions; empty data means none."""
+    return _flat(_decode("assignment", data).assigned_partitions) if data else ()
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> list[Fields]:
     return [
-        {"topic": topic, "partitions": [at.partition for at in held]}
-        for topic, held in groupby(sorted(partitions), key=lambda at: at.topic)
+        {"topic": topic, "partitions": [tp.partition for tp in group]}
+        for topic, group in groupby(sorted(partitions), key=lambda tp: tp.topic)
     ]
 
 
 def _flat(topics: Iterable[Any]) -> tuple[TopicPartition, ...]:
-    return tuple(TopicPartition(each.topic, index) for each in topics for index in each.partitions)
+    return tuple(
+        TopicPartition(topic.topic, index) for topic in topics for index in topic.partitions
+    )
 
 
 def _entity(kind: str, version: int) -> Entity:
@@ -79,24 +81,24 @@ def _entity(kind: str, version: int) -> Entity:
     return entity
 
 
-def _written(kind: str, fields: Fields) -> bytes:
+def _encode(kind: str, fields: Fields) -> bytes:
     out = bytearray(_VERSION.pack(NEWEST))
     writer_of(_entity(kind, NEWEST))(fields, out)
     return bytes(out)
 
 
-def _read(kind: str, data: bytes) -> Any:
+def _decode(kind: str, data: bytes) -> Any:
     if len(data) < _VERSION.size:
-        raise UnreadableSubscription(f"{kind} of {len(data)} bytes")
+        raise UnreadableSubscription(f"{kind} has only {len(data)} bytes")
     (version,) = _VERSION.unpack_from(data)
     if version < 0:
-        raise UnreadableSubscription(f"{kind} of version {version}")
+        raise UnreadableSubscription(f"{kind} has invalid version {version}")
     entity = _entity(kind, min(version, NEWEST))
     try:
         check(walk_of(entity), memoryview(data), _VERSION.size)
-        read, _ = entity_reader(entity)(memoryview(data), _VERSION.size)
+        value, _ = entity_reader(entity)(memoryview(data), _VERSION.size)
     except Disconnect as fault:
         raise UnreadableSubscription(f"{kind}: {fault}") from None
-    except Exception as fault:  # whatever kio makes of text that is not UTF-8
+    except Exception as fault:  # such as kio's errors for text that is not UTF-8
         raise UnreadableSubscription(f"{kind}: {fault}") from None
-    return read
+    return value

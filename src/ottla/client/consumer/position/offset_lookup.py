@@ -1,6 +1,6 @@
-"""Asking brokers where offsets lie: by time, by leader epoch, by group.
+"""Offset look-ups: by timestamp, by leader epoch, by group.
 
-Owns the three questions and how they are spread over leaders. Never changes a position.
+Owns the three requests and their distribution over leaders. Never changes a position.
 """
 
 from __future__ import annotations
@@ -30,63 +30,65 @@ Answer = TypeVar("Answer")
 
 
 class EpochEnd(NamedTuple):
-    """How far a leader epoch goes in the leader's log."""
+    """The end offset of a leader epoch in the leader's log."""
 
     leader_epoch: int
     end: int
 
 
 class OffsetQuery(NamedTuple):
-    """One question about one partition."""
+    """A query for one partition."""
 
     current_leader_epoch: int
     about: int  # a timestamp, or a leader epoch
 
 
 class OffsetLookup:
-    """Questions about offsets, each asked once unless its name says otherwise."""
+    """Look-ups of offsets, each sent once unless its docstring says otherwise."""
 
     def __init__(self, cluster: Cluster, *, read_committed: bool) -> None:
         self._cluster = cluster
         self._isolation = int(read_committed)
 
     async def offsets_at(
-        self, wanted: Mapping[TopicPartition, int], timeout_ms: int
+        self, timestamps: Mapping[TopicPartition, int], timeout_ms: int
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after each time, retried until all are known; None: there is none.
+        """The first record at or after each timestamp, with retries; None if there is none.
 
-        -1 asks for the end of the log that may be read, -2 for its start.
+        -1 stands for the end of the readable log, -2 for its start.
         """
-        found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
+        offsets: dict[TopicPartition, OffsetAndTimestamp | None] = {}
 
-        # Codes here are the leaders', each of its partition.
-        async def the_rest() -> None:
-            left = {tp: time for tp, time in wanted.items() if tp not in found}
-            answers, failed = await self.times(left)
-            found.update(answers)
+        # Error codes here are the leaders', each of its partition.
+        async def look_up_missing() -> None:
+            missing = {tp: time for tp, time in timestamps.items() if tp not in offsets}
+            answers, failed = await self.times(missing)
+            offsets.update(answers)
             if failed:
                 raise next(iter(failed.values()))
 
-        topics = {tp.topic for tp in wanted}
-        await retrying(self._cluster, the_rest, Deadline(self._cluster.clock, timeout_ms), topics)
-        return found
+        topics = {tp.topic for tp in timestamps}
+        await retrying(
+            self._cluster, look_up_missing, Deadline(self._cluster.clock, timeout_ms), topics
+        )
+        return offsets
 
     async def times(
-        self, wanted: Mapping[TopicPartition, int]
+        self, timestamps: Mapping[TopicPartition, int]
     ) -> tuple[
         dict[TopicPartition, OffsetAndTimestamp | None], dict[TopicPartition, KafkaError | OSError]
     ]:
-        """ListOffsets, once: what was found, and what was not with the reason."""
+        """ListOffsets, once: offsets, and errors by partition."""
 
         async def ask(
-            node: int, asked: Mapping[TopicPartition, OffsetQuery]
+            node: int, queries: Mapping[TopicPartition, OffsetQuery]
         ) -> dict[TopicPartition, OffsetAndTimestamp | KafkaError | None]:
             fields = {
                 "replica_id": CONSUMER,
                 "isolation_level": self._isolation,
                 "topics": [
-                    {"name": topic, "partitions": [_time(tp, asked[tp]) for tp in group]}
-                    for topic, group in groupby(sorted(asked), key=lambda tp: tp.topic)
+                    {"name": topic, "partitions": [_time(tp, queries[tp]) for tp in group]}
+                    for topic, group in groupby(sorted(queries), key=lambda tp: tp.topic)
                 ],
                 "timeout": self._cluster.config.request_timeout_ms,
             }
@@ -98,51 +100,53 @@ class OffsetLookup:
                 lane=ConnectionLane.COORDINATION,
             )
             return {
-                TopicPartition(topic.name, each.partition_index): _offset_and_timestamp(each)
+                TopicPartition(topic.name, partition.partition_index): _offset_and_timestamp(
+                    partition
+                )
                 for topic in reply.topics
-                for each in topic.partitions
+                for partition in topic.partitions
             }
 
-        return await self._of_leaders(wanted, ask)
+        return await self._ask_leaders(timestamps, ask)
 
     async def epoch_ends(
-        self, wanted: Mapping[TopicPartition, int]
+        self, epochs: Mapping[TopicPartition, int]
     ) -> tuple[dict[TopicPartition, EpochEnd], dict[TopicPartition, KafkaError | OSError]]:
-        """OffsetForLeaderEpoch, once: where each of these epochs ends."""
+        """OffsetForLeaderEpoch, once: the end offset of each of these epochs."""
 
         async def ask(
-            node: int, asked: Mapping[TopicPartition, OffsetQuery]
+            node: int, queries: Mapping[TopicPartition, OffsetQuery]
         ) -> dict[TopicPartition, EpochEnd | KafkaError]:
             fields = {
                 "replica_id": CONSUMER,
                 "topics": [
-                    {"topic": topic, "partitions": [_epoch(tp, asked[tp]) for tp in group]}
-                    for topic, group in groupby(sorted(asked), key=lambda tp: tp.topic)
+                    {"topic": topic, "partitions": [_epoch(tp, queries[tp]) for tp in group]}
+                    for topic, group in groupby(sorted(queries), key=lambda tp: tp.topic)
                 ],
             }
             reply = await self._cluster.ask(
                 node, OFFSET_FOR_LEADER_EPOCH, fields, lane=ConnectionLane.COORDINATION
             )
             return {
-                TopicPartition(topic.topic, each.partition): (
-                    refusal(each.error_code)
-                    if each.error_code
-                    else EpochEnd(each.leader_epoch, each.end_offset)
+                TopicPartition(topic.topic, partition.partition): (
+                    refusal(partition.error_code)
+                    if partition.error_code
+                    else EpochEnd(partition.leader_epoch, partition.end_offset)
                 )
                 for topic in reply.topics
-                for each in topic.partitions
+                for partition in topic.partitions
             }
 
-        return await self._of_leaders(wanted, ask)
+        return await self._ask_leaders(epochs, ask)
 
     async def committed(
         self, group: GroupMetadata, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """OffsetFetch, once: what the group has committed; partitions without are left out."""
+        """OffsetFetch, once: committed offsets; partitions without one are omitted."""
         cluster = self._cluster
         topics = [
-            {"name": topic, "partition_indexes": [tp.partition for tp in held]}
-            for topic, held in groupby(sorted(partitions), key=lambda tp: tp.topic)
+            {"name": topic, "partition_indexes": [tp.partition for tp in partitions_of_topic]}
+            for topic, partitions_of_topic in groupby(sorted(partitions), key=lambda tp: tp.topic)
         ]
         fields = {
             "group_id": group.group_id,
@@ -169,95 +173,99 @@ class OffsetLookup:
         except OSError:
             cluster.forget_coordinator(CoordinatorKind.GROUP, group.group_id)
             raise
-        told = reply.groups[0] if reply.groups else reply
-        if told.error_code:
-            if told.error_code in (
+        group_reply = reply.groups[0] if reply.groups else reply
+        if group_reply.error_code:
+            if group_reply.error_code in (
                 ErrorCode.not_coordinator,
                 ErrorCode.coordinator_not_available,
             ):
                 cluster.forget_coordinator(CoordinatorKind.GROUP, group.group_id)
-            raise refusal(told.error_code)
-        return _committed(told.topics)
+            raise refusal(group_reply.error_code)
+        return _committed(group_reply.topics)
 
-    async def _of_leaders(
+    async def _ask_leaders(
         self,
-        wanted: Mapping[TopicPartition, int],
+        values: Mapping[TopicPartition, int],
         ask: Callable[
             [int, Mapping[TopicPartition, OffsetQuery]],
             Awaitable[dict[TopicPartition, Answer | KafkaError]],
         ],
     ) -> tuple[dict[TopicPartition, Answer], dict[TopicPartition, KafkaError | OSError]]:
         """Ask each leader about its partitions, all at the same time."""
-        found: dict[TopicPartition, Answer] = {}
+        results: dict[TopicPartition, Answer] = {}
         failed: dict[TopicPartition, KafkaError | OSError] = {}
         by_leader: dict[int, dict[TopicPartition, OffsetQuery]] = {}
         view = self._cluster.metadata
-        for tp, about in wanted.items():
-            seen = view.partition(tp)
-            if seen is None or seen.leader < 0:
+        for tp, about in values.items():
+            partition = view.partition(tp)
+            if partition is None or partition.leader < 0:
                 code = ErrorCode.leader_not_available
-                if seen is None:
+                if partition is None:
                     code = view.errors.get(tp.topic, ErrorCode.unknown_topic_or_partition)
                 failed[tp] = refusal(code, f"{tp}: {code.name}")
             else:
-                by_leader.setdefault(seen.leader, {})[tp] = OffsetQuery(seen.leader_epoch, about)
+                by_leader.setdefault(partition.leader, {})[tp] = OffsetQuery(
+                    partition.leader_epoch, about
+                )
 
-        async def one(node: int, asked: Mapping[TopicPartition, OffsetQuery]) -> None:
+        async def ask_leader(node: int, queries: Mapping[TopicPartition, OffsetQuery]) -> None:
             try:
-                answers = await ask(node, asked)
+                answers = await ask(node, queries)
             except (KafkaError, OSError) as error:
-                failed.update(dict.fromkeys(asked, error))
+                failed.update(dict.fromkeys(queries, error))
                 return
-            for tp in asked:
+            for tp in queries:
                 answer = answers.get(tp, refusal(ErrorCode.unknown_topic_or_partition))
                 if isinstance(answer, KafkaError):
                     failed[tp] = answer
                 else:
-                    found[tp] = answer
+                    results[tp] = answer
 
         async with asyncio.TaskGroup() as tasks:
-            for node, asked in by_leader.items():
-                tasks.create_task(one(node, asked))
-        return found, failed
+            for node, queries in by_leader.items():
+                tasks.create_task(ask_leader(node, queries))
+        return results, failed
 
 
-def worth_another_try(error: BaseException) -> bool:
-    """A partition's refusal that passes, or that a look at the metadata may cure."""
+def is_retriable_lookup(error: BaseException) -> bool:
+    """Whether an error is retriable, or a metadata refresh may resolve it."""
     return is_retriable(error) or (isinstance(error, KafkaError) and error.code in STALE)
 
 
-def _time(tp: TopicPartition, asked: OffsetQuery) -> dict[str, int]:
+def _time(tp: TopicPartition, query: OffsetQuery) -> dict[str, int]:
     return {
         "partition_index": tp.partition,
-        "current_leader_epoch": asked.current_leader_epoch,
-        "timestamp": asked.about,
+        "current_leader_epoch": query.current_leader_epoch,
+        "timestamp": query.about,
     }
 
 
-def _epoch(tp: TopicPartition, asked: OffsetQuery) -> dict[str, int]:
+def _epoch(tp: TopicPartition, query: OffsetQuery) -> dict[str, int]:
     return {
         "partition": tp.partition,
-        "current_leader_epoch": asked.current_leader_epoch,
-        "leader_epoch": asked.about,
+        "current_leader_epoch": query.current_leader_epoch,
+        "leader_epoch": query.about,
     }
 
 
-def _offset_and_timestamp(told: Any) -> OffsetAndTimestamp | KafkaError | None:
-    if told.error_code:
-        return refusal(told.error_code)
-    if told.offset == NO_OFFSET:
+def _offset_and_timestamp(row: Any) -> OffsetAndTimestamp | KafkaError | None:
+    if row.error_code:
+        return refusal(row.error_code)
+    if row.offset == NO_OFFSET:
         return None
-    return OffsetAndTimestamp(told.offset, told.timestamp, told.leader_epoch)
+    return OffsetAndTimestamp(row.offset, row.timestamp, row.leader_epoch)
 
 
 def _committed(topics: Iterable[Any]) -> dict[TopicPartition, OffsetAndMetadata]:
-    found: dict[TopicPartition, OffsetAndMetadata] = {}
+    offsets: dict[TopicPartition, OffsetAndMetadata] = {}
     for topic in topics:
-        for each in topic.partitions:
-            if each.error_code:
-                raise refusal(each.error_code, f"{topic.name}-{each.partition_index}")
-            if each.committed_offset != NO_OFFSET:
-                found[TopicPartition(topic.name, each.partition_index)] = OffsetAndMetadata(
-                    each.committed_offset, each.metadata or "", each.committed_leader_epoch
+        for partition in topic.partitions:
+            if partition.error_code:
+                raise refusal(partition.error_code, f"{topic.name}-{partition.partition_index}")
+            if partition.committed_offset != NO_OFFSET:
+                offsets[TopicPartition(topic.name, partition.partition_index)] = OffsetAndMetadata(
+                    partition.committed_offset,
+                    partition.metadata or "",
+                    partition.committed_leader_epoch,
                 )
-    return found
+    return offsets

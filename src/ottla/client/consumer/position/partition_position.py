@@ -1,10 +1,10 @@
-"""One assigned partition: where its reader is, and what is known of its log.
+"""One assigned partition: its position, and what is known of its log.
 
-Owns the position. Never asks a broker. `version` changes whenever the position jumps; whatever was
-asked or fetched for an older one is worthless.
+Owns the position. Never sends a request. `version` changes whenever the position jumps; responses
+to requests made for an older version are discarded.
 
-Two threads meet here when the synchronous face reads: the user's thread writes `offset`, `epoch`
-and `finished` as it takes records; everything else is the event loop's. While the user's thread
+Two threads share it with the synchronous consumer: the user's thread writes `offset`, `epoch` and
+`finished` as it takes records; everything else belongs to the event loop. While the user's thread
 waits for a call, the loop may write all of it.
 """
 
@@ -17,21 +17,21 @@ from ottla.model.ids import TopicPartition
 
 UNKNOWN: Final = -1
 MOST_CHUNKS: Final = 2
-"""Fetched and not yet read through: one that is being read, one that will be next."""
+"""Fetched and not fully read: one that is being read, and the next one."""
 
 
 class PositionPhase(Enum):
-    """How far a partition is on the way to being read."""
+    """How far a partition is from being readable."""
 
     UNPLACED = "unplaced"
-    """Newly assigned: is there a committed offset?"""
+    """Newly assigned: its committed offset is looked up."""
     RESETTING = "resetting"
-    """No offset: the broker is asked for one by time."""
+    """No offset: one is looked up by timestamp."""
     UNCHECKED = "unchecked"
-    """The leader changed: does its log still hold what was read so far?"""
+    """The leader changed: the position is validated against its log."""
     READY = "ready"
     STUCK = "stuck"
-    """There is no place to read from, and only the user can name one."""
+    """There is no valid position, and only the user can seek to one."""
 
 
 class AssignedPartition:
@@ -64,12 +64,12 @@ class AssignedPartition:
         self.version = 0
         self.offset = UNKNOWN
         self.epoch = UNKNOWN  # of the leader that wrote the record before `offset`
-        self.leader_epoch = UNKNOWN  # of the leader that the position was checked against
+        self.leader_epoch = UNKNOWN  # of the leader that the position was validated against
         self.fetch_offset = UNKNOWN
         self.reset_to = UNKNOWN
         self.fault: Exception | None = None  # why it is stuck
         self.paused = False
-        self.leaving = False  # it will be given up: nothing more is fetched
+        self.leaving = False  # being revoked: nothing more is fetched
         self.arrived = 0
         self.finished = 0
         self.high_watermark = UNKNOWN
@@ -79,7 +79,7 @@ class AssignedPartition:
         self.replica_until_ms = 0
 
     @property
-    def is_placed(self) -> bool:
+    def has_position(self) -> bool:
         return self.phase in (PositionPhase.READY, PositionPhase.UNCHECKED)
 
     @property
@@ -88,7 +88,7 @@ class AssignedPartition:
 
     @property
     def is_full(self) -> bool:
-        """It would be fetched, had the user read what is there."""
+        """It is not fetched only because the user has not read the buffered records."""
         return self._is_read and self.arrived - self.finished >= MOST_CHUNKS
 
     @property
@@ -96,31 +96,31 @@ class AssignedPartition:
         return self.phase is PositionPhase.READY and not self.paused and not self.leaving
 
     def is_at_end(self, read_committed: bool) -> bool:
-        """Whether all was fetched that could be when a broker last spoke of it."""
+        """Whether everything up to the last known end was fetched."""
         end = self.stable_offset if read_committed else self.high_watermark
         return end != UNKNOWN and self.fetch_offset >= end
 
     def seek(self, offset: int, epoch: int = UNKNOWN) -> None:
-        """Read on from here. With an epoch the leader is asked whether it knows the place."""
+        """Continue from this offset. With an epoch the position is validated by the leader."""
         self._jump()
         self.offset = self.fetch_offset = offset
         self.epoch = epoch
         self.phase = PositionPhase.READY if epoch == UNKNOWN else PositionPhase.UNCHECKED
 
     def reset(self, timestamp: int) -> None:
-        """Read on from where ListOffsets says this time is (-1 the end, -2 the start)."""
+        """Continue from the offset of this timestamp in ListOffsets (-1 the end, -2 the start)."""
         self._jump()
         self.reset_to = timestamp
         self.phase = PositionPhase.RESETTING
 
-    def stick(self, fault: Exception) -> None:
-        """Only a seek helps: every poll says so until there is one."""
+    def mark_stuck(self, fault: Exception) -> None:
+        """Every poll raises `fault` until the user seeks."""
         self._jump()
         self.fault = fault
         self.phase = PositionPhase.STUCK
 
-    def led_by(self, leader_epoch: int) -> None:
-        """Metadata names the leader's epoch: another one than before is checked first."""
+    def on_leader_epoch(self, leader_epoch: int) -> None:
+        """Apply the leader epoch of the metadata: a position is validated against a new leader."""
         if leader_epoch <= self.leader_epoch:
             return
         if (
@@ -135,12 +135,12 @@ class AssignedPartition:
         self.replica = UNKNOWN
 
     def checked(self) -> None:
-        """The leader's log holds what was read so far."""
+        """The position is valid in the leader's log."""
         assert self.phase is PositionPhase.UNCHECKED, self.phase
         self.phase = PositionPhase.READY
 
     def prefer(self, replica: int, until_ms: int) -> None:
-        """The leader would rather have another replica read from, for a while."""
+        """Read from the leader's preferred read replica for a while."""
         self.replica = replica
         self.replica_until_ms = until_ms
 
@@ -154,9 +154,9 @@ class AssignedPartition:
         return self.replica
 
     def lag(self, read_committed: bool) -> int | None:
-        """How many offsets lie between the position and the end that may be read."""
+        """The number of offsets between the position and the readable end."""
         end = self.stable_offset if read_committed else self.high_watermark
-        if end == UNKNOWN or not self.is_placed:
+        if end == UNKNOWN or not self.has_position:
             return None
         return max(0, end - self.offset)
 

@@ -1,7 +1,7 @@
-"""Finding each assigned partition its place: committed, reset, or checked against a new leader.
+"""Finds the position of each assigned partition: committed, reset, or validated.
 
-Owns the way of a partition from assigned to readable. Never fetches, never commits. What it learns
-counts only if the partition has not jumped meanwhile (a seek, a new assignment).
+Owns the steps of a partition from assigned to readable. Never fetches, never commits. A result
+is discarded if the position has changed meanwhile (a seek, a new assignment).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.consumer.errors import LogTruncated, NoOffset
 from ottla.client.consumer.group.classic_member import GroupMetadata
 from ottla.client.consumer.metadata_watch import MetadataWatch
-from ottla.client.consumer.position.offset_lookup import EpochEnd, OffsetLookup, worth_another_try
+from ottla.client.consumer.position.offset_lookup import EpochEnd, OffsetLookup, is_retriable_lookup
 from ottla.client.consumer.position.partition_position import (
     UNKNOWN,
     AssignedPartition,
@@ -27,14 +27,14 @@ from ottla.model.ids import TopicPartition
 
 
 class PositionStep(NamedTuple):
-    """Whom to tell."""
+    """Callbacks: a round is done, a look-up failed for good."""
 
-    placed: Callable[[], None]
+    positions_found: Callable[[], None]
     failed: Callable[[Exception], None]
 
 
 class PositionLoop:
-    """One task that places whatever has no place."""
+    """The task that finds missing positions."""
 
     def __init__(
         self,
@@ -50,16 +50,16 @@ class PositionLoop:
         self._lookup = lookup
         self._policy = policy
         self._group: Callable[[], GroupMetadata | None] = lambda: None
-        self._then = PositionStep(lambda: None, lambda error: None)
+        self._callbacks = PositionStep(lambda: None, lambda error: None)
         self._work = asyncio.Event()
 
-    def serve(self, group: Callable[[], GroupMetadata | None], then: PositionStep) -> None:
-        """Whose commits to look up, and whom to tell."""
+    def attach(self, group: Callable[[], GroupMetadata | None], callbacks: PositionStep) -> None:
+        """Set the group whose offsets are looked up, and the callbacks."""
         self._group = group
-        self._then = then
+        self._callbacks = callbacks
 
-    def kick(self) -> None:
-        """Some partition may have lost its place."""
+    def wake(self) -> None:
+        """Some partition may have no position."""
         self._work.set()
 
     async def run(self) -> None:
@@ -68,22 +68,22 @@ class PositionLoop:
             await self._work.wait()
             self._work.clear()
             settled = await self._round()
-            self._then.placed()
+            self._callbacks.positions_found()
             failures = 0 if settled else failures + 1
             if not settled:
                 self._work.set()
                 await asyncio.sleep(self._cluster.backoff.after(failures) / 1e3)
-                self._watch.ask()
+                self._watch.request_refresh()
 
     async def _round(self) -> bool:
-        """One try for every partition without a place; whether all are settled."""
+        """One attempt for every partition without a position; whether all succeeded."""
         try:
-            await self._know(
+            await self._ensure_metadata(
                 part.tp for part in self._subscriptions if part.phase != PositionPhase.READY
             )
-            good = await self._place(self._in(PositionPhase.UNPLACED))
+            good = await self._find_committed(self._in(PositionPhase.UNPLACED))
             good &= await self._reset(self._in(PositionPhase.RESETTING))
-            good &= await self._check(self._in(PositionPhase.UNCHECKED))
+            good &= await self._validate(self._in(PositionPhase.UNCHECKED))
         except OSError:
             return False
         return good
@@ -91,13 +91,13 @@ class PositionLoop:
     def _in(self, phase: PositionPhase) -> list[AssignedPartition]:
         return [part for part in self._subscriptions if part.phase is phase and not part.leaving]
 
-    async def _know(self, partitions: Iterable[TopicPartition]) -> None:
+    async def _ensure_metadata(self, partitions: Iterable[TopicPartition]) -> None:
         view = self._watch.view
         if any(view.partition(tp) is None for tp in partitions):
             await self._watch.refresh()
 
-    async def _place(self, unplaced: list[AssignedPartition]) -> bool:
-        """Where the group left off, else as `auto.offset.reset` says."""
+    async def _find_committed(self, unplaced: list[AssignedPartition]) -> bool:
+        """Start from the committed offset, else as `auto.offset.reset` says."""
         if not unplaced:
             return True
         before = {part.tp: part.version for part in unplaced}
@@ -107,19 +107,19 @@ class PositionLoop:
             try:
                 committed = await self._lookup.committed(group, before)
             except KafkaError as error:
-                return self._bad(error)
-        homeless: list[AssignedPartition] = []
+                return self._report(error)
+        without_offset: list[AssignedPartition] = []
         for part in unplaced:
             if part.version != before[part.tp] or part.phase is not PositionPhase.UNPLACED:
                 continue
-            found = committed.get(part.tp)
-            if found is not None:
-                part.seek(found.offset, found.leader_epoch)
+            offset = committed.get(part.tp)
+            if offset is not None:
+                part.seek(offset.offset, offset.leader_epoch)
             elif not self._by_policy(part):
-                homeless.append(part)
-        fault = NoOffset(frozenset(part.tp for part in homeless))
-        for part in homeless:
-            part.stick(fault)
+                without_offset.append(part)
+        fault = NoOffset(frozenset(part.tp for part in without_offset))
+        for part in without_offset:
+            part.mark_stuck(fault)
         return True
 
     def _by_policy(self, part: AssignedPartition) -> bool:
@@ -133,59 +133,61 @@ class PositionLoop:
         if not resetting:
             return True
         before = {part.tp: part.version for part in resetting}
-        found, failed = await self._lookup.times({part.tp: part.reset_to for part in resetting})
+        offsets, failed = await self._lookup.times({part.tp: part.reset_to for part in resetting})
         beyond: list[AssignedPartition] = []
         for part in resetting:
-            if part.tp not in found or part.version != before[part.tp]:
+            if part.tp not in offsets or part.version != before[part.tp]:
                 continue
-            place = found[part.tp]
-            if place is None:  # no record is that young: read what comes
+            offset = offsets[part.tp]
+            if offset is None:  # no record at or after it: read new records
                 beyond.append(part)
                 continue
-            part.seek(place.offset)
-            part.epoch = place.leader_epoch
+            part.seek(offset.offset)
+            part.epoch = offset.leader_epoch
         for part in beyond:
             part.reset(UNKNOWN)  # the end of the log
-        good = all([self._bad(error) for error in failed.values()])  # each is heard of
+        good = all([self._report(error) for error in failed.values()])  # every error is reported
         return good and not beyond
 
-    async def _check(self, unchecked: list[AssignedPartition]) -> bool:
+    async def _validate(self, unchecked: list[AssignedPartition]) -> bool:
         if not unchecked:
             return True
         before = {part.tp: part.version for part in unchecked}
-        found, failed = await self._lookup.epoch_ends({part.tp: part.epoch for part in unchecked})
+        epoch_ends, failed = await self._lookup.epoch_ends(
+            {part.tp: part.epoch for part in unchecked}
+        )
         good = True
         for part in unchecked:
             if part.version != before[part.tp]:
                 continue
             error = failed.get(part.tp)
             if isinstance(error, UnsupportedVersion):
-                part.checked()  # an old broker cannot say
+                part.checked()  # an old broker cannot validate it
             elif error is not None:
-                good &= self._bad(error)
+                good &= self._report(error)
             else:
-                self._judge(part, found[part.tp])
+                self._apply_epoch_end(part, epoch_ends[part.tp])
         return good
 
-    def _judge(self, part: AssignedPartition, end: EpochEnd) -> None:
-        """Does the leader's log hold what was read? If not, go on from where they part."""
+    def _apply_epoch_end(self, part: AssignedPartition, end: EpochEnd) -> None:
+        """Accept the position if the leader's log has it; else continue from the divergence."""
         unknown = end.end < 0 or end.leader_epoch < 0
         if not unknown and end.end >= part.offset:
             part.checked()
         elif self._policy.name == "none":
-            part.stick(LogTruncated(part.tp, part.offset, end.end))
+            part.mark_stuck(LogTruncated(part.tp, part.offset, end.end))
         elif unknown:
             self._by_policy(part)
         else:
             part.seek(end.end)
             part.epoch = end.leader_epoch
 
-    def _bad(self, error: KafkaError | OSError) -> bool:
-        """Whether nothing is left to try: the user hears of it.
+    def _report(self, error: KafkaError | OSError) -> bool:
+        """Whether the error is final, and reported to the user.
 
         An error of the group coordinator (committed offsets) or of a partition's leader (all else).
         """
-        if worth_another_try(error):
+        if is_retriable_lookup(error):
             return False
-        self._then.failed(error)
+        self._callbacks.failed(error)
         return True

@@ -1,7 +1,7 @@
-"""Where to begin without a position: `auto.offset.reset`, taken apart.
+"""`auto.offset.reset`: where to start without a position.
 
-Pure. Gives the timestamp that ListOffsets wants: -2 for the start of the log, -1 for its end, or a
-point in time.
+Pure. Returns the timestamp for ListOffsets: -2 for the start of the log, -1 for its end, or a point
+in time.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _MS: Final = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "second
 
 
 class ResetPolicy(NamedTuple):
-    """What to do when there is no offset to begin with, or the one there is no longer exists."""
+    """What to do without a committed offset, or with one that is out of range."""
 
     name: str
     back_ms: int = 0
 
     def timestamp(self, now_ms: int) -> int | None:
-        """What to ask ListOffsets for; None: ask nobody, and say so to the user."""
+        """The timestamp for ListOffsets; None: raise an error to the user."""
         match self.name:
             case "earliest":
                 return EARLIEST

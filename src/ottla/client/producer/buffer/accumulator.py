@@ -1,7 +1,6 @@
-"""The sender's side of the queues: which batches are ready, and how they are taken.
+"""The sender's side of the queues: which batches are ready, and draining them.
 
-Owns: the rules of PRD-29 to PRD-37. Decides with the time it is told; never sends, encodes or
-blocks.
+Owns: the rules of PRD-29 to PRD-37. The time is an argument; never sends, encodes or blocks.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ FOREVER_MS: Final = 1 << 60
 
 @dataclass(slots=True)
 class Ready:
-    """What could be sent now, and when to look again."""
+    """What can be sent now, and when to check again."""
 
     nodes: dict[int, list[Queue]] = field(default_factory=dict)
     leaderless: set[str] = field(default_factory=set)
@@ -29,7 +28,7 @@ class Ready:
 
 
 class Accumulator:
-    """Every record that is not with a broker yet, for the sender."""
+    """All batches without an outcome, for the sender."""
 
     def __init__(self, config: ProducerConfig, queues: Queues) -> None:
         self.is_closing = False
@@ -40,12 +39,12 @@ class Accumulator:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing waits, and nothing is under way."""
+        """No batch is queued or in flight."""
         return not self._queues.incomplete
 
     def ready(self, view: ClusterView, now_ms: int) -> Ready:
-        """Which brokers have something to be sent to them."""
-        found = Ready()
+        """The brokers for which batches are ready."""
+        ready = Ready()
         queues = self._queues
         with queues.lock:
             hurry = self.is_closing or self._flushes > 0 or queues.memory.waiting > 0
@@ -54,17 +53,17 @@ class Accumulator:
                     continue
                 wait_ms = self._wait_ms(queue, now_ms, hurry=hurry)
                 if wait_ms > 0:
-                    found.wait_ms = min(found.wait_ms, wait_ms)
+                    ready.wait_ms = min(ready.wait_ms, wait_ms)
                     continue
                 leader = view.leader(queue.tp)
                 if leader == NOBODY:
-                    found.leaderless.add(queue.tp.topic)
+                    ready.leaderless.add(queue.tp.topic)
                 else:
-                    found.nodes.setdefault(leader, []).append(queue)
-        return found
+                    ready.nodes.setdefault(leader, []).append(queue)
+        return ready
 
     def _wait_ms(self, queue: Queue, now_ms: int, *, hurry: bool) -> int:
-        """How long the first batch of a queue has to wait yet."""
+        """How much longer the first batch of a queue has to wait."""
         head = queue.batches[0]
         if head.attempts:
             return head.retry_at_ms - now_ms
@@ -77,15 +76,15 @@ class Accumulator:
     ) -> list[Batch]:
         """At most one batch of each queue, for one request to a broker.
 
-        Begins after the partition that it ended with the last time, so that none is forgotten
-        when a request is full. A batch that is larger than a request goes alone.
+        Starts after the last partition of the previous request, so that no partition starves when
+        requests are full. A batch that is larger than a request is sent alone.
         """
         drained: list[Batch] = []
         size = 0
         with self._queues.lock:
             start = self._turn.get(node, 0) % len(queues)
-            for at in range(len(queues)):
-                queue = queues[(start + at) % len(queues)]
+            for step in range(len(queues)):
+                queue = queues[(start + step) % len(queues)]
                 if not queue.batches or queue.is_muted:
                     continue
                 head = queue.batches[0]
@@ -93,53 +92,53 @@ class Accumulator:
                     continue
                 if drained and size + head.size > self._config.max_request_size:
                     break
-                self._turn[node] = start + at + 1
+                self._turn[node] = start + step + 1
                 size += head.size
                 drained.append(self._queues.take(queue))
                 queue.is_muted = self._config.max_in_flight_requests_per_connection == 1
         return drained
 
-    def came_back(self, batches: Iterable[Batch]) -> None:
-        """These are not under way any more: others of their partitions may go."""
+    def unmute(self, batches: Iterable[Batch]) -> None:
+        """Batches are no longer in flight: others of their partitions may be sent."""
         with self._queues.lock:
             for batch in batches:
                 self._queues.at(batch.tp).is_muted = False
 
     def put_back(self, batches: Iterable[Batch]) -> None:
-        """Batches to be sent again: each to its place in the order they were begun in."""
+        """Queue batches for a retry, in the order they were created."""
         with self._queues.lock:
             for batch in batches:
                 self._queues.insert(batch)
 
     def replace(self, batch: Batch, parts: list[Batch]) -> None:
-        """Count smaller batches, and send them, in the place of one that was too large."""
+        """Queue the parts of a batch that was too large in its place."""
         queues = self._queues
         with queues.lock:
             queues.incomplete = {
-                heir: None
-                for each in queues.incomplete
-                for heir in (parts if each is batch else (each,))
+                successor: None
+                for incomplete in queues.incomplete
+                for successor in (parts if incomplete is batch else (incomplete,))
             }
         self.put_back(parts)
 
     def finished(self, batch: Batch) -> None:
-        """A batch has its outcome: its memory is free."""
+        """Free the memory of a batch that has its outcome."""
         with self._queues.lock:
             if self._queues.incomplete.pop(batch, 0) is None:
                 self._queues.memory.give_back(batch.reserved)
 
     def expired(self, now_ms: int) -> list[Batch]:
-        """Batches that have waited, or been under way, for `delivery.timeout.ms`; taken out."""
+        """Remove and return the batches that are older than `delivery.timeout.ms`."""
         oldest_ms = now_ms - self._config.delivery_ms
-        late = []
+        expired = []
         with self._queues.lock:
             for batch in self._queues.incomplete:
                 if batch.created_ms > oldest_ms:
                     break
-                late.append(batch)
-            for batch in late:
+                expired.append(batch)
+            for batch in expired:
                 self._queues.remove(batch)
-        return late
+        return expired
 
     def next_expiry_ms(self, now_ms: int) -> int:
         """How long until the oldest batch expires."""
@@ -150,29 +149,29 @@ class Accumulator:
         return max(oldest.created_ms + self._config.delivery_ms - now_ms, 0)
 
     def take_unsent(self, *, numbered: bool) -> list[Batch]:
-        """Take out the batches that are in queues, those with numbers only if `numbered`."""
+        """Remove and return queued batches; those with sequence numbers only if `numbered`."""
         with self._queues.lock:
-            taken = [
+            unsent = [
                 batch
                 for queue in self._queues
                 for batch in queue.batches
                 if numbered or batch.stamp is None
             ]
-            for batch in taken:
+            for batch in unsent:
                 self._queues.remove(batch)
-        return taken
+        return unsent
 
-    def under_way(self) -> list[Batch]:
-        """Batches without an outcome, when none is in a queue any more."""
+    def incomplete_batches(self) -> list[Batch]:
+        """All batches without an outcome."""
         with self._queues.lock:
             return list(self._queues.incomplete)
 
-    def flush_begun(self) -> list[Batch]:
-        """Let nothing linger until `flush_ended`; the batches there are to wait for."""
+    def begin_flush(self) -> list[Batch]:
+        """Ignore `linger.ms` until `end_flush`; returns the batches to wait for."""
         with self._queues.lock:
             self._flushes += 1
             return list(self._queues.incomplete)
 
-    def flush_ended(self) -> None:
+    def end_flush(self) -> None:
         with self._queues.lock:
             self._flushes -= 1

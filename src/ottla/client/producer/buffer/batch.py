@@ -1,13 +1,13 @@
 """One batch of one partition, from its first record to its outcome.
 
-Owns: the records that were appended, the bytes they become, and who waits for the outcome. Never
-chooses a partition, looks at a clock or sends.
+Owns: the appended records, their encoded bytes, and the waiters for the outcome. Never chooses a
+partition, reads a clock or sends.
 
 A batch keeps its records as columns (values, keys, …), because they are encoded all at once, and
-one outcome for all: a record's own result is worked out when somebody asks for it. Appending a
-record costs two list appends and no more. Hot: benchmarks/clients_producer.py.
+one outcome for all: a record's own result is computed on demand. Appending a record costs two list
+appends. Hot: benchmarks/clients_producer.py.
 
-Whoever touches a batch that may be touched by another thread holds `lock`, the accumulator's.
+Code that changes a batch which other threads may use holds `lock`, the accumulator's.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ UNKNOWN_OFFSET: Final = -1
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record is, once it was acknowledged."""
+    """The offset and timestamp of an acknowledged record."""
 
     topic: str
     partition: int
     offset: int
-    """-1 when the broker was not asked to say (acks=0)."""
+    """-1 if the broker does not return it (acks=0)."""
     timestamp: int
-    """Milliseconds since 1970: the record's own, or the broker's when the topic says so."""
+    """Milliseconds since 1970: the record's own, or the broker's with LogAppendTime."""
 
 
 class PreparedRecord(NamedTuple):
-    """A record in bytes, with its partition."""
+    """A serialized record with its partition."""
 
     tp: TopicPartition
     key: bytes | None
@@ -56,7 +56,7 @@ class PreparedRecord(NamedTuple):
     headers: Headers
     timestamp_ns: int
     sticky: bool
-    """Others without a key may follow it into its batch, the quick way."""
+    """Records without a key may follow it into its batch by the fast path."""
 
     @property
     def size(self) -> int:
@@ -64,7 +64,7 @@ class PreparedRecord(NamedTuple):
 
 
 class ProducerStamp(NamedTuple):
-    """Which producer sends a batch, and the number of its first record in the partition."""
+    """Producer id, epoch and base sequence of a batch."""
 
     producer_id: int
     epoch: int
@@ -77,7 +77,7 @@ Watcher: TypeAlias = Callable[[], object]
 
 
 class Batch:
-    """Records that travel together."""
+    """Records of one partition that are sent together."""
 
     __slots__ = (
         "_callbacks", "_event", "_parts", "_watchers",
@@ -96,7 +96,7 @@ class Batch:
         """Bytes that may still be appended; an empty batch takes a record of any size."""
         self.ordinal: tuple[int, ...] = ()  # batches of a partition go out in this order
         self.reserved = reserved
-        """Bytes of the buffer memory that go back when the outcome is there."""
+        """Bytes of the buffer memory that are freed with the outcome."""
         self.created_ms = now_ms
         self.lock = lock
         self.values: list[bytes | None] = []
@@ -108,7 +108,7 @@ class Batch:
         self.transactional = False
         self.encoded: bytearray | memoryview | None = None
         self.checksum: Callable[[Bytes], int] = compute_crc
-        """Of what is encoded; another way to it where that of the records is known."""
+        """Computes the checksum of `encoded`; a faster way if that of the records is known."""
         self.written: ProducerStamp | None = None  # the stamp that `encoded` carries
         self.stamp: ProducerStamp | None = None
         self.attempts = 0
@@ -125,7 +125,7 @@ class Batch:
     def append(
         self, key: bytes | None, value: bytes | None, headers: Headers, timestamp_ns: int
     ) -> int:
-        """Take a record; its place in the batch. The caller has looked at `room`."""
+        """Append a record; its index in the batch. The caller has checked `room`."""
         index = len(self.values)
         self.values.append(value)
         self.timestamps.append(timestamp_ns)
@@ -142,7 +142,7 @@ class Batch:
         return index
 
     def grow(self, more: int) -> None:
-        """Take more bytes of records than it was to; the memory for them was taken."""
+        """Raise the size limit; the memory was reserved by the caller."""
         self.limit += more
         self.room += more
         self.reserved += more
@@ -155,7 +155,7 @@ class Batch:
 
     @property
     def size(self) -> int:
-        """Bytes it takes in a request; before it is encoded, about so many."""
+        """Bytes in a request; an estimate until it is encoded."""
         return len(self.encoded) if self.encoded is not None else self.limit - self.room
 
     @property
@@ -179,14 +179,14 @@ class Batch:
             assert not self.is_done, f"{self.tp}: a batch has one outcome"
             self.is_done = True
             callbacks, self._callbacks = self._callbacks, []
-            # The records are with the broker; whoever keeps a result need not keep them too.
+            # Free the records: results may be kept for long.
             self.values, self.keys, self.headers, self.encoded = [], None, None, None
         callbacks.sort(key=_place)
         for _, callback, delivery in callbacks:
             callback(delivery)
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         with self.lock:
             event, watchers = self._event, self._watchers
             self._event, self._watchers = None, []
@@ -196,7 +196,7 @@ class Batch:
             watcher()
 
     def metadata(self, index: int) -> RecordMetadata:
-        """What became of one record; raises what went wrong."""
+        """The metadata of one record; raises the error of the batch."""
         if self.error is not None:
             raise self.error
         stamped = self.append_time_ms < 0 and index < len(self.timestamps)
@@ -207,10 +207,10 @@ class Batch:
             self.timestamps[index] // NS_PER_MS if stamped else self.append_time_ms,
         )
 
-    # who waits for it
+    # waiting for the outcome
 
     def wait(self, timeout: float | None) -> bool:
-        """Block until something became of the batch; False when time is up."""
+        """Block until the batch has its outcome or was split; False after the timeout."""
         with self.lock:
             if self.is_done or self._parts is not None:
                 return True
@@ -220,25 +220,25 @@ class Batch:
         return event.wait(timeout)
 
     def watch(self, watcher: Watcher) -> bool:
-        """Have `watcher` called when something became of the batch; False: it has already."""
+        """Call `watcher` when the batch has its outcome or is split; False: it already has."""
         with self.lock:
             if self.is_done or self._parts is not None:
                 return False
             self._watchers.append(watcher)
             return True
 
-    def call_back(self, index: int, callback: Callback, delivery: Delivery) -> bool:
-        """Have `callback` called with the outcome, in the order of the records; False: too late."""
+    def add_callback(self, index: int, callback: Callback, delivery: Delivery) -> bool:
+        """Call `callback` with the outcome, in the order of the records; False: too late."""
         with self.lock:
             if self.is_done or self._parts is not None:
                 return False
             self._callbacks.append((index, callback, delivery))
             return True
 
-    # a batch that was too large goes on as several
+    # splitting a batch that was too large
 
-    def become(self, parts: Sequence[Batch]) -> None:
-        """Let smaller batches take this one's place, records and waiting ones included."""
+    def split_into(self, parts: Sequence[Batch]) -> None:
+        """Replace this batch by smaller ones, with its records and callbacks."""
         starts: list[int] = []
         count = 0
         for part in parts:
@@ -247,30 +247,30 @@ class Batch:
         with self.lock:
             self._parts = (starts, list(parts))
             for index, callback, delivery in self._callbacks:
-                part, at = self.part(index)
-                part._callbacks.append((at, callback, delivery))
+                part, part_index = self.part(index)
+                part._callbacks.append((part_index, callback, delivery))
             self._callbacks = []
             self.values, self.keys, self.headers, self.encoded = [], None, None, None
-        self._tell()
+        self._notify()
 
     def part(self, index: int) -> tuple[Batch, int]:
-        """The batch that has the record at `index` by now, and its place there."""
+        """The batch that now has the record at `index`, and its index there."""
         if self._parts is None:
             return self, index
         starts, batches = self._parts
-        at = bisect_right(starts, index) - 1
-        return batches[at].part(index - starts[at])
+        nth = bisect_right(starts, index) - 1
+        return batches[nth].part(index - starts[nth])
 
     @property
-    def heirs(self) -> list[Batch]:
-        """This batch, or those that took its place."""
+    def successors(self) -> list[Batch]:
+        """This batch, or the ones it was split into."""
         if self._parts is None:
             return [self]
-        return [heir for part in self._parts[1] for heir in part.heirs]
+        return [successor for part in self._parts[1] for successor in part.successors]
 
 
 def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    """About how many bytes a record takes in a batch; never much less than it does."""
+    """An estimate of a record's bytes in a batch; never much too small."""
     size = RECORD_OVERHEAD + (len(value) if value else 0) + (len(key) if key else 0)
     for name, content in headers:
         size += 4 + 4 * len(name) + (len(content) if content else 0)

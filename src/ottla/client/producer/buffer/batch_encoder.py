@@ -1,7 +1,7 @@
-"""The columns of a batch to bytes, and bytes under another number.
+"""Encodes the columns of a batch, and rewrites its producer stamp.
 
-Owns: which encoder is used: the native kernel where the extra `arrow` is installed, plain Python
-elsewhere; both give the same bytes. Never decides what goes into a batch.
+Owns: the choice of encoder: the native kernel if the extra `arrow` is installed, else plain Python;
+both produce the same bytes. Never decides what goes into a batch.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from ottla.protocol.records.batch import build, stamp
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.record import NewRecord, read_records
 
-NOBODY: Final = ProducerStamp(-1, -1, -1)
-WORTH_A_KERNEL: Final = 24
-"""Records from which on the native kernel is quicker, its call included."""
+NO_PRODUCER: Final = ProducerStamp(-1, -1, -1)
+NATIVE_MIN_RECORDS: Final = 24
+"""Number of records from which on the native kernel is faster, including its call."""
 NO_LIMIT: Final = 1 << 40
 
 Encode: TypeAlias = Callable[[Batch, Codec, int | None], bytearray | memoryview]
@@ -32,14 +32,14 @@ class Encoder:
         """The kernel, once it is loaded."""
 
     def encode(self, batch: Batch) -> None:
-        """See to it that `batch.encoded` is there and carries the batch's stamp."""
+        """Set `batch.encoded`, with the batch's producer stamp."""
         if batch.encoded is None:
-            use_native = self.native is not None and batch.records >= WORTH_A_KERNEL
-            encode = self.native if use_native and self.native is not None else plain
+            use_native = self.native is not None and batch.records >= NATIVE_MIN_RECORDS
+            encode = self.native if use_native and self.native is not None else encode_plain
             batch.encoded = encode(batch, self._codec, self._level)
         elif batch.written == batch.stamp:
             return
-        producer_id, epoch, sequence = batch.stamp or NOBODY
+        producer_id, epoch, sequence = batch.stamp or NO_PRODUCER
         stamp(
             batch.encoded,
             producer_id=producer_id,
@@ -51,7 +51,7 @@ class Encoder:
         batch.written = batch.stamp
 
     def split(self, batch: Batch, most_bytes: int) -> list[Batch]:
-        """Batches of at most `most_bytes` each, where a record allows it, with the same records."""
+        """Split into batches of at most `most_bytes`, unless a single record is larger."""
         assert batch.encoded is not None
         parts: list[Batch] = []
         for record in read_records(batch.encoded):
@@ -65,26 +65,26 @@ class Encoder:
             parts[-1].append(
                 record.key, record.value, tuple(record.headers), record.timestamp * NS_PER_MS
             )
-        parts[0].reserved = batch.reserved  # given back once
+        parts[0].reserved = batch.reserved  # freed once
         for part in parts:
             part.close()
         return parts
 
 
-def plain(batch: Batch, codec: Codec, level: int | None) -> bytearray:
+def encode_plain(batch: Batch, codec: Codec, level: int | None) -> bytearray:
     """A batch encoded in Python."""
     keys = batch.keys or [None] * batch.records
     headers = batch.headers or {}
     rows = zip(keys, batch.values, batch.timestamps, strict=True)
     records = [
-        NewRecord(key, value, headers.get(at, ()), timestamp_ns // NS_PER_MS)
-        for at, (key, value, timestamp_ns) in enumerate(rows)
+        NewRecord(key, value, headers.get(index, ()), timestamp_ns // NS_PER_MS)
+        for index, (key, value, timestamp_ns) in enumerate(rows)
     ]
     return bytearray(build(records, codec=codec, level=level))
 
 
 def load_native() -> Encode | None:
-    """The kernel that encodes columns, compiled; None where it is not installed. Takes a while."""
+    """The compiled kernel that encodes columns; None if it is not installed. Takes a while."""
     try:
         import numpy as np
 
@@ -95,7 +95,7 @@ def load_native() -> Encode | None:
     def native(batch: Batch, codec: Codec, level: int | None) -> memoryview:
         headers = None
         if batch.headers is not None:
-            headers = [batch.headers.get(at, ()) for at in range(batch.records)]
+            headers = [batch.headers.get(index, ()) for index in range(batch.records)]
         (encoded,) = encode_batches(
             batch.keys,
             batch.values,
@@ -108,6 +108,6 @@ def load_native() -> Encode | None:
         )
         return encoded.data
 
-    encode_batches([b""], [b""])  # compiles what is not kept on disk: the quick way,
-    encode_batches([b""], [b""], [(("", b""),)], [0])  # and that of records with headers
+    encode_batches([b""], [b""])  # compiles what is not cached on disk: without
+    encode_batches([b""], [b""], [(("", b""),)], [0])  # and with headers
     return native

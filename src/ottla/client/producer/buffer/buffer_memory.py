@@ -1,7 +1,7 @@
-"""The bytes that records may take while they wait: `buffer.memory`.
+"""The memory of buffered records: `buffer.memory`.
 
-Owns: how much is free, and who waits for some, first come first served. Never blocks: a caller
-that must wait brings its own way of being woken. The accumulator's lock guards it.
+Owns: the free bytes, and the queue of claims, first come first served. Never blocks: a claim has a
+callback that wakes its owner. The accumulator's lock guards it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 
 class MemoryClaim:
-    """Somebody who waits for memory."""
+    """A queued claim for memory."""
 
     __slots__ = ("granted", "size", "wake")
 
@@ -32,11 +32,11 @@ class BufferMemory:
 
     @property
     def waiting(self) -> int:
-        """How many wait for some."""
+        """The number of queued claims."""
         return len(self._waiting)
 
     def take(self, size: int) -> bool:
-        """Have `size` bytes now; not before those who wait already."""
+        """Take `size` bytes now; False if there are too few, or claims are queued."""
         if self._waiting or size > self.free:
             return False
         self.free -= size
@@ -50,12 +50,12 @@ class BufferMemory:
         return claim
 
     def give_up(self, claim: MemoryClaim) -> None:
-        """Stop waiting; what was granted meanwhile goes back."""
+        """Cancel a claim; memory that was already granted is freed."""
         if claim.granted:
             self.give_back(claim.size)
         else:
             self._waiting.remove(claim)
-            self._grant()  # one behind may want less
+            self._grant()  # a later claim may be smaller
 
     def give_back(self, size: int) -> None:
         self.free += size

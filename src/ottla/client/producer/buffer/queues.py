@@ -1,7 +1,7 @@
-"""The batches that wait, by partition: the state that those who send and the sender share.
+"""The queued batches, by partition: the state shared by callers of `send` and the sender.
 
-Owns: the queues, the memory they take, and the one lock under which both sides touch them, for a
-moment at a time. `intake` is the callers' side of it, `accumulator` the sender's.
+Owns: the queues, their memory, and the lock of both, which is held only briefly. `record_intake` is
+the callers' side, `accumulator` the sender's.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Queue:
     def __init__(self, tp: TopicPartition) -> None:
         self.tp = tp
         self.batches: deque[Batch] = deque()
-        self.is_muted = False  # one is under way and order demands that it is the only one
-        self.used_ms = 0  # when its last batch was begun
+        self.is_muted = False  # one is in flight, and order requires that it is the only one
+        self.used_ms = 0  # when its last batch was created
 
     @property
     def open(self) -> Batch | None:
@@ -34,7 +34,7 @@ class Queue:
 
 
 class Route:
-    """The quick way in for records with keys: their partitions, and the batches open there."""
+    """The fast path for records with keys: their partitions, and the open batches there."""
 
     __slots__ = ("hash", "open")
 
@@ -44,18 +44,18 @@ class Route:
 
 
 class Queues:
-    """Every batch that has no outcome yet. All but reading `backlog` is done under `lock`."""
+    """All batches without an outcome. Everything but reading `backlog` needs `lock`."""
 
     def __init__(self, buffer_memory: int) -> None:
         self.lock = threading.Lock()
         self.memory = BufferMemory(buffer_memory)
         self.open: dict[str, Batch] = {}
-        """By topic, the batch that records without a key go to: the quick way in."""
+        """By topic, the open batch for records without a key: the fast path."""
         self.routes: dict[str, Route] = {}
         self.sticky: dict[str, Sticky] = {}
-        self.incomplete: dict[Batch, None] = {}  # in the order they were begun
+        self.incomplete: dict[Batch, None] = {}  # in the order they were created
         self.backlog = 0
-        """Batches that are closed and not drained: how far the sender is behind."""
+        """Closed batches that are not drained: how far the sender is behind."""
         self._queues: dict[TopicPartition, Queue] = {}
         self._ordinal = 0
 
@@ -69,16 +69,16 @@ class Queues:
         return queue
 
     def waiting(self, tp: TopicPartition) -> int:
-        """How many batches of a partition wait."""
+        """The number of queued batches of a partition."""
         queue = self._queues.get(tp)
         return 0 if queue is None else len(queue.batches)
 
     def used_since(self, when_ms: int) -> set[str]:
-        """Topics that a batch was begun for since then, or still waits for."""
-        return {each.tp.topic for each in self if each.batches or each.used_ms >= when_ms}
+        """Topics for which a batch was created since then, or is still queued."""
+        return {queue.tp.topic for queue in self if queue.batches or queue.used_ms >= when_ms}
 
     def route(self, topic: str, partitions: int) -> Route:
-        """The way in for records with keys; another one when partitions were added."""
+        """The route of a topic; a new one if its number of partitions changed."""
         route = self.routes.get(topic)
         if route is None or route.hash.partitions != partitions:
             route = self.routes[topic] = Route(partitions)
@@ -94,14 +94,14 @@ class Queues:
         self.backlog += batch.is_closed
 
     def insert(self, batch: Batch) -> None:
-        """Put a batch back to its place in the order they were begun in."""
+        """Queue a batch again, in the order they were created."""
         batches = self.at(batch.tp).batches
-        later = (at for at, each in enumerate(batches) if each.ordinal > batch.ordinal)
+        later = (index for index, queued in enumerate(batches) if queued.ordinal > batch.ordinal)
         batches.insert(next(later, len(batches)), batch)
         self.backlog += 1
 
     def take(self, queue: Queue) -> Batch:
-        """The first batch of a queue, closed."""
+        """Close and remove the first batch of a queue."""
         batch = queue.batches[0]
         self.close(batch)
         queue.batches.popleft()
@@ -109,7 +109,7 @@ class Queues:
         return batch
 
     def close(self, batch: Batch) -> None:
-        """No more records go into it."""
+        """Close a batch for further records."""
         if batch.is_closed:
             return
         batch.close()
@@ -123,7 +123,7 @@ class Queues:
             self.sticky[topic].count(batch.size)
 
     def remove(self, batch: Batch) -> None:
-        """Take a batch out of its queue, if it is there: it may be under way."""
+        """Remove a batch from its queue, if it is there: it may be in flight."""
         self.close(batch)
         batches = self.at(batch.tp).batches
         if batch in batches:

@@ -1,7 +1,7 @@
-"""The callers' side of the queues: a record serialized, given a partition, put into a batch.
+"""The callers' side of the queues: serializes a record, chooses its partition, appends it.
 
-Owns: steps 3 to 7 of sending (PRD-08 to PRD-12). Called from any thread; never waits: when memory
-is short it says so, and a caller that wants to wait makes a claim.
+Owns: steps 3 to 7 of sending (PRD-08 to PRD-12). Called from any thread; never waits: without
+memory it returns None, and a caller that wants to wait makes a claim.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ BEST: Final = 0.1
 
 
 class CompressionRatios:
-    """Compressed by uncompressed bytes, by topic."""
+    """The compression ratio (compressed to uncompressed bytes) of each topic."""
 
     def __init__(self, codec: str) -> None:
         self._compresses = codec != "none"
         self._ratios: dict[str, float] = {}
 
     def room(self, topic: str, batch_bytes: int) -> int:
-        """Bytes of records that fill a batch of this size."""
+        """Uncompressed bytes that fill a batch of this size."""
         if not self._compresses:
             return batch_bytes
         return int(batch_bytes / min(1.0, self._ratios.get(topic, 1.0) * SAFETY))
@@ -47,22 +47,22 @@ class CompressionRatios:
     def learn(self, topic: str, plain_bytes: int, compressed_bytes: int) -> None:
         if not self._compresses or plain_bytes <= 0:
             return
-        seen = max(BEST, compressed_bytes / plain_bytes)
+        ratio = max(BEST, compressed_bytes / plain_bytes)
         before = self._ratios.get(topic, 1.0)
-        self._ratios[topic] = seen if seen > before else max(before - IMPROVEMENT, seen)
+        self._ratios[topic] = ratio if ratio > before else max(before - IMPROVEMENT, ratio)
 
 
 FIRST_BYTES: Final = 16_384
-"""Memory that a batch begins with; it grows to `batch.size` as records come."""
+"""Initial memory of a batch; it grows to `batch.size` as records are added."""
 STAY_BYTES: Final = 16_384
-"""Records without a key go on to another partition with the first batch after so many bytes.
-Kafka's producer takes `batch.size` for it, which there is as much by default: with large batches a
-topic of few records would stay with one partition for minutes."""
+"""Records without a key switch to another partition with the first batch after this many bytes.
+Kafka's producer uses `batch.size`, which has this value by default: with large batches a topic with
+few records would stay with one partition for minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What a user brings along."""
+    """The user's serializers, partitioner and interceptors."""
 
     key_serializer: Serializer | None = None
     value_serializer: Serializer | None = None
@@ -70,8 +70,8 @@ class Hooks:
     interceptors: ProducerChain = ProducerChain(())  # noqa: RUF009 - it has no state
 
     @property
-    def are_none(self) -> bool:
-        """Bytes go as they are, where the default sends them."""
+    def is_default(self) -> bool:
+        """Whether none is set."""
         return not (
             self.key_serializer or self.value_serializer or self.partitioner or self.interceptors
         )
@@ -79,7 +79,7 @@ class Hooks:
 
 @dataclass(frozen=True, slots=True)
 class IntakeContext:
-    """What an intake works with: time, dice, and how the sender is woken."""
+    """Clock, randomness, and the function that wakes the sender."""
 
     clock: Clock
     dice: Random
@@ -88,27 +88,27 @@ class IntakeContext:
 
 
 class RecordIntake:
-    """Takes records for one producer."""
+    """Buffers the records of one producer."""
 
     def __init__(
         self,
         config: ProducerConfig,
         hooks: Hooks,
-        means: IntakeContext,
+        context: IntakeContext,
         queues: Queues,
         transaction: Transaction | None,
     ) -> None:
         self.hooks = hooks
-        self.means = means
+        self.context = context
         self.queues = queues
         self.is_closed = False
         self.ratios = CompressionRatios(config.compression_type)
         self._config = config
         self._transaction = transaction
-        self._is_plain = hooks.are_none
+        self._is_plain = hooks.is_default
 
     def prepared(self, view: TopicView, record: ProducerRecord) -> PreparedRecord:
-        """The record serialized, with its partition."""
+        """Serialize a record and choose its partition."""
         _, raw_value, raw_key, headers, partition, timestamp_ms = record
         hooks = self.hooks
         key = value = None
@@ -116,7 +116,7 @@ class RecordIntake:
             key = to_bytes((hooks.key_serializer or to_bytes)(raw_key))
         if raw_value is not None:
             value = to_bytes((hooks.value_serializer or to_bytes)(raw_value))
-        stamp_ns = self.means.stamp_ns() if timestamp_ms is None else timestamp_ms * NS_PER_MS
+        stamp_ns = self.context.stamp_ns() if timestamp_ms is None else timestamp_ms * NS_PER_MS
         sticky = False
         if partition is None:
             if hooks.partitioner is not None:
@@ -124,46 +124,47 @@ class RecordIntake:
             elif key is not None and not self._config.partitioner_ignore_keys:
                 partition = self.queues.route(view.name, len(view.partitions)).hash(key)
             else:
-                partition, sticky = self._stuck_to(view), self._is_plain
+                partition, sticky = self._sticky_partition(view), self._is_plain
         tp = TopicPartition(view.name, partition)
         return PreparedRecord(tp, key, value, headers, stamp_ns, sticky)
 
     def _chosen(self, partitioner: Partitioner, view: TopicView, key: bytes | None) -> int:
-        everywhere = range(len(view.partitions))
-        chosen = partitioner(view.name, key, everywhere, view.available)
-        if chosen not in everywhere:
+        all_partitions = range(len(view.partitions))
+        chosen = partitioner(view.name, key, all_partitions, view.available)
+        if chosen not in all_partitions:
             raise UserError(
-                f"partitioner: {chosen!r} for {view.name}, expected one of {everywhere}"
+                f"partitioner: got {chosen!r} for topic {view.name}, expected one of "
+                f"{all_partitions}"
             )
         return chosen
 
-    def _stuck_to(self, view: TopicView) -> int:
+    def _sticky_partition(self, view: TopicView) -> int:
         queues = self.queues
         sticky = queues.sticky.get(view.name)
         if sticky is None:
-            sticky = queues.sticky.setdefault(view.name, Sticky(self.means.dice))
+            sticky = queues.sticky.setdefault(view.name, Sticky(self.context.dice))
         choice = view.available or tuple(range(len(view.partitions)))
         waiting: list[int] = []
         if self._config.partitioner_adaptive_partitioning_enable and len(choice) > 1:
-            waiting = [queues.waiting(TopicPartition(view.name, each)) for each in choice]
+            waiting = [queues.waiting(TopicPartition(view.name, partition)) for partition in choice]
         return sticky.choose(choice, waiting, min(self._config.batch_size, STAY_BYTES))
 
-    def spread(self, view: TopicView, size: int) -> int:
-        """A partition for records without a key, which take `size` bytes."""
+    def next_sticky_partition(self, view: TopicView, size: int) -> int:
+        """A partition for records without a key, of `size` bytes."""
         with self.queues.lock:
-            chosen = self._stuck_to(view)
+            chosen = self._sticky_partition(view)
             self.queues.sticky[view.name].count(size)
         return chosen
 
     def append(self, record: PreparedRecord, claim: MemoryClaim | None = None) -> Delivery | None:
-        """Take a record; None when it needs a new batch and there is no memory for one.
+        """Append a record; None if it needs a new batch and there is no memory for one.
 
-        `claim` is memory that was waited for; it goes back if another thread has begun a batch
-        meanwhile. Raises what forbids the record.
+        `claim` is memory that was waited for; it is freed if another thread has created a batch
+        meanwhile. Raises if the record is not allowed.
         """
         tp, key, value, headers, stamp_ns, sticky = record
         size = record.size
-        self._enter(tp)
+        self._check_allowed(tp)
         if claim is None:
             self._check_size(size + HEADER_SIZE)
         queues = self.queues
@@ -171,7 +172,7 @@ class RecordIntake:
             queue = queues.at(tp)
             batch = queue.open
             if batch is not None and (
-                batch.room >= size or not batch.values or self._grown(batch, size, claim)
+                batch.room >= size or not batch.values or self._grow(batch, size, claim)
             ):
                 if claim is not None:
                     queues.memory.give_back(claim.size)
@@ -180,10 +181,10 @@ class RecordIntake:
                 queues.close(batch)
             needed = claim.size if claim is not None else self.needed(record)
             if claim is None and not queues.memory.take(needed):
-                self.means.wake()  # what was closed can go, and make room
+                self.context.wake()  # closed batches can be sent, which frees memory
                 return None
             room = min(self._room(tp.topic), needed)
-            batch = Batch(tp, room, needed, self.means.clock.mono_ms(), queues.lock)
+            batch = Batch(tp, room, needed, self.context.clock.mono_ms(), queues.lock)
             batch.transactional = self._transaction is not None
             queues.begin(queue, batch)
             if sticky:
@@ -192,37 +193,37 @@ class RecordIntake:
             if self._is_plain and route is not None and tp.partition < len(route.open):
                 route.open[tp.partition] = batch
             delivery = Delivery.of(batch, batch.append(key, value, headers, stamp_ns))
-        self.means.wake()
+        self.context.wake()
         return delivery
 
     def add(self, *batches: Batch) -> None:
-        """Take batches that are encoded, and whose memory was claimed: all of them, or none."""
+        """Queue encoded batches, whose memory was claimed: all of them, or none."""
         for batch in batches:
-            self._enter(batch.tp)
+            self._check_allowed(batch.tp)
             batch.transactional = self._transaction is not None
         queues = self.queues
-        is_news = False
+        needs_wake = False
         with queues.lock:
             for batch in batches:
                 queue = queues.at(batch.tp)
-                # Behind one that may go the sender finds it by itself, when that one has gone.
-                is_news = is_news or not queue.batches or queue.open is not None
+                # Behind a batch that can be sent the sender finds it without a wake.
+                needs_wake = needs_wake or not queue.batches or queue.open is not None
                 if queue.open is not None:
                     queues.close(queue.open)
                 queues.begin(queue, batch)
-        if is_news:
-            self.means.wake()
+        if needs_wake:
+            self.context.wake()
 
     def needed(self, record: PreparedRecord) -> int:
-        """Memory for the batch that this record would begin."""
+        """Memory for a new batch with this record."""
         begins = min(self._room(record.tp.topic), FIRST_BYTES, self._config.buffer_memory)
         return max(begins, record.size + HEADER_SIZE)
 
-    def _grown(self, batch: Batch, size: int, claim: MemoryClaim | None) -> bool:
-        """Let a batch become twice as large, for a record of this size; whether it could.
+    def _grow(self, batch: Batch, size: int, claim: MemoryClaim | None) -> bool:
+        """Double the size limit of a batch, for a record of this size; whether it could.
 
-        Memory is taken as records come: thousands of partitions with a few records each fit into
-        what a few busy ones take with batches of a megabyte.
+        Memory is reserved as records come: thousands of partitions with a few records each need no
+        more than a few busy ones with batches of a megabyte.
         """
         more = min(max(batch.limit, size), self._room(batch.tp.topic) - batch.limit)
         if claim is not None or batch.room + more < size or not self.queues.memory.take(more):
@@ -231,37 +232,40 @@ class RecordIntake:
         return True
 
     def claim(self, size: int, wake: Callable[[], object]) -> MemoryClaim:
-        """Queue for memory; `wake` is called when it is there, maybe at once."""
+        """Queue for memory; `wake` is called when it is granted, maybe at once."""
         with self.queues.lock:
             claim = self.queues.memory.wait(size, wake)
             lingers = not claim.granted and any(queue.open is not None for queue in self.queues)
         if lingers:
-            self.means.wake()  # it is worth sending now
+            self.context.wake()  # sending open batches frees memory
         return claim
 
     def give_up(self, claim: MemoryClaim) -> None:
         with self.queues.lock:
             self.queues.memory.give_up(claim)
 
-    def close_open(self) -> None:
-        """Let records come by the long way, where it is asked whether they may."""
+    def close_open_batches(self) -> None:
+        """Close open batches, so that records take the slow path with its checks."""
         with self.queues.lock:
-            ways = [self.queues.open.values(), *(each.open for each in self.queues.routes.values())]
-            for batch in [batch for way in ways for batch in way if batch is not None]:
+            groups = [
+                self.queues.open.values(),
+                *(route.open for route in self.queues.routes.values()),
+            ]
+            for batch in [batch for group in groups for batch in group if batch is not None]:
                 self.queues.close(batch)
 
     def _room(self, topic: str) -> int:
-        """Bytes of records that a new batch of this topic takes before they are compressed."""
+        """Uncompressed bytes of a new batch of this topic."""
         return min(self.ratios.room(topic, self._config.batch_size), self._config.max_request_size)
 
     def check(self) -> None:
-        """Raise what forbids any record at present: the end, or the want of a transaction."""
+        """Raise if no record may be sent now: it is closed, or there is no transaction."""
         if self.is_closed:
-            raise UserError("send: the producer is closed")
+            raise UserError("send: the producer is closed; create a new one")
         if self._transaction is not None:
             self._transaction.check_open("send")
 
-    def _enter(self, tp: TopicPartition) -> None:
+    def _check_allowed(self, tp: TopicPartition) -> None:
         self.check()
         if self._transaction is not None:
             self._transaction.touch(tp)
@@ -272,4 +276,4 @@ class RecordIntake:
             ("buffer.memory", self._config.buffer_memory),
         ):
             if size > limit:
-                raise RecordTooLarge(f"a record of {size} bytes, more than {name} ({limit})")
+                raise RecordTooLarge(f"record of {size} bytes is larger than {name} ({limit})")

@@ -1,11 +1,11 @@
-"""Whole Arrow tables into batches, without a Python object for a record.
+"""Arrow tables to batches, without a Python object per record.
 
-Owns: which columns are what, how a table is cut so that it fits the buffer memory, and where rows
-go. The bytes are made by the kernels of `protocol.records.columns`. Hot:
+Owns: the roles of columns, how a table is sliced to fit the buffer memory, and the partitions of
+rows. The kernels of `protocol.records.columns` encode the bytes. Hot:
 benchmarks/clients_producer.py.
 
-Runs on the thread of whoever sends: kernels run without the interpreter's lock, so the sender has
-batches of one piece under way while the next is encoded.
+Runs on the thread of the caller: kernels run without the interpreter's lock, so the sender sends
+the batches of one slice while the next is encoded.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from ottla.protocol.records.header import HEADER_SIZE
 
 ROW_OVERHEAD: Final = 16
 PIECES: Final = 4
-"""A table is encoded in pieces of a quarter of the buffer memory at most, and no more than that is
-waited for at once."""
+"""A table is encoded in pieces of at most a quarter of the buffer memory, and no more than that is
+claimed at once."""
 PIECE_BYTES: Final = 4 << 20
 SHARE_BYTES: Final = 256 << 10
-"""Smaller pieces are quicker: rows that are put in order by partition are found in the processor's
-own memory (50 ns a row instead of 120), and the broker has work sooner. But each partition should
-get that much of one, for the sake of its batches."""
+"""Smaller pieces are faster: sorting rows by partition stays within the processor's cache (50 ns a
+row instead of 120), and the broker gets data sooner. But each partition should get this much of a
+piece, so that its batches are not too small."""
 LEAST_BYTES: Final = 16_384
 REQUEST_OVERHEAD: Final = 512
-"""What a request has besides one batch, so that the batch can fill it."""
+"""Bytes of a request in addition to one batch, so that the batch can fill it."""
 
 
 class Columns(NamedTuple):
-    """The names of the columns that hold keys, values and the rest; None: records have none."""
+    """The names of the columns with keys, values, headers and timestamps; None: there is none."""
 
     value: str | None = "value"
     key: str | None = None
@@ -72,15 +72,14 @@ class TableWriter:
         self._codec = Codec[config.compression_type.upper()]
         self._batch_bytes = config.batch_size
         if not config.is_given("batch_size"):
-            # Nothing has to be gathered: a batch may be as large as a request.
+            # All records are there already: a batch may be as large as a request.
             largest = config.max_request_size - REQUEST_OVERHEAD
             self._batch_bytes = max(LEAST_BYTES, min(largest, config.buffer_memory // PIECES))
 
     def parts(self, table: Any) -> Iterator[list[Batch]]:
-        """The batches of a table, as many at a time as need their memory at once.
+        """The batches of a table, in groups whose memory is claimed together.
 
-        One piece's, as a rule: whoever waits for memory is woken once for all of them, and not
-        again and again while others have work to do.
+        Usually one piece's batches: a caller that waits for memory is woken once for all of them.
         """
         for piece in self._pieces(_as_table(table)):
             part: list[Batch] = []
@@ -95,7 +94,7 @@ class TableWriter:
 
     def _batches(self, piece: Any) -> Iterator[Batch]:
         value = self._column(piece, "value")
-        numbers, alone = self._numbers(piece)
+        numbers, single = self._numbers(piece)
         encoded = self._encode(
             self._column(piece, "key"),
             value,
@@ -108,11 +107,11 @@ class TableWriter:
             max_batch_bytes=self._batch_bytes,
             finish=False,
         )
-        for each in encoded:
-            chosen = alone if numbers is None and alone is not None else each.partition
-            if numbers is None and alone is None:
-                chosen = self._intake.spread(self._view, len(each.data))
-            yield self._batch(chosen, each)
+        for batch in encoded:
+            chosen = single if numbers is None and single is not None else batch.partition
+            if numbers is None and single is None:
+                chosen = self._intake.next_sticky_partition(self._view, len(batch.data))
+            yield self._batch(chosen, batch)
 
     def _batch(self, partition: int, encoded: Any) -> Batch:
         size = len(encoded.data)
@@ -127,30 +126,32 @@ class TableWriter:
         return batch
 
     def _pieces(self, table: Any) -> Iterator[Any]:
-        """Slices of the table that take no more than a part of the buffer memory each."""
+        """Slices of the table, each of at most a part of the buffer memory."""
         rows = table.num_rows
         if not rows:
             return
         row_bytes = table.nbytes / rows + ROW_OVERHEAD
-        wanted = max(PIECE_BYTES, len(self._view.partitions) * SHARE_BYTES, self._batch_bytes)
-        piece_bytes = min(wanted, self._config.buffer_memory // PIECES)
+        preferred_bytes = max(
+            PIECE_BYTES, len(self._view.partitions) * SHARE_BYTES, self._batch_bytes
+        )
+        piece_bytes = min(preferred_bytes, self._config.buffer_memory // PIECES)
         most = max(1, int((piece_bytes - HEADER_SIZE) / row_bytes))
         for start in range(0, rows, most):
             yield table.slice(start, most)
 
-    def _column(self, table: Any, what: str) -> Any:
-        name = getattr(self._columns, what)
+    def _column(self, table: Any, role: str) -> Any:
+        name = getattr(self._columns, role)
         if name is None:
             return None
         if name not in table.column_names:
             raise UserError(
-                f"send_arrow: {what}={name!r}: expected one of the columns "
+                f"send_arrow: {role}={name!r}: expected one of the columns "
                 f"{', '.join(table.column_names)}"
             )
         return table.column(name)
 
     def _numbers(self, table: Any) -> tuple[Any, int | None]:
-        """A partition for each row, or one for all of them; neither: batches go anywhere."""
+        """A partition for each row, or one for all; neither: any partition."""
         import pyarrow as pa
 
         by = self._columns.partition_by
@@ -172,7 +173,7 @@ class TableWriter:
             return None, None
         unkeyed = 0
         if column.null_count:
-            unkeyed = self._intake.spread(self._view, 0)
+            unkeyed = self._intake.next_sticky_partition(self._view, 0)
         if count == 1:
             return None, 0
         return self._partition_column(column, count, unkeyed=unkeyed), None
@@ -181,18 +182,18 @@ class TableWriter:
         count = len(self._view.partitions)
         if lowest < 0 or highest >= count:
             raise UserError(
-                f"send_arrow: partition_by has {lowest if lowest < 0 else highest}, "
-                f"{self._view.name} has the partitions 0 to {count - 1}"
+                f"send_arrow: partition_by has {lowest if lowest < 0 else highest}, but topic "
+                f"{self._view.name} has partitions 0 to {count - 1}"
             )
 
 
-def _as_table(given: Any) -> Any:
+def _as_table(table: Any) -> Any:
     import pyarrow as pa
 
-    if isinstance(given, pa.RecordBatch):
-        return pa.Table.from_batches([given])
-    if isinstance(given, pa.Table):
-        return given
+    if isinstance(table, pa.RecordBatch):
+        return pa.Table.from_batches([table])
+    if isinstance(table, pa.Table):
+        return table
     raise UserError(
-        f"send_arrow: expected a pyarrow Table or RecordBatch, got {type(given).__name__}"
+        f"send_arrow: expected a pyarrow Table or RecordBatch, got {type(table).__name__}"
     )

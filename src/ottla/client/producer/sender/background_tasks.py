@@ -1,7 +1,7 @@
-"""What the sender has done for it on the side: looking up, connecting, asking for an id.
+"""Background tasks of the sender: metadata, connections, producer ids.
 
-Owns: one task for each kind of chore at a time, and the pause after one that failed. Never lets a
-failure out: the chore is done again when it is next asked for, after a pause.
+Owns: at most one task of each name at a time, and the backoff after a failure. Never raises: a
+failed task is run again when it is next requested, after the backoff.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Final
 
 from ottla.client.errors import KafkaError
-from ottla.client.retry import Backoff, said
+from ottla.client.retry import Backoff, error_text
 from ottla.model.clock import Clock
 
 log: Final = logging.getLogger("ottla.producer")
 
 
 class BackgroundTasks:
-    """Small tasks of one producer."""
+    """The background tasks of one producer."""
 
     def __init__(self, clock: Clock, backoff: Backoff, done: Callable[[], object]) -> None:
         self._clock = clock
@@ -34,15 +34,15 @@ class BackgroundTasks:
         await self._tasks.__aenter__()
 
     async def close(self) -> None:
-        """Wait for none of them."""
+        """Cancel all tasks."""
         if self._tasks is not None:
             tasks, self._tasks = self._tasks, None
             for task in self._busy.values():
                 task.cancel()
             await tasks.__aexit__(None, None, None)
 
-    def do(self, name: Hashable, work: Callable[[], Coroutine[Any, Any, object]]) -> int:
-        """Have it done, unless it is under way or has to wait: for how long, in milliseconds."""
+    def start(self, name: Hashable, work: Callable[[], Coroutine[Any, Any, object]]) -> int:
+        """Start a task unless it is running or in backoff; the remaining backoff in ms."""
         if self._tasks is None or name in self._busy:
             return 0
         _, not_before_ms = self._failures.get(name, (0, 0))
@@ -59,11 +59,16 @@ class BackgroundTasks:
             await work()
         except Exception as error:
             if not isinstance(error, KafkaError | OSError):
-                log.exception("%s failed", name)
+                log.exception("producer background task %s failed", name)
             count = self._failures.get(name, (0, 0))[0] + 1
             pause_ms = self._backoff.after(count)
             self._failures[name] = (count, self._clock.mono_ms() + pause_ms)
-            log.debug("%s failed, the next try in %s ms: %s", name, pause_ms, said(error))
+            log.debug(
+                "producer background task %s failed, retry in %s ms: %s",
+                name,
+                pause_ms,
+                error_text(error),
+            )
         else:
             self._failures.pop(name, None)
         finally:

@@ -1,7 +1,7 @@
-"""What a batch needs before it may go: an identity, a number, a place in a transaction.
+"""Assigns producer id, epoch and sequence to batches, and adds partitions to transactions.
 
-Owns: when to ask for a producer id, raise the epoch, and announce partitions to a transaction.
-Never sends a batch. A producer without idempotence needs none of it, and this lets all through.
+Owns: when to request a producer id, bump the epoch, and add partitions to a transaction. Never
+sends a batch. Does nothing for a producer without idempotence.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NEWEST: Final = 0x7FFF
 
 
 class BatchNumbering:
-    """The numbers of one producer, and its transactions if it has them."""
+    """The sequence numbers of one producer, and its transaction if it has one."""
 
     def __init__(
         self,
@@ -40,52 +40,52 @@ class BatchNumbering:
 
     @property
     def is_ready(self) -> bool:
-        """Whether batches may go at all."""
+        """Whether batches may be sent at all."""
         return self.sequences is None or self.sequences.identity.is_known
 
     @property
     def broken_by(self) -> BaseException | None:
-        """What ended the transaction, so that nothing new of it may go."""
+        """The error that ended the transaction: nothing new of it may be sent."""
         return None if self.transaction is None else self.transaction.broken_by
 
     @property
     def newest_produce(self) -> int:
         """The newest version of Produce to use: from 12 on a broker may open a transaction."""
-        if self.transaction is None or self.transaction.adds_itself:
+        if self.transaction is None or self.transaction.adds_partitions_implicitly:
             return NEWEST
         return FIRST_IMPLICIT_TXN - 1
 
     @property
     def needs_new_epoch(self) -> bool:
-        """Numbers were lost in the transaction, and ending it has not begun new ones."""
-        return self.sequences is not None and self.sequences.has_lost
+        """Sequence numbers were lost in the transaction, and ending it did not bump the epoch."""
+        return self.sequences is not None and self.sequences.has_gaps
 
-    def prepare(self, chores: BackgroundTasks) -> int:
-        """Have done what has to be, before a batch may go; how long until it is tried again."""
+    def prepare(self, background_tasks: BackgroundTasks) -> int:
+        """Start the tasks that are needed before a batch may be sent; the time until a retry."""
         sequences = self.sequences
         if sequences is None:
             return FOREVER_MS
         wait_ms = 0
         if self.transaction is not None:
             if self.transaction.to_add and self.coordination is not None:
-                wait_ms = chores.do("partitions", self.coordination.add_partitions)
+                wait_ms = background_tasks.start("partitions", self.coordination.add_partitions)
         elif not sequences.identity.is_known:
-            wait_ms = chores.do("producer id", self._begin)
+            wait_ms = background_tasks.start("producer id", self._begin)
         else:
             sequences.restart(sequences.resolve())
-            if sequences.wants_restart and sequences.may_restart:
-                wait_ms = self._restart(sequences, chores)
+            if sequences.needs_restart and sequences.may_restart:
+                wait_ms = self._restart(sequences, background_tasks)
         return wait_ms or FOREVER_MS
 
-    def _restart(self, sequences: Sequences, chores: BackgroundTasks) -> int:
+    def _restart(self, sequences: Sequences, background_tasks: BackgroundTasks) -> int:
         following = sequences.next_identity
         if following is None:
-            return chores.do("producer id", self._begin)
+            return background_tasks.start("producer id", self._begin)
         sequences.adopt(following)
         return 0
 
     async def _begin(self) -> None:
-        """A producer id of our own, good until we end."""
+        """Request a producer id."""
         assert self.sequences is not None
         reply = await self._cluster.ask(
             Target.ANY, INIT_PRODUCER_ID, {"transactional_id": None, "transaction_timeout": 0}
@@ -126,12 +126,12 @@ class BatchNumbering:
             self.sequences.replaced(batch, parts)
 
     def may_retry(self, batch: Batch, error: KafkaError, log_start: int) -> bool:
-        """Whether a refused batch will do better another time."""
+        """Whether a failed batch may succeed in a retry."""
         sequences = self.sequences
         if sequences is None:
             return error.retriable
         if error.code is ErrorCode.out_of_order_sequence_number:
-            if sequences.lost_count(batch):
+            if sequences.is_gap(batch):
                 if self.transaction is not None:
                     return False
                 sequences.restart([batch.tp])

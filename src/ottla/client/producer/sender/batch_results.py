@@ -1,4 +1,4 @@
-"""What becomes of a batch: success, another try, smaller parts, or the end of it.
+"""The result of a batch: success, a retry, a split, or failure.
 
 Owns: the rules of retrying (PRD-51), splitting (PRD-53) and expiring (PRD-37). Never sends.
 """
@@ -17,19 +17,19 @@ from ottla.client.producer.buffer.record_intake import RecordIntake
 from ottla.client.producer.sender.batch_numbering import BatchNumbering
 from ottla.config.client import ProducerConfig
 
-UNSURE: Final = frozenset(
+MAY_HAVE_ARRIVED: Final = frozenset(
     {
         ErrorCode.network_exception,
         ErrorCode.request_timed_out,
         ErrorCode.not_enough_replicas_after_append,
     }
 )
-"""Refusals after which the batch may be in the log all the same."""
+"""Errors after which the batch may still be in the log."""
 
 
 @dataclass(slots=True)
 class ResultCounts:
-    """What became of batches so far."""
+    """Counts of batch results."""
 
     batches: int = 0
     records: int = 0
@@ -39,7 +39,7 @@ class ResultCounts:
 
 
 class BatchResults:
-    """Decides about batches that come back."""
+    """Handles the results of batches."""
 
     def __init__(
         self,
@@ -55,29 +55,29 @@ class BatchResults:
         self._intake = intake
         self._accumulator = accumulator
         self._numbering = numbering
-        self._unsure: set[Batch] = set()
+        self._may_have_arrived: set[Batch] = set()
         self.counts = ResultCounts()
 
     def succeeded(self, batch: Batch, base_offset: int, append_time_ms: int) -> None:
         if batch.is_done:
-            return  # it expired while it was under way
+            return  # it expired while it was in flight
         self._numbering.succeeded(batch)
         self.counts.batches += 1
         self.counts.records += batch.records
         self.counts.sent_bytes += batch.size
-        self._unsure.discard(batch)
+        self._may_have_arrived.discard(batch)
         batch.succeed(base_offset, append_time_ms)
         self._accumulator.finished(batch)
 
-    def refused(self, batch: Batch, error: KafkaError, log_start: int) -> None:
-        """A broker refused the batch, or went away with it."""
+    def on_error(self, batch: Batch, error: KafkaError, log_start: int) -> None:
+        """A broker returned an error for the batch, or the connection was lost."""
         if batch.is_done:
             return
         if error.code is ErrorCode.duplicate_sequence_number:
-            self.succeeded(batch, -1, -1)  # it is there; where, the broker has forgotten
+            self.succeeded(batch, -1, -1)  # it is in the log; the broker no longer knows its offset
             return
-        if error.code in UNSURE:
-            self._unsure.add(batch)
+        if error.code in MAY_HAVE_ARRIVED:
+            self._may_have_arrived.add(batch)
         now_ms = self._clock.mono_ms()
         is_late = now_ms - batch.created_ms >= self._config.delivery_ms
         if (
@@ -93,49 +93,47 @@ class BatchResults:
         self._accumulator.put_back([batch])
 
     def failed(self, batch: Batch, error: BaseException) -> None:
-        """It is given up."""
+        """Fail the batch for good."""
         if batch.is_done:
             return
-        unsure = batch in self._unsure
-        self._unsure.discard(batch)
+        may_have_arrived = batch in self._may_have_arrived
+        self._may_have_arrived.discard(batch)
         self.counts.failures += batch.records
-        self._numbering.failed(batch, error, may_have_arrived=unsure)
+        self._numbering.failed(batch, error, may_have_arrived=may_have_arrived)
         if self._numbering.transaction is not None:
-            self._intake.close_open()  # the transaction is broken: nothing more goes into it
+            self._intake.close_open_batches()  # the transaction has failed: nothing more is added
         batch.fail(error)
         self._accumulator.finished(batch)
 
     def split(self, batch: Batch, encoder: Encoder, batch_size: int) -> None:
-        """A batch of several records that a broker found too large goes on as several batches."""
+        """Split a batch that a broker found too large."""
         if batch.is_done:
             return
         parts = encoder.split(batch, min(batch_size, max(1, batch.size // 2)))
         self._numbering.replaced(batch, parts)
-        batch.become(parts)
+        batch.split_into(parts)
         self._accumulator.replace(batch, parts)
 
     def expire(self, now_ms: int) -> int:
-        """Give up what has taken too long; how long until the next would be."""
+        """Fail batches that took too long; the time until the next expires."""
         for batch in self._accumulator.expired(now_ms):
             if batch.stamp is not None or batch.attempts:
-                self._unsure.add(batch)
+                self._may_have_arrived.add(batch)
             waited = (
                 f"{now_ms - batch.created_ms} ms (delivery.timeout.ms {self._config.delivery_ms})"
             )
-            error = TimeoutError(
-                f"{batch.records} records to {batch.tp} were not taken in {waited}"
-            )
+            error = TimeoutError(f"{batch.records} records to {batch.tp} expired after {waited}")
             self.failed(batch, error)
         return self._accumulator.next_expiry_ms(now_ms)
 
     def abandon(self, error: BaseException, *, numbered: bool) -> None:
-        """Give up what waits in queues; what is numbered has been sent before, and may go on."""
+        """Fail queued batches; numbered ones were sent before, and may still succeed."""
         for batch in self._accumulator.take_unsent(numbered=numbered):
             self.failed(batch, error)
 
     def abandon_all(self, error: BaseException) -> None:
-        """Give up everything that has no outcome yet."""
+        """Fail all batches without an outcome."""
         self.abandon(error, numbered=True)
-        for batch in self._accumulator.under_way():
-            self._unsure.add(batch)
+        for batch in self._accumulator.incomplete_batches():
+            self._may_have_arrived.add(batch)
             self.failed(batch, error)

@@ -1,7 +1,7 @@
-"""The Produce request and what its reply says, partition by partition.
+"""The Produce request, and its response by partition.
 
-Owns the bytes of the request: batches go into it as they are, without another copy through kio.
-Tested byte for byte against kio. Never sends.
+Owns the bytes of the request: batches are included as they are, without a copy through kio. Tested
+byte for byte against kio. Never sends.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ PRODUCE: Final = 0
 FIRST_FLEXIBLE: Final = 9
 FIRST_BY_ID: Final = 13
 FIRST_IMPLICIT_TXN: Final = 12
-"""From here on brokers add partitions to a transaction by themselves."""
+"""From this version on brokers add partitions to a transaction implicitly."""
 _ACKS: Final = struct.Struct(">hi")
 _INT32: Final = struct.Struct(">i")
 _INT16: Final = struct.Struct(">h")
 
 
 class PartitionResult(NamedTuple):
-    """What a broker says about one batch."""
+    """The result of one batch in a response."""
 
     code: ErrorCode
     message: str | None
     base_offset: int
     append_time_ms: int
     log_start: int
-    leader: tuple[int, int] | None  # who leads now, and its epoch
+    leader: tuple[int, int] | None  # the current leader and its epoch
 
 
 def body(
@@ -45,7 +45,7 @@ def body(
     transactional_id: str | None,
     acks_and_timeout: tuple[int, int],
 ) -> list[Bytes]:
-    """The parts of a request with these batches, at most one of each partition."""
+    """The parts of a request with these batches, at most one per partition."""
     flexible = version >= FIRST_FLEXIBLE
     by_topic: dict[str, list[Batch]] = {}
     for batch in batches:
@@ -72,37 +72,37 @@ def body(
     return parts
 
 
-def answers(
+def results(
     reply: Any, batches: Sequence[Batch], view: ClusterView
 ) -> Iterator[tuple[Batch, PartitionResult]]:
-    """Each batch with what the reply says about it; one that is not mentioned is refused."""
-    said: dict[TopicPartition, Any] = {}
+    """Each batch with its result; one that is missing in the response fails."""
+    by_partition: dict[TopicPartition, Any] = {}
     names = {view.topics[batch.tp.topic].id: batch.tp.topic for batch in batches}
     for topic in reply.responses:
         name = topic.name or names.get(topic.topic_id, "")
         for partition in topic.partition_responses:
-            said[TopicPartition(name, partition.index)] = partition
+            by_partition[TopicPartition(name, partition.index)] = partition
     for batch in batches:
-        told = said.get(batch.tp)
-        if told is None:
+        row = by_partition.get(batch.tp)
+        if row is None:
             yield (
                 batch,
                 PartitionResult(ErrorCode.unknown_topic_or_partition, None, -1, -1, -1, None),
             )
         else:
-            yield batch, _answer(told)
+            yield batch, _result(row)
 
 
-def _answer(told: Any) -> PartitionResult:
-    leader = told.current_leader
-    known = leader is not None and leader.leader_id >= 0
+def _result(row: Any) -> PartitionResult:
+    leader = row.current_leader
+    has_leader = leader is not None and leader.leader_id >= 0
     return PartitionResult(
-        told.error_code,
-        told.error_message,
-        told.base_offset,
-        ms(told.log_append_time),
-        told.log_start_offset,
-        (leader.leader_id, leader.leader_epoch) if known else None,
+        row.error_code,
+        row.error_message,
+        row.base_offset,
+        ms(row.log_append_time),
+        row.log_start_offset,
+        (leader.leader_id, leader.leader_epoch) if has_leader else None,
     )
 
 

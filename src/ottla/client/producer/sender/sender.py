@@ -1,11 +1,11 @@
-"""The sender: from queues of batches to requests, and from replies to outcomes.
+"""The sender: from queues of batches to requests, and from responses to outcomes.
 
-Owns: the requests that are unanswered, by broker, and when to look at the queues again. Never
-decides which batch is ready (`accumulator`), what number it has (`sequences`), or whether it may
-be sent within a transaction (`transaction`).
+Owns: the requests in flight, by broker, and when to check the queues again. Never decides which
+batch is ready (`accumulator`), its sequence number (`sequences`), or whether it may be sent within
+a transaction (`transactions.state`).
 
-Runs on the event loop as plain callbacks: `step` is called when a caller has filled a batch, when
-a reply has come, and when a timer says so. Nothing in it waits; what does is a chore.
+Runs on the event loop as plain callbacks: `step` is called when a caller has filled a batch, when a
+response has arrived, and by a timer. It never waits; background tasks do.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ottla.client.cluster_view import ClusterView
 from ottla.client.errors import KafkaError, refusal
 from ottla.client.producer.buffer.accumulator import FOREVER_MS, Accumulator
 from ottla.client.producer.buffer.batch import Batch
-from ottla.client.producer.buffer.batch_encoder import WORTH_A_KERNEL, Encoder, load_native
+from ottla.client.producer.buffer.batch_encoder import NATIVE_MIN_RECORDS, Encoder, load_native
 from ottla.client.producer.buffer.queues import Queue
 from ottla.client.producer.buffer.record_intake import RecordIntake
 from ottla.client.producer.sender import produce_request
@@ -42,7 +42,7 @@ log: Final = logging.getLogger("ottla.producer")
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """Batches on their way to one broker."""
+    """A Produce request in flight to one broker."""
 
     link: BrokerConnection
     version: int
@@ -52,7 +52,7 @@ class Request:
 
 
 class Sender:
-    """Sends what is ready, and hears what became of it."""
+    """Sends ready batches and handles responses."""
 
     def __init__(
         self,
@@ -66,12 +66,12 @@ class Sender:
         self._cluster = cluster
         self._accumulator = accumulator
         self._numbering = numbering
-        self.chores = BackgroundTasks(cluster.clock, cluster.backoff, self.wake)
+        self.background_tasks = BackgroundTasks(cluster.clock, cluster.backoff, self.wake)
         self.outcomes = BatchResults(config, cluster, accumulator, numbering, intake)
         self._ratios = intake.ratios
         self._queues = intake.queues
         self.encoder = Encoder(config.compression_type, config.compression_level)
-        self._under_way: dict[int, deque[Request]] = {}
+        self._in_flight: dict[int, deque[Request]] = {}
         self._paused_until_ms: dict[int, int] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._has_kernel = False
@@ -79,7 +79,7 @@ class Sender:
         self._is_closed = False
 
     def wake(self) -> None:
-        """Take a step soon. On the loop's thread only."""
+        """Schedule a step. On the loop's thread only."""
         if not self._is_woken and not self._is_closed:
             self._is_woken = True
             asyncio.get_running_loop().call_soon(self.step)
@@ -91,22 +91,22 @@ class Sender:
 
     @property
     def in_flight(self) -> int:
-        return sum(map(len, self._under_way.values()))
+        return sum(map(len, self._in_flight.values()))
 
     def step(self) -> None:
-        """Look at everything once, do what can be done, and say when to look again."""
+        """Check everything once, send what is ready, and schedule the next step."""
         self._is_woken = False
         if self._is_closed:
             return
         now_ms = self._cluster.clock.mono_ms()
         wait_ms = self.outcomes.expire(now_ms)
         if self._cluster.is_due:
-            wait_ms = min(wait_ms, self._look_up(self._topics_in_use(now_ms)))
+            wait_ms = min(wait_ms, self._refresh_metadata(self._topics_in_use(now_ms)))
         if not self._accumulator.is_empty:
-            wait_ms = min(wait_ms, self._send_what_is_ready(now_ms))
-        self._look_again_in(min(wait_ms, self._hang_up_on_silence(now_ms)))
+            wait_ms = min(wait_ms, self._send_ready(now_ms))
+        self._schedule_step(min(wait_ms, self._close_timed_out_connections(now_ms)))
 
-    def _send_what_is_ready(self, now_ms: int) -> int:
+    def _send_ready(self, now_ms: int) -> int:
         broken_by = self._numbering.broken_by
         if broken_by is not None:
             self.outcomes.abandon(broken_by, numbered=False)
@@ -114,10 +114,10 @@ class Sender:
         ready = self._accumulator.ready(view, now_ms)
         wait_ms = ready.wait_ms
         if ready.leaderless:
-            wait_ms = min(wait_ms, self._look_up(ready.leaderless))
+            wait_ms = min(wait_ms, self._refresh_metadata(ready.leaderless))
         if not ready.nodes:
             return wait_ms
-        wait_ms = min(wait_ms, self._numbering.prepare(self.chores))
+        wait_ms = min(wait_ms, self._numbering.prepare(self.background_tasks))
         if not self._numbering.is_ready:
             return wait_ms
         for node, queues in ready.nodes.items():
@@ -125,17 +125,19 @@ class Sender:
         return wait_ms
 
     def _send_to(self, node: int, queues: list[Queue], view: ClusterView, now_ms: int) -> int:
-        """Fill one broker's pipeline; how long until there is a reason to try again."""
+        """Send to one broker until its pipeline is full; the time until the next attempt."""
         paused_ms = self._paused_until_ms.get(node, 0) - now_ms
         if paused_ms > 0:
             return paused_ms
         link = self._cluster.link(node)
         if link is None:
-            return self._look_up({queue.tp.topic for queue in queues})
+            return self._refresh_metadata({queue.tp.topic for queue in queues})
         if not link.peer.is_open:
-            return self.chores.do(("connect", node), partial(self._connect, link, queues))
-        under_way = self._under_way.setdefault(node, deque())
-        while len(under_way) < self._config.max_in_flight_requests_per_connection:
+            return self.background_tasks.start(
+                ("connect", node), partial(self._connect, link, queues)
+            )
+        in_flight = self._in_flight.setdefault(node, deque())
+        while len(in_flight) < self._config.max_in_flight_requests_per_connection:
             batches = self._accumulator.drain(node, queues, self._numbering.may_drain)
             if not batches:
                 break
@@ -146,9 +148,9 @@ class Sender:
         self, node: int, link: BrokerConnection, batches: list[Batch], view: ClusterView
     ) -> None:
         for batch in batches:
-            if batch.records >= WORTH_A_KERNEL and not self._has_kernel:
+            if batch.records >= NATIVE_MIN_RECORDS and not self._has_kernel:
                 self._has_kernel = True
-                self.chores.do("kernel", self._load_kernel)
+                self.background_tasks.start("kernel", self._load_kernel)
             self._numbering.sent(batch)
             plain_bytes = batch.size
             was_encoded = batch.encoded is not None
@@ -163,21 +165,21 @@ class Sender:
         )  # fmt: skip
         request = Request(link, version, batches, view, self._cluster.clock.mono_ms())
         if acks == 0:
-            self._tell(request, body)
+            self._send_without_acks(request, body)
             return
-        self._under_way[node].append(request)
+        self._in_flight[node].append(request)
         reply = link.post(produce_request.PRODUCE, version, body)
         if reply is None:  # it was open a moment ago
-            self._heard(node, request, None, ConnectionError("the connection is gone"))
+            self._on_response(node, request, None, ConnectionError("connection closed"))
         else:
-            reply.add_done_callback(partial(self._replied, node, request))
+            reply.add_done_callback(partial(self._on_reply, node, request))
 
-    def _tell(self, request: Request, body: list[Bytes]) -> None:
-        """With acks=0 a batch is delivered when it is written; nobody will say where it is."""
+    def _send_without_acks(self, request: Request, body: list[Bytes]) -> None:
+        """With acks=0 a batch is delivered when it is written; its offset stays unknown."""
         if not request.link.put(produce_request.PRODUCE, request.version, body):
-            self._lost(request, ConnectionError("the connection is gone"))
+            self._on_connection_lost(request, ConnectionError("connection closed"))
             return
-        self._came_back(request)
+        self._on_request_done(request)
         for batch in request.batches:
             self.outcomes.succeeded(batch, -1, -1)
 
@@ -187,106 +189,108 @@ class Sender:
             at_most = min(at_most, produce_request.FIRST_BY_ID - 1)
         return link.versions.pick(produce_request.PRODUCE, at_most)
 
-    # replies
+    # responses
 
-    def _replied(self, node: int, request: Request, reply: asyncio.Future[memoryview]) -> None:
+    def _on_reply(self, node: int, request: Request, reply: asyncio.Future[memoryview]) -> None:
         if reply.cancelled():
             return
         error = reply.exception()
         if error is not None:
-            self._heard(node, request, None, error)
+            self._on_response(node, request, None, error)
             return
         try:
-            self._heard(node, request, reply.result(), None)
+            self._on_response(node, request, reply.result(), None)
         except Exception:
-            log.exception("a reply could not be handled")
+            log.exception(
+                "cannot handle Produce response from %s; closing the connection", request.link.node
+            )
             request.link.peer.hang_up()
             raise
 
-    def _heard(
+    def _on_response(
         self, node: int, request: Request, frame: memoryview | None, error: BaseException | None
     ) -> None:
-        self._under_way[node].remove(request)
+        self._in_flight[node].remove(request)
         self.wake()
         if frame is not None:
             try:
                 reply = request.link.read(produce_request.PRODUCE, request.version, frame)
-            except OSError as garbled:
-                error = garbled
+            except OSError as malformed:
+                error = malformed
         if error is not None:
-            self._lost(request, error)
+            self._on_connection_lost(request, error)
             return
-        self._came_back(request)
+        self._on_request_done(request)
         pause_ms = ms(reply.throttle_time)
         if pause_ms > 0:
             self._paused_until_ms[node] = self._cluster.clock.mono_ms() + pause_ms
         stale: set[str] = set()
-        for batch, answer in produce_request.answers(reply, request.batches, request.view):
-            if not answer.code:
-                self.outcomes.succeeded(batch, answer.base_offset, answer.append_time_ms)
+        for batch, result in produce_request.results(reply, request.batches, request.view):
+            if not result.code:
+                self.outcomes.succeeded(batch, result.base_offset, result.append_time_ms)
             else:
-                self._refused(batch, answer, stale)
+                self._on_error(batch, result, stale)
         if stale:
-            self._look_up(stale)
+            self._refresh_metadata(stale)
 
-    def _refused(
-        self, batch: Batch, answer: produce_request.PartitionResult, stale: set[str]
+    def _on_error(
+        self, batch: Batch, result: produce_request.PartitionResult, stale: set[str]
     ) -> None:
-        error = refusal(answer.code, answer.message or answer.code.name)
-        if answer.code is ErrorCode.message_too_large and batch.records > 1:
+        error = refusal(result.code, result.message or result.code.name)
+        if result.code is ErrorCode.message_too_large and batch.records > 1:
             self.outcomes.split(batch, self.encoder, self._config.batch_size)
             return
         if is_stale(error):
-            if answer.leader is not None:
+            if result.leader is not None:
                 self._cluster.metadata = self._cluster.metadata.with_leader(
-                    batch.tp, *answer.leader
+                    batch.tp, *result.leader
                 )
             stale.add(batch.tp.topic)
-        self.outcomes.refused(batch, error, answer.log_start)
+        self.outcomes.on_error(batch, error, result.log_start)
 
-    def _lost(self, request: Request, error: BaseException) -> None:
-        """No reply will come: the batches may have arrived or not."""
-        self._came_back(request)
-        told = KafkaError(ErrorCode.network_exception, f"{request.link.node}: {error}")
+    def _on_connection_lost(self, request: Request, error: BaseException) -> None:
+        """There will be no response: the batches may or may not have been written."""
+        self._on_request_done(request)
+        network_error = KafkaError(ErrorCode.network_exception, f"{request.link.node}: {error}")
         for batch in request.batches:
-            self.outcomes.refused(batch, told, -1)
-        self._look_up({batch.tp.topic for batch in request.batches})
+            self.outcomes.on_error(batch, network_error, -1)
+        self._refresh_metadata({batch.tp.topic for batch in request.batches})
 
-    def _came_back(self, request: Request) -> None:
+    def _on_request_done(self, request: Request) -> None:
         for batch in request.batches:
             self._numbering.returned(batch)
-        self._accumulator.came_back(request.batches)
+        self._accumulator.unmute(request.batches)
 
-    # what else has to be done
+    # connections, metadata, timers
 
     async def _connect(self, link: BrokerConnection, queues: list[Queue]) -> None:
         try:
             await link.ready()
         except OSError:
-            self._look_up({queue.tp.topic for queue in queues})
+            self._refresh_metadata({queue.tp.topic for queue in queues})
             raise
 
     async def _load_kernel(self) -> None:
-        """Away from the loop: it takes a second or more, and Python does the work meanwhile."""
+        """On another thread: it takes a second or more; plain Python encodes meanwhile."""
         loop = asyncio.get_running_loop()
         self.encoder.native = await loop.run_in_executor(None, load_native)
 
-    def _look_up(self, topics: set[str]) -> int:
-        """Ask for the metadata of these topics, soon."""
-        wanted = frozenset(topics)
-        return self.chores.do("metadata", lambda: self._cluster.refresh(wanted))
+    def _refresh_metadata(self, topics: set[str]) -> int:
+        """Request the metadata of these topics in the background."""
+        names = frozenset(topics)
+        return self.background_tasks.start("metadata", lambda: self._cluster.refresh(names))
 
     def _topics_in_use(self, now_ms: int) -> set[str]:
-        """The topics to learn anew; those unused for `metadata.max.idle.ms` are forgotten."""
+        """The topics to refresh; those unused for `metadata.max.idle.ms` are dropped."""
         used = self._queues.used_since(now_ms - self._config.metadata_max_idle_ms)
         view = self._cluster.metadata
         self._cluster.metadata = view.without(set(view.topics) - used)
         return used
 
-    def _hang_up_on_silence(self, now_ms: int) -> int:
-        """End connections whose oldest request has no answer; how long until the next would be."""
+    def _close_timed_out_connections(self, now_ms: int) -> int:
+        """Close connections whose oldest request timed out; the time until the next would."""
         wait_ms = FOREVER_MS
-        for requests in list(self._under_way.values()):
+        for requests in list(self._in_flight.values()):
             if requests:
                 left_ms = requests[0].sent_ms + self._config.request_timeout_ms - now_ms
                 if left_ms <= 0:
@@ -295,7 +299,7 @@ class Sender:
                     wait_ms = min(wait_ms, left_ms)
         return wait_ms
 
-    def _look_again_in(self, wait_ms: int) -> None:
+    def _schedule_step(self, wait_ms: int) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,13 +1,13 @@
-"""Sequence numbers: how brokers tell a batch sent again from a new one.
+"""Sequence numbers, by which brokers recognize retried batches.
 
-Owns: for each partition the next number, the last one acknowledged, and the batches that are open,
-in the order of their numbers; which producer id and epoch they carry. Pure: no clock, no socket.
+Owns: for each partition the next sequence, the last acknowledged one, and the open batches in the
+order of their sequences; their producer id and epoch. Pure: no clock, no socket.
 
-A batch gets its number when it is drained and keeps it through every retry (TXN-11). When a number
-is lost for good (a batch expired, or the broker has forgotten us) nothing that follows could be
-told from a gap: the epoch is raised, numbers begin at 0 again there, and open batches are numbered
-anew once none of them is on the wire. Other partitions move to the new epoch when nothing of theirs
-is open.
+A batch gets its sequence when it is drained and keeps it through every retry (TXN-11). When a
+sequence is lost for good (a batch expired, or the broker dropped the producer state) the broker
+would reject what follows as a gap: the epoch is bumped, sequences restart at 0 in that partition,
+and its open batches are renumbered once none of them is in flight. Other partitions move to the new
+epoch when they have no open batches.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NONE: Final = -1
 
 
 class Identity(NamedTuple):
-    """Who a broker takes us for."""
+    """Producer id and epoch."""
 
     producer_id: int = NONE
     epoch: int = NONE
@@ -35,7 +35,7 @@ class Identity(NamedTuple):
 
 
 class _Partition:
-    """`open` holds every batch that has a number and no outcome yet, in the order of numbers."""
+    """`open` has every batch with a sequence and without an outcome, in order."""
 
     __slots__ = ("identity", "last_acked", "next", "on_wire", "open", "unresolved")
 
@@ -45,10 +45,10 @@ class _Partition:
         self.restart(identity)
 
     def restart(self, identity: Identity) -> None:
-        """Numbers begin at 0 again, those of open batches included."""
+        """Restart at sequence 0, including open batches."""
         self.identity = identity
         self.last_acked = NONE
-        self.unresolved: int | None = None  # a batch that ended here may or may not have arrived
+        self.unresolved: int | None = None  # a batch that ended here may or may not be in the log
         self.next = 0
         for batch in self.open:
             batch.stamp = ProducerStamp(*identity, self.next)
@@ -56,7 +56,7 @@ class _Partition:
 
 
 class Sequences:
-    """The numbers of one producer."""
+    """The sequence numbers of one producer."""
 
     def __init__(self) -> None:
         self.identity = Identity()
@@ -64,15 +64,15 @@ class Sequences:
         self._to_restart: set[TopicPartition] = set()
 
     def begin(self, identity: Identity) -> None:
-        """All numbers begin at 0, with nothing under way: a transactional producer's new epoch."""
+        """Restart all at 0, with nothing in flight: a transactional producer's new epoch."""
         self.identity = identity
         self._to_restart.clear()
         for partition in self._partitions.values():
             partition.restart(identity)
 
     def adopt(self, identity: Identity) -> None:
-        """Take a new identity. Partitions that lost a number begin at 0 under it, with what is
-        open there; the others do when nothing of theirs is open, under the old one until then."""
+        """Use a new identity. Partitions that lost a sequence restart at 0 under it, with their
+        open batches; the others keep the old one until they have no open batches."""
         assert self.may_restart
         self.identity = identity
         for tp in self._to_restart:
@@ -87,31 +87,31 @@ class Sequences:
         return Identity(self.identity.producer_id, self.identity.epoch + 1)
 
     @property
-    def wants_restart(self) -> bool:
-        """A number was lost somewhere."""
+    def needs_restart(self) -> bool:
+        """A sequence was lost in some partition."""
         return bool(self._to_restart)
 
     @property
-    def has_lost(self) -> bool:
-        """Numbers were lost, or may have been."""
-        return self.wants_restart or any(
-            each.unresolved is not None for each in self._partitions.values()
+    def has_gaps(self) -> bool:
+        """Sequences were lost, or may have been."""
+        return self.needs_restart or any(
+            partition.unresolved is not None for partition in self._partitions.values()
         )
 
     @property
     def may_restart(self) -> bool:
-        """Nothing is on the wire where numbers would change."""
+        """Nothing is in flight where sequences would change."""
         return not any(self._at(tp).on_wire for tp in self._to_restart)
 
     def restart(self, partitions: Iterable[TopicPartition]) -> None:
-        """Ask for numbers from 0 in these partitions."""
+        """Request a restart at sequence 0 in these partitions."""
         self._to_restart.update(partitions)
 
     def may_drain(self, tp: TopicPartition, head: Batch) -> bool:
         """Whether the first batch of a queue may be sent now.
 
-        One that has a number is being sent again: it waits until it is the oldest open one, so
-        that retries go one at a time and in order.
+        One that has a sequence is a retry: it waits until it is the oldest open one, so that
+        retries are sent one at a time and in order.
         """
         partition = self._partitions.get(tp)
         if partition is None:
@@ -122,14 +122,14 @@ class Sequences:
             return partition.open[0] is head
         if partition.unresolved is not None:
             return False
-        # A broker that has not heard of us takes any first number. So the first batch goes alone:
-        # if it failed and a later one did not, it could never be put before it.
+        # A broker without state of this producer accepts any first sequence. So the first batch is
+        # sent alone: if it failed and a later one did not, it could never be written before it.
         return not partition.open or (
             partition.identity == self.identity and partition.last_acked != NONE
         )
 
     def sent(self, batch: Batch) -> None:
-        """A batch goes on the wire: it gets its numbers, unless it has them."""
+        """A batch is sent: it gets its sequence, unless it has one."""
         partition = self._at(batch.tp)
         partition.on_wire += 1
         if batch.stamp is None:
@@ -141,29 +141,29 @@ class Sequences:
             partition.open.append(batch)
 
     def returned(self, batch: Batch) -> None:
-        """A batch is no longer on the wire, whatever became of it."""
+        """A batch is no longer in flight, whatever its result."""
         self._at(batch.tp).on_wire -= 1
 
     def replaced(self, batch: Batch, parts: Sequence[Batch]) -> None:
-        """Smaller batches take the place, and the numbers, of one that was too large."""
+        """Replace a batch that was too large by its parts, with its sequences."""
         partition = self._at(batch.tp)
         assert batch.stamp is not None
-        at = partition.open.index(batch)
-        partition.open[at : at + 1] = parts
+        index = partition.open.index(batch)
+        partition.open[index : index + 1] = parts
         sequence = batch.stamp.sequence
         for part in parts:
             part.stamp = batch.stamp._replace(sequence=sequence)
             sequence = (sequence + part.records) & MASK
 
     def acked(self, batch: Batch) -> None:
-        """The broker has it, or had it already."""
+        """The batch is in the log."""
         partition = self._at(batch.tp)
         partition.open.remove(batch)
         if self._is_current(batch, partition) and _newer(batch.last_sequence, partition.last_acked):
             partition.last_acked = batch.last_sequence
 
     def failed(self, batch: Batch, *, may_have_arrived: bool) -> None:
-        """It is given up, and its numbers with it."""
+        """The batch failed for good; its sequences are lost."""
         partition = self._at(batch.tp)
         if batch.stamp is None:
             return
@@ -176,21 +176,21 @@ class Sequences:
             self._to_restart.add(batch.tp)
 
     def resolve(self) -> list[TopicPartition]:
-        """Partitions where lost numbers may be a gap in the log; those that healed go on."""
+        """Partitions where lost sequences may be a gap in the log; resolved ones continue."""
         gaps = []
         for tp, partition in self._partitions.items():
             if partition.unresolved is None:
                 continue
             if _after(partition.last_acked) == partition.next:
-                partition.unresolved = None  # a later batch was taken: this one had arrived
+                partition.unresolved = None  # a later batch was accepted: this one is in the log
             elif not partition.open:
                 gaps.append(tp)
         return gaps
 
-    def lost_count(self, batch: Batch) -> bool:
-        """Whether a batch refused as out of order is next in line: what came before is missing.
+    def is_gap(self, batch: Batch) -> bool:
+        """Whether an out-of-order error means a gap: the batch is the next one after the last ack.
 
-        One that is not next was only overtaken by the failure of another, and will do.
+        A batch that is not the next one failed only because an earlier one did; it can be retried.
         """
         partition = self._at(batch.tp)
         if not self._is_current(batch, partition):
@@ -214,5 +214,5 @@ def _after(sequence: int) -> int:
 
 
 def _newer(sequence: int, than: int) -> bool:
-    """Whether `sequence` comes after another; numbers go round."""
+    """Whether `sequence` comes after another; sequences wrap around."""
     return than == NONE or 0 < (sequence - than) & MASK < MASK // 2

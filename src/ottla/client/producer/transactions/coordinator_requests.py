@@ -1,7 +1,7 @@
-"""A producer's talk with the coordinator of its transactions.
+"""Requests of a producer to the coordinator of its transactions.
 
-Owns: the requests that begin, extend and end transactions, each tried until it is answered or
-time is up. Never decides what phase allows what (`transaction`).
+Owns: the requests that begin, extend and end transactions, each with retries until the deadline.
+Never decides what a phase allows (`state`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from ottla.client.cluster import Cluster, ConnectionLane, CoordinatorKind
 from ottla.client.errors import ErrorCode, KafkaError, UnsupportedVersion, refusal
-from ottla.client.offsets import Offsets, given_offsets
+from ottla.client.offsets import Offsets, checked_offsets
 from ottla.client.producer.sender.sequences import Identity, Sequences
 from ottla.client.producer.transactions.state import PreparedTransaction, Transaction
 from ottla.client.retry import MOVED, Deadline, retrying
@@ -33,7 +33,7 @@ ADDS_ITSELF: Final = 2
 
 
 class GroupMetadata(Protocol):
-    """Who commits offsets within a transaction; `Consumer.group_metadata()` gives it."""
+    """The group member whose offsets are committed; from `Consumer.group_metadata()`."""
 
     @property
     def group_id(self) -> str: ...
@@ -46,7 +46,7 @@ class GroupMetadata(Protocol):
 
 
 class CoordinatorRequests:
-    """Requests of one transactional producer to its coordinator, and to those of groups."""
+    """Requests of one transactional producer to its coordinator, and to group coordinators."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class CoordinatorRequests:
         self._sequences = sequences
 
     async def begin(self, deadline: Deadline, *, keep_prepared: bool) -> None:
-        """Get an identity: whoever had our transactional id before is fenced."""
+        """Get a producer id and epoch; earlier producers with this transactional id are fenced."""
         two_phase = self._config.transaction_two_phase_commit_enable
         fields = {
             "transactional_id": self._transaction.id,
@@ -75,17 +75,17 @@ class CoordinatorRequests:
         }
         oldest = FIRST_TWO_PHASE if two_phase or keep_prepared else 0
         reply = await self._ask(INIT_PRODUCER_ID, fields, deadline, oldest=oldest)
-        self._transaction.adds_itself = await self._level(deadline) >= ADDS_ITSELF
+        self._transaction.adds_partitions_implicitly = await self._level(deadline) >= ADDS_ITSELF
         self._sequences.begin(Identity(reply.producer_id, reply.producer_epoch))
         if keep_prepared and reply.ongoing_txn_producer_id >= 0:
-            self._transaction.kept = PreparedTransaction(
+            self._transaction.kept_prepared = PreparedTransaction(
                 self._transaction.id,
                 reply.ongoing_txn_producer_id,
                 reply.ongoing_txn_producer_epoch,
             )
 
     async def raise_epoch(self, deadline: Deadline) -> None:
-        """A new epoch after a failure, so that numbers may begin anew (KIP-360)."""
+        """Bump the epoch after a failure, so that sequences restart at 0 (KIP-360)."""
         identity = self._sequences.identity
         fields = {
             "transactional_id": self._transaction.id,
@@ -97,13 +97,13 @@ class CoordinatorRequests:
         self._sequences.begin(Identity(reply.producer_id, reply.producer_epoch))
 
     async def add_partitions(self) -> None:
-        """Announce the partitions that records wait for (before KIP-890)."""
+        """Add the partitions of waiting records to the transaction (before KIP-890)."""
         transaction = self._transaction
-        asked = frozenset(transaction.to_add)
+        to_add = frozenset(transaction.to_add)
         by_topic: dict[str, list[int]] = {}
-        for tp in sorted(asked):
+        for tp in sorted(to_add):
             by_topic.setdefault(tp.topic, []).append(tp.partition)
-        topics = [{"name": name, "partitions": each} for name, each in by_topic.items()]
+        topics = [{"name": name, "partitions": indexes} for name, indexes in by_topic.items()]
         node = await self._coordinator(Deadline(self._cluster.clock, self._config.max_block_ms))
         reply = await self._cluster.ask(
             node,
@@ -130,35 +130,37 @@ class CoordinatorRequests:
             transaction.added.add(tp)
             transaction.is_started = True
             return
-        self._moved_on(code)  # the transaction coordinator's code, though it stands at a partition
+        self._forget_if_moved(
+            code
+        )  # the transaction coordinator's code, though it is a partition's
         error = refusal(code, f"{tp}: {code.name}")
         if not error.retriable and code is not ErrorCode.concurrent_transactions:
             transaction.to_add.discard(tp)
             transaction.fail(error)
-        raise error  # the chore is done again, or not at all
+        raise error  # the background task is retried, unless the error is final
 
     async def end(self, commit: bool, deadline: Deadline) -> None:
-        """Have the transaction committed or aborted; with KIP-890 that raises the epoch."""
-        adds_itself = self._transaction.adds_itself
-        fields = {**self._who(), "committed": commit}
-        at_most = None if adds_itself else LAST_EXPLICIT_END
+        """Commit or abort the transaction; with KIP-890 that bumps the epoch."""
+        adds_partitions_implicitly = self._transaction.adds_partitions_implicitly
+        fields = {**self._producer_fields(), "committed": commit}
+        at_most = None if adds_partitions_implicitly else LAST_EXPLICIT_END
         reply = await self._ask(END_TXN, fields, deadline, at_most=at_most)
-        if adds_itself and reply.producer_id >= 0:
+        if adds_partitions_implicitly and reply.producer_id >= 0:
             self._sequences.begin(Identity(reply.producer_id, reply.producer_epoch))
 
     async def send_offsets(
         self, offsets: Offsets, group: GroupMetadata, deadline: Deadline
     ) -> None:
         """Commit offsets of a group with the transaction."""
-        adds_itself = self._transaction.adds_itself
-        if not adds_itself:
-            fields = {**self._who(), "group_id": group.group_id}
+        adds_partitions_implicitly = self._transaction.adds_partitions_implicitly
+        if not adds_partitions_implicitly:
+            fields = {**self._producer_fields(), "group_id": group.group_id}
             await self._ask(ADD_OFFSETS_TO_TXN, fields, deadline)
         self._transaction.is_started = True
 
-        # Codes here are the group coordinator's, of its own partition or of a partition in the
-        # request; CONCURRENT_TRANSACTIONS is the transaction coordinator's, whom it asks (v5), and
-        # passes as well. Only the group coordinator is looked up anew.
+        # Error codes here are the group coordinator's, of its own partition or of one in the
+        # request; CONCURRENT_TRANSACTIONS comes from the transaction coordinator (v5), and is
+        # retriable as well. Only the group coordinator is looked up again.
         async def commit() -> None:
             node = await self._cluster.coordinator(
                 CoordinatorKind.GROUP, group.group_id, timeout_ms=max(deadline.left_ms, 1)
@@ -167,8 +169,8 @@ class CoordinatorRequests:
                 reply = await self._cluster.ask(
                     node,
                     TXN_OFFSET_COMMIT,
-                    {**self._who(), **_group(group), "topics": _offsets(offsets)},
-                    at_most=None if adds_itself else LAST_EXPLICIT_OFFSETS,
+                    {**self._producer_fields(), **_group(group), "topics": _offsets(offsets)},
+                    at_most=None if adds_partitions_implicitly else LAST_EXPLICIT_OFFSETS,
                     lane=ConnectionLane.COORDINATION,
                 )
             except OSError:
@@ -190,7 +192,7 @@ class CoordinatorRequests:
 
     @property
     def prepared(self) -> PreparedTransaction:
-        """What identifies the open transaction to whoever ends it."""
+        """Identifies the open transaction, to end it from another process."""
         return PreparedTransaction(self._transaction.id, *self._sequences.identity)
 
     async def _ask(
@@ -202,14 +204,14 @@ class CoordinatorRequests:
         at_most: int | None = None,
         oldest: int = 0,
     ) -> Any:
-        # Codes here are the transaction coordinator's: `MOVED`, COORDINATOR_LOAD_IN_PROGRESS, and
-        # CONCURRENT_TRANSACTIONS until the markers of the transaction before are written.
+        # Error codes here are the transaction coordinator's: `MOVED`, loading, and
+        # CONCURRENT_TRANSACTIONS until the markers of the previous transaction are written.
         async def attempt() -> Any:
             node = await self._coordinator(deadline)
             try:
                 versions = await self._cluster.versions(node, ConnectionLane.COORDINATION)
                 if not versions.offers(key, oldest):
-                    raise UnsupportedVersion("the broker does not offer two-phase commit")
+                    raise UnsupportedVersion("the broker does not support two-phase commit")
                 reply = await self._cluster.ask(
                     node, key, fields, at_most=at_most, lane=ConnectionLane.COORDINATION
                 )
@@ -217,14 +219,14 @@ class CoordinatorRequests:
                 self._cluster.forget_coordinator(CoordinatorKind.TXN, self._transaction.id)
                 raise
             if reply.error_code:
-                self._moved_on(reply.error_code)
+                self._forget_if_moved(reply.error_code)
                 raise _as_fenced(refusal(reply.error_code))
             return reply
 
         return await retrying(self._cluster, attempt, deadline)
 
     async def _level(self, deadline: Deadline) -> int:
-        """The protocol of transactions that the coordinator speaks; it may just be restarting."""
+        """The coordinator's level of `transaction.version`; retried, as it may be restarting."""
 
         async def look() -> int:
             features = await self._cluster.features(await self._coordinator(deadline))
@@ -237,11 +239,11 @@ class CoordinatorRequests:
             CoordinatorKind.TXN, self._transaction.id, timeout_ms=max(deadline.left_ms, 1)
         )
 
-    def _moved_on(self, code: ErrorCode) -> None:
+    def _forget_if_moved(self, code: ErrorCode) -> None:
         if code in MOVED:
             self._cluster.forget_coordinator(CoordinatorKind.TXN, self._transaction.id)
 
-    def _who(self) -> dict[str, Any]:
+    def _producer_fields(self) -> dict[str, Any]:
         identity = self._sequences.identity
         return {
             "transactional_id": self._transaction.id,
@@ -251,7 +253,7 @@ class CoordinatorRequests:
 
 
 def _as_fenced(error: KafkaError) -> KafkaError:
-    """A coordinator of before 2.7 says an invalid epoch where it means another producer."""
+    """A coordinator before 2.7 returns an invalid epoch for a fenced producer."""
     if error.code is ErrorCode.invalid_producer_epoch:
         return refusal(ErrorCode.producer_fenced)
     return error
@@ -268,13 +270,13 @@ def _group(group: GroupMetadata) -> dict[str, Any]:
 
 def _offsets(offsets: Offsets) -> list[dict[str, Any]]:
     by_topic: dict[str, list[dict[str, Any]]] = {}
-    for tp, told in given_offsets(offsets).items():
+    for tp, offset in checked_offsets(offsets).items():
         by_topic.setdefault(tp.topic, []).append(
             {
                 "partition_index": tp.partition,
-                "committed_offset": told.offset,
-                "committed_leader_epoch": told.leader_epoch,
-                "committed_metadata": told.metadata,
+                "committed_offset": offset.offset,
+                "committed_leader_epoch": offset.leader_epoch,
+                "committed_metadata": offset.metadata,
             }
         )
-    return [{"name": name, "partitions": each} for name, each in by_topic.items()]
+    return [{"name": name, "partitions": rows} for name, rows in by_topic.items()]

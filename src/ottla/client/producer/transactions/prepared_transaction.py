@@ -1,7 +1,7 @@
-"""Ending a prepared transaction without being its producer.
+"""Ends a prepared transaction without being its producer.
 
-Owns: one request, tried until it is answered. For whoever wrote down what was prepared, in a
-database or a checkpoint, and commits it from there, in any process.
+Owns: one request, with retries. For programs that store the prepared transaction, in a database or
+a checkpoint, and commit it from any process.
 
     end_transaction(prepared, commit=True, bootstrap_servers="localhost:9092")
 """
@@ -57,7 +57,7 @@ async def end(
         "committed": commit,
     }
 
-    # Codes here are the transaction coordinator's.
+    # Error codes here are the transaction coordinator's.
     async def attempt() -> None:
         node = await cluster.coordinator(
             CoordinatorKind.TXN, name, timeout_ms=max(deadline.left_ms, 1)
@@ -70,6 +70,8 @@ async def end(
         if reply.error_code in MOVED:
             cluster.forget_coordinator(CoordinatorKind.TXN, name)
         if reply.error_code:
-            raise refusal(reply.error_code, f"transaction of {name}: {reply.error_code.name}")
+            raise refusal(
+                reply.error_code, f"cannot end transaction of {name}: {reply.error_code.name}"
+            )
 
     await retrying(cluster, attempt, deadline)

@@ -1,7 +1,7 @@
-"""Where a transactional producer stands, and which moves are allowed.
+"""The phase of a transactional producer, and the allowed transitions.
 
-Owns: the phase, the partitions of the transaction, and what went wrong in it. Pure: whoever talks
-to the coordinator is `coordination`.
+Owns: the phase, the partitions of the transaction, and its error. Pure: `coordinator_requests`
+sends the requests.
 
     NEW -> READY <-> OPEN -> ENDING -> READY
                      OPEN -> PREPARED -> ENDING
@@ -64,7 +64,7 @@ FATAL: Final = frozenset(
 
 
 class PreparedTransaction(NamedTuple):
-    """A transaction that is decided from outside: enough to end it, from any process."""
+    """A prepared transaction: enough to end it from any process."""
 
     transactional_id: str
     producer_id: int
@@ -78,15 +78,15 @@ class Transaction:
         self.id: Final = transactional_id
         self.phase = TransactionPhase.NEW
         self.error: BaseException | None = None
-        self.adds_itself = False
-        """Brokers add partitions by themselves (KIP-890): nothing is announced to them."""
+        self.adds_partitions_implicitly = False
+        """Brokers add partitions implicitly (KIP-890)."""
         self.is_started = False
-        """A broker knows of it: it has to be ended there."""
+        """A broker knows of it: it must be ended there."""
         self.commits: bool | None = None  # while ENDING: which way
         self.added: set[TopicPartition] = set()
         self.to_add: set[TopicPartition] = set()
-        self.kept: PreparedTransaction | None = None
-        """One that an earlier life prepared, and that still has to be ended."""
+        self.kept_prepared: PreparedTransaction | None = None
+        """A transaction that an earlier producer prepared, and that still must be ended."""
 
     def move(self, to: TransactionPhase) -> None:
         assert to in MOVES[self.phase], f"{self.id}: {self.phase.name} -> {to.name}"
@@ -98,17 +98,17 @@ class Transaction:
             raise UserError(_NOT_NOW[self.phase].format("begin"))
         self.move(TransactionPhase.OPEN)
 
-    def check_open(self, what: str) -> None:
-        """Refuse `what` outside a transaction, and in one that has failed."""
+    def check_open(self, operation: str) -> None:
+        """Raise if there is no open transaction, or if it has failed."""
         self.check()
         if self.phase is TransactionPhase.BROKEN:
-            raise self.aborting()
+            raise self.abort_needed()
         if self.phase is not TransactionPhase.OPEN:
-            raise UserError(_NOT_NOW[self.phase].format(what))
+            raise UserError(_NOT_NOW[self.phase].format(operation))
 
     @property
     def broken_by(self) -> BaseException | None:
-        """What ended the transaction: nothing of it may be sent any more."""
+        """The error that ended the transaction: nothing more of it may be sent."""
         return (
             self.error if self.phase in (TransactionPhase.BROKEN, TransactionPhase.DEAD) else None
         )
@@ -116,23 +116,23 @@ class Transaction:
     def touch(self, tp: TopicPartition) -> None:
         """A record goes to this partition."""
         self.check_open("send")
-        if not self.adds_itself and tp not in self.added:
+        if not self.adds_partitions_implicitly and tp not in self.added:
             self.to_add.add(tp)
 
     def end(self, commit: bool) -> None:
-        """Leave the transaction, one way or the other; again, if it was not answered in time."""
+        """Start to commit or abort; again, if an earlier attempt timed out."""
         self.check()
-        said = "commit" if commit else "abort"
+        operation = "commit" if commit else "abort"
         if self.phase is TransactionPhase.ENDING and self.commits == commit:
             return
         if self.phase is TransactionPhase.BROKEN and commit:
-            raise self.aborting()
+            raise self.abort_needed()
         if self.phase not in (
             TransactionPhase.OPEN,
             TransactionPhase.BROKEN,
             TransactionPhase.PREPARED,
         ):
-            raise UserError(_NOT_NOW[self.phase].format(said))
+            raise UserError(_NOT_NOW[self.phase].format(operation))
         self.move(TransactionPhase.ENDING)
         self.commits = commit
 
@@ -141,16 +141,16 @@ class Transaction:
         self.error = None
         self.commits = None
         self.is_started = False
-        self.kept = None
+        self.kept_prepared = None
         self.added.clear()
         self.to_add.clear()
 
     def may_send(self, tp: TopicPartition) -> bool:
-        """Whether batches of this partition may go: the coordinator knows of it."""
-        return self.adds_itself or tp in self.added
+        """Whether batches of this partition may be sent: the coordinator knows of it."""
+        return self.adds_partitions_implicitly or tp in self.added
 
     def fail(self, error: BaseException) -> None:
-        """Something of the transaction failed: it can only be aborted, or not even that."""
+        """The transaction failed: it can only be aborted, or the producer only be closed."""
         if self.phase is TransactionPhase.DEAD:
             return
         if isinstance(error, KafkaError) and error.code in FATAL:
@@ -163,31 +163,31 @@ class Transaction:
             self.error = error
 
     def check(self) -> None:
-        """Raise what ended this producer, if something has."""
+        """Raise the error that ended this producer, if any."""
         if self.phase is TransactionPhase.DEAD:
             assert self.error is not None
             if isinstance(self.error, KafkaError) and not isinstance(self.error, Fenced):
                 raise type(self.error)(self.error.code, str(self.error)) from self.error
             raise self.error
 
-    def aborting(self) -> AbortNeeded:
-        """What says that only `abort` is left."""
+    def abort_needed(self) -> AbortNeeded:
+        """The exception that requires an abort."""
         code = (
             self.error.code
             if isinstance(self.error, KafkaError)
             else ErrorCode.transaction_abortable
         )
-        refused = AbortNeeded(code, f"the transaction has to be aborted: {self.error}")
-        refused.__cause__ = self.error
-        return refused
+        needed = AbortNeeded(code, f"the transaction must be aborted: {self.error}")
+        needed.__cause__ = self.error
+        return needed
 
 
 _NOT_NOW: Final[Mapping[TransactionPhase, str]] = {
-    TransactionPhase.NEW: "{0}: init_transactions() comes first",
-    TransactionPhase.READY: "{0}: there is no transaction; begin() comes first",
+    TransactionPhase.NEW: "{0}: call init_transactions() first",
+    TransactionPhase.READY: "{0}: no transaction is open; call begin() first",
     TransactionPhase.OPEN: "{0}: a transaction is open already",
-    TransactionPhase.PREPARED: "{0}: the transaction is prepared; it can only be completed",
+    TransactionPhase.PREPARED: "{0}: the transaction is prepared; call complete_transaction()",
     TransactionPhase.ENDING: "{0}: commit or abort is in progress; call it again to wait for it",
-    TransactionPhase.BROKEN: "{0}: the transaction has failed; abort() comes first",
-    TransactionPhase.DEAD: "{0}: this producer can only be closed",
+    TransactionPhase.BROKEN: "{0}: the transaction has failed; call abort() first",
+    TransactionPhase.DEAD: "{0}: this producer has failed and can only be closed",
 }

@@ -1,7 +1,7 @@
-"""What a user does with transactions, step by step.
+"""The transaction calls of a user.
 
-Owns: the order of the steps (flush, then end; abandon, then abort), each within `max.block.ms`.
-What is allowed when is `transaction`'s, the requests are `coordination`'s.
+Owns: the order of the steps (flush, then end; drop, then abort), each within `max.block.ms`.
+`state` decides what is allowed, `coordinator_requests` sends the requests.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ABORTED: Final = "the transaction was aborted before the record was sent"
 
 
 class Transactions:
-    """The transactions of one producer; every call on one without them is a UserError."""
+    """The transactions of one producer; a UserError if it is not transactional."""
 
     def __init__(
         self,
@@ -47,28 +47,30 @@ class Transactions:
         self._flush = flush
 
     async def init(self, *, keep_prepared: bool) -> PreparedTransaction | None:
-        """Become the producer of this transactional id; what an earlier one prepared is kept."""
-        transaction, coordination = self._known("init_transactions")
+        """Become the producer of this transactional id; an earlier prepared transaction is kept."""
+        transaction, coordination = self._require_transactional("init_transactions")
         transaction.check()
         if transaction.phase is not TransactionPhase.NEW:
-            raise UserError("init_transactions: it has been called before")
+            raise UserError("init_transactions: already called; it may be called only once")
         try:
             await coordination.begin(self._deadline(), keep_prepared=keep_prepared)
         except KafkaError as error:
             transaction.fail(error)
             raise
         transaction.move(
-            TransactionPhase.READY if transaction.kept is None else TransactionPhase.PREPARED
+            TransactionPhase.READY
+            if transaction.kept_prepared is None
+            else TransactionPhase.PREPARED
         )
-        return transaction.kept
+        return transaction.kept_prepared
 
     def begin(self) -> None:
-        """Open a transaction; brokers hear of it with its first record."""
-        self._known("begin")[0].begin()
+        """Open a transaction; brokers learn of it with its first record."""
+        self._require_transactional("begin")[0].begin()
 
     async def send_offsets(self, offsets: Offsets, group: GroupMetadata) -> None:
         """Commit a group's offsets with the transaction."""
-        transaction, coordination = self._known("send_offsets")
+        transaction, coordination = self._require_transactional("send_offsets")
         transaction.check_open("send_offsets")
         if not offsets:
             return
@@ -79,34 +81,34 @@ class Transactions:
             raise
 
     async def prepare(self) -> PreparedTransaction:
-        """Have everything with the brokers, and leave the end to somebody else."""
-        transaction, coordination = self._known("prepare_transaction")
+        """Flush everything, and leave the end to `complete_transaction`."""
+        transaction, coordination = self._require_transactional("prepare_transaction")
         if not coordination.is_two_phase:
             raise UserError("prepare_transaction: needs transaction_two_phase_commit_enable=True")
         transaction.check_open("prepare_transaction")
-        self._intake.close_open()
+        self._intake.close_open_batches()
         await self._flush()
         transaction.check_open("prepare_transaction")
         transaction.move(TransactionPhase.PREPARED)
         return coordination.prepared
 
     async def complete(self, prepared: PreparedTransaction) -> bool:
-        """Commit what was prepared if it is this, abort it otherwise; whether it was committed."""
-        transaction, coordination = self._known("complete_transaction")
+        """Commit the prepared transaction if it is this one, else abort; whether it committed."""
+        transaction, coordination = self._require_transactional("complete_transaction")
         transaction.check()
         if transaction.phase is not TransactionPhase.PREPARED:
             raise UserError("complete_transaction: no transaction is prepared")
-        ours = transaction.kept or coordination.prepared
+        own = transaction.kept_prepared or coordination.prepared
         transaction.is_started = True
-        commit = PreparedTransaction(*prepared) == ours
+        commit = PreparedTransaction(*prepared) == own
         await self.end(commit)
         return commit
 
     async def end(self, commit: bool) -> None:
         """Commit or abort, with everything that was sent."""
-        transaction, coordination = self._known("commit" if commit else "abort")
+        transaction, coordination = self._require_transactional("commit" if commit else "abort")
         transaction.end(commit)
-        self._intake.close_open()
+        self._intake.close_open_batches()
         deadline = self._deadline()
         if not commit:
             transaction.to_add.clear()
@@ -115,7 +117,7 @@ class Transactions:
         async with asyncio.timeout(deadline.left_ms / 1e3):
             await self._flush()
         if transaction.phase is TransactionPhase.BROKEN:
-            raise transaction.aborting()
+            raise transaction.abort_needed()
         transaction.check()
         try:
             if transaction.is_started:
@@ -127,8 +129,8 @@ class Transactions:
             raise
         transaction.ended()
 
-    def _known(self, what: str) -> tuple[Transaction, CoordinatorRequests]:
+    def _require_transactional(self, operation: str) -> tuple[Transaction, CoordinatorRequests]:
         transaction, coordination = self._numbering.transaction, self._numbering.coordination
         if transaction is None or coordination is None:
-            raise UserError(f"{what}: this producer has no transactional_id")
+            raise UserError(f"{operation}: this producer has no transactional_id")
         return transaction, coordination
