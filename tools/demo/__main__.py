@@ -64,7 +64,7 @@ def _pipeline(bootstrap: str, folder: Path, seconds: float | None, stop: threadi
     except UserError as lacking:
         print(f"The second part, a pipeline on Spark, is left out: {lacking}", flush=True)
         return True
-    from ottla.spark.pipelines.run import QueryFailed
+    from ottla.spark.pipelines.running_queries import QueryFailed
     from tools.demo import shop
 
     how_long = "until Ctrl-C" if seconds is None else f"for {seconds:.0f} s"

@@ -21,7 +21,7 @@ from ottla.model.clock import SystemClock
 from ottla.spark.pipelines import yaml_file
 from ottla.spark.pipelines.queries import outputs
 from ottla.spark.pipelines.report import draw, read
-from ottla.spark.pipelines.run import History, Run, history_path
+from ottla.spark.pipelines.running_queries import History, Run, history_path
 from ottla.spark.pipelines.session import session
 from ottla.spark.pipelines.spec import FilesTarget, Pipeline
 from ottla.spark.pipelines.topic_ends import TopicEnds

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.spark.pipelines import templates
 from ottla.spark.pipelines.progress import QueryProgress
-from ottla.spark.pipelines.run import History
+from ottla.spark.pipelines.running_queries import History
 from tests.cli.ottla_program import Run
 
 

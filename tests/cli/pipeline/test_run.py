@@ -17,7 +17,7 @@ import ottla
 from ottla.cli.pipeline.run import UNFINISHED, bounded
 from ottla.client.admin import NewTopic
 from ottla.spark.pipelines import templates
-from ottla.spark.pipelines.run import QueryFailed
+from ottla.spark.pipelines.running_queries import QueryFailed
 from ottla.testing import Broker
 from tests.cli.ottla_program import Run
 from tests.cli.pipeline.spark_program import DEADLINE_S, run_all

@@ -9,7 +9,7 @@ import pytest
 from ottla.model.errors import UserError
 from ottla.spark.pipelines.progress import QueryProgress
 from ottla.spark.pipelines.report import by_query, draw, read
-from ottla.spark.pipelines.run import History
+from ottla.spark.pipelines.running_queries import History
 
 
 def batch(number: int, query: str = "clean") -> QueryProgress:

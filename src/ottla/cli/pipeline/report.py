@@ -26,7 +26,7 @@ def report(
       ottla pipeline report views.yaml --to views.svg
     """
     from ottla.spark.pipelines.report import draw, read
-    from ottla.spark.pipelines.run import history_path
+    from ottla.spark.pipelines.running_queries import history_path
 
     pipeline = opened(path, sets)
     history = history_path(pipeline.checkpoint)

@@ -68,7 +68,7 @@ def run_pipeline(
     from ottla.spark.pipelines.group_sync import GroupSyncing
     from ottla.spark.pipelines.metrics import PipelineMetrics
     from ottla.spark.pipelines.queries import outputs
-    from ottla.spark.pipelines.run import History, QueryFailed, Run
+    from ottla.spark.pipelines.running_queries import History, QueryFailed, Run
     from ottla.spark.pipelines.session import session
     from ottla.spark.pipelines.topic_ends import TopicEnds
     from ottla.spark.pipelines.views import Views

@@ -11,7 +11,7 @@
 - `queries`      what becomes of a view: one streaming query for each sink
 - `lake`         tables in a lake, without a jar: of `delta` or of `iceberg`
 - `session`      the Spark session a pipeline runs in, and the `java` it runs on
-- `run`          queries started, watched and stopped
+- `running_queries` queries started, watched and stopped
 - `progress`     what a query has done, as rows, as a line, as a summary; pure
 - `topic_ends`   how far topics could be read, for the lag
 - `metrics`      the same for Prometheus

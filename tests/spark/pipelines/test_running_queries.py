@@ -10,7 +10,13 @@ import pytest
 
 from ottla.spark.pipelines.progress import Ends, QueryProgress
 from ottla.spark.pipelines.queries import QueryOutput
-from ottla.spark.pipelines.run import ASK_EVERY_MS, FINISH_MS, QueryFailed, Run, history_path
+from ottla.spark.pipelines.running_queries import (
+    ASK_EVERY_MS,
+    FINISH_MS,
+    QueryFailed,
+    Run,
+    history_path,
+)
 from tests.fakes.manual_time import ManualClock
 
 
