@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.pipeline.load import PipelineFile, Sets, opened
+from ottla.cli.pipeline.options import PipelineFile, Sets
 from ottla.model.errors import UserError
+from ottla.spark.pipelines.yaml_file import open_pipeline
 
 
 def report(
@@ -28,7 +29,7 @@ def report(
     from ottla.spark.pipelines.report import draw, read
     from ottla.spark.pipelines.running_queries import history_path
 
-    pipeline = opened(path, sets)
+    pipeline = open_pipeline(path, sets or ())
     history = history_path(pipeline.checkpoint)
     if history is None:
         raise UserError(f"checkpoint: {pipeline.checkpoint}: a report needs one on this machine")
