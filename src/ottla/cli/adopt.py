@@ -33,23 +33,24 @@ from ottla.store.sqlite_database import FILE_NAME, SqliteDatabase
 
 def adopt(
     directories: Annotated[
-        list[Path], typer.Argument(metavar="DIR", help="The broker's log.dirs, all of them.")
+        list[Path],
+        typer.Argument(metavar="DIR", help="Name every directory of the broker's log.dirs."),
     ],
     configs: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The topics' settings: JSON, or what kafka-configs.sh --describe printed.",
+            help="Read topic settings: JSON or output of kafka-configs.sh.",
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would be taken over.")
+        bool, typer.Option("--dry-run", help="Show what would be taken over; change nothing.")
     ] = False,
     recover: Annotated[
-        bool, typer.Option("--recover", help="Take it though the broker was not stopped cleanly.")
+        bool, typer.Option("--recover", help="Adopt even if the broker was not shut down cleanly.")
     ] = False,
 ) -> int:
-    """Take over a data directory of Apache Kafka (3.9 or 4.x), where it is.
+    """Adopt a data directory of Apache Kafka (3.9 or 4.x) in place.
 
     A directory of Ottla's own whose metadata store is damaged is taken over the same way, once
     ottla-store.sqlite has been moved away; settings of topics were in the store: see --configs.

@@ -15,8 +15,10 @@ from ottla.model.errors import UserError
 
 YES: Final = ("y", "yes")
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would be deleted; change nothing.")
+]
 
 
 def require_terminal(command: str, stdin: TextIO | None = None) -> None:

@@ -30,40 +30,52 @@ from ottla.model.ids import TopicPartition
 Topics = Annotated[
     list[str],
     typer.Argument(
-        metavar="TOPIC[:PARTITION,...]", help="What to read.", autocompletion=topic_names
+        metavar="TOPIC[:PARTITION,...]", help="Name the topics to read.", autocompletion=topic_names
     ),
 ]
 From = Annotated[
     str | None,
-    typer.Option("--from", metavar="WHERE", help="earliest, latest, @OFFSET, or a time."),
+    typer.Option("--from", metavar="WHERE", help="Start at earliest, latest, @OFFSET, or a time."),
 ]
 To = Annotated[
     str | None,
-    typer.Option("--to", metavar="WHERE", help="Stop before this @OFFSET or time; the end now."),
+    typer.Option(
+        "--to", metavar="WHERE", help="Stop before this @OFFSET or time; default: the end now."
+    ),
 ]
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Wait for more, until interrupted.")]
+Follow = Annotated[
+    bool, typer.Option("--follow", "-f", help="Wait for more records, until interrupted.")
+]
 Most = Annotated[
     int | None,
-    typer.Option("--max-messages", "-n", min=1, max=INT64_MAX, help="Stop after so many."),
+    typer.Option(
+        "--max-messages", "-n", min=1, max=INT64_MAX, help="Stop after this many records."
+    ),
 ]
 GroupName = Annotated[
     str | None,
     typer.Option(
-        "--group", "-g", help="Read, and commit, as this group.", autocompletion=group_names
+        "--group", "-g", help="Read and commit as this group.", autocompletion=group_names
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
-Look = Annotated[Format, typer.Option("--format", help="What a record looks like.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, as --format json does.")]
+Look = Annotated[Format, typer.Option("--format", help="Choose the output format.")]
 Shown = Annotated[
     str | None,
-    typer.Option("--show", metavar="PART,...", help="timestamp, partition, offset, headers, key."),
+    typer.Option(
+        "--show", metavar="PART,...", help="Print also timestamp, partition, offset, headers, key."
+    ),
 ]
 Filters = Annotated[
     list[str] | None,
-    typer.Option("--filter", metavar="FIELD=REGEX", help="key=, value= or header.NAME=; repeat."),
+    typer.Option(
+        "--filter",
+        metavar="FIELD=REGEX",
+        help="Filter by key=, value= or header.NAME=; repeatable.",
+    ),
 ]
 Committed = Annotated[
-    bool, typer.Option("--read-committed", help="Leave open and aborted transactions out.")
+    bool, typer.Option("--read-committed", help="Skip records of open and aborted transactions.")
 ]
 
 
@@ -83,7 +95,7 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     properties: Properties = None,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Show records: from the beginning to the end there is now, or with --follow for ever.
+    """Print records up to the current end, or with --follow without end.
 
     A time is ISO 8601, or how long ago: 2h. With --group the group's committed offsets say where
     to begin, and what was read is committed. --format json is what `ottla produce --json` reads.

@@ -31,7 +31,7 @@ PREVIEW: Final = ("topic", "partition", "records to go", "records to stay", "byt
 TopicArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="TOPIC[:PARTITION,...]", help="Whose records.", autocompletion=topic_names
+        metavar="TOPIC[:PARTITION,...]", help="Name the topic.", autocompletion=topic_names
     ),
 ]
 
@@ -40,18 +40,18 @@ def delete_records(
     topic: TopicArgument = None,
     *,
     before: Annotated[
-        str | None, typer.Option(metavar="OFFSET|end", help="Forget what is below this offset.")
+        str | None, typer.Option(metavar="OFFSET|end", help="Delete records below this offset.")
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option(metavar="JSON", help="Offsets as kafka-delete-records.sh takes them."),
+        typer.Option(metavar="JSON", help="Read offsets in the format of kafka-delete-records.sh."),
     ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Delete the records of partitions below an offset. There is no way back.
+    """Delete the records of partitions below an offset, irrevocably.
 
     On a terminal it shows what would go, and asks; elsewhere it needs --yes.
 

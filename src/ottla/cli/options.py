@@ -8,7 +8,6 @@ from typing import Annotated, Final
 import typer
 
 from ottla.cli.completion import client_settings, topic_settings
-from ottla.cli.profile.cluster import DEFAULT_SERVER as LOCAL_SERVER
 from ottla.cli.profile.cluster import SERVERS_VARIABLE, Cluster, resolved
 from ottla.model.errors import UserError
 
@@ -29,8 +28,7 @@ Bootstrap = Annotated[
         metavar="HOST:PORT,...",
         callback=_cluster,
         show_default=False,
-        help=f"Brokers to begin with; by default ${SERVERS_VARIABLE}, the profile's, or "
-        f"{LOCAL_SERVER}.",
+        help=f"Connect to these brokers; default: ${SERVERS_VARIABLE} or profile.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -40,7 +38,7 @@ Configs = Annotated[
         "--config",
         "-c",
         metavar="KEY=VALUE",
-        help="A setting; may be given again.",
+        help="Set a topic setting; repeatable.",
         autocompletion=topic_settings,
     ),
 ]
@@ -49,7 +47,7 @@ Properties = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="A client's setting, under Kafka's name.",
+        help="Set a client setting by Kafka's name; repeatable.",
         autocompletion=client_settings,
     ),
 ]

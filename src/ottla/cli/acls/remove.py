@@ -43,7 +43,7 @@ def remove(  # noqa: PLR0913 - a command's options are its parameters
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Remove access rules; what is not said is no condition.
+    """Remove the access rules that match the options.
 
     Without --yes it shows what would go, and asks.
 

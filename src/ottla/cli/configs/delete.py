@@ -13,12 +13,12 @@ from ottla.cli.options import DEFAULT_SERVER, Bootstrap
 
 def delete(
     kind: KindArgument,
-    keys: Annotated[list[str], typer.Argument(metavar="KEY")],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY", help="Name the settings.")],
     *,
     name: NameOption = None,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Let settings go back to their default.
+    """Reset settings to their defaults.
 
     Examples:
       ottla configs delete topic retention.ms --name orders

@@ -19,15 +19,17 @@ SECRET = "(hidden)"
 def describe(
     kind: KindArgument,
     keys: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY", help="Only these settings.")
+        list[str] | None, typer.Argument(metavar="KEY", help="Show only these settings.")
     ] = None,
     *,
     name: NameOption = None,
-    everything: Annotated[bool, typer.Option("--all", help="Those at their default too.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show settings at their default too.")
+    ] = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Show settings: those that were changed, or with --all every one.
+    """Show settings: those that were changed, or all with --all.
 
     Examples:
       ottla configs describe topic --name orders

@@ -28,14 +28,14 @@ class Kind(Enum):
 
 
 KindArgument = Annotated[
-    Kind, typer.Argument(metavar="KIND", help="topic, broker, brokers, group or loggers.")
+    Kind, typer.Argument(metavar="KIND", help="Choose topic, broker, brokers, group or loggers.")
 ]
 NameOption = Annotated[
     str | None,
     typer.Option(
         "--name",
         "-n",
-        help="The topic, broker or group; every one but for brokers.",
+        help="Name the topic, broker or group; not for brokers.",
         autocompletion=resource_names,
     ),
 ]

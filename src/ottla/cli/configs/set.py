@@ -15,15 +15,15 @@ from ottla.model.errors import KafkaError
 
 def set_(
     kind: KindArgument,
-    settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE")],
+    settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help="Set these.")],
     *,
     name: NameOption = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only ask whether it would be accepted.")
+        bool, typer.Option("--dry-run", help="Check whether the broker accepts it; change nothing.")
     ] = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Give settings a value; the others stay as they are.
+    """Set settings; the others keep their values.
 
     Examples:
       ottla configs set topic retention.ms=86400000 cleanup.policy=delete --name orders

@@ -16,17 +16,19 @@ COLUMNS = ("member", "instance", "client", "host", "partitions")
 
 
 def members(
-    group: Annotated[str, typer.Argument(metavar="GROUP", autocompletion=group_names)],
+    group: Annotated[
+        str, typer.Argument(metavar="GROUP", help="Name the group.", autocompletion=group_names)
+    ],
     *,
     remove: Annotated[
         list[str] | None,
-        typer.Option(metavar="MEMBER", help="Put this member or static instance out; repeatable."),
+        typer.Option(metavar="MEMBER", help="Remove this member or static instance; repeatable."),
     ] = None,
-    remove_all: Annotated[bool, typer.Option("--remove-all", help="Put everybody out.")] = False,
+    remove_all: Annotated[bool, typer.Option("--remove-all", help="Remove all members.")] = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Show the members of a group and their partitions, or put members out.
+    """Show the members of a group and their partitions, or remove members.
 
     Examples:
       ottla groups members billing

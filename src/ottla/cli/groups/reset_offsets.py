@@ -31,40 +31,48 @@ ShiftBy = Annotated[
         metavar="N",
         min=-INT64_MAX,
         max=INT64_MAX,
-        help="Forward, or back where it is negative.",
+        help="Move by this many records; negative is back.",
     ),
 ]
 
 
 ToTime = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="The first record at a time or later; 2h is two hours ago."),
+    typer.Option(
+        metavar="TIME", help="Move to the first record at or after this time; 2h: 2 hours ago."
+    ),
 ]
 
 
 def reset_offsets(
-    group: Annotated[str, typer.Argument(metavar="GROUP", autocompletion=group_names)],
+    group: Annotated[
+        str, typer.Argument(metavar="GROUP", help="Name the group.", autocompletion=group_names)
+    ],
     *,
     topic: Annotated[
         list[str] | None,
         typer.Option(
             metavar="TOPIC[:PARTITION,...]",
-            help="Which; all it committed by default.",
+            help="Name the topics; default: all the group has committed.",
             autocompletion=topic_names,
         ),
     ] = None,
     to: Annotated[
-        str | None, typer.Option(metavar="WHERE", help="earliest, latest, current or an offset.")
+        str | None,
+        typer.Option(metavar="WHERE", help="Move to earliest, latest, current or an offset."),
     ] = None,
     to_time: ToTime = None,
     shift_by: ShiftBy = None,
     execute: Annotated[
-        bool, typer.Option("--execute/--dry-run", help="Do it; otherwise it is only shown.")
+        bool,
+        typer.Option(
+            "--execute/--dry-run", help="Apply the change; without it the plan is only shown."
+        ),
     ] = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Move where a group without members goes on. Without --execute it is only shown.
+    """Reset the offsets of a group without members; --execute applies it.
 
     Examples:
       ottla groups reset-offsets billing --to earliest

@@ -24,18 +24,26 @@ WAIT_S: Final = 30.0
 
 
 def latency(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=topic_names)],
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="Name the topic.", autocompletion=topic_names)
+    ],
     *,
     records: Annotated[
         int,
-        typer.Option("--records", "-n", min=1, max=INT64_MAX, help="How many, one after another."),
+        typer.Option(
+            "--records",
+            "-n",
+            min=1,
+            max=INT64_MAX,
+            help="Send this many records, one after another.",
+        ),
     ] = 1_000,
     size: Size = 100,
     properties: Properties = None,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Measure how long a record takes from one end to the other; they stay in the topic.
+    """Measure end-to-end latency; the records stay in the topic.
 
     One record at a time goes to partition 0, with the next sent once it has come back. --set
     gives the producer settings, such as acks=1.

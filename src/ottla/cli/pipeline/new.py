@@ -12,10 +12,12 @@ from ottla.spark.pipelines import templates
 
 
 def new(
-    template: Annotated[str, typer.Argument(metavar="TEMPLATE")],
-    to: Annotated[Path | None, typer.Argument(metavar="FILE.yaml")] = None,
+    template: Annotated[str, typer.Argument(metavar="TEMPLATE", help="Name the template.")],
+    to: Annotated[
+        Path | None, typer.Argument(metavar="FILE.yaml", help="Write to this file.")
+    ] = None,
 ) -> int:
-    """Write a template to a file, TEMPLATE.yaml unless another is named.
+    """Write a template to a file; default: TEMPLATE.yaml.
 
     Examples:
       ottla pipeline new views

@@ -16,7 +16,7 @@ def report(
     path: PipelineFile,
     *,
     to: Annotated[
-        Path | None, typer.Option("--to", metavar="FILE.png", help="A .png or .svg file.")
+        Path | None, typer.Option("--to", metavar="FILE.png", help="Write this .png or .svg file.")
     ] = None,
     sets: Sets = None,
 ) -> int:

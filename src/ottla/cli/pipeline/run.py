@@ -38,7 +38,7 @@ def run(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Run the queries of a pipeline file. Ctrl-C stops them; a later run goes on from there.
+    """Run a pipeline file until Ctrl-C; a later run goes on from there.
 
     Examples:
       ottla pipeline run views.yaml

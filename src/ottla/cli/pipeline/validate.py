@@ -16,10 +16,10 @@ def validate(
     *,
     sets: Sets = None,
     words_only: Annotated[
-        bool, typer.Option("--words-only", help="Without Spark: the file's names, not its SQL.")
+        bool, typer.Option("--words-only", help="Check keys and options only, without Spark.")
     ] = False,
 ) -> int:
-    """Check a pipeline file: names, options, schemas, and its SQL as Spark understands it.
+    """Check a pipeline file: keys, options, schemas, and its SQL with Spark.
 
     Examples:
       ottla pipeline validate views.yaml

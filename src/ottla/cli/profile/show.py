@@ -19,7 +19,9 @@ def show(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME", help="The one in use by default.", autocompletion=profile_names
+            metavar="NAME",
+            help="Name the profile; default: the one in use.",
+            autocompletion=profile_names,
         ),
     ] = None,
     *,

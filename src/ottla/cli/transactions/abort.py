@@ -31,13 +31,18 @@ ABORTED: Final = ("transactional id", "state before", "producer id", "epoch")
 Ids = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="TRANSACTIONAL_ID", help="Whose to abort.", autocompletion=transactional_ids
+        metavar="TRANSACTIONAL_ID",
+        help="Name the transactional ids.",
+        autocompletion=transactional_ids,
     ),
 ]
 
 
 PartitionOption = Annotated[
-    str | None, typer.Option(metavar="TOPIC:PARTITION", help="Where one hangs.")
+    str | None,
+    typer.Option(
+        metavar="TOPIC:PARTITION", help="Name the partition with the hanging transaction."
+    ),
 ]
 
 
@@ -46,17 +51,22 @@ def abort(
     *,
     query: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="All that this Spark query left open: ID-SINK-..."),
+        typer.Option(metavar="ID", help="Abort all that this Spark query left: ID-SINK-..."),
     ] = None,
     partition: PartitionOption = None,
     start_offset: Annotated[
-        int | None, typer.Option(min=0, max=INT64_MAX, help="Where the one that hangs begins.")
+        int | None,
+        typer.Option(
+            min=0, max=INT64_MAX, help="Give the first offset of the hanging transaction."
+        ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would end.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be aborted; change nothing.")
+    ] = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Abort transactions, and fence the producers that began them.
+    """Abort transactions and fence their producers.
 
     Examples:
       ottla transactions abort payments

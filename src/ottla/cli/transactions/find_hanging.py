@@ -38,16 +38,16 @@ UNKNOWN = "unknown to its coordinator"
 def find_hanging(
     topics: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TOPIC[:PARTITION,...]", help="All of them by default."),
+        typer.Argument(metavar="TOPIC[:PARTITION,...]", help="Name the topics; default: all."),
     ] = None,
     *,
     older_than: Annotated[
-        str, typer.Option(metavar="15m", help="Only those whose last record is older.")
+        str, typer.Option(metavar="15m", help="Show only those whose last record is older.")
     ] = "15m",
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Find transactions that no coordinator will end, and decided ones that do not end.
+    """Find transactions that no coordinator ends, and decided ones that hang.
 
     A decided one (PrepareCommit, PrepareAbort) is shown with each partition that still lacks its
     marker; what to do about it is said on stderr.
