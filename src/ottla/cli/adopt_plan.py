@@ -138,7 +138,9 @@ def _by_topic(surveys: Sequence[DirectoryContents]) -> dict[str, tuple[FoundPart
     for partition in (each for one in surveys for each in one.partitions):
         twin = found.setdefault(partition.partition, partition)
         if twin is not partition:
-            raise UserError(f"{partition.partition} is there twice: {twin.path}, {partition.path}")
+            raise UserError(
+                f"{partition.partition} found more than once: {twin.path}, {partition.path}"
+            )
     topics: dict[str, list[FoundPartition]] = {}
     for key in sorted(found):
         topics.setdefault(key.topic, []).append(found[key])

@@ -16,7 +16,7 @@ from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Properties, pairs
 from ottla.cli.profile.cluster import client_config
 from ottla.cli.records.formatting import Format, parts, shower
-from ottla.cli.records.printing import PrintOptions, print_all, wanted
+from ottla.cli.records.printing import PrintOptions, print_all, record_filter
 from ottla.cli.records.ranges import Batch, ReadRange, read_group, read_span, span
 from ottla.cli.records.termination import interrupted_by_sigterm
 from ottla.client.admin import OffsetSpec
@@ -107,7 +107,9 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
       ottla consume orders --group billing --filter value=^t --filter header.source=shop
     """
     look = Format.JSON if as_json else format
-    showing = PrintOptions(shower(look, parts("--show", show)), wanted(filters or ()), max_messages)
+    showing = PrintOptions(
+        shower(look, parts("--show", show)), record_filter(filters or ()), max_messages
+    )
     chosen = [topic_partitions("TOPIC", text) for text in topics]
     config = {
         "isolation.level": "read_committed" if read_committed else "read_uncommitted",

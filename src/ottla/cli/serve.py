@@ -45,7 +45,7 @@ def serve(arguments: Sequence[str]) -> int:
     if options.print_sample_config:
         print(sample_config(), end="")
         return 0
-    file, sets = asked(arguments)
+    file, sets = parse_options(arguments)
     # Imported as they are needed: --help and a mistake are answered at once.
     from ottla.config.properties import load
 
@@ -69,7 +69,7 @@ def sample_config() -> str:
     return files("ottla.config").joinpath("server.properties").read_text(encoding="utf-8")
 
 
-def asked(arguments: Sequence[str]) -> tuple[Path | None, list[str]]:
+def parse_options(arguments: Sequence[str]) -> tuple[Path | None, list[str]]:
     """The file of settings, and what the options set, as key=value; the last of a key wins."""
     options = _parser().parse_args(arguments)
     short = [

@@ -72,7 +72,7 @@ class StoredCommitLog:
         return await self._search(tp)
 
     @asynccontextmanager
-    async def held(self) -> AsyncIterator[HeldCommitLog]:
+    async def acquire(self) -> AsyncIterator[HeldCommitLog]:
         """Fence everybody else who would write, then look what it says."""
         tp = await self._place()
         async with Producer(

@@ -83,7 +83,7 @@ class CommitLog(Protocol):
 
     async def read(self) -> Entry | None: ...
 
-    def held(self) -> AbstractAsyncContextManager[HeldLog]: ...
+    def acquire(self) -> AbstractAsyncContextManager[HeldLog]: ...
 
     async def commit(self, listed: Sequence[PreparedTransaction]) -> None: ...
 
@@ -97,7 +97,7 @@ async def take_over(ledger: CommitLog, run: str) -> Entry:
     known = await ledger.read()
     if known is not None and known.run == run:
         return known
-    made, is_new = await _taken(ledger, run)
+    made, is_new = await _write_takeover(ledger, run)
     if is_new:
         await _put_in_order(ledger, made, own=False)
     return made
@@ -130,7 +130,7 @@ async def give_up(
     known = await ledger.read()
     if known is not None and known.run == run:
         try:
-            made, _ = await _taken(ledger, f"{run}, given up at batch {batch}", after=run)
+            made, _ = await _write_takeover(ledger, f"{run}, given up at batch {batch}", after=run)
         except Superseded:
             known = await ledger.read()
         else:
@@ -149,7 +149,7 @@ async def end(ledger: CommitLog) -> Entry | None:
     if known is None:
         return None
     name = known.run if known.is_ended else f"{BY_COMMAND} after {known.run}"
-    made, _ = await _taken(ledger, name)
+    made, _ = await _write_takeover(ledger, name)
     await _put_in_order(ledger, made, own=True)
     return made
 
@@ -173,14 +173,16 @@ async def stay(ledger: CommitLog, job: str, batch: int, prepared: PreparedTransa
         raise JobEnded(job)
 
 
-async def _taken(ledger: CommitLog, run: str, *, after: str | None = None) -> tuple[Entry, bool]:
+async def _write_takeover(
+    ledger: CommitLog, run: str, *, after: str | None = None
+) -> tuple[Entry, bool]:
     """The entry with which `run` has taken over, and whether that was now.
 
     `after` names who must have held the ledger until then.
     """
     for _ in range(MAX_ROUNDS):
         try:
-            async with ledger.held() as held:
+            async with ledger.acquire() as held:
                 found = held.entry
                 if after is not None and (found is None or found.run not in (after, run)):
                     raise Superseded(ledger.sink.query, after, found.run if found else "nobody")
@@ -203,7 +205,7 @@ async def _decided(
 ) -> Entry:
     for _ in range(MAX_ROUNDS):
         try:
-            async with ledger.held() as held:
+            async with ledger.acquire() as held:
                 watch.reached(Step.FENCED)
                 if held.entry is None:
                     raise Superseded(ledger.sink.query, run, "nobody, for its ledger is gone")

@@ -37,7 +37,7 @@ class Bounds:
     offsets: tuple[int, int] = (FIRST, LAST)
     times_ms: tuple[int, int] = (FIRST_MS, LAST_MS)
 
-    def wanted(self, span: Span) -> ReadRequest | None:
+    def restrict(self, span: Span) -> ReadRequest | None:
         """What is left of a span; None if nothing is."""
         if not self._covers(span.partition):
             return None

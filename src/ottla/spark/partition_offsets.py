@@ -29,10 +29,10 @@ async def partitions(session: Session, what: Subscription) -> list[TopicPartitio
 
     A query that runs outlasts a restart of the brokers (`Session.view`).
     """
-    return _of(what, await session.view(_asked(what)))
+    return _of(what, await session.view(_topics_to_list(what)))
 
 
-def _asked(what: Subscription) -> Sequence[str] | None:
+def _topics_to_list(what: Subscription) -> Sequence[str] | None:
     """The topics to ask for; None: all."""
     if what.partitions:
         return sorted({tp.topic for tp in what.partitions})
@@ -55,10 +55,10 @@ def _of(what: Subscription, view: ClusterView) -> list[TopicPartition]:
     )
 
 
-async def begun(session: Session, options: SourceOptions) -> list[TopicPartition]:
+async def initial_partitions(session: Session, options: SourceOptions) -> list[TopicPartition]:
     """The partitions of a query that begins: what it names must be there, and a broker too."""
     what = options.subscription
-    found = _of(what, await _again(options, lambda: session.cluster.refresh(_asked(what))))
+    found = _of(what, await _again(options, lambda: session.cluster.refresh(_topics_to_list(what))))
     there = {tp.topic for tp in found}
     for topic in what.topics:
         if topic not in there:

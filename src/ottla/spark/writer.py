@@ -269,7 +269,7 @@ async def _number(connection: Connection) -> int:
 
 async def _forget(ledger: StoredCommitLog) -> None:
     """A job that is done leaves nothing to remember."""
-    async with ledger.held() as held:
+    async with ledger.acquire() as held:
         await held.write(None)
 
 

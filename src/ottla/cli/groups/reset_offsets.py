@@ -79,7 +79,7 @@ def reset_offsets(
       ottla groups reset-offsets billing --topic orders:0 --shift-by -1 --execute
       ottla groups reset-offsets billing --topic orders --to-time 2h
     """
-    wish = wished(to, to_time, shift_by)
+    target = reset_target(to, to_time, shift_by)
     chosen = [topic_partitions("--topic", text) for text in topic or ()]
     with admin_connection(bootstrap) as admin:
         require_inactive(admin, group)
@@ -89,8 +89,8 @@ def reset_offsets(
         partitions = expanded(admin, chosen) if chosen else sorted(committed)
         if not partitions:
             raise UserError(f"{group} has committed nothing; say which topics with --topic")
-        times = at_time(admin, partitions, wish.number) if wish.move is OffsetMove.TIME else {}
-        plan = planned(wish, bounds(admin, partitions), committed, times)
+        times = at_time(admin, partitions, target.number) if target.move is OffsetMove.TIME else {}
+        plan = planned(target, bounds(admin, partitions), committed, times)
         if execute:
             admin.alter_group_offsets(group, plan).all()
     rows = _rows(group, plan, committed)
@@ -98,7 +98,7 @@ def reset_offsets(
     return 0
 
 
-def wished(to: str | None, to_time: str | None, shift_by: int | None) -> ResetTarget:
+def reset_target(to: str | None, to_time: str | None, shift_by: int | None) -> ResetTarget:
     """The one move that was asked for."""
     given = [each for each in (to, to_time, shift_by) if each is not None]
     if len(given) != 1:

@@ -95,7 +95,7 @@ def run(arguments: Sequence[str]) -> int:
         elif action == "add":
             _add(options, _to_add(parser, options))
         else:
-            _remove(options, _wanted(parser, options))
+            _remove(options, _entries_of(parser, options))
     except (ToolError, KafkaError, UserError) as error:
         print(f"Error while executing ACL command: {error}")
         return 1
@@ -131,9 +131,9 @@ def by_resource(rules: Iterable[AclRule]) -> dict[Resource, list[Entry]]:
     return found
 
 
-def _add(options: Namespace, wanted: Entries) -> None:
+def _add(options: Namespace, entries_by_resource: Entries) -> None:
     with admin_connection(bootstrap(options)) as admin:
-        for resource, entries in wanted.items():
+        for resource, entries in entries_by_resource.items():
             known = set(admin.describe_acls(resource.filter))
             rules = [_rule(resource, entry) for entry in entries]
             for entry, rule in zip(entries, rules, strict=True):
@@ -150,10 +150,10 @@ def _rule(about: Resource, says: Entry) -> AclRule:
     return AclRule(*about, says.principal, says.host, says.operation, says.permission)
 
 
-def _remove(options: Namespace, wanted: Entries) -> None:
+def _remove(options: Namespace, entries_by_resource: Entries) -> None:
     agreed = {
         resource: entries
-        for resource, entries in wanted.items()
+        for resource, entries in entries_by_resource.items()
         if options.force or _confirmed(resource, entries)
     }
     with admin_connection(bootstrap(options)) as admin:
@@ -182,15 +182,15 @@ def _to_add(parser: Arguments, options: Namespace) -> Entries:
         parser.error(
             f"A '--resource-pattern-type' value of '{pattern.name}' is not valid when adding acls."
         )
-    wanted = _wanted(parser, options)
-    if not all(wanted.values()):
+    entries_by_resource = _entries_of(parser, options)
+    if not all(entries_by_resource.values()):
         parser.error(
             "You must specify one of: --allow-principal, --deny-principal when trying to add ACLs."
         )
-    return wanted
+    return entries_by_resource
 
 
-def _wanted(parser: Arguments, options: Namespace) -> Entries:
+def _entries_of(parser: Arguments, options: Namespace) -> Entries:
     """What the options describe; no entries of a resource are all of them."""
     resources = _resources(parser, options)
     if not resources:
@@ -198,15 +198,17 @@ def _wanted(parser: Arguments, options: Namespace) -> Entries:
             "You must provide at least one resource: --topic <topic> or --cluster or "
             "--group <group> or --delegation-token <Delegation Token ID>"
         )
-    wanted: dict[Resource, dict[Entry, None]] = {}
+    entries_by_resource: dict[Resource, dict[Entry, None]] = {}
     for resource, operations in _operations(options, resources):
-        wanted.setdefault(resource, {}).update(dict.fromkeys(_entries(options, operations)))
-    for resource, entries in wanted.items():
+        entries_by_resource.setdefault(resource, {}).update(
+            dict.fromkeys(_entries(options, operations))
+        )
+    for resource, entries in entries_by_resource.items():
         valid = (*MEANINGFUL[resource.kind], AclOperation.ALL)
         if any(entry.operation not in valid for entry in entries):
             names = ", ".join(each.name for each in valid)
             parser.error(f"ResourceType {resource.kind.name} only supports operations [{names}]")
-    return {resource: sorted(entries) for resource, entries in wanted.items()}
+    return {resource: sorted(entries) for resource, entries in entries_by_resource.items()}
 
 
 def _operations(

@@ -108,7 +108,7 @@ def check_properties(properties: Mapping[str, str]) -> None:
             raise UserError(f"--set {name}: no client has such a property{advice}")
 
 
-def shown(properties: Mapping[str, str]) -> dict[str, str]:
+def mask_secrets(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties as people may see them."""
     return {
         name: HIDDEN if _SECRET.search(name) else value

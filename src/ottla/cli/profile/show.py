@@ -11,7 +11,7 @@ from ottla.cli.completion import profile_names
 from ottla.cli.console import Table
 from ottla.cli.console import show as show_tables
 from ottla.cli.options import AsJson
-from ottla.cli.profile.profiles import file_path, load, shown
+from ottla.cli.profile.profiles import file_path, load, mask_secrets
 from ottla.model.errors import UserError
 
 
@@ -37,6 +37,6 @@ def show(
     wanted = name or profiles.current
     if wanted is None:
         raise UserError("profile show: none is in use; name one: ottla profile list")
-    rows = list(shown(profiles.of(wanted)).items())
+    rows = list(mask_secrets(profiles.of(wanted)).items())
     show_tables(Table(f"profile {wanted}", ("property", "value"), rows), as_json=as_json)
     return 0

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ottla.testing.history.arrangement import Fate, History
-from ottla.testing.history.events import Kept, Outcome, Send
+from ottla.testing.history.events import Outcome, Retention, Send
 
 
 def inconsistent_offset(history: History, partition: str) -> Iterator[str]:
     """An offset that ever showed two values, to a reader or in an acknowledgement."""
     values: dict[int, set[str]] = defaultdict(set)
-    for offset, value in history.seen(partition):
+    for offset, value in history.records_read(partition):
         values[offset].add(value)
     for send in history.sends[partition]:
         if send.outcome is Outcome.OK and send.offset >= 0:
@@ -28,10 +28,10 @@ def inconsistent_offset(history: History, partition: str) -> Iterator[str]:
 
 def lost_write(history: History, partition: str) -> Iterator[str]:
     """Acknowledged, never read, though something later was."""
-    seen = dict(history.seen(partition))
+    seen = dict(history.records_read(partition))
     highest = max(seen, default=-1)
     shown = set(seen.values())
-    for send in history.lasting(partition):
+    for send in history.durable_sends(partition):
         if send.value not in shown and send.offset < highest:
             yield f"{send.value} was acknowledged at {send.offset}, reads reached {highest}"
 
@@ -40,7 +40,7 @@ def unseen(history: History, partition: str) -> Iterator[str]:
     """Acknowledged, absent from the final reads; of a transaction, if it was committed."""
     final = set(history.final(partition).values())
     held_back = history.held_back.get(partition, ())
-    for send in history.lasting(partition):
+    for send in history.durable_sends(partition):
         if send.value not in final:
             yield f"{send.value} was acknowledged at {send.offset} and is not there"
         elif send.value in held_back and history.fate_of(send) is Fate.COMMITTED:
@@ -52,7 +52,7 @@ def compaction(history: History, partition: str) -> Iterator[str]:
 
     What an aborted transaction wrote is nobody's last value.
     """
-    kept = history.kept.get(partition, Kept(partition))
+    kept = history.retention.get(partition, Retention(partition))
     if not kept.compacted:
         return
     offsets = {value: offset for offset, value in history.final(partition).items()}
@@ -78,7 +78,7 @@ def compaction(history: History, partition: str) -> Iterator[str]:
 def duplicate(history: History, partition: str) -> Iterator[str]:
     """One value at two offsets."""
     offsets: dict[str, set[int]] = defaultdict(set)
-    for offset, value in history.seen(partition):
+    for offset, value in history.records_read(partition):
         offsets[value].add(offset)
     for value, places in sorted(offsets.items()):
         if len(places) > 1:
@@ -88,7 +88,7 @@ def duplicate(history: History, partition: str) -> Iterator[str]:
 def phantom(history: History, partition: str) -> Iterator[str]:
     """A value nobody wrote, or that a producer was told had failed for good."""
     written = {send.value for send in history.sends[partition] if send.outcome is not Outcome.FAIL}
-    for offset, value in history.seen(partition):
+    for offset, value in history.records_read(partition):
         if value not in written:
             yield f"{value} at {offset} was not written"
 

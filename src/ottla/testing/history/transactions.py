@@ -12,12 +12,12 @@ from typing import Final, NamedTuple
 from ottla.testing.history.arrangement import Fate, History
 from ottla.testing.history.events import (
     TIMEOUT_MS,
-    Begun,
     Commit,
     Ended,
-    Kept,
     Outcome,
     Poll,
+    ProducerInit,
+    Retention,
     Send,
 )
 
@@ -57,7 +57,7 @@ def torn_transaction(history: History) -> Iterator[Broken]:
 def _missing_records(history: History, name: str) -> Iterator[Broken]:
     for part in history.parts[name]:
         partition = part.partition
-        kept = history.kept.get(partition, Kept(partition))
+        kept = history.retention.get(partition, Retention(partition))
         lasts = not kept.compacted and (part.offset < 0 or part.offset >= kept.start)
         if part.outcome is Outcome.FAIL:
             yield Broken(partition, f"{name} was committed without {part.value}")
@@ -101,11 +101,11 @@ def zombie(history: History) -> Iterator[Broken]:
             yield Broken(begun.transactional_id, detail)
 
 
-def _replaced(history: History) -> dict[str, Begun]:
+def _replaced(history: History) -> dict[str, ProducerInit]:
     """Who came after each process, as the producer of its transactional id."""
-    known = [begun for begun in history.begun if begun.outcome is Outcome.OK]
+    known = [begun for begun in history.producer_inits if begun.outcome is Outcome.OK]
     by_time = sorted(known, key=lambda begun: begun.completed_ns)
-    found: dict[str, Begun] = {}
+    found: dict[str, ProducerInit] = {}
     for older in by_time:
         for newer in by_time:
             if (
@@ -180,7 +180,7 @@ class Life(NamedTuple):
 
 def _lives(history: History, partition: str) -> Iterator[Life]:
     """From when to when each transaction may have been open on a partition."""
-    begun = {one.process: one for one in history.begun if one.outcome is Outcome.OK}
+    begun = {one.process: one for one in history.producer_inits if one.outcome is Outcome.OK}
     replaced = _replaced(history)
     for name in {send.transaction for send in history.sends[partition] if send.transaction}:
         parts = history.parts[name]
