@@ -60,7 +60,13 @@ def show_on(
     with TopicEnds(pipeline.sources, clock) as ends, shown:
         made = list(outputs(pipeline, Views(spark, pipeline)))
         closing = Closing(shoppers, stop)
-        running = Run(made, ends, clock, [shown.on_batch, History(pipeline.checkpoint).on_batch], [closing.look])
+        running = Run(
+            made,
+            ends,
+            clock,
+            [shown.on_batch, History(pipeline.checkpoint).on_batch],
+            [closing.look],
+        )
         closing.running = running
         crowd.start()
         try:

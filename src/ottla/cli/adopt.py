@@ -71,7 +71,7 @@ def adopt(
         store = directories[0] / FILE_NAME
         if dry_run:
             if store.exists():
-                raise UserError(f"{store} is there: this directory has been taken over already")
+                raise UserError(f"{store} exists: this directory has been adopted already")
             print("Nothing was changed.")
             return 0
         asyncio.run(_write(planned, store))
@@ -107,7 +107,7 @@ def _refuse_unclean(surveys: Sequence[DirectoryContents], allowed: bool) -> None
     unclean = [str(one.path) for one in surveys if not one.stopped_cleanly]
     if unclean and not allowed:
         raise UserError(
-            f"{', '.join(unclean)}: the broker was not stopped cleanly here. Start it once more "
+            f"{', '.join(unclean)}: no clean shutdown recorded. Start the broker once more "
             "and stop it (Kafka's with kafka-server-stop.sh), or give --recover: each log is then "
             "read from its last checkpoint on and cut at the first torn record"
         )
@@ -138,7 +138,7 @@ async def _write(planned: Plan, path: Path) -> None:
     try:
         if await store.get(paths.TOPICS) is not None and await store.children(paths.TOPICS):
             raise UserError(
-                f"{path} holds topics already: this directory has been taken over; "
+                f"{path} already contains topics: this directory has been adopted; "
                 f"start the broker with: ottla serve --data-dir {path.parent}"
             )
         wanted = nodes(planned)

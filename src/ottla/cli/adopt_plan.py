@@ -149,8 +149,8 @@ def _by_topic(surveys: Sequence[DirectoryContents]) -> dict[str, tuple[FoundPart
         missing = sorted(set(range(max(here) + 1)) - here)
         if missing:
             raise UserError(
-                f"{name}: partitions {', '.join(map(str, missing))} are not here. The directory is "
-                "one of several: name them all, or bring the missing partitions here first"
+                f"{name}: partitions {', '.join(map(str, missing))} not found; "
+                "name every directory of the broker's log.dirs, or copy the missing partitions"
             )
     return {name: tuple(partitions) for name, partitions in topics.items()}
 

@@ -171,7 +171,7 @@ def _serve(
     print_sample_config: Annotated[bool, typer.Option("--print-sample-config")] = False,
 ) -> None:
     """Only listed here, for help and completion: `main` has called it before typer was imported."""
-    raise UserError("serve: no options stand before it; its own are in: ottla serve --help")
+    raise UserError("serve: options must follow the command; see ottla serve --help")
 
 
 def _version(asked: bool) -> None:

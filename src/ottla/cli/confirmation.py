@@ -25,8 +25,8 @@ def require_terminal(command: str, stdin: TextIO | None = None) -> None:
     """Refuse where nobody can be asked: a script has to say --yes."""
     if not (stdin or sys.stdin).isatty():
         raise UserError(
-            f"{command}: there is no terminal to ask on; give --yes to go ahead, "
-            "or --dry-run to see what would go"
+            f"{command}: cannot ask for confirmation without a terminal; use --yes to proceed, "
+            "or --dry-run to see what would be deleted"
         )
 
 

@@ -144,8 +144,8 @@ class Limits(NamedTuple):
         """A group has limits of its own."""
         if self.start is not None or self.to is not None or any(some for _, some in chosen):
             raise UserError(
-                "--group: its committed offsets say where to begin; leave --from, --to and "
-                "partitions out, or move it with: ottla groups reset-offsets"
+                "--group: reading starts at its committed offsets; omit --from, --to and "
+                "partitions, or move them with: ottla groups reset-offsets"
             )
 
     def of(self, admin: Admin, partitions: list[TopicPartition]) -> ReadRange:

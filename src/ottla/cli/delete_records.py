@@ -64,7 +64,7 @@ def delete_records(
     if (topic is None) == (file is None):
         raise UserError("delete-records: give TOPIC with --before, or --file")
     if topic is not None and offset is None:
-        raise UserError("--before: say below which offset, or end for everything")
+        raise UserError("--before is required: an offset, or end for all records")
     asked = {} if file is None else _from_file(file)
     if not (yes or dry_run):
         require_terminal("delete-records")

@@ -246,7 +246,7 @@ def to_bytes(entry: Entry) -> bytes:
 def from_bytes(value: bytes) -> Entry:
     told: dict[str, Any] = json.loads(value)
     if told["format"] != FORMAT:
-        raise ValueError(f"{TOPIC}: an entry of format {told['format']}, and we know {FORMAT}")
+        raise ValueError(f"{TOPIC}: unsupported entry format {told['format']}; supported: {FORMAT}")
     return Entry(
         told["run"],
         told["runEpoch"],

@@ -193,7 +193,9 @@ async def _write_takeover(
             return made, True
         except Fenced:
             continue
-    raise TimeoutError(f"the ledger of {ledger.sink.fence} could not be held: too many want it")
+    raise TimeoutError(
+        f"cannot acquire the commit log of {ledger.sink.fence}: {MAX_ROUNDS} attempts were fenced"
+    )
 
 
 async def _decided(
@@ -208,7 +210,9 @@ async def _decided(
             async with ledger.acquire() as held:
                 watch.reached(Step.FENCED)
                 if held.entry is None:
-                    raise Superseded(ledger.sink.query, run, "nobody, for its ledger is gone")
+                    raise Superseded(
+                        ledger.sink.query, run, "an unknown run, as the commit log entry is gone"
+                    )
                 check_turn(ledger.sink, held.entry, run, batch)
                 made = decided(ledger.sink, held.entry, batch, prepared)
                 if made is not held.entry:
@@ -217,7 +221,9 @@ async def _decided(
             return made
         except Fenced:
             continue
-    raise TimeoutError(f"the ledger of {ledger.sink.fence} could not be held: too many want it")
+    raise TimeoutError(
+        f"cannot acquire the commit log of {ledger.sink.fence}: {MAX_ROUNDS} attempts were fenced"
+    )
 
 
 async def _put_in_order(ledger: CommitLog, entry: Entry, *, own: bool) -> None:

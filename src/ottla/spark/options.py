@@ -148,7 +148,7 @@ def batch_source(options: Mapping[str, str]) -> SourceOptions:
     given = ParsedOptions(options, SOURCE + SINK)
     _streaming(given)  # of no effect, and yet not to be wrong
     if given.text("ottla.delay") is not None:
-        raise UserError("ottla.delay: a batch reads what is there; the option is for streams")
+        raise UserError("ottla.delay: only for streaming queries")
     start, start_option = _start(given, Edge.EARLIEST)
     end, end_option = _end(given)
     _refuse_edge(start, start_option, Edge.LATEST, LATEST, "a batch begins before the latest")
@@ -162,7 +162,7 @@ def stream_source(options: Mapping[str, str]) -> SourceOptions:
     given = ParsedOptions(options, SOURCE + SINK)
     for name in ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets"):
         if given.text(name) is not None:
-            raise UserError(f"{name}: a streaming query has no end; the option is for batches")
+            raise UserError(f"{name}: only for batch queries")
     start, start_option = _start(given, Edge.LATEST)
     return _source(given, start, start_option, limits=_streaming(given))
 
@@ -341,12 +341,12 @@ def _columns(given: ParsedOptions) -> tuple[str, ...]:
     for word in (word.strip() for word in text.split(",")):
         name = by_name.get(word.lower())
         if name is None:
-            raise UserError(f"columns: {word!r} is none of {', '.join(by_name.values())}")
+            raise UserError(f"columns: {word!r}: expected one of {', '.join(by_name.values())}")
         if name in chosen:
-            raise UserError(f"columns: {name} is named twice")
+            raise UserError(f"columns: {name} is listed more than once")
         chosen.append(name)
     if HEADERS in chosen and given.text("includeHeaders") is not None and not headers:
-        raise UserError("columns names headers and includeHeaders is false")
+        raise UserError("columns: headers requires includeHeaders=true")
     return tuple(chosen)
 
 

@@ -165,7 +165,7 @@ async def _at_times(
     if late and not point.latest_if_none:
         said = ", ".join(f"{tp} ({point.time_ms(tp)})" for tp in late)
         raise UserError(
-            f"{option}: no record is as late as that in {said}. To begin at the end there, set "
+            f"{option}: no record at or after this time in {said}. To start at their end, set "
             "startingOffsetsByTimestampStrategy to latest."
         )
     at_end = await ends(session, options, dict.fromkeys(late, LATEST))

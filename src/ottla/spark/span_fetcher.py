@@ -143,7 +143,7 @@ class Fetcher:
             elif found.records:
                 return Chunk(at, found)
         raise TimeoutError(
-            f"{tp}: no record at offset {at} in {self._timeout_ms} ms, of the span that ends at "
+            f"{tp}: no record at offset {at} within {self._timeout_ms} ms, reading up to "
             f"{self._span.end} (kafkaConsumer.pollTimeoutMs)"
         )
 
@@ -181,7 +181,7 @@ class Fetcher:
         loss = Loss(span.partition, story)
         if self._fails:
             raise DataLost([loss])
-        log.warning("%s; going on without, because failOnDataLoss is false", loss)
+        log.warning("data loss: %s; continuing, because failOnDataLoss is false", loss)
         return moved
 
     def _body(self, version: int, at: Offset) -> bytes:

@@ -143,7 +143,7 @@ def written(
         turn = doing.turn
         sink, run, batch = Sink(turn.query, name), turn.run, turn.batch
     elif job is None:
-        raise UserError("ottla.sink is for writes in foreachBatch, and this is none")
+        raise UserError("ottla.sink: only for writes inside foreachBatch")
     else:
         sink, run, batch = Sink(job), job, JOB_BATCH
     entry = _entry(options, sink, run, doing.partition if job is None else None)
@@ -234,7 +234,9 @@ def _prepared(
                 sender.send(first)
                 records = _all_sent(sender, batches)
                 return records, producer.prepare_transaction()
-    raise UserError(f"{MAX_NAMES} transactions of one task are open; end them with ottla")
+    raise UserError(
+        f"{MAX_NAMES} transactions of one task are open; see: ottla transactions abort --query"
+    )
 
 
 @contextmanager

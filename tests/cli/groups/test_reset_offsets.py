@@ -66,4 +66,6 @@ def test_mistakes_are_said_in_a_line(run: Run, group: str) -> None:
     run(*reset, "--to", "latest", "--shift-by", "1").failed(2, "give one of")
     run(*reset, "--to", "start").failed(2, "--to 'start': expected earliest")
     run(*reset, "--to", "latest", "--topic", "nowhere").failed(1, "nowhere")
-    run("groups", "reset-offsets", "nobody", "--to", "latest").failed(2, "say which topics")
+    run("groups", "reset-offsets", "nobody", "--to", "latest").failed(
+        2, "name the topics with --topic"
+    )

@@ -69,7 +69,7 @@ def test_the_file_is_its_owners_alone_and_survives_a_round(tmp_path: Path) -> No
     assert load(path) == KNOWN.using("dev")
     assert load(tmp_path / "none") == Profiles({}, None)
     path.write_text("{}")
-    with pytest.raises(UserError, match=r"profiles\.json: cannot read the profiles"):
+    with pytest.raises(UserError, match=r"profiles\.json: not a valid profiles file"):
         load(path)
 
 
@@ -104,7 +104,7 @@ def test_profiles_are_added_used_shown_and_removed(
     assert [(row["profile"], row["used"]) for row in rows] == [("away", True), ("here", False)]
     assert "linger.ms" in run("profile", "show", "here").out
     assert run("profile", "remove", "away").code == 0
-    run("profile", "show").failed(2, "none is in use")
+    run("profile", "show").failed(2, "no profile is in use")
     run("profile", "show", "away").failed(2, "no such profile; there are: here")
 
 
@@ -114,7 +114,7 @@ def test_mistakes_are_said_in_a_line(run: Run, home: Path) -> None:
     run("profile", "add", "a", "-b", "h:1", "--set", "linger=1").failed(
         2, "did you mean linger.ms?"
     )
-    run("-b", "h:1", "serve").failed(2, "serve: no options stand before it")
+    run("-b", "h:1", "serve").failed(2, "serve: options must follow the command")
     assert not home.exists()
 
 

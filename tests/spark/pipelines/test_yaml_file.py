@@ -135,8 +135,8 @@ def sink(**changes: Any) -> dict[str, Any]:
         (sink(), "sinks[0]: expected one of topic, parquet, delta, iceberg, console; got none"),
         (sink(topic="t", delta="d"), "sinks[0]: expected one of topic"),
         (sink(topic="t", mode="some"), "sinks[0].mode: 'some': expected one of append, update"),
-        (sink(parquet="p", mode="update"), "sinks[0].mode: 'update': what is written there is"),
-        (sink(delta="p", mode="update"), "sinks[0].mode: 'update': what is written there is"),
+        (sink(parquet="p", mode="update"), "sinks[0].mode: 'update': not supported by this sink"),
+        (sink(delta="p", mode="update"), "sinks[0].mode: 'update': not supported by this sink"),
         (sink(topic={"key": "k"}), "sinks[0].topic: expected one of name, name_of; got none"),
         (sink(topic={"name": "t", "keyy": "k"}), "sinks[0].topic.keyy: unknown key"),
         (

@@ -87,11 +87,13 @@ class AclOptions(NamedTuple):
         """The rules that are described in full."""
         resources, people, operations = self._resources(), self._people(), self._operations()
         if not people:
-            raise UserError("--allow, --deny: say who may, or who may not")
+            raise UserError("--allow or --deny is required: a principal, such as User:ann")
         if not operations:
-            raise UserError("--operation: say what: read, write, describe, ... or all")
+            raise UserError("--operation is required: read, write, describe, ... or all")
         if not resources:
-            raise UserError("--topic, --group, --transactional-id, --cluster: say with which")
+            raise UserError(
+                "a resource is required: --topic, --group, --transactional-id or --cluster"
+            )
         for (kind, _), operation in product(resources, operations):
             _check_operation(kind, operation)
         for host in self.host or ():
@@ -130,7 +132,7 @@ class AclOptions(NamedTuple):
 
     def _resources(self) -> list[tuple[AclKind, str]]:
         if self.cluster and self.prefixed:
-            raise UserError("--cluster and --prefixed: there is one cluster only")
+            raise UserError("--prefixed cannot be combined with --cluster, which has no name")
         named = (
             ("--topic", AclKind.TOPIC, self.topic),
             ("--group", AclKind.GROUP, self.group),

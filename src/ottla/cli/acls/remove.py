@@ -56,7 +56,7 @@ def remove(  # noqa: PLR0913 - a command's options are its parameters
         allow, deny, operation, host, topic, group, transactional_id, cluster, prefixed
     )
     if asked == AclOptions():
-        raise UserError("remove: say which rules are meant; --topic, --allow and the like")
+        raise UserError("acls remove: no filter given; use --topic, --allow or another option")
     filters = asked.filters(AclPattern.LITERAL)
     with admin_connection(bootstrap) as admin:
         found = sorted({rule for each in filters for rule in admin.describe_acls(each)})

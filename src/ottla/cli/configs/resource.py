@@ -45,10 +45,12 @@ def resource(kind: Kind, name: str | None) -> Resource:
     """The resource that KIND and --name mean."""
     if kind is Kind.BROKERS:
         if name is not None:
-            raise UserError("--name: brokers are all of them; for one say: broker --name ID")
+            raise UserError(
+                "--name: not allowed with brokers, which means all; for one use: broker --name ID"
+            )
         return Resource.broker(None)
     if not name:
-        raise UserError(f"--name: say which {kind.value} is meant")
+        raise UserError(f"--name is required for {kind.value}")
     if kind is Kind.TOPIC:
         return Resource.topic(name)
     if kind is Kind.GROUP:

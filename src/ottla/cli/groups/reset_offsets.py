@@ -88,7 +88,7 @@ def reset_offsets(
         }
         partitions = expanded(admin, chosen) if chosen else sorted(committed)
         if not partitions:
-            raise UserError(f"{group} has committed nothing; say which topics with --topic")
+            raise UserError(f"{group} has no committed offsets; name the topics with --topic")
         times = at_time(admin, partitions, target.number) if target.move is OffsetMove.TIME else {}
         plan = planned(target, bounds(admin, partitions), committed, times)
         if execute:
@@ -127,7 +127,7 @@ def require_inactive(admin: Admin, group: str) -> None:
         raise KafkaError(
             ErrorCode.non_empty_group,
             f"{group} has {len(described.members)} members ({described.state}): stop them first, "
-            "or put them out with: ottla groups members --remove-all",
+            "or remove them with: ottla groups members --remove-all",
         )
 
 

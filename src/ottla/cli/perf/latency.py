@@ -71,7 +71,7 @@ def latency(
             began_ns = clock.mono_ns()
             producer.send(topic, value, partition=0)
             if not consumer.poll(WAIT_S):
-                raise TimeoutError(f"a record to {partition} did not come back in {WAIT_S:g} s")
+                raise TimeoutError(f"no record read back from {partition} within {WAIT_S:g} s")
             took.append(clock.mono_ns() - began_ns)
             tell(number)
     figures = {"records": len(took), **{f"{name} ms": ms for name, ms in summary(took).items()}}

@@ -29,7 +29,7 @@ def new(
         with path.open("x") as file:
             file.write(text)
     except FileExistsError:
-        raise UserError(f"{path} is there already; name another file") from None
+        raise UserError(f"{path} already exists; name another file") from None
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     print(f"{path}: {templates.purpose(template)}")

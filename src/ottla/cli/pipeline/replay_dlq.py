@@ -40,5 +40,5 @@ def replay_dlq(
         done = replay(bootstrap, topic, reason=reason, to=to)
     show(Table("replayed", ("topic", "records"), list(done.sent.items())), as_json=as_json)
     if done.left and not as_json:
-        print(f"{done.left} were left: another reason, or no letters")
+        print(f"{done.left} records skipped: another reason, or not dead letters")
     return 0

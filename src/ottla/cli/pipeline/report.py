@@ -32,7 +32,9 @@ def report(
     pipeline = open_pipeline(path, sets or ())
     history = history_path(pipeline.checkpoint)
     if history is None:
-        raise UserError(f"checkpoint: {pipeline.checkpoint}: a report needs one on this machine")
+        raise UserError(
+            f"checkpoint: {pipeline.checkpoint}: a report needs a checkpoint on a local disk"
+        )
     target = to or Path(f"{pipeline.name}.png")
     if not target.parent.is_dir():
         raise UserError(f"--to {target}: there is no folder {target.parent}")

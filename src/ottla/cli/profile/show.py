@@ -36,7 +36,7 @@ def show(
     profiles = load(file_path(os.environ))
     wanted = name or profiles.current
     if wanted is None:
-        raise UserError("profile show: none is in use; name one: ottla profile list")
+        raise UserError("profile show: no profile is in use; see: ottla profile list")
     rows = list(mask_secrets(profiles.of(wanted)).items())
     show_tables(Table(f"profile {wanted}", ("property", "value"), rows), as_json=as_json)
     return 0

@@ -134,7 +134,7 @@ def _hung(partition: str, start_offset: int | None) -> tuple[TopicPartition, int
     if indexes is None or len(indexes) != 1:
         raise UserError(f"--partition {partition!r}: expected one, such as orders:0")
     if start_offset is None:
-        raise UserError("--start-offset: say which transaction; find-hanging shows where it starts")
+        raise UserError("--start-offset is required; ottla transactions find-hanging shows it")
     return TopicPartition(topic, indexes[0]), start_offset
 
 

@@ -29,7 +29,7 @@ def with_fields(origin: DataFrame, fields: pa.Schema, make: MakeDecode, where: s
 
     for name in fields.names:
         if name.startswith("_"):
-            raise UserError(f"{where}.schema: {name}: names that begin with _ are a row's origin")
+            raise UserError(f"{where}.schema: {name}: names that begin with _ are reserved")
     reason = StructField(REASON, StringType())
     schema = StructType([*origin.schema.fields, reason, *from_arrow_schema(fields).fields])
 
