@@ -199,7 +199,7 @@ def test_records_that_are_gone_fail_the_query_unless_that_is_allowed(cluster: Cl
     with Admin(bootstrap_servers=cluster.servers) as admin:
         admin.delete_records({TP(topic, 0): 20}).all()
     wanted = {"startingOffsets": f'{{"{topic}":{{"0":5}}}}'}
-    with pytest.raises(PySparkException, match="offset 5 is wanted and the log begins at 20"):
+    with pytest.raises(PySparkException, match="offset 5 is below the log start offset 20"):
         cluster.read(topic, **wanted).count()
     assert cluster.read(topic, failOnDataLoss="false", **wanted).count() == 30
 

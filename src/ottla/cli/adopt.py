@@ -61,9 +61,9 @@ def adopt(
     """
     disk = RealDisk()
     settings = {} if configs is None else _settings(configs)
-    with ExitStack() as held:
+    with ExitStack() as locks:
         for path in directories:
-            _hold(path, disk, held, dry_run=dry_run)
+            _hold(path, disk, locks, dry_run=dry_run)
         surveys = [inspect(path, disk) for path in directories]
         planned = plan(surveys, settings, new_ids=iter(uuid4, None))
         _show(planned)
@@ -90,7 +90,7 @@ def _settings(path: Path) -> Settings:
         raise UserError(f"{path}: {error}") from None
 
 
-def _hold(path: Path, disk: Disk, held: ExitStack, *, dry_run: bool) -> None:
+def _hold(path: Path, disk: Disk, locks: ExitStack, *, dry_run: bool) -> None:
     """Keep brokers out, theirs and ours. A dry run does not even make the lock's file."""
     if not path.is_dir():
         raise UserError(f"{path}: there is no such directory")
@@ -98,7 +98,7 @@ def _hold(path: Path, disk: Disk, held: ExitStack, *, dry_run: bool) -> None:
     if dry_run and not disk.exists(lock):
         return
     try:
-        held.callback(disk.lock(lock).release)
+        locks.callback(disk.lock(lock).release)
     except BlockingIOError:
         raise UserError(f"{path}: in use by another process; stop that broker first") from None
 

@@ -136,8 +136,8 @@ def application(arguments: Sequence[str]) -> typer.Typer:
 
 def help_of(function: Callable[..., int]) -> str:
     """A command's docstring, with its examples a line each, as they were written."""
-    text, mark, shown = (getdoc(function) or "").partition(EXAMPLES)
-    return f"{text}\b\n{mark}{shown}" if mark else text
+    text, mark, examples = (getdoc(function) or "").partition(EXAMPLES)
+    return f"{text}\b\n{mark}{examples}" if mark else text
 
 
 def asked_for(arguments: Sequence[str]) -> Sequence[Command]:
@@ -174,8 +174,8 @@ def _serve(
     raise UserError("serve: options must follow the command; see ottla serve --help")
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         print(f"ottla {ottla.__version__}")
         raise typer.Exit
 

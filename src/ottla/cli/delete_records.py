@@ -86,17 +86,19 @@ def delete_records(
     return failures(outcomes.failed)
 
 
-def _to_be_deleted(admin: Admin, asked: Mapping[TopicPartition, int]) -> Table:
+def _to_be_deleted(admin: Admin, offsets: Mapping[TopicPartition, int]) -> Table:
     """How many records of each partition would go, and how many bytes it has in all."""
-    starts = admin.list_offsets(dict.fromkeys(asked, OffsetSpec.EARLIEST)).all()
-    ends = admin.list_offsets(dict.fromkeys(asked, OffsetSpec.LATEST)).all()
-    sizes = replica_bytes(admin, list(asked))
+    starts = admin.list_offsets(dict.fromkeys(offsets, OffsetSpec.EARLIEST)).all()
+    ends = admin.list_offsets(dict.fromkeys(offsets, OffsetSpec.LATEST)).all()
+    sizes = replica_bytes(admin, list(offsets))
     rows = []
-    for one, before in asked.items():
-        start, end = starts[one].offset or 0, ends[one].offset or 0
+    for partition, before in offsets.items():
+        start, end = starts[partition].offset or 0, ends[partition].offset or 0
         until = end if before == EVERYTHING else min(before, end)
         gone = max(until - start, 0)
-        rows.append((one.topic, one.partition, gone, end - start - gone, sizes[one]))
+        rows.append(
+            (partition.topic, partition.partition, gone, end - start - gone, sizes[partition])
+        )
     return Table("to be deleted", PREVIEW, rows)
 
 

@@ -53,12 +53,12 @@ Properties = Annotated[
 ]
 
 
-def pairs(option: str, given: Iterable[str] | None) -> dict[str, str]:
+def pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
     """`key=value` options as a dict; the last of a key wins."""
-    found: dict[str, str] = {}
-    for text in given or ():
+    values: dict[str, str] = {}
+    for text in texts or ():
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise UserError(f"{option} {text!r}: expected key=value")
-        found[key.strip()] = value.strip()
-    return found
+        values[key.strip()] = value.strip()
+    return values

@@ -23,8 +23,8 @@ def delete(
     Examples:
       ottla configs delete topic retention.ms --name orders
     """
-    wanted = resource(kind, name)
+    target = resource(kind, name)
     with admin_connection(bootstrap) as admin:
-        admin.incremental_alter_configs({wanted: dict.fromkeys(keys)}).all()
+        admin.incremental_alter_configs({target: dict.fromkeys(keys)}).all()
     print(f"deleted {', '.join(keys)}")
     return 0

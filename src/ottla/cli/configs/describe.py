@@ -36,12 +36,12 @@ def describe(
       ottla configs describe broker --name 0 --all
       ottla configs describe topic retention.ms --name orders --json
     """
-    wanted = resource(kind, name)
+    target = resource(kind, name)
     with admin_connection(bootstrap) as admin:
-        found = admin.describe_configs([wanted], names=keys or None, documentation=True).one()
+        entries = admin.describe_configs([target], names=keys or None, documentation=True).one()
     rows = [
         _row(entry)
-        for entry in sorted(found.values(), key=lambda entry: entry.name)
+        for entry in sorted(entries.values(), key=lambda entry: entry.name)
         if everything or keys or not entry.is_default
     ]
     title = f"{kind.value} {name}" if name else kind.value

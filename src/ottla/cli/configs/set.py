@@ -30,11 +30,11 @@ def set_(
       ottla configs set group consumer.session.timeout.ms=60000 --name billing
       ottla configs set brokers message.max.bytes=1048588 --dry-run
     """
-    wanted = resource(kind, name)
+    target = resource(kind, name)
     changes = dict[str, str | None](pairs("KEY=VALUE", settings))
     with admin_connection(bootstrap) as admin:
         try:
-            admin.incremental_alter_configs({wanted: changes}, validate_only=dry_run).all()
+            admin.incremental_alter_configs({target: changes}, validate_only=dry_run).all()
         except KafkaError as error:
             raise suggesting(error, changes, known_settings(kind)) from None
     print("accepted; nothing was changed" if dry_run else f"set {', '.join(changes)}")

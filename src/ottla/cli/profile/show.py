@@ -34,9 +34,9 @@ def show(
       ottla profile show staging --json
     """
     profiles = load(file_path(os.environ))
-    wanted = name or profiles.current
-    if wanted is None:
+    profile = name or profiles.current
+    if profile is None:
         raise UserError("profile show: no profile is in use; see: ottla profile list")
-    rows = list(mask_secrets(profiles.of(wanted)).items())
-    show_tables(Table(f"profile {wanted}", ("property", "value"), rows), as_json=as_json)
+    rows = list(mask_secrets(profiles.of(profile)).items())
+    show_tables(Table(f"profile {profile}", ("property", "value"), rows), as_json=as_json)
     return 0
