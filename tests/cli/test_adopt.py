@@ -77,7 +77,7 @@ def test_a_directory_is_taken_over_without_changing_a_file(
     assert TopicNode.decode(nodes[paths.topic("orders")]).topic_id == TOPIC_ID
     shown = capsys.readouterr()
     assert "orders" in shown.out and "--set broker.id=1" in shown.out
-    assert "the metadata of a KRaft cluster; left where it is" in shown.err
+    assert "the metadata of a KRaft cluster; left in place" in shown.err
 
 
 def test_a_dry_run_changes_nothing_at_all(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,18 +21,18 @@ def inconsistent_offset(history: History, partition: str) -> Iterator[str]:
     for send in history.sends[partition]:
         if send.outcome is Outcome.OK and send.offset >= 0:
             values[send.offset].add(send.value)
-    for offset, shown in sorted(values.items()):
-        if len(shown) > 1:
-            yield f"offset {offset} showed {sorted(shown)}"
+    for offset, values_seen in sorted(values.items()):
+        if len(values_seen) > 1:
+            yield f"offset {offset} showed {sorted(values_seen)}"
 
 
 def lost_write(history: History, partition: str) -> Iterator[str]:
     """Acknowledged, never read, though something later was."""
-    seen = dict(history.records_read(partition))
-    highest = max(seen, default=-1)
-    shown = set(seen.values())
+    records = dict(history.records_read(partition))
+    highest = max(records, default=-1)
+    values_seen = set(records.values())
     for send in history.durable_sends(partition):
-        if send.value not in shown and send.offset < highest:
+        if send.value not in values_seen and send.offset < highest:
             yield f"{send.value} was acknowledged at {send.offset}, reads reached {highest}"
 
 
@@ -52,8 +52,8 @@ def compaction(history: History, partition: str) -> Iterator[str]:
 
     What an aborted transaction wrote is nobody's last value.
     """
-    kept = history.retention.get(partition, Retention(partition))
-    if not kept.compacted:
+    retention = history.retention.get(partition, Retention(partition))
+    if not retention.compacted:
         return
     offsets = {value: offset for offset, value in history.final(partition).items()}
     final: dict[str, list[int]] = defaultdict(list)
@@ -64,7 +64,7 @@ def compaction(history: History, partition: str) -> Iterator[str]:
         offset = offsets.get(send.value, send.offset if send.outcome is Outcome.OK else -1)
         if send.value in offsets:
             final[send.key].append(offset)
-        if offset >= max(kept.start, last[send.key][0] if send.key in last else 0):
+        if offset >= max(retention.start, last[send.key][0] if send.key in last else 0):
             last[send.key] = (offset, send)
     for key, (offset, send) in sorted(last.items()):
         if offset in final[key]:
