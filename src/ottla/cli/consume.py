@@ -107,9 +107,8 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
       ottla consume orders --group billing --filter value=^t --filter header.source=shop
     """
     look = Format.JSON if as_json else format
-    showing = PrintOptions(
-        shower(look, parts("--show", show)), record_filter(filters or ()), max_messages
-    )
+    shows = shower(look, parts("--show", show))
+    showing = PrintOptions(shows, record_filter(filters or ()), max_messages)
     chosen = [topic_partitions("TOPIC", text) for text in topics]
     config = {
         "isolation.level": "read_committed" if read_committed else "read_uncommitted",

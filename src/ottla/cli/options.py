@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from ottla.cli.completion import client_settings, topic_settings
+from ottla.cli.completion import client_settings, group_names, topic_names, topic_settings
 from ottla.cli.profile.cluster import SERVERS_VARIABLE, Cluster, resolved
 from ottla.model.errors import UserError
 
@@ -30,6 +30,12 @@ Bootstrap = Annotated[
         show_default=False,
         help=f"Connect to these brokers; default: ${SERVERS_VARIABLE} or profile.",
     ),
+]
+TopicArgument = Annotated[
+    str, typer.Argument(metavar="TOPIC", help="Name the topic.", autocompletion=topic_names)
+]
+GroupArgument = Annotated[
+    str, typer.Argument(metavar="GROUP", help="Name the group.", autocompletion=group_names)
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Configs = Annotated[

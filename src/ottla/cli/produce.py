@@ -13,10 +13,9 @@ from typing import Annotated, BinaryIO, Final
 import typer
 
 from ottla.cli.argument_parsing import INT32_MAX, require_topic_name
-from ottla.cli.completion import topic_names
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import patience
-from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Properties, pairs
+from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Properties, TopicArgument, pairs
 from ottla.cli.profile.cluster import client_config
 from ottla.cli.records.parsing import InputFormat, drafts, header
 from ottla.cli.records.sending import send_all
@@ -68,9 +67,7 @@ Acks = Annotated[str, typer.Option(help="Require acknowledgement by: all, 1 or 0
 
 
 def produce(  # noqa: PLR0913 - a command's options are its parameters
-    topic: Annotated[
-        str, typer.Argument(metavar="TOPIC", help="Name the topic.", autocompletion=topic_names)
-    ],
+    topic: TopicArgument,
     *,
     file: File = None,
     key_separator: Separator = None,

@@ -110,9 +110,7 @@ def _parser() -> argparse.ArgumentParser:
         help="set a broker setting; repeatable",
     )
     parser.add_argument(
-        "--listeners",
-        metavar="LIST",
-        help="listen here: PLAINTEXT://host:port; port 0 is a free one",
+        "--listeners", metavar="LIST", help="listen here: PLAINTEXT://host:port; 0 is a free port"
     )
     parser.add_argument(
         "--data-dir", metavar="LIST", help="store data here; separate several by commas"

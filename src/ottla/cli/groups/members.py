@@ -6,19 +6,16 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.completion import group_names
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, failures, show
-from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, GroupArgument
 from ottla.model.errors import UserError
 
 COLUMNS = ("member", "instance", "client", "host", "partitions")
 
 
 def members(
-    group: Annotated[
-        str, typer.Argument(metavar="GROUP", help="Name the group.", autocompletion=group_names)
-    ],
+    group: GroupArgument,
     *,
     remove: Annotated[
         list[str] | None,

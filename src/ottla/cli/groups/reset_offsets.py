@@ -11,12 +11,12 @@ from typing import Annotated
 import typer
 
 from ottla.cli.argument_parsing import INT64_MAX, moment_ms, topic_partitions, whole_number
-from ottla.cli.completion import group_names, topic_names
+from ottla.cli.completion import topic_names
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show
 from ottla.cli.groups.plan import OffsetMove, ResetTarget, at_time, bounds, planned
 from ottla.cli.offsets.list import expanded
-from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, GroupArgument
 from ottla.client.admin.sync import Admin
 from ottla.model.clock import SystemClock
 from ottla.model.errors import ErrorCode, KafkaError, UserError
@@ -45,9 +45,7 @@ ToTime = Annotated[
 
 
 def reset_offsets(
-    group: Annotated[
-        str, typer.Argument(metavar="GROUP", help="Name the group.", autocompletion=group_names)
-    ],
+    group: GroupArgument,
     *,
     topic: Annotated[
         list[str] | None,

@@ -7,10 +7,9 @@ from typing import Annotated, Final
 import typer
 
 from ottla.cli.argument_parsing import INT64_MAX
-from ottla.cli.completion import topic_names
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, patience, show
-from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, pairs
+from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, TopicArgument, pairs
 from ottla.cli.perf.figures import summary
 from ottla.cli.perf.produce import Size
 from ottla.cli.profile.cluster import client_config
@@ -24,19 +23,11 @@ WAIT_S: Final = 30.0
 
 
 def latency(
-    topic: Annotated[
-        str, typer.Argument(metavar="TOPIC", help="Name the topic.", autocompletion=topic_names)
-    ],
+    topic: TopicArgument,
     *,
     records: Annotated[
         int,
-        typer.Option(
-            "--records",
-            "-n",
-            min=1,
-            max=INT64_MAX,
-            help="Send this many records, one after another.",
-        ),
+        typer.Option("--records", "-n", min=1, max=INT64_MAX, help="Send this many records."),
     ] = 1_000,
     size: Size = 100,
     properties: Properties = None,

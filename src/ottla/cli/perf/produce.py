@@ -9,10 +9,9 @@ from typing import Annotated
 import typer
 
 from ottla.cli.argument_parsing import INT64_MAX
-from ottla.cli.completion import topic_names
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, patience, show
-from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, pairs
+from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, TopicArgument, pairs
 from ottla.cli.perf.figures import rate, summary
 from ottla.cli.profile.cluster import client_config
 from ottla.client.producer.delivery import Delivery
@@ -33,9 +32,7 @@ Size = Annotated[
 
 
 def produce(
-    topic: Annotated[
-        str, typer.Argument(metavar="TOPIC", help="Name the topic.", autocompletion=topic_names)
-    ],
+    topic: TopicArgument,
     *,
     records: Records = 100_000,
     size: Size = 100,

@@ -56,9 +56,7 @@ def abort(
     partition: PartitionOption = None,
     start_offset: Annotated[
         int | None,
-        typer.Option(
-            min=0, max=INT64_MAX, help="Give the first offset of the hanging transaction."
-        ),
+        typer.Option(min=0, max=INT64_MAX, help="Give its first offset, with --partition."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be aborted; change nothing.")
