@@ -93,7 +93,7 @@ def test_records_below_the_log_are_lost_or_left_out(broker: Broker, source: Sour
 
 def test_records_beyond_the_log_are_lost_or_left_out(broker: Broker, source: SourceOptions) -> None:
     wanted = reader.ReadRequest(Span(TP(TOPIC, 0), COUNT + 10, COUNT + 20))
-    with pytest.raises(DataLost, match="the log ends before it"):
+    with pytest.raises(DataLost, match="beyond the end of the log"):
         offsets(source, wanted)
     assert offsets(options_of(broker, failOnDataLoss="false"), wanted) == []
 
